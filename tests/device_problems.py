@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, TRANSITIONS, Problem
+from kcrf_core.features import Affine
 from kcrf_core.kernels import (
     CosineKernel,
     Group,
@@ -20,7 +21,7 @@ from kcrf_core.kernels import (
     SumKernel,
 )
 from kcrf_core.kernels.composite import Part
-from kcrf_core.maps import Affine, ExplicitMap, MergedColumns, MergedMap, ReducedMap, RepeatedMap
+from kcrf_core.maps import ExplicitMap, MergedColumns, ReducedMap, RepeatedMap
 from kcrf_core.objective import ObjectiveTerm
 
 SQUARES = PolynomialKernel(2, 1.0, 1.0, 0.05)
@@ -85,9 +86,9 @@ def terms_of(kind, rng, problem, workers, dtype):
     affine = Affine.of(PolynomialKernel(1, 1.0, 1.0, 0.1))
     if kind == "merged":
         merged = MergedColumns((np.arange(80) // 2).astype(np.int32), 40)
-        return [ObjectiveTerm(NODE, 2.0, MergedMap(merged, inputs, dtype)), ObjectiveTerm(TRANSITIONS, 1.0)]
+        return [ObjectiveTerm(NODE, 2.0, merged.map_of(inputs, dtype)), ObjectiveTerm(TRANSITIONS, 1.0)]
     if kind == "kept":
-        own = MergedMap(MergedColumns((np.arange(80) // 2).astype(np.int32), 40), inputs, dtype)
+        own = MergedColumns((np.arange(80) // 2).astype(np.int32), 40).map_of(inputs, dtype)
         kept = np.sort(rng.choice(own.size * Y, own.size * Y // 3, replace=False)).astype(np.int64)
         return [ObjectiveTerm(NODE, 2.0, own, kept), edge]
     if kind == "repeated":

@@ -39,10 +39,10 @@ from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import EXPORTS, export, fit_encoding
 from kcrf_core.errors import FileFormatError, KcrfError
 from kcrf_core.exchange import PROGRAMS, export_model, import_model
+from kcrf_core.features import load_basis, save_basis, select_bases
 from kcrf_core.files import packing, read_container, unpacked
 from kcrf_core.files.compression import SUFFIXES
-from kcrf_core.fitting import select_bases
-from kcrf_core.model import Model, dump, load_basis, load_dataset, save_basis, save_dataset, summarise, unpack
+from kcrf_core.model import Model, dump, load_dataset, save_dataset, summarise, unpack
 from kcrf_core.solvers import Observer
 from kcrf_core.system import Workers
 from kcrf_core.training import train

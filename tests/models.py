@@ -8,10 +8,11 @@ from kcrf_core.chains import Edges, score_columns
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
+from kcrf_core.features import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ColumnOrder, find_conjunctions
-from kcrf_core.model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Model
+from kcrf_core.model import Model
 
 SPANS = ("B-X", "B-Y", "I-X", "I-Y", "O")
 KINDS = ("explicit", "cosine", "affine", "kernel", "conjunctions", "edge-x", "edge-x kernel")

@@ -122,7 +122,7 @@ def _of_file(path: str, options: list[str], workers):
     """Terms and problem of a file, as `kcrf train` has them."""
     from kcrf_cli.commands.train import TrainArguments, train
     from kcrf_cli.options import read_options
-    from kcrf_core.fitting import DTYPES, fit_terms
+    from kcrf_core.features import DTYPES, fit_terms
     from kcrf_core.objective import ObjectiveTerm
     from kcrf_core.solvers import Observer
     from kcrf_core.training.problems import problem_of

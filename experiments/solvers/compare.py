@@ -23,7 +23,7 @@ from kcrf_core.chains import Problem
 from kcrf_core.config import load_template, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.fitting.term_plans import DTYPES, fit_terms
+from kcrf_core.features import DTYPES, fit_terms
 from kcrf_core.objective import ObjectiveTerm, Point, Posterior
 from kcrf_core.solvers import SOLVERS, Observer, Progress, Run, SolverResult, lbfgs
 from kcrf_core.solvers.first_guess import Diagonal

@@ -23,7 +23,7 @@ from kcrf_core.chains import Problem, chain
 from kcrf_core.config import load_yaml, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.fitting.term_plans import fit_terms
+from kcrf_core.features.plans import fit_terms
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import Observer
 from kcrf_core.system import Workers

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kcrf_core.model import load_basis
+from kcrf_core.features import load_basis
 from kcrf_core.solvers import SOLVERS
 from kcrf_core.system import Backend
 

@@ -15,11 +15,12 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import Corpus
 from kcrf_core.device import DeviceChoice, open_device
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.fitting import fit_terms, footprint
+from kcrf_core.features import fit_terms
 from kcrf_core.maps import DeviceWorkers
 from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.solvers import Observer
 from kcrf_core.system import size_text
+from kcrf_core.training import footprint
 
 
 def write_readings(path, positions):

@@ -11,7 +11,8 @@ import threading
 import numpy as np
 import pytest
 
-from kcrf_core.model import load_basis, load_dataset
+from kcrf_core.features import load_basis
+from kcrf_core.model import load_dataset
 
 YAML = """
 features:

@@ -9,10 +9,10 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import read_corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
+from kcrf_core.features import Affine, AffineTerm
 from kcrf_core.files import read_container, write_container
 from kcrf_core.kernels import Inputs, Pivots, PolynomialKernel
-from kcrf_core.maps import Affine
-from kcrf_core.model import AffineTerm, Model
+from kcrf_core.model import Model
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 

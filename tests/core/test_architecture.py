@@ -36,7 +36,7 @@ ROOMS = (
         "cluster",
         "solvers",
     ),
-    *("config", "encoding", "model", "exchange", "fitting", "training", "selection", "estimator"),
+    *("config", "encoding", "features", "model", "exchange", "training", "selection", "estimator"),
     "pycrfsuite",
 )
 FOUNDATION = ("_version", "_lazy", "errors")

@@ -23,19 +23,10 @@ from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
+from kcrf_core.features import StoredBasis, TermBasis, load_basis, save_basis
 from kcrf_core.files import pack_strings, read_container, replacing, write_container
 from kcrf_core.kernels.plain import LinearKernel
-from kcrf_core.model import (
-    Model,
-    StoredBasis,
-    TermBasis,
-    digest,
-    load_basis,
-    load_dataset,
-    load_encoding,
-    save_basis,
-    save_dataset,
-)
+from kcrf_core.model import Model, digest, load_dataset, load_encoding, save_dataset
 
 COLUMNS = "Das\tART\t1.5\tO\nHaus\tN\t-2\tB\n\nein\tART\t0.25\tO\nHaus\tN\t1e3\tB\nhat\tV\t7\tI\n"
 ATTRIBUTES = "X\ta\tb:2\nY\ta\tc:-0.5\n\n@weight:2.5\nX\tb\n"

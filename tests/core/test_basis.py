@@ -9,7 +9,7 @@ import oracle
 from kcrf_core.errors import ConfigError, NumericError
 from kcrf_core.kernels import PolynomialKernel, gram
 from kcrf_core.kernels.plain import LinearKernel, RBFKernel
-from kcrf_core.maps import pivots as basis
+from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.system import Workers
 from problems import random_inputs
 

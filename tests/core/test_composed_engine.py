@@ -11,17 +11,15 @@ import pytest
 
 from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, TRANSITIONS, Problem, portion_borders
+from kcrf_core.features import Affine
 from kcrf_core.kernels import Inputs, PolynomialKernel, RBFKernel
 from kcrf_core.maps import (
-    Affine,
-    CompressedRows,
+    ColumnSupports,
     ExplicitMap,
-    MergedMap,
     Portions,
     ReducedMap,
     RepeatedMap,
     explicit,
-    merged_columns,
     native,
     portions,
 )
@@ -121,10 +119,12 @@ def terms_of(kind, rng, problem, workers, dtype, monkeypatch):
         monkeypatch.setattr(explicit, "FEWEST_FEATURES", 10)
         codes = np.repeat(inputs.codes[:, :1], 2, axis=1)
         inputs = Inputs(codes, inputs.sizes, inputs.real, None, inputs.codes[:, 0] * 0.0)
-        merged = merged_columns(CompressedRows.of_inputs(inputs))
-        return [ObjectiveTerm(NODE, 2.0, MergedMap(merged, inputs, dtype)), ObjectiveTerm(TRANSITIONS, 1.0)]
+        supports = ColumnSupports(inputs)
+        supports.add(inputs)
+        own = supports.merged().map_of(inputs, dtype)
+        return [ObjectiveTerm(NODE, 2.0, own), ObjectiveTerm(TRANSITIONS, 1.0)]
     if kind == "kept":
-        own = MergedMap(merged_columns_of(inputs, monkeypatch), inputs, dtype)
+        own = merged_columns_of(inputs, monkeypatch).map_of(inputs, dtype)
         kept = np.sort(rng.choice(own.size * len(set(range(Y))), own.size * Y // 3, replace=False)).astype(np.int64)
         return [ObjectiveTerm(NODE, 2.0, own, kept), ObjectiveTerm(EDGE, 1.0)]
     if kind == "pivots":

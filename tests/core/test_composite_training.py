@@ -12,10 +12,10 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
+from kcrf_core.features import KernelTerm, load_basis, save_basis, select_bases
 from kcrf_core.files import read_container, write_container
-from kcrf_core.fitting import select_bases
 from kcrf_core.kernels import gram
-from kcrf_core.model import KernelTerm, Model, load_basis, save_basis
+from kcrf_core.model import Model
 from kcrf_core.solvers import Observer
 from kcrf_core.training import WarmStart
 

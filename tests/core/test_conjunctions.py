@@ -12,7 +12,14 @@ import scipy.sparse
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import PolynomialKernel, gram
-from kcrf_core.maps import ExplicitMap, conjunction_count, conjunctions, find_conjunctions, squared_weights, why_not
+from kcrf_core.maps import (
+    ExplicitMap,
+    conjunction_count,
+    conjunction_table,
+    find_conjunctions,
+    squared_weights,
+    why_not,
+)
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import SOLVERS, Run
 from kcrf_core.system import Workers
@@ -34,8 +41,8 @@ def binary_inputs(rng, N, bag=False):
 
 @pytest.mark.parametrize("threads", [2, 3, 16])
 def test_threads_find_the_same_conjunctions_in_the_same_order(rng, monkeypatch, threads):
-    monkeypatch.setattr(conjunctions, "FEWEST_TO_SHARE", 1)
-    monkeypatch.setattr(conjunctions, "ENTRIES_PER_TASK", 37)
+    monkeypatch.setattr(conjunction_table, "FEWEST_TO_SHARE", 1)
+    monkeypatch.setattr(conjunction_table, "ENTRIES_PER_TASK", 37)
     for N in (0, 1, 5, 60):
         inputs = binary_inputs(rng, N, bag=True)
         alone, phi = find_conjunctions(inputs, KERNELS[3], cut_off=2)

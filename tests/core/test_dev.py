@@ -9,7 +9,7 @@ from test_training import fit, toy_corpus
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.model import ConjunctionTerm
+from kcrf_core.features import ConjunctionTerm
 from kcrf_core.scoring import evaluation
 from kcrf_core.solvers import DevProgress, DevScore, Progress
 from kcrf_core.system import Workers

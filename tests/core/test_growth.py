@@ -11,12 +11,11 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
-from kcrf_core.fitting import select_bases
-from kcrf_core.fitting.term_plans import fit_terms
+from kcrf_core.features import KernelTerm, select_bases
+from kcrf_core.features.plans import fit_terms
 from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
 from kcrf_core.maps.growing_basis import best_of_block, residual_products
-from kcrf_core.model import KernelTerm
 from kcrf_core.objective import ObjectiveTerm, Posterior, certificates
 from kcrf_core.solvers import SOLVERS, DevProgress, GrowthRound, Observer, Progress, Run
 from kcrf_core.system import Workers

@@ -13,9 +13,10 @@ from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import CONSTANT, fit_encoding
+from kcrf_core.features import KernelTerm
 from kcrf_core.kernels import gram
 from kcrf_core.maps import feature_base, sparse_block
-from kcrf_core.model import KernelTerm, dump
+from kcrf_core.model import dump
 from kcrf_core.model.inspection import term_weights
 
 PARTS = {

@@ -9,7 +9,7 @@ import oracle
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, SEEN_TRANSITIONS, Edges, Problem
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
-from kcrf_core.maps import pivots as basis
+from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
 from problems import random_inputs, random_offsets

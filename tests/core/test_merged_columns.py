@@ -70,9 +70,13 @@ def _merged(one_hot):
 @pytest.mark.parametrize("values", [4, 9, 30])
 def test_columns_are_merged_where_their_rows_are_the_same(merging, values):
     merging(True)
-    one_hot = sparse_block(random_inputs(np.random.default_rng(values), 12, categorical=6, real=0, values=values))
+    inputs = random_inputs(np.random.default_rng(values), 12, categorical=6, real=0, values=values)
+    one_hot = sparse_block(inputs)
     columns, size = _merged(one_hot)
-    found = module.merged_columns(one_hot)
+    supports = module.ColumnSupports(inputs)
+    supports.add(inputs.take(slice(0, 5)))
+    supports.add(inputs.take(slice(5, 12)))
+    found = supports.merged()
     if size > module.WORTH_MERGING * one_hot.shape[1]:
         assert found is None
     else:

@@ -11,9 +11,10 @@ from test_observed_features import attributes, words
 from kcrf_core.chains import chain
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.encoding import fit_encoding
+from kcrf_core.features import KernelTerm
 from kcrf_core.files import container_size, write_container
 from kcrf_core.maps import SparseWeights, as_dense, matrix_of
-from kcrf_core.model import KernelTerm, Model
+from kcrf_core.model import Model
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 

@@ -13,7 +13,7 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.fitting.term_plans import fit_terms
+from kcrf_core.features.plans import fit_terms
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import Observer
 from kcrf_core.training import train

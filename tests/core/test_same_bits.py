@@ -14,9 +14,10 @@ from kcrf_core.chains import Edges, score_columns
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
+from kcrf_core.features import AffineTerm, ExplicitTerm, KernelTerm
 from kcrf_core.kernels import Inputs, LinearKernel, PolynomialKernel, RBFKernel, gram
 from kcrf_core.maps import ColumnOrder, SparseWeights
-from kcrf_core.model import AffineTerm, Decoder, ExplicitTerm, KernelTerm, Model, Wishes
+from kcrf_core.model import Decoder, Model, Wishes
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 

@@ -155,7 +155,7 @@ def test_pivots_and_sigma2_are_chosen_on_a_sample_which_is_told(tmp_path, monkey
 
 
 def test_a_basis_is_taken(tmp_path):
-    from kcrf_core.fitting import select_bases
+    from kcrf_core.features import select_bases
 
     terms = [{"kernel": "rbf", "map": {"type": "reduced", "size": 15}}, {"type": "edge"}]
     config = parse_config({"terms": terms, "training": TRAINING})

@@ -12,7 +12,7 @@ from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
-from kcrf_core.maps import pivots as basis
+from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
 from kcrf_core.solvers.bundle import POINTS, Bundle, best_combination

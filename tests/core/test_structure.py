@@ -12,9 +12,9 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError, Interrupted
-from kcrf_core.fitting import select_bases
+from kcrf_core.features import StoredBasis, select_bases
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.model import Model, StoredBasis
+from kcrf_core.model import Model
 from kcrf_core.objective import ObjectiveTerm, Posterior, certificates
 from kcrf_core.solvers import CHANCE, DROPPED, EXCLUDED, SOLVERS, TAKEN, UNDECIDED, Observer, Run
 from kcrf_core.system import Workers, positions_within

@@ -16,15 +16,15 @@ from kcrf_core.corpora import AttributeRows, Corpus, read_corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import DataError, FileFormatError, Interrupted
+from kcrf_core.features import ExplicitTerm, KernelTerm, StoredBasis, load_basis, save_basis, select_bases
+from kcrf_core.features.plans import fit_terms
 from kcrf_core.files import read_container, write_container
-from kcrf_core.fitting import footprint, select_bases
-from kcrf_core.fitting.term_plans import fit_terms
 from kcrf_core.kernels import gram
 from kcrf_core.maps import sparse_block
-from kcrf_core.model import ExplicitTerm, KernelTerm, Model, StoredBasis, load_basis, save_basis
+from kcrf_core.model import Model
 from kcrf_core.solvers import FinalFit, Observer
 from kcrf_core.system import Workers
-from kcrf_core.training import train
+from kcrf_core.training import footprint, train
 from listening import Recorder
 from problems import random_inputs
 
@@ -549,7 +549,7 @@ def test_the_forecast_knows_that_inputs_are_shared_within_portions(rng):
         [found] = footprint(encoding, dataset, config, None, workers.memory).terms
         fitted = fit_terms(encoding, dataset, config, None, workers, Observer())[0]
     shared = len(np.unique(fitted.map.group))
-    assert shared > 40 and f"kernel values of {shared} distinct inputs" in found.what
+    assert shared > 40 and f"kernel values of {shared} distinct inputs" in found.map
 
 
 def test_the_forecast_of_a_basis_that_grows_is_not_that_of_a_stored_one(rng):
@@ -559,7 +559,7 @@ def test_the_forecast_of_a_basis_that_grows_is_not_that_of_a_stored_one(rng):
     growing = parse_config(with_options({}, {"sigma2": 1.0, "kernel": "rbf", "size": 9, "select": "gradient"}))
     with Workers(1) as workers:
         basis = select_bases(encoding, dataset, config, workers, Observer())
-        assert "5 pivots" in footprint(encoding, dataset, config, basis, workers.memory).terms[0].what
-        assert "9 pivots" in footprint(encoding, dataset, growing, basis, workers.memory).terms[0].what
+        assert "5 pivots" in footprint(encoding, dataset, config, basis, workers.memory).terms[0].map
+        assert "9 pivots" in footprint(encoding, dataset, growing, basis, workers.memory).terms[0].map
         fitted = fit_terms(encoding, dataset, growing, basis, workers, Observer())
     assert fitted[0].growing.size == 9

@@ -9,8 +9,8 @@ from test_training import toy_corpus
 from kcrf_core.chains import EDGE, NODE
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.fitting.observed_features import observed_only
-from kcrf_core.fitting.term_plans import fit_terms
+from kcrf_core.features.observed_features import observed_only
+from kcrf_core.features.plans import fit_terms
 from kcrf_core.solvers import Observer
 from kcrf_core.training.problems import problem_of
 from kcrf_core.training.task import TrainingTask
@@ -30,7 +30,7 @@ def task_of(corpus, workers, observed=False):
     problem = problem_of(encoding, dataset)
     terms = fit_terms(encoding, dataset, config, None, workers, Observer())
     if observed:
-        terms = observed_only(terms, problem, Observer())
+        terms = observed_only(terms, problem, workers, Observer())
     return TrainingTask(problem, tuple(terms), workers, np.dtype(np.float64))
 
 

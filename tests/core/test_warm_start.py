@@ -10,8 +10,8 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.encoding import fit_encoding, translation
 from kcrf_core.errors import ConfigError
+from kcrf_core.features import ConjunctionTerm
 from kcrf_core.kernels import UNSEEN
-from kcrf_core.model import ConjunctionTerm
 from kcrf_core.training import WarmStart
 from listening import Recorder
 

@@ -183,7 +183,8 @@ def _importance(
 
 
 def _draw(path: str, stored: object, importance: list[Importance] | None = None) -> None:
-    from kcrf_core.model import Model, StoredBasis
+    from kcrf_core.features import StoredBasis
+    from kcrf_core.model import Model
 
     from ..report import plots
 

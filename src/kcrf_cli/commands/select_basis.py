@@ -43,10 +43,10 @@ def select_basis(run: BasisArguments) -> None:
     """
     from kcrf_core.cluster import ClusterEngine
     from kcrf_core.device import DeviceChoice
-    from kcrf_core.fitting import check_shard_terms, select_bases
-    from kcrf_core.model import digest, save_basis
+    from kcrf_core.features import save_basis, select_bases
+    from kcrf_core.model import digest
     from kcrf_core.system import counted
-    from kcrf_core.training import SAMPLE_POSITIONS, open_engine
+    from kcrf_core.training import SAMPLE_POSITIONS, check_shard_terms, open_engine
 
     from ..io.files import check_writable, memory_line, prepare, show_config, show_footprint, write_out
     from ..io.progress import Talk

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.device import DeviceChoice
     from kcrf_core.encoding import Dataset, Encoding
-    from kcrf_core.fitting import Footprint
     from kcrf_core.system import Budget, Workers
-    from kcrf_core.training import Prepared
+    from kcrf_core.training import Footprint, Prepared
 
 
 VectorPaths = Sequence[tuple[str, str]]  # names of vectors, and the files that hold them
@@ -311,7 +310,7 @@ def show_footprint(
 
 
 def _footprint(prepared: Prepared, budget: Budget, threads: int | None) -> Footprint:
-    from kcrf_core.fitting import footprint, shard_footprint
+    from kcrf_core.training import footprint, shard_footprint
 
     if prepared.folder is not None:
         return shard_footprint(prepared.folder, prepared.config, prepared.basis, budget, threads)

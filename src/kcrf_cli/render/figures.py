@@ -13,7 +13,7 @@ from kcrf_core.system import LEAST_TOLERANCE, counted, size_text
 from .visible import shown, shown_json
 
 if TYPE_CHECKING:
-    from kcrf_core.model import PruneReport
+    from kcrf_core.features import PruneReport
     from kcrf_core.solvers import DevScore, GrowthRound, Structure
     from kcrf_core.training import CalibrationReport, DevReport, Growth, Report
 

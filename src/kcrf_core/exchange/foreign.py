@@ -17,9 +17,10 @@ from ..config import PATTERNS, FeatureConfig, parse_config
 from ..corpora import ATTRIBUTE_FORMAT, BREAKS, COLUMN_FORMAT, MOST_LABELS
 from ..encoding import AttributeFeature, Encoding, TemplateFeature, Vocabulary, readable, template_width
 from ..errors import ConfigError, FileFormatError
+from ..features import ExplicitTerm
 from ..files import LARGEST
 from ..maps import SparseWeights
-from ..model import ExplicitTerm, Model
+from ..model import Model
 from ..system import counted, listed
 
 ATTRIBUTES = "attributes"

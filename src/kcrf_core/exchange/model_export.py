@@ -28,8 +28,9 @@ from ..encoding import (
     literal_names,
 )
 from ..errors import ConfigError
+from ..features import ExplicitTerm
 from ..maps import ColumnOrder, as_dense, matrix_of, without_zeros
-from ..model import ExplicitTerm, Model
+from ..model import Model
 from . import PROGRAMS
 from .crfpp_models import write_crfpp
 from .crfsuite_models import CrfsuiteModel, write_crfsuite

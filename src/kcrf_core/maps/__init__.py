@@ -8,10 +8,10 @@ METHODS = Registry(
     "method to choose pivots",
     __name__,
     {
-        "random": "pivots:random_pivots",
-        "greedy": "pivots:greedy_pivots",
-        "uniform": "pivots:uniform_pivots",
-        "kmeans": "pivots:kmeans_pivots",
+        "random": "pivot_choice:random_pivots",
+        "greedy": "pivot_choice:greedy_pivots",
+        "uniform": "pivot_choice:uniform_pivots",
+        "kmeans": "pivot_choice:kmeans_pivots",
     },
 )
 

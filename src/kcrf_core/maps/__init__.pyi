@@ -4,8 +4,8 @@ from numpy.random import Generator
 
 from ..system import Registry
 from .columns import ColumnOrder, add_products, largest_values, present_columns, scaled_rows, sparse_block
-from .compressed import CompressedRows
-from .conjunctions import (
+from .compressed import ColumnValues, CompressedRows
+from .conjunction_table import (
     LARGEST_DEGREE,
     ConjunctionCounter,
     Conjunctions,
@@ -16,7 +16,7 @@ from .conjunctions import (
     squared_weights,
     why_not,
 )
-from .explicit import Affine, ColumnSupports, ExplicitMap, ExplicitRecipe, MergedColumns, MergedMap, merged_columns
+from .explicit import ColumnSupports, ExplicitMap, ExplicitRecipe, MergedColumns
 from .factorisation import Basis, Factorisation
 from .feature_map import FeatureMap, accumulate, has_nested_columns, new_sums, real_columns, sum_of_parts, sums_of_rows
 from .growing_basis import GrowingBasis
@@ -25,7 +25,7 @@ from .heads import ExplicitHead, Head, PivotHead
 from .kept_places import KeptPlaces, KeptWeights
 from .kernel_sources import Candidates, DeviceWorkers, KernelSource, kernel_device
 from .native import TOGETHER, ordered_sums, product
-from .pivots import LITTLE_LEFT, MOST_PIVOTS, automatic_size, choose_pivots, full_basis
+from .pivot_choice import LITTLE_LEFT, MOST_PIVOTS, automatic_size, choose_pivots, full_basis
 from .portions import Portions, add_rows, new_token, summed_by, tree_sum
 from .reduced import PIECE_VALUES, KernelRecipe, KernelRows, ReducedMap, pivot_triangle
 from .repeated_maps import RepeatedMap, RepeatedRecipe
@@ -50,11 +50,11 @@ __all__ = [
     "MOST_PIVOTS",
     "PIECE_VALUES",
     "TOGETHER",
-    "Affine",
     "Basis",
     "Candidates",
     "ColumnOrder",
     "ColumnSupports",
+    "ColumnValues",
     "CompressedRows",
     "ConjunctionCounter",
     "Conjunctions",
@@ -73,7 +73,6 @@ __all__ = [
     "KernelRows",
     "KernelSource",
     "MergedColumns",
-    "MergedMap",
     "PairTable",
     "PivotHead",
     "Portions",
@@ -99,7 +98,6 @@ __all__ = [
     "kernel_device",
     "largest_values",
     "matrix_of",
-    "merged_columns",
     "new_sums",
     "new_token",
     "number_pairs",

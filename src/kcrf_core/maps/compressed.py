@@ -36,14 +36,7 @@ class CompressedRows:
 
     @classmethod
     def of(cls, matrix: scipy.sparse.csr_array) -> CompressedRows:
-        indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
-        width, values = matrix.shape[1], matrix.data.astype(np.float64, copy=False)
-        if (values == 1).all():
-            return cls(width, indptr, indices, NOTHING, NOTHING)
-        scale = np.ones(width)
-        if _sparse.common_values(indices, values, scale):
-            return cls(width, indptr, indices, NOTHING, scale)
-        return cls(width, indptr, indices, values, NOTHING)
+        return ColumnValues().compressed(matrix)
 
     @classmethod
     def of_inputs(cls, inputs: Inputs) -> CompressedRows:
@@ -55,6 +48,14 @@ class CompressedRows:
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.indptr) - 1, self.width
+
+    def matrix(self) -> scipy.sparse.csr_array:
+        """Return the entries as they are, factors included."""
+        import scipy.sparse
+
+        values = self.values if len(self.values) else np.ones(len(self.indices))
+        values = values * self.scale[self.indices] if len(self.scale) else values
+        return scipy.sparse.csr_array((values, self.indices, self.indptr), shape=self.shape)
 
     @cached_property
     def _in_single(self) -> np.ndarray:
@@ -114,3 +115,34 @@ class CompressedRows:
             return out
 
         return summed_by(None if whole else portions, len(counts), of_rows)
+
+
+class ColumnValues:
+    """The values that entries of each column have in common, for matrices that come in parts."""
+
+    def __init__(self) -> None:
+        self._common: np.ndarray | None = None  # [D] ones, or the value of the column; None: nothing came yet
+        self._seen = np.empty(0, dtype=bool)  # [D] columns that had entries
+        self._alike = self._ones = True
+
+    def add(self, matrix: scipy.sparse.csr_array) -> None:
+        """Take more rows."""
+        values, columns, width = matrix.data, matrix.indices, matrix.shape[1]
+        if self._common is None:
+            self._common, self._seen = np.ones(width), np.zeros(width, dtype=bool)
+        self._ones = self._ones and bool((values == 1).all())
+        if self._alike:
+            known, before = self._seen[columns], self._common[columns]
+            self._common[columns] = values
+            self._seen[columns] = True
+            self._alike = bool((self._common[columns] == values).all() and (before[known] == values[known]).all())
+
+    def compressed(self, matrix: scipy.sparse.csr_array) -> CompressedRows:
+        """Return rows in the form that all parts have in common; of this one, if none was added."""
+        if self._common is None:
+            self.add(matrix)
+        assert self._common is not None
+        indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
+        values = NOTHING if self._alike else matrix.data.astype(np.float64, copy=False)
+        scale = self._common if self._alike and not self._ones else NOTHING
+        return CompressedRows(matrix.shape[1], indptr, indices, values, scale)

@@ -1,13 +1,10 @@
-"""Maps that hold the columns of Phi: the linear kernel's own features, merged ones, and those of affine kernels.
+"""Maps that hold the columns of Phi, sparse and dense ones; those that are equal may be merged.
 
 **Merged columns.** Features seen only together, above all those of words seen once, have equal one-hot columns. For k
 of them only the sum of their weights matters, and the prior shares it out evenly: one column of sqrt(k) with one weight
 v gives the same scores, w = v / sqrt(k) each, and the same prior v^2 = k w^2. The optimum is the same exactly, and so
 are the steps of L-BFGS, which never tells such features apart; on CoNLL-2000 with the chunking template 341,628 columns
 become 241,690.
-
-**Affine kernels**, which are polynomial ones of degree 1, have explicit features whatever the inputs are:
-scale (gamma <x, x'> + coef0)  is the inner product of  (sqrt(scale gamma) x, sqrt(scale coef0)) with its like.
 """
 
 from __future__ import annotations
@@ -15,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..kernels import Inputs, PolynomialKernel, inverse_roots
+from ..kernels import Inputs
 from ..system import Workers, ranges
 from . import _conjunctions, _sparse, native
-from .columns import scaled_rows, sparse_block
+from .columns import ColumnOrder, one_hot, sparse_block
 from .compressed import NOTHING, CompressedRows
 from .feature_map import Empty, new_sums
 from .hash_tables import empty_slots
@@ -51,13 +47,21 @@ class ExplicitMap:
     """The linear kernel's own features: D = sparse columns, then real ones."""
 
     nested = False
+    _counts: np.ndarray | None = None
 
-    def __init__(self, sparse: scipy.sparse.csr_array | CompressedRows, dense: np.ndarray, dtype: np.dtype | type):
+    def __init__(
+        self,
+        sparse: scipy.sparse.csr_array | CompressedRows,
+        dense: np.ndarray,
+        dtype: np.dtype | type,
+        counts: np.ndarray | None = None,  # [sparse columns] features that share each column; None: one each
+    ):
         held = np.ascontiguousarray(dense, dtype=dtype)
         # What rounding took from real columns, for evaluations in double precision; None where it took nothing.
         rest = (dense - held).astype(dtype)
         rows = sparse if isinstance(sparse, CompressedRows) else CompressedRows.of(sparse)
         self._hold(rows, held, rest if rest.any() else None)
+        self._counts = counts
 
     def _hold(
         self,
@@ -104,12 +108,6 @@ class ExplicitMap:
     @classmethod
     def of(cls, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
         return cls(CompressedRows.of_inputs(inputs), inputs.real, dtype)
-
-    @classmethod
-    def of_directions(cls, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
-        """Inputs divided by their lengths, for a cosine kernel."""
-        scales = inverse_roots(inputs.squared_norms())
-        return cls(scaled_rows(sparse_block(inputs), scales), inputs.real * scales[:, None], dtype)
 
     def prepare(
         self,
@@ -253,7 +251,11 @@ class ExplicitMap:
 
     @property
     def head(self) -> ExplicitHead:
-        return ExplicitHead(self.size, self.real_size, self._rows.scale)
+        """Factors of columns.
+
+        Squares of columns are those of single features: scaled by them, L-BFGS goes as it would without merging.
+        """
+        return ExplicitHead(self.size, self.real_size, self._rows.scale, self._counts)
 
     def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
         """Sum of squares of each column, [D], but for factors of columns; rows count `counts` [N] times, or once."""
@@ -269,9 +271,10 @@ class ExplicitMap:
         return self.head.squares(self.raw_squares(counts, portions))
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
-        """Mean of k(x, x)."""
+        """Return the mean of k(x, x), which merging columns does not change."""
         rows = self._rows.shape[0] if counts is None else counts.sum()
-        return max(float(self.column_squares(counts).sum()) / max(rows, 1), 1e-12)
+        squares = replace(self.head, counts=None).squares(self.raw_squares(counts))
+        return max(float(squares.sum()) / max(rows, 1), 1e-12)
 
     def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Phi^T Phi of real columns on some rows [n], each counted so many times [n], in double precision, [R, R]."""
@@ -361,14 +364,14 @@ class MergedColumns:
         """1 / sqrt(k) of each feature, [D]."""
         return 1 / np.sqrt(self.counts)[self.column]
 
-    def rows(self, one_hot: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-        """Rows [n, G] out of rows of single features [n, D]; those of new data may have only some of a column."""
+    def rows(self, features: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+        """Return rows [n, G] out of rows of features [n, D]; those of new data may have only some of a column."""
         import scipy.sparse
 
-        indices = self.column[one_hot.indices]
-        values = one_hot.data * self._share[one_hot.indices]
-        shape = (one_hot.shape[0], self.size)
-        out = scipy.sparse.csr_array((values, indices, one_hot.indptr.copy()), shape=shape)  # changed in place below
+        indices = self.column[features.indices]
+        values = features.data * self._share[features.indices]
+        shape = (features.shape[0], self.size)
+        out = scipy.sparse.csr_array((values, indices, features.indptr.copy()), shape=shape)  # changed in place below
         out.sum_duplicates()
         return out
 
@@ -379,6 +382,14 @@ class MergedColumns:
             return CompressedRows.of(self.rows(sparse_block(inputs)))
         indices = rows.indices[: rows.indptr[-1]].copy()
         return CompressedRows(self.size, rows.indptr, indices, rows.values, np.sqrt(counts))
+
+    def map_of(self, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
+        """Return the map of the linear kernel on merged columns."""
+        return ExplicitMap(self.compressed(inputs), inputs.real, dtype, self.counts)
+
+    def entries(self, inputs: Inputs) -> int:
+        """Count the entries of training rows: all features of a column are in a row, or none of them."""
+        return round(float((1 / self.counts)[self.column[one_hot(inputs)[1]]].sum()))
 
     def spread(self, weights: Weights) -> Weights:
         """Weights [D + R, C] of single features out of weights [G + R, C] of columns; R real ones follow."""
@@ -402,27 +413,20 @@ class MergedColumns:
         return np.concatenate([sums @ weights[:D], weights[D:]])
 
 
-def merged_columns(one_hot: scipy.sparse.csr_array | CompressedRows) -> MergedColumns | None:
-    """Columns with the same rows merged; None where that is not worth it."""
-    if one_hot.shape[1] < FEWEST_FEATURES:
-        return None
-    supports = ColumnSupports(one_hot.shape[1])
-    supports.add(one_hot.indptr, one_hot.indices)
-    return supports.merged()
-
-
 class ColumnSupports:
-    """Hashes of the rows that columns have ones in, for rows that come in parts."""
+    """Hashes of the rows that one-hot columns have ones in, for inputs that come in parts."""
 
-    def __init__(self, columns: int):
+    def __init__(self, like: Inputs):
+        columns = ColumnOrder.of(like).first_attribute
         self._rows = 0
         self._hashes, self._counts = np.zeros((columns, 2), dtype=np.uint64), np.zeros(columns, dtype=np.int64)
 
-    def add(self, indptr: np.ndarray, indices: np.ndarray) -> None:
+    def add(self, inputs: Inputs) -> None:
         """Take more rows."""
-        indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
-        _conjunctions.add_supports(indptr, indices, self._hashes, self._counts, self._rows)
-        self._rows += len(indptr) - 1
+        if len(self._counts) >= FEWEST_FEATURES:
+            indptr, indices = one_hot(inputs)
+            _conjunctions.add_supports(indptr, indices, self._hashes, self._counts, self._rows)
+            self._rows += len(inputs)
 
     def merged(self) -> MergedColumns | None:
         """Columns with the same rows merged; None where that is not worth it."""
@@ -437,51 +441,3 @@ class ColumnSupports:
         number = np.empty(D, dtype=np.int32)
         number[leaders] = np.arange(len(leaders), dtype=np.int32)
         return MergedColumns(number[first], len(leaders))
-
-
-class MergedMap(ExplicitMap):
-    """The linear kernel on merged columns."""
-
-    def __init__(self, merged: MergedColumns, inputs: Inputs, dtype: np.dtype):
-        super().__init__(merged.compressed(inputs), inputs.real, dtype)
-        self._counts = merged.counts
-
-    @property
-    def head(self) -> ExplicitHead:
-        """Squares of columns are those of single features: scaled by them, L-BFGS goes as it would without merging."""
-        return replace(super().head, counts=self._counts)
-
-    def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
-        """Mean of k(x, x), which merging does not change."""
-        rows = self._rows.shape[0] if counts is None else counts.sum()
-        squares = super().head.squares(self.raw_squares(counts))
-        return max(float(squares.sum()) / max(rows, 1), 1e-12)
-
-
-@dataclass(frozen=True)
-class Affine:
-    """Factors of the inputs and of the constant column, which is the last."""
-
-    slope: float
-    constant: float
-
-    @classmethod
-    def of(cls, kernel: PolynomialKernel) -> Affine:
-        return cls(sqrt(kernel.scale * kernel.gamma), sqrt(kernel.scale * kernel.coef0))
-
-    def map_of(self, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
-        return ExplicitMap(*self.matrix(inputs), dtype)
-
-    def matrix(self, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-        """Its sparse columns and its dense ones."""
-        constant = np.full((len(inputs), 1), self.constant)
-        return self.slope * sparse_block(inputs), np.hstack([self.slope * inputs.real, constant])
-
-    def weights(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the inputs themselves and a bias, out of weights of the map's columns."""
-        return self.slope * W[:-1], self.constant * W[-1]
-
-    def map_weights(self, inner: np.ndarray, bias: np.ndarray) -> np.ndarray:
-        """Inverse of `weights`; a column that is zero has no say, and no weight."""
-        last = bias / self.constant if self.constant else np.zeros_like(bias)
-        return np.concatenate([inner / self.slope, last[None]])

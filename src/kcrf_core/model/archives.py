@@ -1,6 +1,6 @@
-"""Dataset and basis files, which `featurize` and `select-basis` write for later commands.
+"""Dataset files, which `featurize` writes for later commands.
 
-Both carry the encoding, so that a reader needs neither the original file nor its configuration.
+They carry the encoding, so that a reader needs neither the original file nor its configuration.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from ..config import Config, parse_config
+from ..config import Config
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
-from ..errors import ConfigError
-from ..files import Contents, content_digest, pack_sparse, read_container, write_container
-from ..kernels import Inputs, Kernel, kernel_to_dict
-from .stored_terms import pack_pivots, stored_terms
+from ..features import stored_config
+from ..files import Contents, pack_sparse, read_container, write_container
 
 
 def digest(dataset: Dataset) -> str:
@@ -41,9 +38,6 @@ def digest(dataset: Dataset) -> str:
 def joined_digests(parts: Iterable[str]) -> str:
     """The digest of data whose shards have these."""
     return hashlib.sha256("".join(parts).encode()).hexdigest()
-
-
-# ----------------------------------------------------------------------------- datasets
 
 
 @dataclass(frozen=True)
@@ -125,73 +119,3 @@ def unpack_arrays(contents: Contents, encoding: Encoding) -> Dataset:
         if len(portions) < 2 or portions[0] != 0 or portions[-1] != len(offsets) - 1 or np.any(np.diff(portions) <= 0):
             raise contents.error("'portions' do not fit its sequences")
     return Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path, portions=portions)
-
-
-# ----------------------------------------------------------------------------- bases
-
-
-@dataclass(frozen=True)
-class TermBasis:
-    """The pivots of one node term."""
-
-    name: str
-    features: tuple[str, ...]
-    kernel: Kernel
-    pivots: Inputs  # [M]
-    lines: np.ndarray  # [M] int64, where they stand in the training data
-    curve: np.ndarray  # [M+1] float64, unexplained part of the trace with the first 0..M of them
-
-
-@dataclass(frozen=True)
-class StoredBasis:
-    encoding: Encoding
-    config: Config
-    terms: tuple[TermBasis, ...]
-
-
-def save_basis(path: str | os.PathLike[str], basis: StoredBasis, data_digest: str) -> None:
-    header, arrays = _pack_basis(basis)
-    write_container(path, "basis", {**header, "digest": data_digest}, arrays)
-
-
-def basis_digest(basis: StoredBasis) -> str:
-    """SHA-256 of a basis."""
-    return content_digest(*_pack_basis(basis))
-
-
-def _pack_basis(basis: StoredBasis) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    header, arrays = basis.encoding.pack()
-    header |= {"config": basis.config.to_dict(), "terms": []}
-    for number, term in enumerate(basis.terms):
-        at = f"term{number}"
-        header["terms"].append(
-            {"name": term.name, "features": list(term.features), "kernel": kernel_to_dict(term.kernel)}
-        )
-        arrays |= pack_pivots(term.pivots, term.lines, at)
-        arrays[f"{at}.curve"] = term.curve
-    return header, arrays
-
-
-def load_basis(path: str | os.PathLike[str]) -> StoredBasis:
-    return unpack_basis(read_container(path, "basis"))
-
-
-def unpack_basis(contents: Contents) -> StoredBasis:
-    encoding = Encoding.unpack(contents)
-    terms = []
-    for stored in stored_terms(contents, encoding):
-        kernel, (pivots, lines) = stored.kernel(), stored.pivots()
-        curve = stored.array("curve", "float64", 1)
-        if len(curve) != len(lines) + 1:
-            raise contents.error(f"'{stored.at}.curve' does not fit its pivots")
-        terms.append(TermBasis(stored.name, stored.features, kernel, pivots, lines, curve))
-    if not terms:
-        raise contents.error("it has no pivots")
-    return StoredBasis(encoding, stored_config(contents, contents.header.get("config")), tuple(terms))
-
-
-def stored_config(contents: Contents, raw: Any) -> Config:
-    try:
-        return parse_config(raw, contents.path)
-    except ConfigError as error:
-        raise contents.error(f"its configuration cannot be read ({error})") from None

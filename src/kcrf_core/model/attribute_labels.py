@@ -12,10 +12,10 @@ import numpy as np
 
 from ..corpora import CodedColumn, Corpus, NameCells
 from ..encoding import AttributeFeature
+from ..features import ExplicitTerm
 from ..maps import as_dense, matrix_of, without_zeros
 from ..system import sequence_chunks
 from ._attribute_scores import LabelScorer
-from .feature_terms import ExplicitTerm
 from .model import Model
 
 ROWS_AT_ONCE = 8192

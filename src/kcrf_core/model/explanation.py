@@ -25,11 +25,10 @@ import numpy as np
 
 from ..chains import Edges, MappedClique
 from ..encoding import Dataset
+from ..features import KernelTerm, Term, TermParts
 from ..system import positions_within
 from .input_groups import AttributeSlot, InputGroup, input_groups, input_text, with_slots
-from .kernel_term import KernelTerm
 from .model import ROWS_AT_ONCE, Model
-from .term import Term, TermParts
 
 Named = TypeVar("Named")  # a label, or its number
 

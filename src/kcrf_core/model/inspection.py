@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..features import Term
 from .model import Model
-from .term import Term
 
 # Weights that are held at a time: bounds memory, whatever the size of the model.
 VALUES_AT_ONCE = 1 << 18

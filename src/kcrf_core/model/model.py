@@ -17,14 +17,11 @@ from ..chains import NODE, Potentials, chain
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
 from ..errors import NumericError
+from ..features import TERMS, StoredTerm, Term, read_terms
 from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
 from ..scoring import DECODINGS
 from ..system import SLAB, Workers, ranges, sequence_chunks
-from .feature_terms import AffineTerm, ConjunctionTerm, ExplicitTerm
-from .kernel_term import DeviceKernelTerm, KernelTerm
 from .score_calibration import ScoreCalibration
-from .stored_terms import StoredTerm, stored_terms
-from .term import Term
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -39,9 +36,6 @@ FEWEST_ROWS = 2 * SLAB
 Result = TypeVar("Result")
 
 VITERBI = DECODINGS[0]
-
-# The kinds of maps by their words in files.
-TERMS: dict[str, type[Term]] = {each.kind: each for each in (ExplicitTerm, AffineTerm, KernelTerm, ConjunctionTerm)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +117,7 @@ class Model:
             if any(term.likes_many_rows for term in self.terms):
                 return MOST_ROWS
             # Sums of few weights are done sooner than Python has called for them, and threads wait for it in turn.
-            quick = all(isinstance(term, ExplicitTerm) for term in self.terms)
+            quick = all(term.is_quick for term in self.terms)
             return min(max(SCORES_AT_ONCE // len(self.labels), ROWS_AT_ONCE), MOST_ROWS) if quick else ROWS_AT_ONCE
         return min(max(PAIRS_AT_ONCE // len(self.labels) ** 2, FEWEST_ROWS), ROWS_AT_ONCE)
 
@@ -198,7 +192,7 @@ class Model:
 
     def on_device(self, device: Device) -> tuple[Model, list[str]]:
         """The same with scores of pivots from a device, and the names of terms that are not there; threads decode."""
-        moved = [DeviceKernelTerm.of(term, device) if isinstance(term, KernelTerm) else None for term in self.terms]
+        moved = [term.on_device(device) for term in self.terms]
         here = [term.name for term, own in zip(self.terms, moved, strict=True) if own is None]
         return replace(self, terms=tuple(own or term for term, own in zip(self.terms, moved, strict=True))), here
 
@@ -248,7 +242,7 @@ class Model:
     def unpack(cls, contents: Contents) -> Model:
         encoding = Encoding.unpack(contents)
         Y = len(encoding.labels)
-        terms = tuple(map(_unpack_term, stored_terms(contents, encoding)))
+        terms = tuple(map(_unpack_term, read_terms(contents, encoding)))
         edges = chain.Edges(
             _stored_edges(contents, "transitions", 2),
             _stored_edges(contents, "start", 1),

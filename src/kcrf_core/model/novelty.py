@@ -14,10 +14,10 @@ import numpy as np
 
 from ..encoding import Dataset
 from ..errors import ConfigError
+from ..features import KernelTerm
 from ..kernels import Pivots
 from ..maps import pivot_triangle
 from ..system import SLAB, Workers, linear_algebra, padded, ranges, row_squares
-from .kernel_term import KernelTerm
 from .model import ROWS_AT_ONCE, Model
 
 

@@ -27,6 +27,7 @@ from .._version import __version__
 from ..config import Config
 from ..encoding import Amount, Dataset, Encoding, join_datasets, spread_sequences
 from ..errors import FileFormatError
+from ..features import stored_config
 from ..files import (
     MAGIC,
     ScratchFolder,
@@ -37,7 +38,7 @@ from ..files import (
     temporary_beside,
     write_container,
 )
-from .archives import dataset_arrays, digest, joined_digests, stored_config, unpack_arrays
+from .archives import dataset_arrays, digest, joined_digests, unpack_arrays
 
 MANIFEST, ENCODING = "manifest.json", "encoding.npz"
 KIND, FORMAT = "shards", 1

@@ -11,13 +11,13 @@ import numpy as np
 
 from ..config import layout_dict
 from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, Feature, RealFeature
+from ..features import StoredBasis, Term, TermBasis, unpack_basis
 from ..files import Contents
 from ..kernels import kernel_to_dict
 from ..scoring import METRICS
-from .archives import StoredBasis, StoredDataset, TermBasis, unpack_basis, unpack_dataset
+from .archives import StoredDataset, unpack_dataset
 from .inspection import term_weights
 from .model import Model
-from .term import Term
 
 Stored = Model | StoredBasis | StoredDataset
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..corpora import LabelValue
 from ..encoding import Encoding, plain_names
+from ..features import FeatureTerm
 from ..maps import as_dense, matrix_of
-from .feature_terms import FeatureTerm
 from .model import Model
 
 

@@ -3,12 +3,13 @@ from .checkpoint import EVERY, Checkpoint
 from .decoder_choice import DecoderChoice, choose_decoder
 from .dev import DevReport
 from .engines import OpenEngine, named_engine, open_engine
+from .forecast import Footprint, footprint, shard_footprint
 from .growth import Growth
 from .held_out import SEQUENCES, Blocks, HoldOut, Pieces, Split, Splits, apart, blocks_of, deal, make_splits
 from .preparing import Prepared, groups_of, prepare, read_folds, without_column
 from .prior_search import Prior
 from .scored import Scored, scored_parts
-from .shard_run import SAMPLE_POSITIONS, train_shards
+from .shard_run import SAMPLE_POSITIONS, check_shard_terms, train_shards
 from .structure import MIN_GAIN
 from .training import Report, judge, problem_splits, train
 from .warm_start import WarmStart
@@ -23,6 +24,7 @@ __all__ = [
     "Checkpoint",
     "DecoderChoice",
     "DevReport",
+    "Footprint",
     "Growth",
     "HoldOut",
     "OpenEngine",
@@ -36,9 +38,11 @@ __all__ = [
     "WarmStart",
     "apart",
     "blocks_of",
+    "check_shard_terms",
     "choose_decoder",
     "deal",
     "fit_calibration",
+    "footprint",
     "groups_of",
     "judge",
     "make_splits",
@@ -48,6 +52,7 @@ __all__ = [
     "problem_splits",
     "read_folds",
     "scored_parts",
+    "shard_footprint",
     "train",
     "train_shards",
     "without_column",

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..chains import Clique
 from ..encoding import Dataset
-from ..fitting import FittedTerm
+from ..features import FittedTerm
 from ..maps import FeatureMap, GrowingBasis
 from ..objective import Vector, certificates
 from ..solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, moved

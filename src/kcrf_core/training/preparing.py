@@ -25,8 +25,9 @@ from ..encoding import (
     with_terms,
 )
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
+from ..features import StoredBasis, load_basis
 from ..files import is_encoded, refuse_vectors
-from ..model import ShardFolder, StoredBasis, load_basis, load_dataset, load_folder
+from ..model import ShardFolder, load_dataset, load_folder
 from ..system import counted, listed
 
 VectorPaths = Sequence[tuple[str, str]]  # names of embeddings, and the files that hold them

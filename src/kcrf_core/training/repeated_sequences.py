@@ -15,7 +15,7 @@ import numpy as np
 
 from ..chains import Problem
 from ..encoding import Dataset
-from ..fitting import FittedTerm
+from ..features import FittedTerm
 from ..solvers import Observer
 from ..system import counted, sequence_rows
 

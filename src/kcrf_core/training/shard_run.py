@@ -9,34 +9,24 @@ with the same shards, given the same choices.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..config import Config
+from ..config import GRADIENT, Config, TermConfig
 from ..device import device_of
 from ..encoding import Dataset, join_datasets, spread_sequences
 from ..errors import ConfigError
-from ..fitting import (
-    FittedTerm,
-    MappedTerm,
-    Scratch,
-    ShardedData,
-    ShardedTerm,
-    ShardFitter,
-    check_shard_terms,
-    observed_in_shards,
-    shard_map_type,
-)
-from ..model import Model, ShardFolder, StoredBasis, digest, joined_digests
+from ..features import FitContext, FittedTerm, StoredBasis, fit_to, map_type, observed_only
+from ..model import Model, ShardFolder, digest, joined_digests
 from ..objective import (
     ComposedEngine,
     ComposedTerm,
     Executor,
     LocalExecutor,
-    MapRecipe,
     ObjectiveTerm,
     PartRecipe,
     Vector,
@@ -48,6 +38,7 @@ from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
 from .prior_search import Prior
 from .repeated_sequences import SequenceGroups
+from .shard_maps import Scratch, ShardedData
 from .task import Solution, TrainingTask
 from .training import Report, TrainingRun, TrainOptions
 
@@ -59,7 +50,6 @@ SAMPLE_POSITIONS = 400_000
 class ShardedTask(TrainingTask):
     """Terms whose maps are in shards, by recipes for each portion of the problem."""
 
-    recipes: Mapping[str, Sequence[MapRecipe]] = field(default_factory=dict)
     names: Sequence[str] = ()  # of the parts
     executor: Executor | None = None  # who has the parts
     scratch: Scratch | None = None  # where maps are written
@@ -70,32 +60,48 @@ class ShardedTask(TrainingTask):
         ends = np.searchsorted(sequences, borders).tolist()
         alive = [number for number, (first, last) in enumerate(pairwise(ends)) if first < last]
         rows = [sequence_rows(offsets, sequences[ends[k] : ends[k + 1]]) - offsets[borders[k]] for k in alive]
-        terms, recipes = [], {}
+        terms = []
         for term in self.terms:
-            if term.name in self.recipes:
-                parts = [self.recipes[term.name][number] for number in alive]
+            if term.partitions is not None:
+                parts = [term.partitions[number] for number in alive]
                 own = [
                     part.subset(chosen, self.scratch, self.workers) for part, chosen in zip(parts, rows, strict=True)
                 ]
-                recipes[term.name] = [recipe for recipe, _ in own]
-                if not all(whole for _, whole in own):
-                    term = replace(term, map=term.map.without_counts())
+                own_map = term.map if all(whole for _, whole in own) else term.map.without_counts()
+                term = replace(term, partitions=tuple(part for part, _ in own), map=own_map)
             terms.append(term)
         problem, names = self.problem.subset(sequences), [self.names[number] for number in alive]
-        return replace(self, problem=problem, terms=tuple(terms), recipes=recipes, names=names)
+        return replace(self, problem=problem, terms=tuple(terms), names=names)
 
-    def _engine(self, terms: Sequence[ObjectiveTerm], names: Sequence[str]) -> ComposedEngine:
+    def _engine(self, terms: Sequence[ObjectiveTerm], present: Sequence[FittedTerm]) -> ComposedEngine:
         places = [term.shape(self.problem.label_count).places for term in terms]
         parts = []
         for number, name in enumerate(self.names):
             own = tuple(
-                term_recipe(term.clique, None if recipes is None else recipes[number], kept)
-                for term, recipes, kept in zip(terms, map(self.recipes.get, names), places, strict=True)
+                term_recipe(term.clique, None if fitted.partitions is None else fitted.partitions[number], kept)
+                for term, fitted, kept in zip(terms, present, places, strict=True)
             )
             parts.append(PartRecipe(name, self.problem.portion(number), own, self.dtype, self.forbidden))
         composed = [ComposedTerm.of(term) for term in terms]
         handles = self.executor.load(parts)
         return ComposedEngine(self.problem, composed, self.executor, handles, self.workers, self.dtype, self.forbidden)
+
+
+def check_shard_terms(config: Config) -> None:
+    """Refuse terms that look at all positions at once."""
+    for term in config.mapped_terms:
+        if term.map.type == "full":
+            raise ConfigError(
+                f"term '{term.name}': map 'full' has every position as a pivot, and shards are not in memory at once; "
+                "'reduced' can",
+                settings=["map"],
+            )
+        if term.map.select == GRADIENT:
+            raise ConfigError(
+                f"term '{term.name}': 'select: gradient' looks at all positions after each fit, and shards are not in "
+                "memory at once: choose another way to find pivots",
+                settings=["select"],
+            )
 
 
 def train_shards(
@@ -166,14 +172,14 @@ class ShardRun(TrainingRun):
 
     def fit_terms(self) -> TrainingTask:
         """Fix what is chosen on a sample; all of the data where nothing is."""
-        types = {term.name: shard_map_type(term, self._encoding, self._data) for term in self._config.mapped_terms}
-        if None not in self._given.values() and not self._options.select_terms and set(types.values()) == {"explicit"}:
-            return self._on_shards([term.name for term in self._config.terms], {})
         # On the sample a kernel may have an explicit map that it has not on all of the data.
-        terms = tuple(
+        types = {term.name: self._map_type(term) for term in self._config.mapped_terms}
+        self._terms = tuple(
             replace(term, map=replace(term.map, type=types[term.name])) if term.name in types else term
             for term in self._config.terms
         )
+        if None not in self._given.values() and not self._options.select_terms and set(types.values()) == {"explicit"}:
+            return self._on_shards([term.name for term in self._config.terms], {})
         which = spread_sequences(self._dataset.sequences, self._dataset.positions, SAMPLE_POSITIONS)
         sample = self._sampled(which)
         self._observer.note(
@@ -184,7 +190,7 @@ class ShardRun(TrainingRun):
         rehearsal = TrainingRun(
             self._encoding,
             sample,
-            replace(self._config, terms=terms),
+            replace(self._config, terms=self._terms),
             self._basis,
             self._workers,
             _Prefixed(self._observer, "sample: "),
@@ -197,6 +203,9 @@ class ShardRun(TrainingRun):
             self._config = replace(self._config, training=self._training)
         self._hold_out = options.hold_out
         return task
+
+    def _map_type(self, term: TermConfig) -> str:
+        return map_type(term, self._data.inputs_of(tuple(self._encoding.term_features(term))))
 
     def _sampled(self, which: np.ndarray) -> Dataset:
         """Some sequences in memory, with their labels as they are trained on."""
@@ -214,53 +223,56 @@ class ShardRun(TrainingRun):
         self._observer.stage("going through shards")
         first, group, kept = self._distinct()
         problem = self._problem
-        fitter = ShardFitter(
-            self._encoding, self._data, self._config, chosen, self._scratch, self._workers, self._observer
-        )
-        terms = fitter.fit([term for term in self._config.terms if term.name in names], kept)
+        data = replace(self._data, kept=kept, scratch=self._scratch)
+        config = replace(self._config, terms=tuple(term for term in self._terms if term.name in names))
+        context = FitContext(data, config, self._workers, self._observer)
+        pivots = {name: partial(data.with_pivots, term, context.dtype, self._observer) for name, term in chosen.items()}
+        terms = fit_to(context, {}, chosen=pivots)
         hand_back()
         if first is not None:
             weights = np.bincount(group, problem.weights, minlength=len(first))
             problem = replace(problem.subset(first), weights=weights)
         alive = [number for number, own in enumerate(kept) if own is None or len(own)]
-        terms = _of_parts(terms, alive)
+        terms = [
+            replace(term, partitions=tuple(term.partitions[number] for number in alive)) if term.partitions else term
+            for term in terms
+        ]
         if training.observed_features:
-            terms = observed_in_shards(terms, problem, self._workers, self._observer)
+            terms = observed_only(terms, problem, self._workers, self._observer)
         if executor_of(self._workers) is None:
             self._observer.note(f"{counted(len(alive), 'shard')}, gone through one after another in every pass")
         return ShardedTask(
             problem,
-            tuple(term.fitted for term in terms),
+            tuple(terms),
             self._workers,
-            fitter.dtype,
+            context.dtype,
             self._forbidden,
             training.c1 or 0.0,
-            recipes={term.fitted.name: term.recipes for term in terms if term.recipes is not None},
             names=[str(self._data.parts[number].shard) for number in alive],
             executor=self._executor,
             scratch=self._scratch,
         )
 
-    def _distinct(self) -> tuple[np.ndarray | None, np.ndarray | None, list[np.ndarray | None]]:
+    def _distinct(self) -> tuple[np.ndarray | None, np.ndarray | None, tuple[np.ndarray | None, ...]]:
         """The first of each group of equal sequences and the group of each, if that pays; those of each part."""
         groups, borders = SequenceGroups(), self._dataset.borders
         for dataset in self._trained_on():
             groups.add(dataset)
         if not groups.worth_collapsing:
-            return None, None, [None] * len(self._data.parts)
+            return None, None, (None,) * len(self._data.parts)
         first, group = groups.found
         self._observer.note(
             f"{counted(len(first), 'distinct sequence')} of {self._dataset.sequences:,}: each is gone through once"
         )
         ends = np.searchsorted(first, borders)
         kept = [first[a:b] - border for a, b, border in zip(ends[:-1], ends[1:], borders[:-1], strict=True)]
-        return first, group, kept
+        return first, group, tuple(kept)
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
         """The task of the final fit, on all shards."""
         if not isinstance(task, ShardedTask):
             names = [term.name for term in task.terms]
-            pivots = {term.name: term for term in task.terms if isinstance(term, MappedTerm) and term.basis is not None}
+            pivots = {term.name: term for term in task.terms if term.basis is not None}
             del task
             hand_back()
             task = self._on_shards(names, pivots)
@@ -285,14 +297,6 @@ class ShardRun(TrainingRun):
         borders = self._dataset.offsets[self._dataset.borders].tolist()
         for part, rows in zip(self._data.parts, pairwise(borders), strict=True):
             yield replace(part.dataset(), labels=self._dataset.labels[slice(*rows)])
-
-
-def _of_parts(terms: Sequence[ShardedTerm], alive: Sequence[int]) -> list[ShardedTerm]:
-    """Terms with the recipes of those parts alone that have something."""
-    return [
-        term if term.recipes is None else replace(term, recipes=tuple(term.recipes[number] for number in alive))
-        for term in terms
-    ]
 
 
 class _Prefixed(Observer):

@@ -15,7 +15,7 @@ from ..chains import Edges, Problem
 from ..device import device_of
 from ..encoding import Encoding
 from ..errors import Interrupted
-from ..fitting import FittedTerm, kept_in
+from ..features import FittedTerm, kept_in
 from ..model import Model
 from ..objective import ComposedEngine, Engine, ObjectiveTerm, Posterior, ThreadEngine, Vector, executor_of
 from ..solvers import INTERRUPTED, Observer, Run, SolverResult
@@ -46,12 +46,12 @@ class TrainingTask:
         names = tuple(term.name for term in present)
         engine = self.engines.get(names)
         if engine is None:
-            engine = self._engine(terms, names)
+            engine = self._engine(terms, present)
             if engine.lasting:  # other prior variances are no other data
                 self.engines[names] = engine
         return Posterior.on(engine, terms)
 
-    def _engine(self, terms: Sequence[ObjectiveTerm], names: Sequence[str]) -> Engine:
+    def _engine(self, terms: Sequence[ObjectiveTerm], present: Sequence[FittedTerm]) -> Engine:
         """Return an engine for terms, by threads or by what helps them."""
         about = self.workers, self.dtype, self.forbidden
         device, executor = device_of(self.workers), executor_of(self.workers)

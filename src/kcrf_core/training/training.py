@@ -18,9 +18,19 @@ from ..chains import NODE
 from ..config import GRADIENT, Config, TermConfig, variance_text
 from ..device import Device, device_of
 from ..encoding import UNOBSERVED, Dataset, Encoding
-from ..fitting import DTYPES, begin_growth, fit_terms, frequent_only, observed_only, outside_gain
+from ..features import (
+    DTYPES,
+    PruneReport,
+    StoredBasis,
+    basis_digest,
+    begin_growth,
+    fit_terms,
+    frequent_only,
+    observed_only,
+    outside_gain,
+)
 from ..kernels import Kernel, KernelConfig
-from ..model import Model, PruneReport, StoredBasis, basis_digest, digest
+from ..model import Model, digest
 from ..objective import Vector, executor_of
 from ..scoring import DECODINGS, choose_yardstick
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, FinalFit, Observer, Run, SolverResult, Structure, Trial, moved
@@ -392,7 +402,7 @@ class TrainingRun:
             self._config = replace(config, training=training)
             terms = [term if term.map is None else replace(term, map=term.map.in_double(held=True)) for term in terms]
         if training.observed_features:
-            terms = observed_only(terms, self._problem, self._observer)
+            terms = observed_only(terms, self._problem, self._workers, self._observer)
         if self._options.min_frequency is not None:
             terms = frequent_only(terms, self._problem, self._options.min_frequency, self._workers)
         hand_back()

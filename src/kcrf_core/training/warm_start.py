@@ -23,7 +23,7 @@ from ..chains import EDGE2, Edge, Edges, InnerEdge
 from ..config import TermConfig, parse_config
 from ..encoding import Encoding, translation
 from ..errors import ConfigError, FileFormatError, NumericError
-from ..fitting import FittedTerm, LabelMatch
+from ..features import FittedTerm, LabelMatch
 from ..model import Model
 from ..objective import Posterior, Vector
 from ..solvers import Observer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -13,38 +13,53 @@ from ..encoding import Dataset, Encoding
 from ..errors import ConfigError, DataError
 from ..kernels import Inputs
 from ..maps import conjunction_count, why_not
-from ..model import StoredBasis, TermBasis
 from ..objective import Posterior, Vector
 from ..solvers import Observer
 from ..system import Workers
-from .explicit_terms import MOST_CONJUNCTIONS, explicit_plan
-from .pivot_terms import StoredPlan, full_plan, growing_plan, reduced_plan
-from .terms import DTYPES, FitContext, FittedLabels, FittedTerm, TermPlan
+from .bases import StoredBasis, TermBasis
+from .conjunctions import MOST_CONJUNCTIONS, ConjunctionPlan
+from .fitted import FitContext, FittedTerm, TermPlan
+from .linear import AffinePlan, LinearPlan
+from .partitions import DataInMemory, TermInputs, TrainingData
+from .pivots import PivotPlan, StoredPlan, full_plan, growing_plan, reduced_plan
 
-__all__ = ["DTYPES", "FittedTerm", "begin_growth", "fit_terms", "outside_gain", "plan_term", "select_bases"]
+
+def explicit_plan(term: TermConfig, data: TermInputs) -> TermPlan:
+    """Plan the explicit map of a term; an error where its kernel has none on these inputs."""
+    if term.kernel.type == "linear":
+        return LinearPlan(term, data)
+    entries, reason, degree = 0, None, term.kernel.degree
+    for inputs in data:
+        reason = why_not(inputs, degree)
+        if reason is not None:
+            break
+        entries += conjunction_count(inputs, degree)
+    if reason is None:
+        return ConjunctionPlan(term, data, entries)
+    if degree == 1 and not term.kernel.cosine:
+        return AffinePlan(term, data)
+    raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
+
 
 # By the word for a map in the configuration.
 PLANS = dict(zip(MAPS[1:], (explicit_plan, reduced_plan, full_plan), strict=True))
 
 
-def plan_term(
-    term: TermConfig, encoding: Encoding, dataset: Dataset, stored: TermBasis | None, rehearse: bool = False
-) -> TermPlan:
-    """How a term that looks at the input is fitted, perhaps on pivots that are stored already.
+def plan_term(term: TermConfig, data: TrainingData, stored: TermBasis | None, rehearse: bool = False) -> TermPlan:
+    """Plan the map of a term that looks at the input, perhaps on pivots that are stored already.
 
     A basis that is to grow begins with a few pivots or, to `rehearse` with, has as many random ones as others.
     """
-    features = tuple(encoding.term_features(term))
-    inputs = encoding.inputs(dataset, features).seen()
+    inputs = data.inputs_of(tuple(data.encoding.term_features(term)))
     if term.map.select == GRADIENT and not rehearse:
-        return growing_plan(term, features, inputs)
+        return growing_plan(term, inputs)
     if stored is not None:
-        return StoredPlan(term, features, inputs, len(stored.pivots), stored)
-    return PLANS[map_type(term, inputs)](term, features, inputs)
+        return StoredPlan(term, inputs, len(stored.pivots), stored)
+    return PLANS[map_type(term, inputs)](term, inputs)
 
 
-def map_type(term: TermConfig, inputs: Inputs) -> str:
-    """The map of a term; `auto` is explicit where that is exact, unless pivots were asked for.
+def map_type(term: TermConfig, data: TermInputs) -> str:
+    """Return the map of a term; `auto` is explicit where that is exact, unless pivots were asked for.
 
     How much memory there is must not decide it, or the result would depend on that.
     """
@@ -55,11 +70,16 @@ def map_type(term: TermConfig, inputs: Inputs) -> str:
         return "reduced"
     if term.kernel.type == "linear":
         return "explicit"
-    degree = term.kernel.degree
+    degree, entries = term.kernel.degree, 0
     if degree == 1 and not term.kernel.cosine:
         return "explicit"
-    fits = why_not(inputs, degree) is None and conjunction_count(inputs, degree) <= MOST_CONJUNCTIONS
-    return "explicit" if fits else "reduced"
+    for inputs in data:
+        if why_not(inputs, degree) is not None:
+            return "reduced"
+        entries += conjunction_count(inputs, degree)
+        if entries > MOST_CONJUNCTIONS:
+            return "reduced"
+    return "explicit"
 
 
 def stored_bases(basis: StoredBasis | None) -> dict[str, TermBasis]:
@@ -71,13 +91,13 @@ def select_bases(
     encoding: Encoding, dataset: Dataset, config: Config, workers: Workers, observer: Observer
 ) -> StoredBasis:
     """Pivots for every term that needs them."""
-    context = FitContext(encoding, dataset, config, workers, observer)
+    context = FitContext(DataInMemory(encoding, dataset), config, workers, observer)
     found = []
     for term in config.mapped_terms:
-        plan = plan_term(term, encoding, dataset, None)
+        plan = plan_term(term, context.data, None)
         if plan.inputs.is_empty:
             observer.note(f"warning: {_no_features(config, term)}: it gets no pivots")
-        elif plan.has_pivots:
+        elif isinstance(plan, PivotPlan):
             found.append(plan.chosen(context)[0])
         else:
             observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map; it needs no pivots")
@@ -97,31 +117,46 @@ def fit_terms(
     observer: Observer,
     rehearse: bool = False,
 ) -> list[FittedTerm]:
-    """Terms with maps first, in the order of the configuration, then those over labels alone.
+    """Fit terms to data in memory; those with maps first, in the order of the configuration, then those over labels.
 
-    A term of whose features the data has none is left out; it is an error if no term is left that looks at the input.
     If they `rehearse`, `begin_growth` is still to be called for those whose basis is to grow.
     """
-    context = FitContext(encoding, dataset, config, workers, observer)
-    stored = stored_bases(basis)
+    context = FitContext(DataInMemory(encoding, dataset), config, workers, observer)
+    return fit_to(context, stored_bases(basis), rehearse)
+
+
+def fit_to(
+    context: FitContext,
+    stored: Mapping[str, TermBasis],
+    rehearse: bool = False,
+    chosen: Mapping[str, Callable[[], FittedTerm]] | None = None,
+) -> list[FittedTerm]:
+    """Fit terms to partitions of data; pivots may be stored, or `chosen` before for terms of these names.
+
+    A term of whose features the data has none is left out; it is an error if no term is left that looks at the input.
+    """
+    config, observer = context.config, context.observer
     fitted: list[FittedTerm] = []
     for term in config.mapped_terms:
+        if chosen and term.name in chosen:
+            fitted.append(chosen[term.name]())
+            continue
         # One plan at a time: each holds the inputs of its term.
-        plan = plan_term(term, encoding, dataset, stored.get(term.name), rehearse)
+        plan = plan_term(term, context.data, stored.get(term.name), rehearse)
         if config.training.c1 and plan.has_pivots:
             raise ConfigError(
                 f"term '{term.name}': 'c1' makes weights of features sparse, and this term has pivots; leave 'c1' out, "
                 "or take a kernel with an explicit map (linear, or poly on columns of text)",
                 settings=["c1"],
             )
-        found = None if plan.inputs.is_empty else plan.fit(context)
+        found = None if plan.data.is_empty else plan.fit(context)
         if found is not None and found.map.size:
             fitted.append(found)
         else:
             observer.note(f"warning: {_no_features(config, term)}: the model is trained without it")
     if not fitted:
         raise DataError(f"{_no_features(config, *config.mapped_terms)}: nothing would look at the input")
-    return fitted + [FittedLabels(term) for term in config.label_terms]
+    return fitted + [FittedTerm(term, (), None) for term in config.label_terms]
 
 
 def _no_features(config: Config, *terms: TermConfig) -> str:
@@ -147,7 +182,7 @@ def begin_growth(
     observer: Observer,
 ) -> list[FittedTerm]:
     """The same terms; those whose basis is to grow have their first pivots."""
-    context = FitContext(encoding, dataset, config, workers, observer)
+    context = FitContext(DataInMemory(encoding, dataset), config, workers, observer)
     return [term.begun_growth(context) for term in fitted]
 
 

@@ -147,7 +147,7 @@ class Conjunctions:
         return phi
 
     def training_rows(self, inputs: Inputs) -> CompressedRows:
-        """Phi [n, D] of training rows, as `find_conjunctions` gives it: an entry is the factor of its column.
+        """Return Phi [n, D] of training rows: an entry is the factor of its column.
 
         All of a column is in such a row or nothing of it, so that the first one stands for it.
         """
@@ -156,8 +156,12 @@ class Conjunctions:
         first[np.unique(self.columns, return_index=True)[1]] = True
         there = first[numbers]
         indptr = np.concatenate([[0], np.cumsum(there, dtype=np.int64)])[ends]
+        return self.as_rows(indptr, self.columns[numbers[there]])
+
+    def as_rows(self, indptr: np.ndarray, indices: np.ndarray) -> CompressedRows:
+        """Return rows [n, D] whose entries are the factors of their columns."""
         scale = NO_VALUES if (self.norms == 1).all() else self.norms
-        return CompressedRows(self.size, indptr, self.columns[numbers[there]], NO_VALUES, scale)
+        return CompressedRows(self.size, indptr, indices, NO_VALUES, scale)
 
     def known(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         """Numbers [E] of the conjunctions of each row that training had, and where those of each row end, [n+1]."""
@@ -209,31 +213,15 @@ def find_conjunctions(
     by_degree: bool = False,
     workers: Workers | None = None,
 ) -> tuple[Conjunctions, scipy.sparse.csr_array]:
-    """The conjunctions of training rows, and Phi [N, D]. Those in fewer than `cut_off` rows are left out.
-
-    `by_degree` those of different numbers of features, and so of different weights, have columns of their own.
-    They are the same, and in the same order, for any number of threads.
-    """
-    workers = workers or Workers(1, memory=0)
-    import scipy.sparse
-
+    """Return the conjunctions of training rows, and Phi [N, D]; those in fewer than `cut_off` rows are left out."""
     reason = why_not(inputs, kernel.degree)
     if reason is not None:
         raise ConfigError(f"map 'explicit' cannot hold this polynomial kernel: {reason}; 'reduced' can")
-    base = feature_base(inputs)
-    indptr, indices = _features(inputs)
-    ends = _row_ends(indptr, kernel.degree)
-    keys, numbers = _numbered(indptr, indices, kernel.degree, base, ends, workers)
-    hashes, counts = np.zeros((len(keys), 2), dtype=np.uint64), np.zeros(len(keys), dtype=np.int64)
-    _conjunctions.add_supports(ends, numbers, hashes, counts)
-    found, column_of = _in_columns(keys, hashes, counts, kernel, base, cut_off, merge, by_degree)
-    norms = found.norms
-    # All of a column is in a row or nothing of it: the one that stands for it will do.
-    row_ends, entries = _entries(numbers, ends, column_of, workers)
-    values = np.empty(len(entries))
-    workers.run(lambda part: np.take(norms, entries[part], out=values[part]), ranges(len(entries), ENTRIES_PER_TASK))
-    phi = scipy.sparse.csr_array((values, entries, row_ends), shape=(len(indptr) - 1, found.size))
-    return found, phi
+    counter = ConjunctionCounter(kernel, feature_base(inputs), workers or Workers(1, memory=0))
+    counter.add(inputs)
+    found, rows = counter.conjunctions(cut_off, by_degree, merge, rows=True)
+    assert rows is not None
+    return found, rows.matrix()
 
 
 def _in_columns(
@@ -265,47 +253,64 @@ def _in_columns(
 
 
 class ConjunctionCounter:
-    """The conjunctions of rows that come in parts, numbered in the order in which they first come."""
+    """The conjunctions of rows that come in parts, numbered in the order in which they first come.
 
-    def __init__(self, kernel: PolynomialKernel, base: int):
-        self._kernel, self._base = kernel, base
+    They are the same, and in the same order, for any number of threads and of parts.
+    """
+
+    def __init__(self, kernel: PolynomialKernel, base: int, workers: Workers):
+        self._kernel, self._base, self._workers = kernel, base, workers
         self._rows = self.count = 0
-        self._slots = empty_slots(0, _FIRST_SLOTS)
+        self._slots = np.empty(0, dtype=np.int32)
         self._keys = np.empty(0, dtype=np.int64)
         self._hashes, self._counts = np.zeros((0, 2), dtype=np.uint64), np.zeros(0, dtype=np.int64)
+        self._last = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32)
 
     def add(self, inputs: Inputs) -> None:
         """Take more rows."""
         indptr, indices = _features(inputs)
         ends = _row_ends(indptr, self._kernel.degree)
-        numbers = np.empty(ends[-1], dtype=np.int32)
-        own = _numbered_part(indptr, indices, self._kernel.degree, self._base, ends, numbers)
-        self._make_room(self.count + len(own))
-        table = np.empty(len(own), dtype=np.int32)
-        self.count = _conjunctions.number_keys(own, self._keys, self._slots, self.count, table)
-        numbers = np.take(table, numbers, out=numbers, mode="clip")  # any other mode makes a copy first
+        own, numbers = _numbered(indptr, indices, self._kernel.degree, self._base, ends, self._workers)
+        if self.count:
+            self._make_room(self.count + len(own))
+            table = np.empty(len(own), dtype=np.int32)
+            self.count = _conjunctions.number_keys(own, self._keys, self._slots, self.count, table)
+            numbers = np.take(table, numbers, out=numbers, mode="clip")  # any other mode makes a copy first
+        else:
+            self._keys, self.count = own, len(own)
+            self._hashes, self._counts = np.zeros((len(own), 2), dtype=np.uint64), np.zeros(len(own), dtype=np.int64)
         _conjunctions.add_supports(ends, numbers, self._hashes, self._counts, self._rows)
         self._rows += len(indptr) - 1
+        self._last = ends, numbers
 
     def _make_room(self, needed: int) -> None:
-        if needed <= len(self._keys):
-            return
-        size = max(needed, len(self._keys) * 3 // 2)
-        for name in ("_keys", "_hashes", "_counts"):
-            own = getattr(self, name)
-            more = np.zeros((size, *own.shape[1:]), dtype=own.dtype)
-            more[: self.count] = own[: self.count]
-            setattr(self, name, more)
-        if len(self._slots) < 2 * size:
-            self._slots = empty_slots(size)
+        if needed > len(self._keys):
+            size = max(needed, len(self._keys) * 3 // 2)
+            for name in ("_keys", "_hashes", "_counts"):
+                own = getattr(self, name)
+                more = np.zeros((size, *own.shape[1:]), dtype=own.dtype)
+                more[: self.count] = own[: self.count]
+                setattr(self, name, more)
+        if len(self._slots) < 2 * len(self._keys):
+            self._slots = empty_slots(len(self._keys), _FIRST_SLOTS)
             _conjunctions.fill_slots(self._keys, self.count, self._slots)
 
-    def conjunctions(self, cut_off: int, by_degree: bool) -> Conjunctions:
-        """What `find_conjunctions` finds where all rows come at once; this lets go of what it counted."""
-        self._slots = empty_slots(0)
-        found = (self._keys[: self.count], self._hashes[: self.count], self._counts[: self.count])
-        self._keys, self._hashes, self._counts = (each[:0].copy() for each in found)
-        return _in_columns(*found, self._kernel, self._base, cut_off, True, by_degree)[0]
+    def conjunctions(
+        self, cut_off: int, by_degree: bool = False, merge: bool = True, rows: bool = False
+    ) -> tuple[Conjunctions, CompressedRows | None]:
+        """Return those in `cut_off` rows at least and, for `rows`, Phi of the rows that were added last.
+
+        `by_degree` those of different numbers of features, and so of different weights, have columns of their own.
+        This lets go of what was counted.
+        """
+        self._slots = np.empty(0, dtype=np.int32)
+        counts = (self._keys[: self.count], self._hashes[: self.count], self._counts[: self.count])
+        found, column_of = _in_columns(*counts, self._kernel, self._base, cut_off, merge, by_degree)
+        self._keys, self._hashes, self._counts = (each[:0].copy() for each in counts)
+        if not rows:
+            return found, None
+        ends, numbers = self._last
+        return found, found.as_rows(*_entries(numbers, ends, column_of, self._workers))
 
 
 def _entries(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..chains import CLIQUES, NODE, MappedClique
-from ..config import PRECISIONS
+from ..config import PRECISIONS, Config, parse_config
 from ..encoding import AttributeFeature, Encoding
 from ..errors import ConfigError, FileFormatError
 from ..files import LARGEST, Contents, pack_sparse
@@ -133,7 +133,7 @@ class StoredTerm:
         return "single" if info == "single" else "double"
 
 
-def stored_terms(contents: Contents, encoding: Encoding) -> Iterator[StoredTerm]:
+def read_terms(contents: Contents, encoding: Encoding) -> Iterator[StoredTerm]:
     """The terms of a file, with names and features checked against the encoding."""
     for number, entry in enumerate(contents.get("terms", list)):
         at = f"term{number}"
@@ -155,3 +155,10 @@ def pack_pivots(pivots: Inputs, lines: np.ndarray, at: str) -> dict[str, np.ndar
     if pivots.bag is not None:
         arrays |= pack_sparse(pivots.bag, f"{at}.bag")
     return arrays
+
+
+def stored_config(contents: Contents, raw: Any) -> Config:
+    try:
+        return parse_config(raw, contents.path)
+    except ConfigError as error:
+        raise contents.error(f"its configuration cannot be read ({error})") from None

@@ -11,15 +11,27 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 
-from ..encoding import Dataset
+from ..encoding import Dataset, Encoding
+from ..features import FittedTerm, MakeMap, TermInputs, TrainingData
 from ..files import ScratchFolder
 from ..kernels import Inputs, Kernel
-from ..maps import CompressedRows, ExplicitRecipe, FeatureMap, KernelRecipe, RepeatedMap, RepeatedRecipe, new_token
+from ..maps import (
+    CompressedRows,
+    ExplicitHead,
+    ExplicitRecipe,
+    FeatureMap,
+    KernelRecipe,
+    RepeatedMap,
+    RepeatedRecipe,
+    new_token,
+)
 from ..model import ShardFolder, StoredShard, encoding_of
+from ..objective import MapRecipe
+from ..solvers import Observer
 from ..system import Workers, sequence_rows
 
 
@@ -37,20 +49,26 @@ class ShardPart:
         return found if self.sequences is None else found.subset(self.sequences)
 
     def inputs(self, features: Sequence[str]) -> Inputs:
-        """What some features have at its positions."""
+        """Return the inputs of some features at its positions."""
         return encoding_of(self.folder, self.digest).inputs(self.dataset(), features).seen()
+
+    def rows(self, sequences: np.ndarray | None) -> np.ndarray | None:
+        """Return the positions of some of the sequences; None for all."""
+        return None if sequences is None else sequence_rows(self.dataset().offsets, sequences)
 
 
 @dataclass(frozen=True, eq=False)
-class ShardedData:
+class ShardedData(TrainingData):
     """Shards of a folder as they are trained on; those of which nothing is left are not there."""
 
     folder: ShardFolder
     parts: tuple[ShardPart, ...]
+    kept: tuple[np.ndarray | None, ...]  # sequences of each part that have rows in its maps; None: all
+    scratch: Scratch | None = None  # where maps are written
 
     @classmethod
     def of(cls, folder: ShardFolder, sequences: np.ndarray | None = None) -> ShardedData:
-        """Some sequences of a folder, by their numbers in ascending order, or all."""
+        """Take some sequences of a folder, by their numbers in ascending order, or all."""
         ends = np.cumsum([0, *(shard.sequences for shard in folder.shards)])
         parts = []
         for number, shard in enumerate(folder.shards):
@@ -63,12 +81,113 @@ class ShardedData:
                 own = None if len(own) == shard.sequences else own
             there = replace(shard, path=os.path.abspath(shard.path))  # for who is in another folder
             parts.append(ShardPart(there, os.path.abspath(folder.path), folder.digest, own))
-        return cls(folder, tuple(parts))
+        return cls(folder, tuple(parts), (None,) * len(parts))
 
-    def inputs(self, features: Sequence[str]) -> Iterator[Inputs]:
-        """Inputs of all parts, one after another."""
-        for part in self.parts:
-            yield part.inputs(features)
+    @property
+    def encoding(self) -> Encoding:
+        return self.folder.encoding
+
+    def inputs_of(self, features: tuple[str, ...]) -> ShardInputs:
+        return ShardInputs(features, self.encoding.inputs(self.encoding.empty_dataset(), features), self)
+
+    def with_pivots(self, term: FittedTerm, dtype: np.dtype, observer: Observer) -> FittedTerm:
+        """Return a term whose pivots were chosen on a sample, with kernel values of all parts."""
+        data, basis, sizes = self.inputs_of(term.features), term.basis, []
+        assert basis is not None
+
+        def visit(inputs: Inputs) -> None:
+            sizes.append((len(inputs), inputs.nbytes // max(len(inputs), 1)))
+
+        shared = data.scanned(term.name, observer, visit)
+        values = tuple(
+            ShardKernel(part, term.features, basis.kernel, basis.pivots, dtype, *size, shared, part.rows(own))
+            for part, size, own in zip(self.parts, sizes, self.kept, strict=True)
+        )
+        return replace(term, partitions=values)
+
+
+class ShardInputs(TermInputs):
+    """Inputs of a term, shard by shard."""
+
+    where_shared = " in its shard"
+
+    def __init__(self, features: tuple[str, ...], like: Inputs, data: ShardedData):
+        super().__init__(features, like)
+        self._data = data
+
+    def __iter__(self) -> Iterator[Inputs]:
+        for part in self._data.parts:
+            yield part.inputs(self.features)
+
+    def fitted_to(self) -> Inputs:
+        norms, first = [], None
+        for inputs in self:
+            first = inputs if first is None else first
+            norms.append(inputs.squared_norms())
+        assert first is not None
+        return _Lengths(first.codes, first.sizes, first.real, first.bag, first.unseen, np.concatenate(norms))
+
+    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[MapRecipe, ...]]:
+        """Make the map of each part once, and write it to scratch space."""
+        scratch, written, squares, positions, whole = self._data.scratch, [], 0.0, 0, True
+        assert scratch is not None
+        for part, sequences in zip(self._data.parts, self._data.kept, strict=True):
+            inputs = part.inputs(self.features)
+            made: Any = self.map_of_partition(inputs, make, shared, workers)
+            squares, positions = squares + made.mean_diagonal() * len(inputs), positions + len(inputs)
+            rows = part.rows(sequences)
+            if rows is None:
+                rows = np.arange(len(inputs))
+            else:
+                whole = whole and shared and _has_all(made.group[rows], made.group)
+            written.append(scratch.keep(made.recipe(rows)))
+        own = DistantMap(made.head, squares / max(positions, 1))
+        # Training asks nothing of it but what it has: rows are asked for in parts.
+        return cast("FeatureMap", own if whole else own.without_counts()), tuple(written)
+
+
+def _has_all(some: np.ndarray, group: np.ndarray) -> bool:
+    """True if some positions have all groups."""
+    return len(np.unique(some)) == int(group.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True)
+class _Lengths(Inputs):
+    """Some inputs, with the squared lengths of many more."""
+
+    norms: np.ndarray
+
+    def squared_norms(self) -> np.ndarray:
+        return self.norms
+
+
+@dataclass(frozen=True, eq=False)
+class DistantMap:
+    """What is in memory of an explicit map whose rows are in shards."""
+
+    head: ExplicitHead
+    scale: float  # mean of k(x, x)
+
+    nested = beyond_single = False
+
+    @property
+    def size(self) -> int:
+        return self.head.size
+
+    @property
+    def real_size(self) -> int:
+        return self.head.real_size
+
+    @property
+    def dense_size(self) -> int:
+        return self.head.real_size
+
+    def mean_diagonal(self) -> float:
+        return self.scale
+
+    def without_counts(self) -> DistantMap:
+        """Return the map of some of the rows, scaled as a map in memory of which rows were taken away."""
+        return replace(self, head=replace(self.head, counts=None))
 
 
 class Scratch:
@@ -131,7 +250,7 @@ class WrittenMap:
         """The same of some rows, written anew, and whether all distinct rows that it has are still there."""
         made = self.load(workers)
         kept = scratch.keep(made.recipe(rows))
-        whole = self.repeated and len(np.unique(made.group[rows])) == int(made.group.max()) + 1
+        whole = self.repeated and _has_all(made.group[rows], made.group)
         return replace(kept, columns=self.columns[kept.columns]), whole
 
     def load(self, workers: Workers) -> FeatureMap:
@@ -192,8 +311,3 @@ class ShardKernel:
         diagonal = self.kernel.diagonal(inputs)
         own = KernelRecipe(inputs, self.kernel, self.pivots, diagonal, None, False, self.dtype).load(workers)
         return own if group is None else RepeatedMap(own, group, workers)
-
-
-def rows_of(offsets: np.ndarray, sequences: np.ndarray | None) -> np.ndarray | None:
-    """Positions of some sequences; None for all."""
-    return None if sequences is None else sequence_rows(offsets, sequences)

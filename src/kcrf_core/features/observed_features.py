@@ -17,22 +17,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..chains import NODE, STATE, MappedClique, Problem
+from ..chains import NODE, STATE, Problem
 from ..errors import ConfigError
-from ..maps import FeatureMap
 from ..solvers import Observer
 from ..system import Workers
-from .terms import FittedTerm
+from .fitted import FittedTerm
 
 
-def observed_only(fitted: Sequence[FittedTerm], problem: Problem, observer: Observer) -> list[FittedTerm]:
-    """The same terms; those with explicit maps have weights for pairs that the problem has."""
+def observed_only(
+    fitted: Sequence[FittedTerm], problem: Problem, workers: Workers, observer: Observer
+) -> list[FittedTerm]:
+    """Return the terms; those with explicit maps have weights for pairs that the problem has.
+
+    Partitions of terms that are not in memory are the portions of the problem.
+    """
     if not any(term.has_features for term in fitted):
         raise ConfigError(
             "'observed_features' is for explicit maps, such as that of the linear kernel: there is none",
             settings=["observed_features"],
         )
-    return [by_label(term, problem).observed(problem, observer) for term in fitted]
+    return [by_label(term, problem).observed(problem, workers, observer) for term in fitted]
 
 
 def by_label(term: FittedTerm, problem: Problem) -> FittedTerm:
@@ -57,12 +61,6 @@ def _frequent(term: FittedTerm, problem: Problem, least: float, workers: Workers
     sums = own.adjoint(own.adjoint_rows(labels, slice(0, len(labels)), None), labels, workers).ravel()
     kept = np.arange(len(sums)) if term.kept is None else term.kept
     return replace(term, kept=kept[sums[kept] >= least])
-
-
-def places_seen(feature_map: FeatureMap, clique: MappedClique, problem: Problem) -> tuple[np.ndarray, int]:
-    """Places [K] in W [D, columns] of a map whose pairs the problem has, ascending, and how many places there are."""
-    width = clique.columns(problem.label_count)
-    return feature_map.seen_with(*clique.observed_columns(problem), width), feature_map.size * width
 
 
 def kept_in(term: FittedTerm, columns: np.ndarray, label_count: int) -> np.ndarray | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..encoding import Encoding
 from ..kernels import Inputs
 from ..system import Workers
 from .stored_terms import StoredTerm, mapped_clique
+
+if TYPE_CHECKING:
+    from ..device import Device
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Term(ABC):
 
     kind: ClassVar[str]  # the word for it in files
     has_pivots: ClassVar[bool] = False  # inputs of training data, instead of features of them
-    likes_many_rows: ClassVar[bool] = False  # whether it pays to score many positions at a time
+    likes_many_rows: ClassVar[bool] = False  # True if it pays to score many positions at a time
+    is_quick: ClassVar[bool] = False  # True if scores are sums of few weights
 
     name: str
     type: str  # node or edge-x
@@ -104,6 +108,10 @@ class Term(ABC):
     def is_linear(self) -> bool:
         """Whether it has one weight for each feature, and nothing else that adds to scores."""
         return False
+
+    def on_device(self, device: Device) -> Term | None:
+        """Return the term with scores from a device; None where the device cannot give them."""
+        return None
 
     @abstractmethod
     def table(self, encoding: Encoding) -> WeightTable: ...

@@ -15,13 +15,12 @@ import numpy as np
 
 from ..config import Config
 from ..encoding import Dataset, Encoding
+from ..features import DTYPES, DataInMemory, StoredBasis, TermFootprint, plan_term, stored_bases
 from ..maps import PIECE_VALUES, ColumnOrder
-from ..model import ShardFolder, StoredBasis
+from ..model import ShardFolder
 from ..objective import MOST_POSITIONS
 from ..solvers import PROOF_POINTS, fit_bytes
 from ..system import Budget, available_threads, counted, size_text
-from .term_plans import plan_term, stored_bases
-from .terms import DTYPES, TermFootprint
 
 # Interpreter and libraries, with what their threads allocate; SciPy's where there is more than one-hot features.
 PROGRAM, SCIPY = 44 << 20, 24 << 20
@@ -96,7 +95,7 @@ class Footprint:
     def lines(self) -> list[str]:
         """For people: the whole, then what it is made of."""
         out = [self.summary(), f"  program {size_text(self.program)}, data {size_text(self.data)}"]
-        out += [f"  term {term.name}: {term.what}, {size_text(term.fixed + term.table)}" for term in self.terms]
+        out += [f"  term {term.name}: {term.map}, {size_text(term.fixed + term.table)}" for term in self.terms]
         out.append(
             f"  errors {size_text(self.errors)}, weights and solver {size_text(self.solver)}, "
             f"each thread {size_text(self.chains)}"
@@ -187,9 +186,9 @@ def footprint(
     data = _nbytes(dataset.codes, dataset.real, dataset.labels, dataset.lines)
     if dataset.bag is not None:
         data += _nbytes(dataset.bag.data, dataset.bag.indices, dataset.bag.indptr)
-    terms, errors, piece = [], 0, 0
+    terms, errors, piece, data_in_memory = [], 0, 0, DataInMemory(encoding, dataset)
     for term in config.mapped_terms:
-        plan = plan_term(term, encoding, dataset, stored.get(term.name))
+        plan = plan_term(term, data_in_memory, stored.get(term.name))
         # For pairs of labels all weights are taken for observed ones: it is an estimate.
         few = training.observed_features and term.clique.axes == 1
         width = Y if few else term.clique.columns(Y)

@@ -1,0 +1,262 @@
+"""Conjunctions of binary features, for polynomial kernels: plan, fit, term of a model (`maps.conjunction_table`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from math import comb
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..encoding import conjunction_name
+from ..kernels import PolynomialKernel, fit_kernel, inverse_roots, kernel_to_dict
+from ..maps import (
+    Conjunctions,
+    SparseWeights,
+    as_dense,
+    feature_base,
+    matrix_of,
+    present_columns,
+    why_not,
+    without_zeros,
+)
+from ..system import Workers, counted
+from .fitted import TermFootprint, check_memory
+from .linear import (
+    BYTES_ON_THE_WAY,
+    BYTES_PER_COLUMN,
+    BYTES_PER_ENTRY,
+    BYTES_PER_VALUE,
+    FeaturePlan,
+    FeatureTerm,
+    FittedFeatures,
+)
+from .term import PartsOfRow, TermParts, WeightTable
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+    from ..encoding import Dataset, Encoding, FeatureNames, Translation
+    from ..kernels import Inputs
+    from ..maps import CompressedRows, FeatureMap, Weights
+    from .fitted import FitContext
+    from .label_match import LabelMatch
+    from .stored_terms import StoredTerm
+
+# An automatic map enumerates no more than this: above it, pivots take less memory.
+MOST_CONJUNCTIONS = 300_000_000
+# Numbers, keys and hashes while columns are merged, if every conjunction were seen once: what is refused beforehand.
+BYTES_PER_CONJUNCTION = 60
+# A conjunction that is kept has its key and the number of its column.
+BYTES_PER_KEY = 12
+# While they are found, each distinct one has its key, a slot to be found by, a hash of its rows, how many these are,
+# its weight and four numbers; one in a row has its number, that of its column, and its place among those that stay.
+BYTES_PER_DISTINCT, BYTES_PER_FOUND = 64, 24
+# Conjunctions that a forecast goes through, to estimate how many are distinct.
+SAMPLED_CONJUNCTIONS = 2_000_000
+
+
+@dataclass(frozen=True)
+class ConjunctionPlan(FeaturePlan):
+    """All conjunctions of the features that training inputs have."""
+
+    entries: int  # conjunctions, each counted once for every position
+
+    def fit(self, context: FitContext) -> FittedConjunctions:
+        from ..maps import ConjunctionCounter, ExplicitMap, scaled_rows
+
+        term, observer, workers = self.term, context.observer, context.workers
+        fitted_to = self.data.fitted_to()
+        kernel: Any = fit_kernel(replace(term.kernel, cosine=False), fitted_to, context.seed, term=term.name)
+        if self.data.whole is not None:
+            table = f"a table of {counted(self.entries, 'conjunction')}"
+            check_memory(term, table, BYTES_PER_CONJUNCTION * self.entries, workers)
+        observer.note(
+            f"term {term.name}: {term.kernel.title} kernel of degree {kernel.degree} on binary features, explicit map; "
+            f"going through {counted(self.entries, 'conjunction')}"
+        )
+        counter = ConjunctionCounter(kernel, feature_base(self.data.like), workers)
+        for inputs in self.data:
+            counter.add(inputs)
+        # An L1 penalty is that of one column only where all weights in it are equal.
+        by_degree = bool(context.config.training.c1)
+        # In memory the rows that were counted last are all of them.
+        found, counted_rows = counter.conjunctions(term.map.cut_off, by_degree, rows=self.data.whole is not None)
+        distinct, columns = counted(len(found.keys), "distinct conjunction"), counted(found.size, "column")
+        observer.note(f"term {term.name}: {distinct} in {columns}")
+
+        def rows_of(inputs: Inputs) -> CompressedRows:
+            return found.training_rows(inputs) if counted_rows is None else counted_rows
+
+        def directions(inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+            phi = scaled_rows(rows_of(inputs).matrix(), inverse_roots(kernel.diagonal(inputs)))
+            return phi, np.zeros((len(inputs), 0))
+
+        def made(inputs: Inputs, rows: np.ndarray | slice) -> ExplicitMap:
+            return ExplicitMap(rows_of(inputs), np.zeros((len(inputs), 0)), context.dtype)
+
+        if term.kernel.cosine:
+            own, partitions = self._explicit(directions, context, share=False)
+        else:
+            own, partitions = self.data.mapped(made, False, workers)
+        roots = np.sqrt(np.bincount(found.columns, minlength=found.size)) if by_degree else None
+        return FittedConjunctions(term, self.features, own, roots=roots, partitions=partitions, conjunctions=found)
+
+    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
+        keys, columns, entries = self._sizes()
+        what = f"{counted(self.entries, 'conjunction')}, some {keys:,} distinct ones in {counted(columns, 'column')}"
+        values = BYTES_PER_VALUE if self.term.kernel.cosine else 0  # else all entries of a column have the same
+        fixed = entries * (BYTES_PER_ENTRY + values) + keys * BYTES_PER_KEY + columns * BYTES_PER_COLUMN
+        finding = keys * BYTES_PER_DISTINCT + self.entries * BYTES_PER_FOUND + entries * BYTES_ON_THE_WAY
+        building = self.inputs.nbytes + max(finding, fixed + entries * BYTES_ON_THE_WAY)
+        return TermFootprint(self.term.name, what, 0, fixed, building, columns * width)
+
+    def _sizes(self) -> tuple[int, int, int]:
+        """Estimate the number of distinct conjunctions, of their columns and of entries of those.
+
+        Each grows with a power of the number of rows, which two samples tell, one twice as large as the other.
+        """
+        from ..maps import find_conjunctions
+
+        N, kernel = len(self.inputs), PolynomialKernel(self.term.kernel.degree, 1.0, 1.0, 1.0)
+        most = N if self.entries <= SAMPLED_CONJUNCTIONS else int(N * SAMPLED_CONJUNCTIONS / self.entries)
+        found = []
+        for rows in (most // 2, most) if most < N else (N,):
+            sample = self.inputs.take(np.linspace(0, N - 1, max(rows, 1)).astype(np.int64))
+            conjunctions, phi = find_conjunctions(sample, kernel, self.term.map.cut_off)
+            found.append((len(conjunctions.keys), conjunctions.size, phi.nnz))
+        if len(found) == 1:
+            return found[0]
+        doublings = np.log2(N / most)
+        grown = [int(much * (much / max(less, 1)) ** doublings) for less, much in zip(*found, strict=True)]
+        return min(grown[0], self.entries), min(grown[1], self.entries), min(grown[2], self.entries)
+
+
+@dataclass(frozen=True)
+class FittedConjunctions(FittedFeatures):
+    """Conjunctions of binary features."""
+
+    takes_over: ClassVar[frozenset[str]] = frozenset({"conjunctions"})
+
+    conjunctions: Conjunctions = field(kw_only=True)
+
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
+        from ..maps import ExplicitMap, scaled_rows
+
+        phi = self.conjunctions.rows(inputs)
+        if self.config.kernel.cosine:
+            phi = scaled_rows(phi, inverse_roots(self.conjunctions.kernel.diagonal(inputs)))
+        return ExplicitMap(phi, np.zeros((len(inputs), 0)), dtype)
+
+    def to_model(self, weights: Weights, precision: str) -> ConjunctionTerm:
+        if isinstance(weights, SparseWeights):
+            stored: Weights = weights.times(1 / self.conjunctions.norms)
+        else:
+            stored = self._stored(weights / self.conjunctions.norms[:, None])
+        return ConjunctionTerm(*self.about, self.conjunctions, stored, self.config.kernel.cosine)
+
+    def map_weights(self, term: ConjunctionTerm) -> np.ndarray:
+        return as_dense(matrix_of(term.weights)) * self.conjunctions.norms[:, None]
+
+    def taken_over(self, old: ConjunctionTerm, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
+        from ..maps import shared_conjunctions
+
+        found = self.conjunctions
+        shares, taken = shared_conjunctions(found, old.conjunctions, between.explicit_columns()[0])
+        weights = as_dense(shares @ matrix_of(old.weights))
+        weights = labels.weights(weights, old.clique, self.clique, self.kept is None)
+        return weights, f"with {taken:,} of {counted(len(found.keys), 'conjunction')}"
+
+
+@dataclass(frozen=True)
+class ConjunctionTerm(FeatureTerm):
+    """Conjunctions of features, for a polynomial kernel on binary ones."""
+
+    kind: ClassVar[str] = "conjunctions"
+
+    conjunctions: Conjunctions
+    weights: Weights  # [D, C] float64, for edge-x [D, Y^2], divided by the columns' norms
+    cosine: bool = False
+
+    def _add_products(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
+        self.conjunctions.add_scores(inputs, weights, out)
+
+    def _squared_lengths(self, inputs: Inputs) -> np.ndarray:
+        return self.conjunctions.kernel.diagonal(inputs)
+
+    def _largest_parts(self, inputs: Inputs) -> np.ndarray:
+        return np.square(self.conjunctions.norms)  # all of a column in one row
+
+    def _most_parts(self, features: int) -> int:
+        return sum(comb(features, j) for j in range(self.conjunctions.kernel.degree + 1))
+
+    def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        found, (entry, arrays) = self.conjunctions, super().pack(at)
+        own = {f"{at}.keys": found.keys, f"{at}.columns": found.columns, f"{at}.norms": found.norms}
+        return {"map": self.kind, "kernel": kernel_to_dict(found.kernel)} | entry, own | arrays
+
+    @classmethod
+    def unpack(cls, stored: StoredTerm) -> ConjunctionTerm:
+        kernel, like = stored.kernel(), stored.like
+        if not isinstance(kernel, PolynomialKernel) or why_not(like, kernel.degree) is not None:
+            raise stored.error(f"'{stored.at}' has a kernel without conjunctions")
+        arrays = [stored.array(*one, 1) for one in (("keys", "int64"), ("columns", "int32"), ("norms", "float64"))]
+        found = Conjunctions(kernel, feature_base(like), *arrays)
+        try:
+            found.check()
+        except ValueError:
+            raise stored.error(f"the conjunctions of '{stored.at}' do not fit") from None
+        return cls(*stored.about, found, stored.weights(found.size, "conjunctions"), stored.cosine)
+
+    def described(self) -> dict[str, Any]:
+        return self._of_cosine(kernel_to_dict(self.conjunctions.kernel))
+
+    def table(self, encoding: Encoding) -> WeightTable:
+        found, names, matrix = self.conjunctions, encoding.feature_names(self.features), matrix_of(self.weights)
+
+        def rows(part: slice) -> np.ndarray:
+            return as_dense(matrix[found.columns[part]]) * found.squares_of(part)[:, None]
+
+        return WeightTable(len(found.keys), lambda q: conjunction_name(map(names.__getitem__, found.features(q))), rows)
+
+    def parts(self, encoding: Encoding) -> TermParts:
+        found, names = self.conjunctions, encoding.feature_names(self.features)
+
+        def of(inputs: Inputs) -> Iterator[PartsOfRow]:
+            ends, numbers = found.known(inputs)
+            squares, scales = found.squares_of(numbers), self._inverse_lengths(inputs)
+            for t in range(len(inputs)):
+                own = numbers[ends[t] : ends[t + 1]]
+                values = squares[ends[t] : ends[t + 1]] * scales[t]
+                yield PartsOfRow(found.columns[own], values, _conjunction_names(found, names, own, inputs, t))
+
+        return TermParts(as_dense(matrix_of(self.weights)), of)
+
+    def compacted(self) -> ConjunctionTerm:
+        return super(ConjunctionTerm, self._without_empty_columns()).compacted()
+
+    def _without_empty_columns(self) -> ConjunctionTerm:
+        found, weights = self.conjunctions, without_zeros(self.weights)
+        counts = np.diff(weights.ends)
+        used = counts > 0
+        kept = used[found.columns]
+        number = np.cumsum(used) - 1
+        smaller = replace(
+            found, keys=found.keys[kept], columns=number[found.columns[kept]].astype(np.int32), norms=found.norms[used]
+        )
+        ends = np.concatenate([[0], np.cumsum(counts[used], dtype=np.int64)])
+        return replace(self, conjunctions=smaller, weights=replace(weights, ends=ends))
+
+
+def _conjunction_names(
+    found: Conjunctions, names: FeatureNames, numbers: np.ndarray, inputs: Inputs, t: int
+) -> Callable[[int], tuple[str, None]]:
+    """Names of the conjunctions that row t of some inputs has, their features with its values."""
+
+    def name(e: int) -> tuple[str, None]:
+        values = dict(zip(*(part.tolist() for part in present_columns(inputs, t)), strict=True))
+        columns = found.features(int(numbers[e]))
+        return conjunction_name(names.with_value(column, values[column]) for column in columns), None
+
+    return name

@@ -1,0 +1,532 @@
+"""The linear kernel's own features, and those of the polynomial kernel of degree 1: plan, fit, term of a model.
+
+**Affine kernels**, which are polynomial ones of degree 1, have explicit features whatever the inputs are:
+scale (gamma <x, x'> + coef0)  is the inner product of  (sqrt(scale gamma) x, sqrt(scale coef0)) with its like.
+
+`FittedFeatures` and `FeatureTerm` are what all kinds with a weight for every feature share, conjunctions included.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from math import sqrt
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..encoding import CONSTANT
+from ..kernels import Inputs, fit_kernel, inverse_roots
+from ..maps import (
+    ColumnOrder,
+    SparseWeights,
+    add_products,
+    as_dense,
+    held_values,
+    largest_values,
+    matrix_of,
+    pack_weights,
+    present_columns,
+    without_zeros,
+)
+from ..system import Workers, counted
+from .fitted import MappedTerm, TermFootprint, TermPlan
+from .pruning import needless_limit
+from .term import PartsOfRow, Term, TermParts, WeightTable
+
+if TYPE_CHECKING:
+    import scipy.sparse
+    from typing_extensions import Self
+
+    from ..chains import Problem
+    from ..config import TermConfig
+    from ..encoding import Dataset, Encoding, FeatureNames, Translation
+    from ..kernels import PolynomialKernel
+    from ..maps import ExplicitMap, FeatureMap, MergedColumns, Weights
+    from ..objective import MapRecipe
+    from ..solvers import Observer
+    from .fitted import FitContext
+    from .label_match import LabelMatch
+    from .stored_terms import StoredTerm
+
+# An entry of a sparse map: its index by rows and by columns; where entries of a column differ, both of these with
+# values in single and in double precision, too. On the way there are features before they are merged, or values.
+BYTES_PER_ENTRY, BYTES_PER_VALUE, BYTES_ON_THE_WAY = 8, 24, 12
+# A column has its norm, and where its entries begin.
+BYTES_PER_COLUMN = 24
+# Where only some weights are solved for: each has its place, and is held once more by a pass, in double precision for a
+# proof, some rows of them whole; and of every column it is known where its own begin.
+BYTES_PER_KEPT, BYTES_PER_KEPT_COLUMN = 32, 16
+
+
+# ----------------------------------------------------------------------------- what kinds with features share
+
+
+@dataclass(frozen=True)
+class FeaturePlan(TermPlan):
+    """A map with a column for every feature."""
+
+    def _explicit(
+        self, matrix: Callable[[Inputs], tuple[scipy.sparse.csr_array, np.ndarray]], context: FitContext, share: bool
+    ) -> tuple[FeatureMap, tuple[MapRecipe, ...] | None]:
+        """Return the map of rows that `matrix` gives by sparse and dense columns.
+
+        The values of all partitions decide how entries are held.
+        """
+        from ..maps import ColumnValues, ExplicitMap
+
+        values, several = ColumnValues(), self.data.whole is None
+
+        def visit(inputs: Inputs) -> None:
+            values.add(matrix(inputs)[0])
+
+        def made(inputs: Inputs, rows: np.ndarray | slice) -> ExplicitMap:
+            sparse, dense = matrix(inputs)
+            return ExplicitMap(values.compressed(sparse), dense, context.dtype)
+
+        shared = share and self.data.scanned(self.term.name, context.observer, visit if several else None)
+        if several and not share:
+            for inputs in self.data:
+                visit(inputs)
+        return self.data.mapped(made, shared, context.workers)
+
+
+@dataclass(frozen=True)
+class FittedFeatures(MappedTerm):
+    """A term with a weight for every feature, or for those pairs of features and labels that were observed."""
+
+    has_features: ClassVar[bool] = True
+
+    def observed(self, problem: Problem, workers: Workers, observer: Observer) -> FittedFeatures:
+        width = self.clique.columns(problem.label_count)
+        places = self.map.size * width
+        if self.partitions is None:
+            kept = self.map.seen_with(*self.clique.observed_columns(problem), width)
+        else:
+            seen = np.zeros(places, dtype=bool)
+            for number, recipe in enumerate(self.partitions):
+                pairs = self.clique.observed_columns(problem.portion(number))
+                own, columns = recipe.load(workers).seen_with(*pairs, width), recipe.columns
+                assert columns is not None
+                seen[columns[own // width].astype(np.int64) * width + own % width] = True
+            kept = np.flatnonzero(seen)
+        observer.note(f"term {self.name}: {counted(len(kept), 'weight')} of {places:,}, those of pairs seen")
+        return replace(self, kept=kept)
+
+    def _stored(self, weights: Weights) -> Weights:
+        if isinstance(weights, SparseWeights):
+            return weights
+        return np.ascontiguousarray(weights) if self.kept is None else SparseWeights.of(weights)
+
+
+class FeatureTerm(Term):
+    """Weights of features; with `cosine` inputs count by their direction alone."""
+
+    weights: Weights  # [D, C] float64
+    cosine: bool
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        if not self.cosine:
+            self._add_products(inputs, self.weights, out)
+            return
+        scores = np.zeros_like(out)
+        self._add_products(inputs, self.weights, scores)
+        out += scores * self._inverse_lengths(inputs)[:, None]
+
+    @abstractmethod
+    def _add_products(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
+        """out += Phi W, without the lengths of inputs."""
+
+    @abstractmethod
+    def _squared_lengths(self, inputs: Inputs) -> np.ndarray:
+        """k(x, x) of each input before a cosine divides by it, [n]."""
+
+    @abstractmethod
+    def _largest_parts(self, inputs: Inputs) -> np.ndarray:
+        """By how much a weight of each row can change a score of these inputs at most, [D], without their lengths."""
+
+    @abstractmethod
+    def _most_parts(self, features: int) -> int:
+        """How many parts an input of that many features has at most."""
+
+    def _inverse_lengths(self, inputs: Inputs) -> np.ndarray:
+        """What products are multiplied with, [n]."""
+        return inverse_roots(self._squared_lengths(inputs)) if self.cosine else np.ones(len(inputs))
+
+    def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        entry, arrays = pack_weights(self.weights, f"{at}.weights")
+        return ({"cosine": True} if self.cosine else {}) | entry, arrays
+
+    @property
+    def weight_count(self) -> int:
+        return held_values(self.weights).size
+
+    @property
+    def nonzero(self) -> int:
+        return int(np.count_nonzero(held_values(self.weights)))
+
+    def _of_cosine(self, kernel: dict[str, Any]) -> dict[str, Any]:
+        return {"map": "explicit", "kernel": {"type": "cosine", "kernel": kernel} if self.cosine else kernel}
+
+    def pruned(self, inputs: Inputs, budget: float, workers: Workers) -> FeatureTerm:
+        weights = without_zeros(self.weights)
+        reach = self._largest_parts(inputs) * self._inverse_lengths(inputs).max(initial=0.0)
+        influence = np.abs(weights.values) * np.repeat(reach, np.diff(weights.ends))
+        active = inputs.codes.shape[1] + inputs.real.shape[1]
+        if inputs.bag is not None:
+            active += int(np.diff(inputs.bag.indptr).max(initial=0))
+
+        def change(limit: float) -> Callable[[Inputs], np.ndarray]:
+            """By how much scores of inputs change, at most, if all weights of no more influence go."""
+            gone = weights.where(influence <= limit)
+            sizes = replace(gone, values=np.abs(gone.values))
+
+            def of(rows: Inputs) -> np.ndarray:
+                out = np.zeros((len(rows), weights.width))
+                self._add_products(rows, sizes, out)
+                return out * self._inverse_lengths(rows)[:, None] if self.cosine else out
+
+            return of
+
+        positive = replace(inputs, real=np.abs(inputs.real), bag=None if inputs.bag is None else abs(inputs.bag))
+        limit = needless_limit(change, positive, budget, self._most_parts(active), workers)
+        return replace(self, weights=weights.where(influence > limit))  # type: ignore[call-arg]  # a field of subclasses
+
+    def compacted(self) -> Self:
+        weights = without_zeros(self.weights)
+        dense = weights.dense()
+        smaller = weights if weights.bytes < dense.nbytes else dense
+        return replace(self, weights=smaller)  # type: ignore[call-arg]  # a field of subclasses
+
+
+# ----------------------------------------------------------------------------- linear
+
+
+@dataclass(frozen=True)
+class LinearPlan(FeaturePlan):
+    """The linear kernel's own features; columns that are equal are merged where that is worth it."""
+
+    def fit(self, context: FitContext) -> FittedLinear:
+        from ..maps import ColumnSupports, ExplicitMap
+
+        term, merged, roots, columns = self.term, None, None, ""
+        if self._mergeable:
+            supports = ColumnSupports(self.data.like)
+            shared = self.data.scanned(term.name, context.observer, supports.add)
+            merged = supports.merged()
+            del supports
+            make = ExplicitMap.of if merged is None else merged.map_of
+            found = self.data.mapped(lambda inputs, _: make(inputs, context.dtype), shared, context.workers)
+        else:
+            found = self._explicit(lambda inputs: linear_columns(term, inputs), context, share=True)
+        own, partitions = found
+        if merged is not None:
+            roots = np.ones(own.size)
+            roots[: merged.size] = np.sqrt(merged.counts)
+            columns = f" in {counted(own.size, 'column')}"
+        fitted = FittedLinear(term, self.features, own, roots=roots, partitions=partitions, merged=merged)
+        context.observer.note(
+            f"term {term.name}: {term.kernel.title} kernel, explicit map, "
+            f"{counted(fitted.feature_count, 'feature')}{columns}"
+        )
+        return fitted
+
+    @property
+    def _mergeable(self) -> bool:
+        return self.data.like.bag is None and not self.term.kernel.cosine
+
+    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
+        from ..maps import ColumnSupports
+
+        merged = None
+        if self._mergeable:
+            supports = ColumnSupports(self.data.like)
+            supports.add(self.inputs)
+            merged = supports.merged()
+        return self._of_columns(width, dataset, observed, merged)
+
+    def _of_columns(
+        self, width: int, dataset: Dataset, observed: bool, merged: MergedColumns | None, constant: int = 0
+    ) -> TermFootprint:
+        """Return the memory of the columns of inputs, and of so many more that are dense."""
+        rows = self.shared_rows()
+        inputs = self.inputs if rows is None else self.inputs.take(rows)
+        order, bag = ColumnOrder.of(inputs), inputs.bag
+        entries = int((inputs.codes >= 0).sum()) + (0 if bag is None else bag.nnz)
+        size = order.size + constant
+        what, columns = f"explicit map of {counted(size, 'feature')}", size
+        ones = bag is None or bool((bag.data == 1).all())
+        if merged is not None:
+            columns += merged.size - len(merged.column)
+            what += f" in {counted(columns, 'column')}"
+            entries = merged.entries(inputs)
+        real = len(inputs) * (order.real + constant) * 8  # in single precision with what rounding took
+        fixed = entries * (BYTES_PER_ENTRY + (0 if ones else BYTES_PER_VALUE)) + real + columns * BYTES_PER_COLUMN
+        building = self.inputs.nbytes + fixed + entries * BYTES_ON_THE_WAY
+        parameters = columns * width
+        if observed:
+            labels = dataset.labels
+            assert labels is not None
+            seen = _pairs(self.inputs, labels if width > 1 else np.minimum(labels, 0), width)
+            parameters = min(seen, parameters)
+            fixed += BYTES_PER_KEPT * parameters + BYTES_PER_KEPT_COLUMN * columns
+            what += f" with {counted(parameters, 'weight')}"
+        return TermFootprint(self.term.name, what, 0, fixed, building, parameters)
+
+
+def _pairs(inputs: Inputs, columns: np.ndarray, width: int) -> int:
+    """Count the pairs of a feature and a column of weights that are observed, real columns at most."""
+    pairs, bag = inputs.real.shape[1] * width, inputs.bag
+    if bag is not None:
+        own, known = np.repeat(columns, np.diff(bag.indptr)), np.repeat(columns >= 0, np.diff(bag.indptr))
+        pairs += len(np.unique((bag.indices.astype(np.int64) * width + own)[known]))
+    for codes in inputs.codes.T.astype(np.int64):
+        pairs += len(np.unique((codes * width + columns)[(codes >= 0) & (columns >= 0)]))
+    return pairs
+
+
+def linear_columns(term: TermConfig, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+    """Return sparse and real columns of inputs, divided by their lengths for a cosine kernel."""
+    from ..maps import scaled_rows, sparse_block
+
+    if not term.kernel.cosine:
+        return sparse_block(inputs), inputs.real
+    scales = inverse_roots(inputs.squared_norms())
+    return scaled_rows(sparse_block(inputs), scales), inputs.real * scales[:, None]
+
+
+@dataclass(frozen=True)
+class FittedLinear(FittedFeatures):
+    """The linear kernel's own features, those seen only together in one column."""
+
+    takes_over: ClassVar[frozenset[str]] = frozenset({"explicit", "affine"})
+
+    merged: MergedColumns | None = field(default=None, kw_only=True)  # None: each feature has a column
+
+    @property
+    def feature_count(self) -> int:
+        return self.map.size + (0 if self.merged is None else len(self.merged.column) - self.merged.size)
+
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
+        from ..maps import ExplicitMap
+
+        if self.merged is not None:
+            return self.merged.map_of(inputs, dtype)
+        if not self.config.kernel.cosine:
+            return ExplicitMap.of(inputs, dtype)
+        return ExplicitMap(*linear_columns(self.config, inputs), dtype)
+
+    def to_model(self, weights: Weights, precision: str) -> ExplicitTerm:
+        weights = weights if self.merged is None else self.merged.spread(weights)
+        return ExplicitTerm(*self.about, self._stored(weights), self.config.kernel.cosine)
+
+    def map_weights(self, term: ExplicitTerm) -> np.ndarray:
+        return self._of_columns(as_dense(matrix_of(term.weights)))
+
+    def _of_columns(self, weights: np.ndarray) -> np.ndarray:
+        """Return weights of the map's columns out of weights of features."""
+        return weights if self.merged is None else self.merged.gathered(weights)
+
+    def taken_over(self, old: ExplicitTerm, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
+        columns, units = between.explicit_columns()
+        known = columns >= 0
+        weights = np.zeros((len(columns), old.weights.shape[1]))
+        weights[known] = as_dense(matrix_of(old.weights)[columns[known]]) * units[known, None]
+        weights = labels.weights(weights, old.clique, self.clique, self.kept is None)
+        return self._of_columns(weights), f"with {int(known.sum()):,} of {counted(self.feature_count, 'feature')}"
+
+
+@dataclass(frozen=True)
+class ExplicitTerm(FeatureTerm):
+    """Weights of the linear kernel's own features."""
+
+    kind: ClassVar[str] = "explicit"
+    is_quick: ClassVar[bool] = True
+
+    weights: Weights  # [D, C] float64, for edge-x [D, Y^2]; rows in the order of `ColumnOrder`
+    cosine: bool = False
+
+    def _add_products(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
+        add_products(inputs, weights, out)
+
+    def _squared_lengths(self, inputs: Inputs) -> np.ndarray:
+        return inputs.squared_norms()
+
+    def _largest_parts(self, inputs: Inputs) -> np.ndarray:
+        return largest_values(inputs)
+
+    def _most_parts(self, features: int) -> int:
+        return features
+
+    def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        entry, arrays = super().pack(at)
+        return {"map": self.kind} | entry, arrays
+
+    @classmethod
+    def unpack(cls, stored: StoredTerm) -> ExplicitTerm:
+        return cls(*stored.about, stored.weights(stored.size, "features"), stored.cosine)
+
+    def described(self) -> dict[str, Any]:
+        return self._of_cosine({"type": "linear"})
+
+    @property
+    def is_linear(self) -> bool:
+        return not self.cosine
+
+    def table(self, encoding: Encoding) -> WeightTable:
+        names, matrix = encoding.feature_names(self.features), matrix_of(self.weights)
+        return WeightTable(len(names), names.__getitem__, lambda rows: as_dense(matrix[rows]))
+
+    def parts(self, encoding: Encoding) -> TermParts:
+        names = encoding.feature_names(self.features)
+
+        def of(inputs: Inputs) -> Iterator[PartsOfRow]:
+            scales = self._inverse_lengths(inputs)
+            for t in range(len(inputs)):
+                columns, values = present_columns(inputs, t)
+                yield PartsOfRow(columns, values * scales[t], _named(names, columns, values))
+
+        return TermParts(as_dense(matrix_of(self.weights)), of)
+
+
+def _named(names: FeatureNames, columns: np.ndarray, values: np.ndarray) -> Callable[[int], tuple[str, None]]:
+    """Names of the features that an input has, with its values."""
+    return lambda e: (names.with_value(int(columns[e]), float(values[e])), None)
+
+
+# ----------------------------------------------------------------------------- affine
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Factors of the inputs and of the constant column, which is the last."""
+
+    slope: float
+    constant: float
+
+    @classmethod
+    def of(cls, kernel: PolynomialKernel) -> Affine:
+        return cls(sqrt(kernel.scale * kernel.gamma), sqrt(kernel.scale * kernel.coef0))
+
+    def map_of(self, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
+        from ..maps import ExplicitMap
+
+        return ExplicitMap(*self.matrix(inputs), dtype)
+
+    def matrix(self, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+        """Return the sparse columns of inputs and the dense ones."""
+        from ..maps import sparse_block
+
+        constant = np.full((len(inputs), 1), self.constant)
+        return self.slope * sparse_block(inputs), np.hstack([self.slope * inputs.real, constant])
+
+    def weights(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights of the inputs themselves and a bias, out of weights of the map's columns."""
+        return self.slope * W[:-1], self.constant * W[-1]
+
+    def map_weights(self, inner: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        """Return the inverse of `weights`; a column of zeros has no weight."""
+        last = bias / self.constant if self.constant else np.zeros_like(bias)
+        return np.concatenate([inner / self.slope, last[None]])
+
+
+@dataclass(frozen=True)
+class AffinePlan(LinearPlan):
+    """Features and a constant column, for the polynomial kernel of degree 1 on inputs that are not binary."""
+
+    def fit(self, context: FitContext) -> FittedAffine:  # type: ignore[override]  # no merged columns
+        term = self.term
+        kernel: Any = fit_kernel(
+            replace(term.kernel, cosine=False), self.data.fitted_to(), context.seed, term=term.name
+        )
+        affine = Affine.of(kernel)
+        own, partitions = self._explicit(affine.matrix, context, share=True)
+        context.observer.note(
+            f"term {term.name}: poly kernel of degree 1, explicit map, {counted(own.size, 'feature')}"
+        )
+        return FittedAffine(term, self.features, own, partitions=partitions, affine=affine)
+
+    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
+        return self._of_columns(width, dataset, observed, None, constant=1)
+
+
+@dataclass(frozen=True)
+class FittedAffine(FittedFeatures):
+    """Features and a constant."""
+
+    affine: Affine = field(kw_only=True)
+
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
+        return self.affine.map_of(inputs, dtype)
+
+    def to_model(self, weights: Weights, precision: str) -> AffineTerm:
+        inner, bias = self.affine.weights(as_dense(matrix_of(weights)))
+        return AffineTerm(*self.about, self._stored(inner), bias=np.ascontiguousarray(bias))
+
+    def map_weights(self, term: AffineTerm) -> np.ndarray:
+        return self.affine.map_weights(as_dense(matrix_of(term.weights)), term.bias)
+
+
+@dataclass(frozen=True)
+class AffineTerm(ExplicitTerm):
+    """Weights of features and a constant, for the polynomial kernel of degree 1."""
+
+    kind: ClassVar[str] = "affine"
+
+    bias: np.ndarray = field(kw_only=True)  # [C] float64, for edge-x [Y^2]
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        super().add_scores(inputs, out)
+        out += self.bias
+
+    def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        entry, arrays = super().pack(at)
+        return entry, {f"{at}.bias": self.bias} | arrays
+
+    @classmethod
+    def unpack(cls, stored: StoredTerm) -> AffineTerm:
+        weights = stored.weights(stored.size, "features")
+        bias = stored.array("bias", "float64", 1)
+        if bias.shape != (stored.columns,) or stored.cosine:
+            raise stored.error(f"'{stored.at}.bias' does not fit its term")
+        return cls(*stored.about, weights, bias=bias)
+
+    def described(self) -> dict[str, Any]:
+        return {"map": "explicit", "kernel": {"type": "poly", "degree": 1}}
+
+    @property
+    def weight_count(self) -> int:
+        return super().weight_count + len(self.bias)
+
+    @property
+    def nonzero(self) -> int:
+        return super().nonzero + len(self.bias)
+
+    @property
+    def is_linear(self) -> bool:
+        return False
+
+    def table(self, encoding: Encoding) -> WeightTable:
+        inner = super().table(encoding)
+        D = inner.items
+
+        def rows(part: slice) -> np.ndarray:
+            own = inner.rows(slice(part.start, min(part.stop, D)))
+            return np.concatenate([own, self.bias[None]]) if part.stop > D else own
+
+        return WeightTable(D + 1, lambda k: CONSTANT if k == D else inner.name(k), rows)
+
+    def parts(self, encoding: Encoding) -> TermParts:
+        inner = super().parts(encoding)
+        D = len(inner.weights)
+
+        def of(inputs: Inputs) -> Iterator[PartsOfRow]:
+            for own in inner.of(inputs):
+                yield PartsOfRow(np.append(own.rows, D), np.append(own.values, 1.0), _or_constant(own))
+
+        return TermParts(np.vstack([inner.weights, self.bias]), of)
+
+
+def _or_constant(own: PartsOfRow) -> Callable[[int], tuple[str, int | None]]:
+    return lambda e: own.name(e) if e < len(own.rows) else (CONSTANT, None)

@@ -1,0 +1,456 @@
+"""Terms with pivots (inducing points, Nystroem landmarks): plan, fit, term of a model.
+
+Pivots are training inputs: chosen before, all of them, those of a basis file, or some more after each fit. Scores of a
+model are k(x, B) alpha for the dual coefficients alpha = L^-T W (`maps.reduced`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..config import GRADIENT
+from ..errors import ConfigError
+from ..kernels import Inputs, Kernel, Pivots, fit_kernel, inverse_roots, kernel_to_dict
+from ..system import Factor, Workers, counted
+from . import TERMS
+from .fitted import MappedTerm, TermFootprint, TermPlan, check_memory
+from .pruning import needless_first
+from .stored_terms import StoredTerm, pack_pivots
+from .term import PartsOfRow, Term, TermParts, WeightTable
+
+if TYPE_CHECKING:
+    from ..chains import Problem
+    from ..config import TermConfig
+    from ..device import Device
+    from ..encoding import Dataset, Encoding, Translation
+    from ..maps import Basis, FeatureMap, GrowingBasis, ReducedMap, Weights
+    from ..solvers import Observer
+    from .bases import TermBasis
+    from .fitted import FitContext
+    from .label_match import LabelMatch
+    from .partitions import TermInputs
+
+# For each pair of pivots: their kernel matrix in double precision, factorised in place; `full` takes copies of it.
+BYTES_PER_PAIR, FULL_BYTES_PER_PAIR = 8, 24
+
+
+# ----------------------------------------------------------------------------- plans
+
+
+def reduced_plan(term: TermConfig, data: TermInputs) -> ChosenPlan:
+    """Plan pivots chosen before training; random ones for a basis that is to grow later on."""
+    size, enough = pivot_limits(term, data)
+    select = term.map.select
+    if select == GRADIENT:  # to choose sigma2 and terms by, before it grows
+        from ..maps import automatic_size
+
+        size, select = min(size, automatic_size(_positions(data))), "random"
+    return ChosenPlan(term, data, size, enough, select)
+
+
+def full_plan(term: TermConfig, data: TermInputs) -> FullPlan:
+    assert data.whole is not None
+    return FullPlan(term, data, len(data.whole.distinct()[0]))
+
+
+def growing_plan(term: TermConfig, data: TermInputs) -> GrowingPlan:
+    return GrowingPlan(term, data, pivot_limits(term, data)[0])
+
+
+def pivot_limits(term: TermConfig, data: TermInputs) -> tuple[int, float]:
+    """Return how many pivots a term may have, and the part of the trace that is little enough to stop before."""
+    from ..maps import LITTLE_LEFT, automatic_size
+
+    if term.map.size is not None:
+        return min(term.map.size, _positions(data)), term.map.residual
+    return automatic_size(_positions(data)), term.map.residual or LITTLE_LEFT
+
+
+def _positions(data: TermInputs) -> int:
+    return sum(map(len, data))
+
+
+@dataclass(frozen=True)
+class PivotPlan(TermPlan):
+    """A reduced map on so many pivots at most."""
+
+    has_pivots: ClassVar[bool] = True
+    bytes_per_pair: ClassVar[int] = BYTES_PER_PAIR
+    whole: ClassVar[bool] = False  # True if the map stands for the whole space of the kernel
+
+    size: int
+
+    @abstractmethod
+    def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray | None]:
+        """Return pivots, and the residual of every training position where that is known."""
+
+    def fit(self, context: FitContext) -> FittedPivots:
+        basis, residual = self.chosen(context)
+        return fitted_pivots(
+            self.term, self.data, basis, residual, context.workers, context.dtype, context.observer, whole=self.whole
+        )
+
+    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
+        from ..maps import inverse_bytes
+
+        N, shared = len(self.inputs), self.shared_rows()
+        rows = N if shared is None else len(shared)
+        what = f"kernel values of {rows:,} {'distinct inputs' if rows < N else 'positions'} with {self._pivots_text()}"
+        # A map holds L and its inputs, to compute rows with; while it is made the kernel matrix of pivots is there too.
+        fixed = BYTES_PER_PAIR * self.size**2 + self.inputs.nbytes * rows // max(N, 1)
+        fixed += inverse_bytes(self.size) if itemsize < 8 else 0
+        building = (BYTES_PER_PAIR + self.bytes_per_pair) * self.size**2 + self.inputs.nbytes
+        return TermFootprint(self.term.name, what, rows * self.size * itemsize, fixed, building, self.size * width)
+
+    def _pivots_text(self) -> str:
+        return counted(self.size, "pivot")
+
+    def _kernel(self, what: str, context: FitContext) -> Kernel:
+        """Return the kernel; an error where the matrix of so many pivots, in words, takes too much memory."""
+        groups, inputs = context.data.encoding.groups(self.features), self.inputs
+        same = len(inputs) > 1 and all((part == part[:1]).all() for part in (inputs.codes, inputs.real))
+        if same and len(inputs.distinct()[0]) == 1:
+            context.observer.note(f"warning: term {self.term.name}: all inputs are alike and tell no label from others")
+        kernel = fit_kernel(self.term.kernel, inputs, context.seed, groups, self.term.name)
+        needed = self.bytes_per_pair * self.size**2
+        check_memory(self.term, f"the kernel matrix of {self.size:,} {what}", needed, context.workers)
+        return kernel
+
+    def _basis(self, kernel: Kernel, found: Basis, kind: str, how: str, context: FitContext) -> TermBasis:
+        """Report the pivots that were found, and return them."""
+        term = self.term
+        context.observer.note(
+            f"term {term.name}: {term.kernel.title} kernel, {kind} map, {counted(len(found.rows), 'pivot')} ({how}), "
+            f"{100 * found.unexplained:.2g} % of the trace unexplained"
+        )
+        return term_basis(term, self.data, kernel, found)
+
+
+@dataclass(frozen=True)
+class ChosenPlan(PivotPlan):
+    """Pivots chosen by a method, until little enough of the trace is left."""
+
+    enough: float
+    select: str
+
+    def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
+        from ..maps import choose_pivots
+
+        kernel, observer = self._kernel("pivots", context), context.observer
+        observer.stage("choosing pivots", self.size)
+        found = choose_pivots(
+            self.select,
+            self.inputs,
+            kernel,
+            self.size,
+            np.random.default_rng(context.seed),
+            context.workers,
+            context.dtype,
+            observer.pivots,
+            self.enough,
+        )
+        how = self.select + self._why_so_many(len(found.rows))
+        return self._basis(kernel, found, "reduced", how, context), found.residual
+
+    def _why_so_many(self, found: int) -> str:
+        """Return in words what decided the number of pivots, where no option did."""
+        from ..maps import MOST_PIVOTS
+
+        if self.term.map.size is not None:
+            return ""
+        if found < self.size:
+            return ", as many as matter"
+        if self.size == len(self.inputs):
+            return ", every position"
+        if self.size == MOST_PIVOTS:
+            return ", the most where no size is given"
+        return f", as many as are soon chosen among {counted(len(self.inputs), 'position')}"
+
+
+@dataclass(frozen=True)
+class FullPlan(PivotPlan):
+    """Every distinct input as a pivot."""
+
+    bytes_per_pair: ClassVar[int] = FULL_BYTES_PER_PAIR
+    whole: ClassVar[bool] = True
+
+    def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
+        from ..maps import full_basis
+
+        kernel = self._kernel("inputs", context)
+        found = full_basis(self.inputs, kernel)
+        how = "every distinct input"
+        if len(found.rows) < self.size:
+            how = f"of {self.size:,} distinct inputs; the others are mixtures of these as double precision sees it"
+        return self._basis(kernel, found, "full", how, context), found.residual
+
+    def _pivots_text(self) -> str:
+        return f"every one of {counted(self.size, 'distinct input')} as a pivot"
+
+
+@dataclass(frozen=True)
+class StoredPlan(PivotPlan):
+    """Pivots of a basis file."""
+
+    stored: TermBasis
+
+    def chosen(self, context: FitContext) -> tuple[TermBasis, None]:
+        if self.stored.features != self.features:
+            raise ConfigError(f"term '{self.term.name}': its pivots in the basis have other features than the term")
+        context.observer.note(
+            f"term {self.term.name}: {self.term.kernel.title} kernel, {counted(self.size, 'pivot')} of the basis file"
+        )
+        return self.stored, None
+
+
+@dataclass(frozen=True)
+class GrowingPlan(PivotPlan):
+    """The first pivots of a basis that grows by gradient while a model is trained."""
+
+    def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
+        raise ConfigError(
+            f"term '{self.term.name}': 'gradient' chooses pivots while a model is trained: name another way to choose "
+            "them before",
+            settings=["select"],
+        )
+
+    def fit(self, context: FitContext) -> FittedPivots:
+        from ..maps import GrowingBasis
+
+        term, workers, dtype = self.term, context.workers, context.dtype
+        kernel, rng = self._kernel("pivots", context), np.random.default_rng(context.seed)
+        growing = GrowingBasis(self.inputs, kernel, self.size, rng, workers, dtype, term.map.residual)
+        context.observer.note(
+            f"term {term.name}: {term.kernel.title} kernel, reduced map that grows by gradient from {len(growing):,} "
+            f"random pivots to {growing.size:,} at most"
+        )
+        basis = term_basis(term, self.data, kernel, growing.basis)
+        residual = growing.basis.residual
+        return fitted_pivots(term, self.data, basis, residual, workers, dtype, context.observer, growing=growing)
+
+
+# ----------------------------------------------------------------------------- fitted
+
+
+def term_basis(term: TermConfig, data: TermInputs, kernel: Kernel, chosen: Basis) -> TermBasis:
+    """Return chosen pivots as they are kept."""
+    from .bases import TermBasis
+
+    assert data.whole is not None and data.dataset is not None
+    pivots, lines = data.whole.take(chosen.rows), data.dataset.lines[chosen.rows]
+    return TermBasis(term.name, data.features, kernel, pivots, lines, chosen.curve / chosen.trace)
+
+
+def fitted_pivots(
+    term: TermConfig,
+    data: TermInputs,
+    basis: TermBasis,
+    residual: np.ndarray | None,  # [N] where it is known
+    workers: Workers,
+    dtype: np.dtype,
+    observer: Observer,
+    growing: GrowingBasis | None = None,
+    whole: bool = False,
+) -> FittedPivots:
+    """Return the term with its map on data in memory."""
+    from ..maps import ReducedMap
+
+    def made(inputs: Inputs, rows: np.ndarray | slice) -> ReducedMap:
+        own = None if residual is None else residual[rows]
+        return ReducedMap.of(inputs, basis.kernel, basis.pivots, basis.curve, workers, dtype, own, whole)
+
+    own, _ = data.mapped(made, data.scanned(term.name, observer), workers)
+    return FittedPivots(term, data.features, own, basis=basis, growing=growing)
+
+
+@dataclass(frozen=True)
+class FittedPivots(MappedTerm):
+    """A reduced map on pivots, to which training may add."""
+
+    takes_over: ClassVar[frozenset[str]] = frozenset(TERMS)  # any function has values at the pivots
+
+    basis: TermBasis = field(kw_only=True)
+
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
+        return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
+
+    def to_model(self, weights: Weights, precision: str) -> KernelTerm:
+        assert isinstance(weights, np.ndarray)
+        alpha = np.ascontiguousarray(self.map.dual(weights))
+        return KernelTerm(*self.about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha, precision)
+
+    def map_weights(self, term: KernelTerm) -> np.ndarray:
+        return self.map.triangle.T @ term.alpha
+
+    def taken_over(self, old: Term, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
+        """Return W = L^-1 f(B)."""
+        from ..system import linear_algebra
+
+        pivots = between.inputs(self.basis.pivots)
+        values = np.zeros((len(pivots), old.clique.columns(len(labels.old))))
+        old.add_scores(pivots, values)
+        weights = labels.weights(values, old.clique, self.clique)
+        found = linear_algebra.solve_triangular(self.map.triangle, weights, lower=True, check_finite=False)
+        return found, f"at its {counted(self.map.size, 'pivot')}"
+
+    def observed(self, problem: Problem, workers: Workers, observer: Observer) -> FittedPivots:
+        observer.note(f"term {self.name}: pivots keep all coefficients, features that are observed have none here")
+        return self
+
+    def begun_growth(self, context: FitContext) -> FittedPivots:
+        if self.config.map.select != GRADIENT or self.growing is not None:
+            return self
+        return growing_plan(self.config, context.data.inputs_of(self.features)).fit(context)
+
+    def grown(self, dataset: Dataset, workers: Workers, dtype: np.dtype) -> FittedPivots:
+        """Return the term with the pivots that its basis has by now; the columns that were there stay as they are."""
+        from ..solvers import Observer
+        from .partitions import InputsInMemory
+
+        growing = self.growing
+        assert growing is not None
+        data, found = InputsInMemory(self.features, growing.inputs, dataset), growing.basis
+        basis = term_basis(self.config, data, growing.kernel, found)
+        return fitted_pivots(self.config, data, basis, found.residual, workers, dtype, Observer(), growing=growing)
+
+    def outside_gain(
+        self,
+        errors: Callable[[], np.ndarray],
+        inputs: Callable[[], Inputs],
+        sigma2: float,
+        certify: str,
+        workers: Workers,
+    ) -> float:
+        from ..objective import certificates
+
+        if certify == "exact":
+            return certificates.bound(errors(), self.map, inputs(), self.basis.kernel, sigma2, workers)
+        return certificates.estimate(errors(), self.map, sigma2, workers)
+
+
+# ----------------------------------------------------------------------------- terms of models
+
+
+@dataclass(frozen=True)
+class KernelTerm(Term):
+    """Pivots and their dual coefficients."""
+
+    kind: ClassVar[str] = "reduced"
+    has_pivots: ClassVar[bool] = True
+
+    kernel: Kernel
+    pivots: Inputs  # [M]
+    lines: np.ndarray  # [M] int64, where the pivots stand in the training data
+    alpha: np.ndarray  # [M, C] float64, for edge-x [M, Y^2]
+    precision: str = "double"  # of kernel values and their products with alpha: that of training
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(np.float32 if self.precision == "single" else np.float64)
+
+    @cached_property
+    def _prepared(self) -> tuple[Pivots, Factor]:
+        return Pivots(self.pivots, self.kernel, self.dtype), Factor(self.alpha.astype(self.dtype, copy=False))
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        pivots, alpha = self._prepared
+        out += alpha.products(pivots.gram(inputs))
+
+    @cached_property
+    def _inverse_lengths(self) -> np.ndarray:
+        """1/sqrt(k(b, b)) of all pivots, [M]."""
+        return inverse_roots(self.kernel.diagonal(self.pivots))
+
+    def similarities(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        """k(x, b) of inputs and all pivots, [n, M] float64, and the same divided by the lengths of both."""
+        values = self._prepared[0].gram(inputs).astype(np.float64)
+        lengths = inverse_roots(self.kernel.diagonal(inputs))
+        return values, values * lengths[:, None] * self._inverse_lengths
+
+    def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        entry = {"map": self.kind, "kernel": kernel_to_dict(self.kernel), "precision": self.precision}
+        return entry, {f"{at}.alpha": self.alpha} | pack_pivots(self.pivots, self.lines, at)
+
+    @classmethod
+    def unpack(cls, stored: StoredTerm) -> KernelTerm:
+        kernel, (pivots, lines) = stored.kernel(), stored.pivots()
+        alpha = stored.array("alpha", "float64", 2)
+        if alpha.shape != (len(pivots), stored.columns):
+            raise stored.error(f"'{stored.at}.alpha' does not fit its pivots")
+        found = cls(*stored.about, kernel, pivots, lines, alpha, stored.precision())
+        if not found.computable:
+            raise stored.error(f"the pivots of '{stored.at}' have kernel values or coefficients that are not finite")
+        return found
+
+    @property
+    def computable(self) -> bool:
+        """Whether coefficients and kernel values of the pivots are finite in the precision of the term."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            pivots, alpha = self._prepared
+            values = (alpha.values, self.kernel.diagonal(self.pivots), pivots.gram(self.pivots.take(slice(0, 1))))
+        return all(np.isfinite(value).all() for value in values)
+
+    def described(self) -> dict[str, Any]:
+        return {"map": self.kind, "kernel": kernel_to_dict(self.kernel)}
+
+    @property
+    def weight_count(self) -> int:
+        return self.alpha.size
+
+    @property
+    def nonzero(self) -> int:
+        return int(np.count_nonzero(self.alpha))
+
+    def table(self, encoding: Encoding) -> WeightTable:
+        return WeightTable(len(self.lines), lambda m: f"line:{self.lines[m]}", self.alpha.__getitem__)
+
+    def parts(self, encoding: Encoding) -> TermParts:
+        pivots, alpha = self._prepared
+        every = np.arange(len(pivots))
+
+        def name(m: int) -> tuple[str, int]:
+            return "pivot", int(self.lines[m])
+
+        def of(inputs: Inputs) -> Iterator[PartsOfRow]:
+            for values in pivots.gram(inputs):
+                yield PartsOfRow(every, values.astype(np.float64), name)
+
+        return TermParts(alpha.values.astype(np.float64), of)
+
+    def pruned(self, inputs: Inputs, budget: float, workers: Workers) -> KernelTerm:
+        sizes = np.abs(self.alpha).max(axis=1, initial=0.0)
+        order = np.argsort(sizes * np.sqrt(np.maximum(self.kernel.diagonal(self.pivots), 0.0)), kind="stable")
+        pivots, shares = Pivots(self.pivots.take(order), self.kernel), np.abs(self.alpha[order])
+        count = needless_first(lambda rows: np.abs(pivots.gram(rows)), shares, inputs, budget, workers)
+        alpha = self.alpha.copy()
+        alpha[order[: min(count, len(order) - 1)]] = 0.0  # one has to stay
+        return replace(self, alpha=alpha)
+
+    def compacted(self) -> KernelTerm:
+        left = np.flatnonzero(self.alpha.any(axis=1))
+        left = left if len(left) else np.arange(1)
+        return replace(self, pivots=self.pivots.take(left), lines=self.lines[left], alpha=self.alpha[left])
+
+    def on_device(self, device: Device) -> DeviceKernelTerm | None:
+        scorer = device.scorer(self.pivots, self.kernel, self.alpha, self.dtype)
+        if scorer is None:
+            return None
+        return DeviceKernelTerm(**{item.name: getattr(self, item.name) for item in fields(self)}, scorer=scorer)
+
+
+@dataclass(frozen=True)
+class DeviceKernelTerm(KernelTerm):
+    """Pivots and their dual coefficients on a device."""
+
+    likes_many_rows: ClassVar[bool] = True
+
+    scorer: Any = field(kw_only=True)
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        out += self.scorer.scores(inputs)
