@@ -36,11 +36,16 @@ class Bug:
 
 BUGS = [
     # Subcommands.
-    Bug("kcrf_cli/commands/audit.py", "0.9 if least is None", "0.5 if least is None", "cli/test_audit_command.py"),
+    Bug(
+        "kcrf_cli/commands/audit.py",
+        "0.9 if run.least is None",
+        "0.5 if run.least is None",
+        "cli/test_audit_command.py",
+    ),
     Bug(
         "kcrf_cli/commands/crossval.py",
-        "is_archive(data) or is_folder(data)",
-        "is_folder(data)",
+        "if is_encoded(self.data)",
+        "if not is_encoded(self.data)",
         "cli/test_crossval.py::test_encoded_data_is_refused",
     ),
     Bug(
@@ -52,14 +57,14 @@ BUGS = [
     Bug("kcrf_cli/commands/export.py", 'text=output.endswith(".txt")', "text=False", "cli/test_exchange_commands.py"),
     Bug(
         "kcrf_cli/commands/featurize.py",
-        "range(min(show, dataset.positions))",
-        "range(min(show, dataset.positions - 1))",
+        "range(min(run.show, dataset.positions))",
+        "range(min(run.show, dataset.positions - 1))",
         "cli/test_commands.py::test_featurize_shows_no_more_positions_than_there_are",
     ),
     Bug(
         "kcrf_cli/commands/import_.py",
-        "os.path.getsize(output)",
-        "os.path.getsize(model)",
+        "os.path.getsize(run.output)",
+        "os.path.getsize(run.model)",
         "cli/test_exchange_commands.py",
     ),
     Bug(
@@ -74,7 +79,7 @@ BUGS = [
         "float(term.curve[0])",
         "cli/test_commands.py::test_select_basis_json",
     ),
-    Bug("kcrf_cli/commands/tag.py", 'and not values["force"]', 'and values["force"]', "cli/test_tag_options.py"),
+    Bug("kcrf_cli/commands/tag.py", "and not self.force", "and self.force", "cli/test_tag_options.py"),
     Bug(
         "kcrf_cli/commands/train.py",
         "reason != CERTIFIED",
@@ -140,7 +145,7 @@ BUGS = [
     ),
     Bug("kcrf_core/encoding/label_ratio.py", "keepdims=True) + 1)", "keepdims=True) + 2)", "core/test_label_ratio.py"),
     Bug(
-        "kcrf_core/estimator/parameters.py",
+        "kcrf_core/config/options.py",
         "1.0 / (2.0 * c2) if c2",
         "1.0 / c2 if c2",
         "core/test_estimator.py::test_c2_is_another_name_for_sigma2",

@@ -293,9 +293,14 @@ def test_a_kernel_in_the_library(plugin, rng, accent, tmp_path):
     X = [inputs.real[:15], inputs.real[15:]]
     y = [["a", "b", "c"] * 5] * 2
     estimator = KernelCRF(kernel="cauchy", sigma2=1.0, size=20).fit(X, y)
+    wide = KernelCRF(kernel={"type": "cauchy", "power": 3.0}, sigma2=1.0, size=20).fit(X, y)
+    wide.save(tmp_path / "wide.npz")
+    assert KernelCRF.load(tmp_path / "wide.npz").kernel == {"type": "cauchy", "power": 3.0}
+    with pytest.raises(ConfigError, match="unknown key 'powr'"):
+        KernelCRF(kernel={"type": "cauchy", "powr": 3.0}).fit(X, y)
     assert estimator.predict(X)[0] and estimator.model_.terms[0].kernel.type == "cauchy"
     plugin.unload()
-    with pytest.raises(ConfigError, match="there are linear, poly and rbf"):
+    with pytest.raises(ConfigError, match="there are linear, poly, rbf and image"):
         KernelCRF(kernel="cauchy").fit(X, y)
 
 

@@ -6,6 +6,7 @@ from .config import (
     SCHEME_VIOLATIONS,
     Config,
     FeatureConfig,
+    MapConfig,
     TermConfig,
     TrainingConfig,
     default_terms,
@@ -14,7 +15,7 @@ from .config import (
     selections,
     variance_text,
 )
-from .declarations import DeclaredOption, declared_options, option_paths
+from .declarations import DeclaredOption, declared_options, option_paths, plain_kernels
 from .options import parse_settings, resolve_c2, with_options
 from .reader import parse_config
 from .templates import PATTERNS, load_template, looks_like_template, pieces, same_line
@@ -32,6 +33,7 @@ __all__ = [
     "DeclaredOption",
     "FeatureConfig",
     "Macro",
+    "MapConfig",
     "TermConfig",
     "TrainingConfig",
     "configuration_text",
@@ -49,6 +51,7 @@ __all__ = [
     "parse_config",
     "parse_settings",
     "pieces",
+    "plain_kernels",
     "resolve_c2",
     "same_line",
     "selections",

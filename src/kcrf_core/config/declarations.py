@@ -5,7 +5,7 @@ The command line, `KernelCRF` and the manual are made from this table. Nothing h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..kernels import KERNELS, KernelConfig, kernel_settings, kernel_types
@@ -14,7 +14,7 @@ from . import values
 from .config import Config, MapConfig, TrainingConfig
 
 
-def plain_kernels() -> Iterable[str]:
+def plain_kernels() -> list[str]:
     """List the kernels that need no parts, which only a configuration can list."""
     return [name for name in kernel_types() if not KERNELS[name].composite]
 

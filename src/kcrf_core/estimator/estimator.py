@@ -13,7 +13,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import singledispatchmethod
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -81,13 +81,13 @@ from ..training import HoldOut, open_engine, train
 from .auditing import LabelAudit
 from .parameters import (
     decision_of,
+    documented,
     no_class_weight,
     params_of,
     raw_config,
     search_config,
     seed_of,
     threads_of,
-    without_class_weight,
 )
 from .scikit_learn import Protocol, not_fitted, warn_uncertified
 
@@ -171,6 +171,8 @@ class LabelsAndProbability(NamedTuple):
     probability: float
 
 
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
 class KernelCRF(Protocol):
     """A conditional random field with a kernel, for sequences.
 
@@ -187,20 +189,15 @@ class KernelCRF(Protocol):
     >>> crf.certificate_.gap <= 1e-3
     True
 
-    The kernel and how many pivots it gets:
+    The kernel, the chain and training, where None stands for the default:
 
-    kernel : "linear", "poly" or "rbf"; default "linear".
-    degree, gamma, coef0 : of the kernel, where it has them, as in scikit-learn's SVC. gamma None: by the data.
-    cosine : whether inputs count by their direction alone.
-    size : pivots of "poly" and "rbf". None: as many as matter, 2,000 at most; exact where attributes are binary.
-    select : how pivots are chosen: "random", "greedy", "uniform", "kmeans" or "gradient".
+    {settings}
 
-    The chain, and what is seen of arrays:
+    A kernel may also be a dictionary, as a configuration has it: {"type": "sum", "parts": [...]}, or with settings of a
+    kernel of your own.
 
-    order : labels that a label looks back, 1 or 2.
-    scheme : "iob1", "iob2", "iobes" or "bilou": transitions that it forbids are impossible.
-    scheme_violations : what to do with labels of y that the scheme forbids where they stand: "error", "drop" (their
-        sequences are left out) or "free" (they are taken as not observed, and nothing is certified). Default: "error".
+    Arrays and dictionaries:
+
     window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: "-2..2" where numbers resemble
         those of the positions before and there are positions enough for as many columns, else [0].
     scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none; "unit"
@@ -209,123 +206,75 @@ class KernelCRF(Protocol):
         each that says where values are missing.
     min_count : dictionaries only: attributes that training has less often are left out.
 
-    Decisions:
+    Decisions and running:
 
-    decode : how `predict` gives labels: "viterbi", the most probable labelling as a whole, or "posterior", the most
-        probable label at each position. "auto": what `fit` stores in the model, by held-out data, or by X_dev where
-        sigma2 is given and nothing is held out; "viterbi" without either.
-    metric : the figure that choices of training go by: "f1" of spans, "macro-f1", "accuracy" or "log-loss". "auto": f1
-        for labels of a scheme (B-X, I-X, O), accuracy for others. `score` gives it where it is set, accuracy else.
     cost : what missing a label costs, as {"event": 20}; labels that are not named cost 1. `predict` takes the label of
         the largest cost times probability at each position (of possible labellings, the one with the largest sum), and
         probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: as `decode` says.
-
-    Training:
-
-    sigma2 : variance of the prior. "auto": chosen on held-out sequences. c2 is 1 / (2 sigma2), as in CRFsuite.
-        c1 adds an L1 penalty, as there; with one, c2 may be 0.
-    solver : "auto", "lbfgs", "newton", "block-jacobi", "subspace", or "proximal" for c1; the optimum is the same.
-    tolerance : training stops when the objective is proven to be within this part of its optimum.
     max_iterations : the most passes over the data; a warning tells where it was reached. None: 1,000.
     random_state : of pivots and of what is held out. None: 0, so that training can be repeated.
     n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
-    engine : a card to train on, by PyTorch: "cuda" or "cuda:1", "torch:cpu" to try it without one; the result is within
+    engine : a GPU to train on, by PyTorch: "cuda" or "cuda:1", "torch:cpu" to try it without one; the result is within
         the same certificate. Or a Dask cluster: "dask://host:8786", "dask" for one on this machine with a worker for
         each of `n_jobs`, or a `kcrf_core.cluster.ClusterEngine` with certificates; the result is the same. None:
         threads.
     verbose : True tells of decisions, 2 of every pass: to the logger "kcrf_core", or on stderr without one.
-
     config : features, terms and training as a configuration file has them, in the place of all that is said above of
         kernels, chains and training; `tune` finds one. None: as the other parameters say.
 
-    The other parameters are there for scripts written for sklearn-crfsuite: docs/python.md says what becomes of each.
+    `score` gives the `metric` where it is set, accuracy else. The other parameters are there for scripts written for
+    sklearn-crfsuite: docs/python.md says what becomes of each.
     """
 
-    @without_class_weight
-    def __init__(
-        self,
-        *,
-        kernel: str = "linear",
-        degree: int = 2,
-        gamma: float | str | None = None,
-        coef0: float = 1.0,
-        cosine: bool = False,
-        size: int | None = None,
-        select: str = "random",
-        order: int = 1,
-        scheme: str | None = None,
-        scheme_violations: str | None = None,
-        window: str | Sequence[int] | None = None,
-        scale: str = "auto",
-        missing: str = "mean",
-        min_count: int = 1,
-        decode: str | None = "auto",
-        metric: str | None = "auto",
-        cost: Mapping[LabelValue, float] | None = None,
-        sigma2: float | str | None = "auto",
-        solver: str = "auto",
-        tolerance: float = 1e-3,
-        max_iterations: int | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None,
-        engine: str | ClusterEngine | DeviceChoice | None = None,
-        verbose: bool | int = False,
-        config: Mapping[str, object] | None = None,
-        algorithm: str | None = None,
-        c1: float | None = None,
-        c2: float | None = None,
-        min_freq: float | None = None,
-        all_possible_states: bool | None = None,
-        all_possible_transitions: bool | None = None,
-        num_memories: int | None = None,
-        epsilon: float | None = None,
-        period: int | None = None,
-        delta: float | None = None,
-        linesearch: str | None = None,
-        max_linesearch: int | None = None,
-        model_filename: str | None = None,
-        keep_tempfiles: bool | None = None,
-    ):
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.cosine = cosine
-        self.size = size
-        self.select = select
-        self.order = order
-        self.scheme = scheme
-        self.scheme_violations = scheme_violations
-        self.window = window
-        self.scale = scale
-        self.missing = missing
-        self.min_count = min_count
-        self.decode = decode
-        self.metric = metric
-        self.cost = cost
-        self.sigma2 = sigma2
-        self.solver = solver
-        self.tolerance = tolerance
-        self.max_iterations = max_iterations
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.engine = engine
-        self.verbose = verbose
-        self.config = config
-        self.algorithm = algorithm
-        self.c1 = c1
-        self.c2 = c2
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.num_memories = num_memories
-        self.epsilon = epsilon
-        self.period = period
-        self.delta = delta
-        self.linesearch = linesearch
-        self.max_linesearch = max_linesearch
-        self.model_filename = model_filename
-        self.keep_tempfiles = keep_tempfiles
+    kernel: str | Mapping[str, object] = "linear"
+    degree: int = 2
+    gamma: float | str | None = None
+    coef0: float = 1.0
+    shape: str | Sequence[int] | None = None
+    reach: int = 2
+    blur: float = 1.5
+    cosine: bool = False
+    map: str = "auto"
+    size: int | None = None
+    select: str = "random"
+    residual: float = 0.0
+    basis_tolerance: float | None = None
+    cut_off: int = 1
+    order: int = 1
+    scheme: str | None = None
+    scheme_violations: str | None = None
+    observed_transitions: bool = False
+    window: str | Sequence[int] | None = None
+    scale: str = "auto"
+    missing: str = "mean"
+    min_count: int = 1
+    decode: str | None = "auto"
+    metric: str | None = "auto"
+    cost: Mapping[LabelValue, float] | None = None
+    sigma2: float | str | None = "auto"
+    solver: str = "auto"
+    tolerance: float = 1e-3
+    precision: str = "single"
+    max_iterations: int | None = None
+    random_state: int | np.random.RandomState | np.random.Generator | None = None
+    n_jobs: int | None = None
+    engine: str | ClusterEngine | DeviceChoice | None = None
+    verbose: bool | int = False
+    config: Mapping[str, object] | None = None
+    algorithm: str | None = None
+    c1: float | None = None
+    c2: float | None = None
+    min_freq: float | None = None
+    all_possible_states: bool | None = None
+    all_possible_transitions: bool | None = None
+    num_memories: int | None = None
+    epsilon: float | None = None
+    period: int | None = None
+    delta: float | None = None
+    linesearch: str | None = None
+    max_linesearch: int | None = None
+    model_filename: str | None = None
+    keep_tempfiles: bool | None = None
 
     # ------------------------------------------------------------------------- parameters
 
@@ -345,8 +294,8 @@ class KernelCRF(Protocol):
         return self
 
     def __repr__(self) -> str:
-        default = inspect.signature(type(self).__init__).parameters
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(default[k].default)]
+        default = {item.name: item.default for item in fields(self)}
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(default.get(k))]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -783,8 +732,7 @@ class KernelCRF(Protocol):
     def load(cls, path: str | os.PathLike[str]) -> KernelCRF:
         """An estimator with the model that `save` or `kcrf train` wrote, and the parameters it was trained with."""
         model = Model.load(path)
-        known = {name: value for name, value in params_of(model.info).items() if name in _names(cls)}
-        out = cls(**known)
+        out = cls(**params_of(model.info, _names(cls)))
         out.model_ = model
         return out
 

@@ -17,19 +17,21 @@ the rest                    fine points of another optimiser: a warning says tha
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from functools import wraps
-from typing import Any, ParamSpec
+from textwrap import wrap
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ..config import parse_config, with_options
+from ..config import DeclaredOption, MapConfig, declared_options, parse_config, plain_kernels, with_options
 from ..errors import ConfigError
-from ..kernels import KERNELS, KernelConfig, kernel_types
+from ..kernels import KERNELS, KernelConfig
 from ..scoring import Decision
-from ..system import AUTO, available_threads
+from ..system import AUTO, OneOf, available_threads, settings_of
 
-Parameters = ParamSpec("Parameters")  # of a constructor
+Estimator = TypeVar("Estimator")
 
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
 
@@ -58,51 +60,48 @@ def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
         )
 
 
-def observed_features(params: Mapping[str, Any]) -> bool:
-    """Whether features have weights only for labels that they are seen with."""
-    return _switched_off(params["all_possible_states"])
-
-
 def _switched_off(value: Any) -> bool:
     return value is not None and not value
 
 
-def prior_variance(sigma2: Any, c2: Any) -> Any:
-    """sigma2, by either of its names."""
-    if c2 is None:
-        return sigma2
-    if sigma2 not in (None, "auto"):
-        raise ConfigError("c2 is another name for sigma2: give one of them")
-    if isinstance(c2, bool) or not isinstance(c2, (int, float)) or not 0 <= c2 < float("inf"):
-        raise ConfigError(f"c2 must be a number, 0 or more (0 with a c1 above 0 alone), not {c2!r}")
-    return 1.0 / (2.0 * c2) if c2 else float("inf")
-
-
 def no_class_weight(value: Any) -> ConfigError:
-    """What those should hear who know class weights from classifiers."""
+    """Return the error for users who know class weights from classifiers."""
     return ConfigError(
         f"class_weight={value!r}: weights of labels in training would make probabilities untrue; cost={{'event': 20}} "
         "weighs them when labels are chosen, and fit(X, y, sample_weight) weighs sequences"
     )
 
 
-def without_class_weight(init: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """The same constructor, with an error that explains in place of one about an unknown argument.
+def documented(kind: type[Estimator]) -> type[Estimator]:
+    """Put the declared settings into the docstring of the estimator, and explain `class_weight` where it is given.
 
-    It is no parameter: scikit-learn takes an estimator that has it for one that weighs labels in training.
+    That is no parameter: scikit-learn takes an estimator that has it for one that weighs labels in training.
     """
+    init = kind.__init__
 
     @wraps(init)
-    def explaining(*arguments: Parameters.args, **given: Parameters.kwargs) -> None:
+    def explaining(self: Estimator, *arguments: Any, **given: Any) -> None:
         if "class_weight" in given:
             raise no_class_weight(given["class_weight"])
-        init(*arguments, **given)
+        init(self, *arguments, **given)
 
-    return explaining
+    setattr(kind, "__init__", explaining)  # noqa: B010, mypy knows no other way
+    known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # a dataclass, as the caller knows
+    lines = [line for name, one in declared_options().items() if name in known for line in _documentation(name, one)]
+    kind.__doc__ = (kind.__doc__ or "").replace("{settings}", "\n".join(lines).strip())
+    return kind
+
+
+def _documentation(name: str, option: DeclaredOption) -> list[str]:
+    """Return the paragraph of a declared setting in the docstring."""
+    kind = option.setting.kind
+    choices = [", ".join(f'"{one}"' for one in kind) + "."] if isinstance(kind, OneOf) else []
+    text = " ".join([f"{name} :", *choices, option.setting.help])
+    return wrap(text, 120, initial_indent=" " * 4, subsequent_indent=" " * 8, break_on_hyphens=False)
 
 
 def decision_of(cost: Any, decode: Any) -> Decision:
-    """How `predict` chooses labels: as the model does, unless parameters say otherwise."""
+    """Return how `predict` chooses labels: as the model does, unless parameters say otherwise."""
     decode = None if decode in (None, AUTO) else decode
     if cost is None:
         return Decision(decode)
@@ -111,38 +110,38 @@ def decision_of(cost: Any, decode: Any) -> Decision:
     return Decision(decode, {str(_plain(label)): _plain(value) for label, value in cost.items()})
 
 
-# Parameters that stand in the configuration under the same name.
-PLAIN = ("order", "c1", "solver", "tolerance", "scheme", "scheme_violations", "decode", "metric")
 DEFAULT_SEED = 0
 
 
 def raw_config(
     params: Mapping[str, Any], columns: int | None, vectors: Sequence[str] = ()
 ) -> tuple[dict[str, Any], str]:
-    """The configuration for data with this many columns of numbers, or None for attributes, and vectors by name.
+    """Return the configuration for data with this many columns of numbers, or None for attributes, and vectors by name.
 
-    As a file would have it, with what messages call it.
+    It is that of a file, with its name in messages.
     """
     params = {name: _plain(value) for name, value in params.items()}
     check_crfsuite_parameters(params)
     if params["config"] is not None:
         return _given_config(params["config"], columns), "config"
-    options = {name: params[name] for name in PLAIN if params[name] is not None}
+    options = {name: params[name] for name in _names("chain", "training") if params[name] is not None}
     kernel = params["kernel"]
-    known = _kernels()
-    if kernel not in known:
-        raise ConfigError(f"kernel={kernel!r}: there are {', '.join(known[:-1])} and {known[-1]}")
-    options["kernel"] = kernel
-    options |= {name: params[name] for name in KERNELS[kernel].settings() if params.get(name) is not None}
+    if isinstance(kernel, Mapping):
+        options["terms.node.kernel"] = dict(kernel)
+    else:
+        known = plain_kernels()
+        if kernel not in known:
+            raise ConfigError(f"kernel={kernel!r}: there are {', '.join(known[:-1])} and {known[-1]}")
+        options["kernel"] = kernel
+        options |= {name: params[name] for name in KERNELS[kernel].settings() if params.get(name) is not None}
     if params["cosine"]:
         options["cosine"] = params["cosine"]
-    if kernel != "linear":
-        options |= {name: params[name] for name in ("size", "select") if params[name] is not None}
-    sigma2 = prior_variance(params["sigma2"], params["c2"])
-    options["sigma2"] = "auto" if sigma2 is None else sigma2
+    if kernel != KernelConfig.type or params["map"] != AUTO:
+        options |= {name: params[name] for name in settings_of(MapConfig) if params.get(name) is not None}
+        options["map"] = params["map"]
     if params["max_iterations"] is not None:
         options["max_passes"] = params["max_iterations"]
-    if observed_features(params):
+    if _switched_off(params["all_possible_states"]):
         options["observed_features"] = True
     options["seed"] = seed_of(params["random_state"])
     raw: dict[str, Any] = {"min_count": 1 if params["min_count"] is None else params["min_count"]}
@@ -160,42 +159,39 @@ def raw_config(
 
 
 def _given_config(given: Any, columns: int | None) -> dict[str, Any]:
-    """A configuration that says all that parameters could."""
+    """Return a configuration that says all that parameters could."""
     if not isinstance(given, Mapping):
         raise ConfigError(f"config={given!r}: a dictionary in the layout of a configuration file is needed")
     return {**column_titles(columns), **given}
 
 
 def column_titles(columns: int | None) -> dict[str, Any]:
-    """Names of the columns of arrays, as configurations have them; nothing for attributes."""
+    """Return names of the columns of arrays, as configurations have them; nothing for attributes."""
     return {} if columns is None else {"columns": [*(f"c{number}" for number in range(columns)), "label"]}
 
 
 def search_config(params: Mapping[str, Any], columns: int | None) -> dict[str, Any]:
-    """What a search for a configuration keeps to: seed, solver, tolerance and the scheme of labels."""
+    """Return what a search for a configuration keeps to: seed, solver, tolerance and the scheme of labels."""
     named = {name: _plain(params[name]) for name in ("solver", "tolerance", "scheme", "scheme_violations", "decode")}
     training = {name: value for name, value in named.items() if value not in (None, AUTO)}
     return {**column_titles(columns), "training": {**training, "seed": seed_of(params["random_state"])}}
 
 
-def _kernels() -> list[str]:
-    """Kernels that can be asked for by name alone: not those of parts, nor those that need more than parameters say."""
-    kinds = {name: KERNELS[name] for name in kernel_types()}
-    return [
-        name
-        for name, kind in kinds.items()
-        if not kind.composite and all(one.needed is None for one in kind.settings().values())
-    ]
+def _names(*sections: str) -> list[str]:
+    """List the parameters that are declared settings of these sections under the same name."""
+    other = ("max_passes", "seed", "observed_features")  # max_iterations, random_state, all_possible_states
+    return [name for name, one in declared_options().items() if one.section in sections and name not in other]
 
 
 def _plain(value: Any) -> Any:
-    """Grids are made of NumPy's numbers, windows of ranges."""
+    """Return numbers of NumPy, which grids are made of, and ranges as plain values."""
     if isinstance(value, np.generic):
         return value.item()
     return list(value) if isinstance(value, (range, tuple)) else value
 
 
 def seed_of(random_state: Any) -> int:
+    """Return the random seed of a `random_state`."""
     if random_state is None:
         return DEFAULT_SEED
     if isinstance(random_state, np.random.RandomState):
@@ -206,7 +202,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def threads_of(n_jobs: Any) -> int:
-    """Threads by scikit-learn's rule: None is one, -1 all cores, -2 all but one."""
+    """Return the number of threads by scikit-learn's rule: None is one, -1 all cores, -2 all but one."""
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
@@ -214,14 +210,14 @@ def threads_of(n_jobs: Any) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, available_threads() + 1 + int(n_jobs))
 
 
-def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters for the configuration that a model was trained with, as far as there are any."""
+def params_of(info: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the parameters among `names` that give the configuration that a model was trained with."""
     try:
         config = parse_config(info.get("config", {}))
     except ConfigError:  # of another version, or with choices that nobody has registered here
         return {}
     training = config.training
-    found = {name: getattr(training, name) for name in PLAIN if name != "order"}
+    found = {name: getattr(training, name) for name in _names("chain", "training") if hasattr(training, name)}
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
     found |= {"order": config.order, "min_count": config.min_count}
     if training.observed_features:
@@ -230,11 +226,13 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     kernels = [term for term in config.mapped_terms if term.kernel != KernelConfig()] or config.mapped_terms
     if len(kernels) == 1:
         (term,) = kernels
-        found |= {"kernel": term.kernel.type, **term.kernel.settings, "cosine": term.kernel.cosine}
-        found |= {"size": term.map.size, "select": term.map.select}
+        kernel = term.kernel
+        by_name = not kernel.parts and set(names).issuperset(kernel.settings)
+        found |= {"kernel": kernel.type if by_name else kernel.to_dict(), **kernel.settings, "cosine": kernel.cosine}
+        found |= {"map" if name == "type" else name: getattr(term.map, name) for name in settings_of(MapConfig)}
     shapes = {(each.window, each.scale) for each in config.features or () if each.type == "real"}
     if len(shapes) == 1:
         found |= dict(zip(("window", "scale"), shapes.pop(), strict=True))
     if config.features is not None and len(config.features) == 1:
         found["missing"] = config.features[0].missing
-    return found
+    return {name: value for name, value in found.items() if name in names}
