@@ -140,6 +140,21 @@ def switch(help: str, *names: str, **more: Any) -> Any:
     return option(help, None, *names, is_flag=True, **more)
 
 
+def count(help: str, default: int | None = None, least: int = 1) -> Any:
+    """Return a field that is an option with a whole number N."""
+    return option(help, "N", type=click.IntRange(min=least), default=default)
+
+
+def file(help: str, metavar: str = "FILE", *names: str, **more: Any) -> Any:
+    """Return a field that is an option with the name of a file to read."""
+    return option(help, metavar, *names, type=click.Path(dir_okay=False), **more)
+
+
+def choice(help: str, *choices: str, **more: Any) -> Any:
+    """Return a field that is an option with one of these values."""
+    return option(help, type=click.Choice(choices), **more)
+
+
 def argument(metavar: str, type: click.ParamType, **more: Any) -> Any:
     """Return a field that is an argument with a place."""
     made = cache(lambda name: click.Argument([name], type=type, metavar=metavar, **more))
@@ -309,6 +324,11 @@ def output(help: str = "File to write.", required: bool = True) -> Any:
     return option(help, "FILE", "-o", "--output", type=FileToWrite(), required=required)
 
 
+def output_or_stdout(help: str) -> Any:
+    """Return -o for a file or stdout."""
+    return option(help, "FILE", "-o", "--output", type=FileToWrite(stdout=True))
+
+
 def output_unless_dry() -> Any:
     """Return -o for a file that --dry-run and --dump-config do not need; see `check_output`."""
     return output("File to write. Needed, but for what only prints.", required=False)
@@ -427,7 +447,7 @@ def metric() -> Any:
 
 def threads() -> Any:
     """Return --threads."""
-    return option("Threads; they never change the result. Default: one for each core (and job).", "N", type=POSITIVE)
+    return count("Threads; they never change the result. Default: one for each core (and job).")
 
 
 def memory() -> Any:
@@ -523,16 +543,12 @@ class HeldOutOptions:
         "it is no feature unless the configuration says so. Default: each sequence for itself.",
         "COLUMN",
     )
-    folds_file: str | None = option(
-        "Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none.",
-        "FILE",
-        type=FILE,
+    folds_file: str | None = file(
+        "Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none."
     )
-    block: int | None = option(
+    block: int | None = count(
         "Hold out blocks of about N positions, with gaps beside them that are not learnt from. Default: whole "
-        "sequences, and blocks where there are fewer than 20.",
-        "N",
-        type=POSITIVE,
+        "sequences, and blocks where there are fewer than 20."
     )
 
     def check(self) -> None:

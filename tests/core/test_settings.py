@@ -9,20 +9,19 @@ import pytest
 
 from kcrf_cli.main import main
 from kcrf_core import KernelCRF
-from kcrf_core.config import declared_options, parse_config, with_options
+from kcrf_core.config import MODEL_SECTIONS, declared_options, parse_config, with_options
 from kcrf_core.errors import ConfigError
 from kcrf_core.system import AUTO, Automatic, Number, OneOf, Whole, boolean
 
 # Parameters that scikit-learn and sklearn-crfsuite call otherwise.
 RENAMED = {"max_passes": "max_iterations", "seed": "random_state", "observed_features": "all_possible_states"}
-OF_FILES = ("layout", "encoding", "unobserved")
 
 
 def test_every_setting_is_a_parameter_of_the_estimator():
     parameters = inspect.signature(KernelCRF).parameters
     documentation = inspect.getdoc(KernelCRF)
     for name, option in declared_options().items():
-        if option.section in OF_FILES:
+        if option.section not in MODEL_SECTIONS:
             continue
         own = RENAMED.get(name, name)
         assert own in parameters, f"KernelCRF lacks {name}"
@@ -46,7 +45,7 @@ def test_every_setting_is_an_option_of_train():
 def test_every_option_has_a_place_in_the_configuration():
     for name, option in declared_options().items():
         value = option.setting.default
-        if option.path is None or value is None or isinstance(value, tuple):
+        if not option.path or value is None or isinstance(value, tuple):
             continue
         given = {"kernel": "image", "shape": "8x8"} if name in ("reach", "blur") else {"kernel": "poly"}
         place = parse_config(with_options({}, {**given, name: value})).to_dict()

@@ -27,38 +27,30 @@ class AuditArguments:
     """Arguments of `audit`."""
 
     data: str = options.data()
-    model: str | None = options.option(
+    model: str | None = options.file(
         "Judge by this model, which may have learnt from DATA. Default: models of folds, none of which has seen the "
         "labels that it judges.",
         "FILE",
         "-m",
         "--model",
-        type=options.FILE,
     )
-    output: str | None = options.option(
+    output: str | None = options.output_or_stdout(
         "Worklist to write: line, text, gold, suggested, probability, reason, between TABs, the worst first; - for "
-        "stdout. Default: none.",
-        "FILE",
-        "-o",
-        "--output",
-        type=options.FileToWrite(stdout=True),
+        "stdout. Default: none."
     )
     rank: str | None = options.option(
         "Rank by the probability that the label is wrong, by p(gold label | input, other labels), or by p(gold label | "
         "input). Default: wrong; with -m context.",
         type=click.Choice(RANKINGS),
     )
-    top: int = options.option(
+    top: int = options.count(
         "Positions to print, and a quarter as many spans and sequences. Default: 20.",
-        "N",
-        type=options.NOT_NEGATIVE,
-        default=20,
+        20,
+        least=0,
     )
-    most: int | None = options.option(
+    most: int | None = options.count(
         "Positions in the worklist, in --json and in the page. Default: three times those expected to be wrong, 1000 "
-        "at least (200 in the page).",
-        "N",
-        type=options.POSITIVE,
+        "at least (200 in the page)."
     )
     html: str | None = options.written("Write a page with the text around them. Default: none.")
     plot: str | None = options.written(
@@ -67,11 +59,10 @@ class AuditArguments:
     apply: str | None = options.written(
         "Write DATA with corrected labels to this new file, and what differs to FILE.diff. Default: no corrections."
     )
-    accept: str | None = options.option(
+    accept: str | None = options.file(
         "With --apply: take the corrections that are left in a worklist, after a person has gone through it. Default: "
         "those that --least says.",
         "WORKLIST",
-        type=options.FILE,
     )
     least: float | None = options.option(
         "With --apply: correct labels that are wrong with this probability at least. Default: 0.9.",

@@ -23,13 +23,7 @@ class CrossvalArguments:
     """Arguments of `crossval`."""
 
     data: str = options.data()
-    output: str | None = options.option(
-        "Results to write, as JSON; - for stdout. Default: none.",
-        "FILE",
-        "-o",
-        "--output",
-        type=options.FileToWrite(stdout=True),
-    )
+    output: str | None = options.output_or_stdout("Results to write, as JSON; - for stdout. Default: none.")
     tsv: str | None = options.written(
         "Results as a table separated by TABs, a line for each fold; - for stdout. Default: none.", stdout=True
     )
@@ -62,7 +56,7 @@ class CrossvalArguments:
         "K",
         type=click.IntRange(min=2),
     )
-    jobs: int = options.option("Trainings at a time. Default: 1.", "N", type=options.POSITIVE, default=1)
+    jobs: int = options.count("Trainings at a time. Default: 1.", 1)
     weighing: options.Weighing = options.group(options.Weighing)
     vectors: tuple[tuple[str, str], ...] = options.vectors()
     engine: options.EngineOptions = options.group(options.EngineOptions)

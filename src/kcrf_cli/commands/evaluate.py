@@ -33,12 +33,11 @@ class EvaluateArguments:
     """Arguments of `evaluate`."""
 
     data: str = options.data()
-    model: str | None = options.option(
+    model: str | None = options.file(
         "Label DATA with this model first. Default: the last two columns are gold and predicted.",
         "FILE",
         "-m",
         "--model",
-        type=options.FILE,
     )
     decode: str | None = options.decode()
     weighing: options.Weighing = options.group(options.Weighing)
@@ -67,16 +66,13 @@ class EvaluateArguments:
         "Count only spans that are written as the scheme demands. Default: as conlleval, which reads an I that nothing "
         "begins as the beginning of a span."
     )
-    bootstrap: int | None = options.option(
+    bootstrap: int | None = options.count(
         "Give confidence intervals, from N resamples of the sequences; 0 for none. Default: 1000 with --html, else 0.",
-        "N",
-        type=options.NOT_NEGATIVE,
+        least=0,
     )
-    block: int | None = options.option(
+    block: int | None = options.count(
         "Resample and exchange blocks of about N positions. Default: whole sequences, and blocks of long ones where "
-        "there are fewer than 20.",
-        "N",
-        type=options.POSITIVE,
+        "there are fewer than 20."
     )
     confidence: float = options.option(
         "Confidence of intervals. Default: 0.95.",
@@ -84,16 +80,14 @@ class EvaluateArguments:
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
         default=0.95,
     )
-    draws: int = options.option(
-        "Draws of the randomisation test of --compare. Default: 10000.", "N", type=options.POSITIVE, default=10000
-    )
+    draws: int = options.count("Draws of the randomisation test of --compare. Default: 10000.", 10000)
     bins: int = options.option(
         "Bins of the calibration error and the reliability curve. Default: 10.",
         "N",
         type=click.IntRange(1, 1000),
         default=10,
     )
-    seed: int = options.option("Random seed. Default: 0.", "N", type=options.NOT_NEGATIVE, default=0)
+    seed: int = options.count("Random seed. Default: 0.", 0, least=0)
     details: bool = options.switch(
         "Print figures by label beside those of spans, the confusion of labels and the reliability curve, too. "
         "Default: what fits a screen."
@@ -101,9 +95,7 @@ class EvaluateArguments:
     html: str | None = options.written(
         "Write everything as one page with plots and the worst sequences. Default: none."
     )
-    worst: int = options.option(
-        "Sequences with the most errors to show in the page. Default: 20.", "N", type=options.NOT_NEGATIVE, default=20
-    )
+    worst: int = options.count("Sequences with the most errors to show in the page. Default: 20.", 20, least=0)
     plot: str | None = options.written(
         "Plot the figures (.pdf, .svg or .png; needs matplotlib), as wide as a column of a paper. Default: none.",
         "FIGURE",

@@ -52,7 +52,7 @@ class FeaturizeArguments:
         "SVMlight with a header that says what the numbers mean. Goes to -o, or to stdout. Default: a dataset.",
         type=options.NamedChoice("encoding:EXPORTS"),
     )
-    show: int | None = options.option("Print the features of the first N positions.", "N", type=options.POSITIVE)
+    show: int | None = options.count("Print the features of the first N positions.")
     format: str | None = options.format()
     threads: int | None = options.threads()
     vectors: tuple[tuple[str, str], ...] = options.vectors()

@@ -20,11 +20,10 @@ class InspectArguments:
     """Arguments of `inspect`."""
 
     file: str = options.argument("FILE", click.Path())
-    top: int = options.option(
+    top: int = options.count(
         "Tell the N strongest features or pivots of each label. Default: 10.",
-        "N",
-        type=options.NOT_NEGATIVE,
-        default=10,
+        10,
+        least=0,
     )
     dump: bool = options.switch(
         "Print every weight that is not zero instead, one in a line: term, feature, label, weight, between TABs."
@@ -43,11 +42,9 @@ class InspectArguments:
         "DATA",
         type=click.Path(),
     )
-    repetitions: int = options.option(
+    repetitions: int = options.count(
         "Number of times that values are dealt out for --importance. Default: 3.",
-        "N",
-        type=options.POSITIVE,
-        default=3,
+        3,
     )
     threads: int | None = options.threads()
     json: bool = options.json()

@@ -58,9 +58,10 @@ class TagArguments:
         f"observed, else {FREE}.",
         "LABEL",
     )
-    marginals: str | None = options.option(
+    marginals: str | None = options.choice(
         "Columns LABEL:p with the marginal probability, to six digits, of the predicted label or of each.",
-        type=click.Choice(["best", "all"]),
+        "best",
+        "all",
     )
     sequence_probability: bool = options.switch(
         "A column probability=P with the probability of the whole labelling of the sequence."

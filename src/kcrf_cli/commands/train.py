@@ -28,17 +28,16 @@ class TrainArguments:
     output: str | None = options.output_unless_dry()
     configuration: options.Configuration = options.configuration(*options.MODEL_SECTIONS, "unobserved")
     format: str | None = options.format()
-    basis: str | None = options.option(
-        "Pivots, kernel and encoding from `select-basis`; options that contradict them are refused.",
-        "FILE",
-        type=options.FILE,
+    basis: str | None = options.file(
+        "Pivots, kernel and encoding from `select-basis`; options that contradict them are refused."
     )
     vectors: tuple[tuple[str, str], ...] = options.vectors()
     held_out: options.HeldOutOptions = options.group(options.HeldOutOptions)
-    certify: str = options.option(
+    certify: str = options.choice(
         "Certificate of what could still be gained outside the pivots: an estimate, or a bound that takes all pairs of "
         "positions. Default: estimate.",
-        type=click.Choice(["estimate", "exact"]),
+        "estimate",
+        "exact",
         default="estimate",
     )
     select_terms: bool = options.switch(
@@ -49,11 +48,10 @@ class TrainArguments:
         "G",
         type=click.FloatRange(min=0),
     )
-    init: str | None = options.option(
+    init: str | None = options.file(
         "Start from this model, by the names of its labels and features, and with its sigma2 unless --sigma2 is given. "
         "Default: from zero.",
         "MODEL",
-        type=options.FILE,
     )
     dev: str | None = options.option(
         "Labelled data to score while training goes on; nothing is learnt from it. Default: none.",
@@ -61,9 +59,10 @@ class TrainArguments:
         type=options.DATA,
     )
     dev_vectors: tuple[tuple[str, str], ...] = options.dev_vectors()
-    keep: str | None = options.option(
+    keep: str | None = options.choice(
         "Parameters to write: the last ones, which are certified, or those that label DEV best. Default: last.",
-        type=click.Choice(["last", "best"]),
+        "last",
+        "best",
     )
     prune: float | None = options.option(
         "Drop weights and pivots after training that change no score of any position of DATA by more than EPS, all of "

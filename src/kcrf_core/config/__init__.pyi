@@ -15,7 +15,7 @@ from .config import (
     selections,
     variance_text,
 )
-from .declarations import DeclaredOption, declared_options, option_paths, plain_kernels
+from .declarations import MODEL_SECTIONS, DeclaredOption, declared_options, option_paths, plain_kernels
 from .options import parse_settings, resolve_c2, with_options
 from .reader import parse_config
 from .templates import PATTERNS, load_template, looks_like_template, pieces, same_line
@@ -26,6 +26,7 @@ __all__ = [
     "BAGS",
     "GRADIENT",
     "MAPS",
+    "MODEL_SECTIONS",
     "PATTERNS",
     "PRECISIONS",
     "SCHEME_VIOLATIONS",

@@ -85,7 +85,6 @@ class MapConfig:
         AUTO,
         "Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots, or every distinct "
         "input as a pivot. Default: auto, explicit where it is exact and `size` is not given, else reduced.",
-        section="kernel",
         option="map",
     )
     size: int | None = declared(
@@ -93,14 +92,12 @@ class MapConfig:
         None,  # see `maps.automatic_size`
         "Number of pivots. Default: auto, up to 2000, as many as are soon chosen and as matter.",
         metavar="M",
-        section="kernel",
     )
     select: str = declared(
         OneOf(selections),
         "random",
         "Choose pivots at random by the unexplained part of the kernel, greedily where most is unexplained, uniformly, "
         "as centres of clusters, or, while training goes on, those that lower the objective most. Default: random.",
-        section="kernel",
         aliases=("method",),
     )
     residual: float = declared(
@@ -108,7 +105,6 @@ class MapConfig:
         0.0,
         "Choose no more pivots once this part of the kernel's trace is left unexplained. Default: 0.",
         metavar="R",
-        section="kernel",
     )
     basis_tolerance: float | None = declared(
         values.not_negative,
@@ -123,7 +119,6 @@ class MapConfig:
         1,
         "Leave out conjunctions that are in fewer training positions (explicit poly). Default: 1.",
         metavar="N",
-        section="kernel",
     )
 
 
@@ -154,7 +149,6 @@ class TrainingConfig:
         None,
         "Prior variance of weights, for kernels other than linear that of scores. Default: auto, chosen per term on "
         "held-out sequences.",
-        section="training",
     )
     c1: float | None = declared(
         values.not_negative,
@@ -162,33 +156,27 @@ class TrainingConfig:
         "An L1 penalty on weights, as CRFsuite's: most become zero, and the model small (explicit maps; with or "
         "without `c2`). Default: 0.",
         metavar="C",
-        section="training",
     )
     solver: str = declared(
         OneOf(SOLVERS),
         AUTO,
         "Solver; the optimum is the same. Default: auto, L-BFGS that begins on a part of the pivots; with `c1` "
         "proximal.",
-        section="training",
     )
     tolerance: float = declared(
         values.tolerance,
         1e-3,
         "Stop when the certified relative gap to the optimum is this small, 1e-12 at least. Default: 0.001.",
         metavar="T",
-        section="training",
     )
     max_passes: int = declared(
         Whole(1),
         1000,
         "Stop the fit after this many passes over the data, certified or not. Default: 1000.",
         metavar="N",
-        section="training",
     )
-    seed: int = declared(Whole(0), 0, "Random seed. Default: 0.", metavar="N", section="training")
-    precision: str = declared(
-        OneOf(PRECISIONS), "single", "Precision of feature maps and scores. Default: single.", section="training"
-    )
+    seed: int = declared(Whole(0), 0, "Random seed. Default: 0.", metavar="N")
+    precision: str = declared(OneOf(PRECISIONS), "single", "Precision of feature maps and scores. Default: single.")
     scheme: str | None = declared(
         OneOf(SCHEMES),
         None,
@@ -208,7 +196,6 @@ class TrainingConfig:
         "Labels that the model gives: the most probable labelling as a whole (viterbi), or the most probable label at "
         "each position (posterior). Default: auto, posterior where held-out data shows it to be better by more than a "
         "standard error.",
-        section="training",
     )
     metric: str = declared(
         OneOf((AUTO, *METRICS)),
@@ -216,7 +203,6 @@ class TrainingConfig:
         "The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
         "log-loss of labels. Default: auto, f1 where labels are those of a scheme (B-X, I-X, O and the like), else "
         "accuracy.",
-        section="training",
     )
     observed_transitions: bool = declared(
         boolean,
@@ -229,7 +215,6 @@ class TrainingConfig:
         False,
         "Weights only for features with the labels that they stand with in the training data, as CRFsuite has them "
         "(explicit maps): a far smaller model. Default: for all labels.",
-        section="training",
     )
 
 
@@ -253,7 +238,6 @@ class Config:
         "Names of the columns, the label's last, as word,class,label. Of a CoNLL-U file those to use, as "
         "form,lemma,upos. Default: c0,c1,...,label, and form,upos of CoNLL-U.",
         metavar="NAMES",
-        section="encoding",
         text=comma_separated_names,
     )
     window: tuple[int, ...] | None = declared(
@@ -262,7 +246,6 @@ class Config:
         "Offsets that columns are looked at, as -1..1, where the configuration names none. Default: -2..2 for "
         "categorical columns and for real ones whose neighbours correlate, 0 for other real ones.",
         metavar="A..B",
-        section="encoding",
         text=values.window_range,
     )
     min_count: int = declared(
@@ -270,7 +253,6 @@ class Config:
         1,
         "Ignore values, conjunctions and attributes that occur less often in the training data. Default: 1.",
         metavar="N",
-        section="encoding",
     )
     unobserved: str | None = declared(
         values.text,
@@ -285,7 +267,6 @@ class Config:
         None,
         "Column with the weight of the sequence, the same in all its rows; it is no feature. Default: all weigh 1.",
         metavar="COLUMN",
-        section="encoding",
     )
     separator: str | None = declared(
         values.separator,
@@ -312,14 +293,12 @@ class Config:
         "Marks of missing numbers, as 'NA,-999' or '?,undefined'; they become the training mean. Default: NA, ?, _, "
         "nan and nothing.",
         metavar="MARKS",
-        section="encoding",
         text=comma_separated,
     )
     missing_indicator: bool = declared(
         boolean,
         False,
         "One more column for each real one, which says where values are missing. Default: none.",
-        section="encoding",
     )
     ignore: tuple[str, ...] = declared(values.column_names, ())  # columns that are no features unless they are named
     plain: bool = declared(
@@ -327,7 +306,6 @@ class Config:
         False,
         "Take columns as they are. Default: words also by their parts, shape and lower case, tags with their "
         "neighbours, as `dump_config` shows.",
-        section="encoding",
     )
     suggested: bool = declared(
         boolean, False

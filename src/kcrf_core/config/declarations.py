@@ -13,6 +13,8 @@ from ..system import DeclaredSetting, OneOf, Whole, boolean, settings_of
 from . import values
 from .config import Config, MapConfig, TrainingConfig
 
+MODEL_SECTIONS = ("kernel", "basis_tolerance", "chain", "training")  # of a model; others are about files
+
 
 def plain_kernels() -> list[str]:
     """List the kernels that need no parts, which only a configuration can list."""
@@ -24,28 +26,24 @@ KERNEL = DeclaredSetting(
     OneOf(plain_kernels),
     KernelConfig.type,
     "Kernel on the inputs; sums and products of them stand in a configuration. Default: linear.",
-    section="kernel",
     option="kernel",
 )
 COSINE = DeclaredSetting(
     boolean,
     KernelConfig.cosine,
     "Divide the kernel by the lengths of both inputs, k(x,x')/sqrt(k(x,x)k(x',x')). Default: not.",
-    section="kernel",
 )
 ORDER = DeclaredSetting(
     Whole(1, 2),
     1,
     "Labels that a label depends on directly: the one before, or the two before. Default: 1.",
     "N",
-    section="chain",
 )
 C2 = DeclaredSetting(
     values.not_negative,
     None,
     "`sigma2` in CRFsuite's terms, 1/(2 C); 0 (with `c1`) for no such prior. Default: as `sigma2` says.",
     "C",
-    section="training",
 )
 
 
@@ -56,7 +54,7 @@ class DeclaredOption:
     name: str
     section: str
     setting: DeclaredSetting
-    path: str | None  # its place in the configuration; None where it is a short name for several
+    path: str  # its place in the configuration; empty where it stands for several
 
 
 def declared_options() -> dict[str, DeclaredOption]:
@@ -64,23 +62,21 @@ def declared_options() -> dict[str, DeclaredOption]:
     kernel = {"type": KERNEL, **kernel_settings(), "cosine": COSINE}
     found = [
         *_options(kernel, "terms.node.kernel.", "kernel"),
-        *_options(settings_of(MapConfig), "terms.node.map."),
-        *_options(settings_of(Config), ""),
-        DeclaredOption("order", "chain", ORDER, None),
-        *_options(settings_of(TrainingConfig), "training."),
-        DeclaredOption("c2", "training", C2, None),
+        *_options(settings_of(MapConfig), "terms.node.map.", "kernel"),
+        *_options(settings_of(Config), "", "encoding"),
+        DeclaredOption("order", "chain", ORDER, ""),
+        *_options(settings_of(TrainingConfig), "training.", "training"),
+        DeclaredOption("c2", "training", C2, ""),
     ]
     return {option.name: option for option in found}
 
 
-def _options(
-    settings: Mapping[str, DeclaredSetting], path: str, section: str | None = None
-) -> Iterator[DeclaredOption]:
+def _options(settings: Mapping[str, DeclaredSetting], path: str, section: str) -> Iterator[DeclaredOption]:
     for name, one in settings.items():
-        if own := one.section or section:
-            yield DeclaredOption(one.option or name, own, one, path + name)
+        if one.help:
+            yield DeclaredOption(one.option or name, one.section or section, one, path + name)
 
 
 def option_paths() -> dict[str, str]:
-    """Return the place in the configuration of each option that has one."""
-    return {name: option.path for name, option in declared_options().items() if option.path is not None}
+    """Return the place in the configuration of each option that is a short name for one."""
+    return {name: option.path for name, option in declared_options().items() if "." in option.path}

@@ -120,7 +120,7 @@ class LoggingObserver(Observer):
 
 @contextmanager
 def talking(verbose: bool | int) -> Iterator[Observer]:
-    """An observer that logs where it is asked to; on stderr where nobody has set up logging."""
+    """Yield an observer that logs where it is asked to; on stderr where no logging is set up."""
     if not verbose:
         yield Observer()
         return
@@ -156,7 +156,7 @@ class TuningLog(Listener):
 
 
 class Certificate(NamedTuple):
-    """How far from the optimum training ended at most."""
+    """Largest possible distance of training from the optimum."""
 
     objective: float  # P
     lower_bound: float  # no parameters have a smaller P
@@ -324,7 +324,6 @@ class KernelCRF(Protocol):
         """
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev go together")
-        threads = threads_of(self.n_jobs)
         form, corpus = _training_corpus(X, y, sample_weight)
         names = LabelNames.of(y)
         config = parse_config(*raw_config(*self._settings(form, corpus)))
@@ -337,11 +336,7 @@ class KernelCRF(Protocol):
             if not any(len(sequence) for sequence in X_dev):
                 raise ValueError("X_dev has no positions to score by")
             dev = encoding.encode(corpus_of(X_dev, form, check_labels(y_dev, X_dev), width=_width(encoding, form)))
-        with (
-            talking(self.verbose) as observer,
-            open_engine(self.engine, threads=threads, tell=observer.note) as opened,
-            opened.workers(threads) as workers,
-        ):
+        with self._computing() as (observer, workers):
             model, report = train(encoding, dataset, config, workers=workers, observer=observer, dev=dev)
         if names.type != "text":
             model = replace(model, info={**model.info, "estimator": {"labels": names.type}})
@@ -389,12 +384,7 @@ class KernelCRF(Protocol):
             if codes.shape != (corpus.sequences,):
                 raise ValueError(f"groups: {len(codes):,} values for {corpus.sequences:,} sequences")
         asked = None if self.metric in (None, AUTO) else self.metric
-        threads = threads_of(self.n_jobs)
-        with (
-            talking(self.verbose) as observer,
-            open_engine(self.engine, threads=threads, tell=observer.note) as opened,
-            opened.workers(threads) as workers,
-        ):
+        with self._computing() as (observer, workers):
             found = search(
                 corpus,
                 search_config(self.get_params(), width),
@@ -411,8 +401,19 @@ class KernelCRF(Protocol):
         self.config, self.tuning_ = found.raw, found
         return self.fit(X, y, sample_weight, X_dev=X_dev, y_dev=y_dev)
 
+    @contextmanager
+    def _computing(self) -> Iterator[tuple[Observer, Workers]]:
+        """Open the engine to train with, and yield an observer of it and its threads."""
+        threads = threads_of(self.n_jobs)
+        with (
+            talking(self.verbose) as observer,
+            open_engine(self.engine, threads=threads, tell=observer.note) as opened,
+            opened.workers(threads) as workers,
+        ):
+            yield observer, workers
+
     def _settings(self, form: str, corpus: Corpus) -> tuple[dict[str, Any], int | None, list[str]]:
-        """What a configuration is made of: parameters, with what they leave to the data, columns and vectors."""
+        """Return what a configuration is made of: parameters, with what they leave to the data, columns and vectors."""
         params = self.get_params()
         if form == COLUMNS and params["window"] is None and corpus.width > 1:
             columns = [column.numbers for column in corpus.columns[:-1] if isinstance(column, NumberColumn)]
@@ -555,12 +556,7 @@ class KernelCRF(Protocol):
                 raw["plain"] = True  # as `fit` takes columns of which a configuration says nothing
             division = _division(folds, X, seed_of(self.random_state))
             plan = make_plan(corpus, raw, source, make_settings({}, {}), division)
-            threads = threads_of(self.n_jobs)
-            with (
-                talking(self.verbose) as observer,
-                open_engine(self.engine, threads=threads, tell=observer.note) as opened,
-                opened.workers(threads) as workers,
-            ):
+            with self._computing() as (observer, workers):
                 found = audit_by_folds(
                     plan, rank, workers=workers, done=lambda task: observer.note(f"{plan.describe(task)} is judged")
                 )
@@ -593,7 +589,7 @@ class KernelCRF(Protocol):
         return yardstick.value(yardstick.counts(gold, predicted, logs, np.cumsum([0, *lengths]), weights))
 
     def _best(self, X: InputSequences) -> tuple[list[Any], np.ndarray]:
-        """The sequences, and numbers of the best labels of all their positions."""
+        """Return the sequences, and numbers of the best labels of all their positions."""
         X, dataset = self._encoded(X)
         with self._labelling() as workers:
             decision = decision_of(self.cost, self.decode)
@@ -601,13 +597,13 @@ class KernelCRF(Protocol):
             return X, decided_labels(self.model_, dataset, decision, costs, workers)
 
     def _marginals(self, X: InputSequences) -> tuple[list[Any], np.ndarray]:
-        """The sequences, and probabilities of labels at all positions, in the order of the model, [N, Y]."""
+        """Return the sequences, and probabilities of labels at all positions, in the order of the model, [N, Y]."""
         X, dataset = self._encoded(X)
         with self._labelling() as workers:
             return X, self.model_.marginals(dataset, workers)
 
     def _found(self, X: InputSequences, wishes: Wishes) -> list[Any]:
-        """What was asked for of each sequence; nothing of those without a position."""
+        """Find what was asked for of each sequence; nothing of those without a position."""
         X, dataset = self._encoded(X)
         parts: list[Any] = []
         with self._labelling() as workers:

@@ -25,7 +25,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..config import DeclaredOption, MapConfig, declared_options, parse_config, plain_kernels, with_options
+from ..config import (
+    MODEL_SECTIONS,
+    DeclaredOption,
+    MapConfig,
+    declared_options,
+    parse_config,
+    plain_kernels,
+    with_options,
+)
 from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig
 from ..scoring import Decision
@@ -87,16 +95,17 @@ def documented(kind: type[Estimator]) -> type[Estimator]:
 
     setattr(kind, "__init__", explaining)  # noqa: B010, mypy knows no other way
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # a dataclass, as the caller knows
-    lines = [line for name, one in declared_options().items() if name in known for line in _documentation(name, one)]
+    options = [one for one in declared_options().values() if one.section in MODEL_SECTIONS and one.name in known]
+    lines = [line for one in options for line in _documentation(one)]
     kind.__doc__ = (kind.__doc__ or "").replace("{settings}", "\n".join(lines).strip())
     return kind
 
 
-def _documentation(name: str, option: DeclaredOption) -> list[str]:
+def _documentation(option: DeclaredOption) -> list[str]:
     """Return the paragraph of a declared setting in the docstring."""
     kind = option.setting.kind
     choices = [", ".join(f'"{one}"' for one in kind) + "."] if isinstance(kind, OneOf) else []
-    text = " ".join([f"{name} :", *choices, option.setting.help])
+    text = " ".join([f"{option.name} :", *choices, option.setting.help])
     return wrap(text, 120, initial_indent=" " * 4, subsequent_indent=" " * 8, break_on_hyphens=False)
 
 

@@ -22,8 +22,8 @@ LEAST_TOLERANCE = 1e-12  # relative: sums in double precision are rounded by abo
 class DeclaredSetting:
     """A value that a configuration may give.
 
-    Its help names other settings in backticks, `sigma2`, which the command line turns into flags. It is an option, and
-    a parameter of `KernelCRF`, only if it has a section.
+    Its help names other settings in backticks, `sigma2`, which the command line turns into flags. Without a help it is
+    no option, but a key of a configuration alone.
     """
 
     kind: Callable[[Any], Any]
@@ -31,7 +31,7 @@ class DeclaredSetting:
     help: str = ""
     metavar: str | None = None  # of the option; None for that of the kind
     needed: str | None = None  # how an error goes on where it is missing; None if it may be
-    section: str | None = None  # the group of options that it belongs to
+    section: str | None = None  # the group of options that it belongs to; None for that of its class
     option: str | None = None  # its name as an option, if it is not that of the key
     aliases: tuple[str, ...] = ()  # further names of the option
     text: Callable[[str], Any] | None = None  # reads the value of the option, where that is not written as in YAML
