@@ -115,7 +115,7 @@ def _exit_codes() -> Iterator[None]:
 
 
 def _with_flags(error: errors.KcrfError) -> str:
-    """What the library says, and what its settings are called here."""
+    """Return the message of an error, with the options that it is about."""
     flags = [f"--{name.replace('_', '-')}" for name in error.settings]
     return f"{error} ({', '.join(flags)})" if flags else str(error)
 
@@ -126,7 +126,7 @@ def _leave(message: str, code: int) -> NoReturn:
 
 
 class _Commands(Mapping[str, click.Command]):
-    """The subcommands by name, each imported when it is asked for: whoever tags need not wait for the others."""
+    """The subcommands by name, each imported when it is asked for, so that `tag` waits for no other."""
 
     NAMES = (
         "featurize",

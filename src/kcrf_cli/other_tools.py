@@ -34,7 +34,7 @@ SOLVED = "leave it out: P is minimised until it is proven to be close to its opt
 
 
 def _of_crfsuite(value: str) -> str:
-    """What `-p` of CRFsuite, CRF++ and Wapiti is."""
+    """Translate `-p` of CRFsuite, CRF++ and Wapiti."""
     name, equals, number = value.partition("=")
     if equals:
         return {
@@ -130,7 +130,7 @@ def command_hint(name: str) -> str | None:
 
 
 def option_hint(command: str, option: str, arguments: Sequence[str]) -> str | None:
-    """What to type in the place of an option that a command does not have."""
+    """Return what to type in the place of an option that a command does not have."""
     for names, hint in OPTIONS.get(command, {}).items():
         if option in names:
             value = _value(option, arguments)
@@ -139,7 +139,7 @@ def option_hint(command: str, option: str, arguments: Sequence[str]) -> str | No
 
 
 def _value(option: str, arguments: Sequence[str]) -> str:
-    """The value of an option as it was typed; empty where there is none."""
+    """Return the value of an option as it was typed; empty where there is none."""
     for place, argument in enumerate(arguments):
         if argument == option:
             following = arguments[place + 1 : place + 2]
@@ -152,7 +152,7 @@ def _value(option: str, arguments: Sequence[str]) -> str:
 
 
 def arguments_hint(command: str, extra: Sequence[str], given: Sequence[str]) -> str | None:
-    """What to type where there are more arguments than a command takes: `given` are those that it took."""
+    """Return what to type where there are more arguments than a command takes: `given` are those that it took."""
     if len(given) != 1 or any(re.search(r"[\s'\"]", one) for one in (*given, *extra)):
         return None
     (data,) = given

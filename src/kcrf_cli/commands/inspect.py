@@ -121,7 +121,7 @@ def inspect(run: InspectArguments) -> None:
 
 
 def _show_folder(path: str, as_json: bool) -> None:
-    """What a folder of shards says of itself; all its shards are there."""
+    """Show a folder of shards; all its shards are there."""
     from kcrf_core.model import load_folder
 
     from ..io.files import show, write_out
@@ -155,7 +155,7 @@ def _show_folder(path: str, as_json: bool) -> None:
 def _importance(
     model: Model, data: str, vectors: Sequence[tuple[str, str]], repetitions: int, threads: int | None
 ) -> list[Importance]:
-    """How much the model makes of each feature, by labelled data; a bar shows how far it is."""
+    """Return the importance of each feature, by labelled data; a bar shows the progress."""
     from tqdm import tqdm
 
     from kcrf_core.errors import FileFormatError

@@ -308,7 +308,7 @@ def _tag_with_lag(run: TagArguments, lag: int, model: Model, wishes: Wishes, for
 
 
 def _shard_dataset(parsed: ParsedBlock) -> Dataset:
-    """The encoded sequences that a block of a shard stands for."""
+    """Return the encoded sequences that a block of a shard stands for."""
     from ..render.shard_blocks import ShardBlock
 
     assert isinstance(parsed, ShardBlock) and parsed.dataset is not None
@@ -331,7 +331,7 @@ def _shard_blocks(path: str, name: str, model: Model) -> Iterator[Callable[[], P
 def _with_vectors(
     parsers: Iterator[Callable[[], ParsedBlock] | Pause], vectors: Sequence[NamedVectors], source: str, workers: Workers
 ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
-    """As `parsers`, with rows of vectors at the positions of each block: they are counted from block to block."""
+    """Yield as `parsers` does, with rows of vectors at the positions of each block, counted from block to block."""
     from kcrf_core.corpora import VectorStream
     from kcrf_core.system import PAUSE
 
@@ -369,7 +369,7 @@ def _tagged(
     workers: Workers,
     missing: Counter[str],
 ) -> Iterator[bytes | Pause]:
-    """What to write, in the order of the input, and a PAUSE where all that is there has been written.
+    """Yield what to write, in the order of the input, and a PAUSE where all that is there has been written.
 
     Threads encode blocks, label parts of blocks that are encoded and put labels into blocks; this one reads and writes.
     """
@@ -431,7 +431,7 @@ class _Part(Generic[Encoded]):
 
 @dataclass(frozen=True)
 class TagRun(Generic[Encoded]):
-    """How blocks become what is written."""
+    """Steps from blocks to what is written."""
 
     encoded: Callable[[ParsedBlock], Encoded]
     chunks: Callable[[Encoded], list[tuple[int, int]]]  # sequences to label at a time
@@ -440,7 +440,7 @@ class TagRun(Generic[Encoded]):
 
 
 def _lean(model: Model, format_: Format) -> TagRun[AttributeSequences] | None:
-    """Labels of attribute files straight from their bytes, where the model and its decoder allow it."""
+    """Label attribute files straight from their bytes, where the model and its decoder allow it."""
     if not format_.attributes or model.decode != "viterbi":
         return None
     from kcrf_core.model import AttributeLabeller, Decoded

@@ -259,7 +259,7 @@ def _parse_term(section: _Section) -> TermConfig:
 
 
 def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: int = 1) -> KernelConfig:
-    """The kernel of a term, or a part of a composite kernel of the class `within`."""
+    """Read the kernel of a term, or a part of a composite kernel of the class `within`."""
     kind = section.get("type", OneOf(kernel_types), KernelConfig.type)
     kernel = KERNELS[kind]
     weighed = within is not None and within.weighs_parts

@@ -52,12 +52,12 @@ class _Line:
 
     @property
     def beginning(self) -> str:
-        """The text before the first macro."""
+        """Text before the first macro."""
         return _MACRO.split(self.text, maxsplit=1)[0]
 
 
 def looks_like_template(text: str) -> bool:
-    """Whether the first line that says anything is a template's."""
+    """Return True if the first line that is no comment is that of a template."""
     for line in text.split("\n"):
         line = line.strip()
         if line and not line.startswith("#"):
@@ -134,7 +134,7 @@ def load_template(text: str, source: str) -> dict[str, Any]:
 
 
 def wapiti_lines(text: str) -> list[tuple[int, str]]:
-    """The patterns of a file with their line numbers, as Wapiti keeps them: no comments, the first letter small."""
+    """List patterns of a file with their line numbers, as Wapiti keeps them: no comments, the first letter small."""
     found = [(number, line.partition("#")[0].rstrip()) for number, line in enumerate(text.split("\n"), start=1)]
     return [(number, line[0].lower() + line[1:]) for number, line in found if line]
 
@@ -178,7 +178,7 @@ def _check_kind(text: str) -> None:
 
 
 def _meeting(lines: Sequence[_Line]) -> list[_Line]:
-    """Those that might become the same string as another one, or would have the same name here."""
+    """List lines that might become the same string as another one, or would have the same name here."""
     names = Counter(line.name for line in lines)
     found = {line.number for line in lines if names[line.name] > 1}
     first: _Line | None = None
@@ -209,7 +209,7 @@ def _feature(line: _Line) -> dict[str, Any]:
 
 
 def same_line(text: str, feature: FeatureConfig) -> bool:
-    """Whether a feature is what this line of a template becomes."""
+    """Return True if a feature is what this line of a template becomes."""
     line = _Line(0, text)
     if is_wapiti_line(text) or line.name != feature.name or not line.macros:
         return False

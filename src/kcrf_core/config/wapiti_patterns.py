@@ -47,12 +47,12 @@ class Macro(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether it stands for the value as it is, so many positions away."""
+        """True if it stands for the value as it is, so many positions away."""
         return self.command == "x" and not self.lower and not self.absolute
 
 
 def is_wapiti_line(text: str) -> bool:
-    """Whether a line is in Wapiti's language, which makes the first letter a small one."""
+    """Return True if a line is in Wapiti's language, which makes the first letter a small one."""
     return text[:1] in ("u", "b", "*")
 
 

@@ -61,21 +61,21 @@ class LabelAudit:
 
     @property
     def expected(self) -> float:
-        """How many of them are wrong. A model that has learnt from the labels themselves cannot tell: then NaN."""
+        """Expected number of wrong ones. A model that has learnt from the labels themselves cannot tell: then NaN."""
         return self.found.expected if self.found.held_out else float("nan")
 
     @property
     def standard_error(self) -> float:
-        """Of that number."""
+        """Standard error of that number."""
         return self.found.standard_error if self.found.held_out else float("nan")
 
     @property
     def wrong(self) -> list[np.ndarray]:
-        """The probability that each label is wrong, an array [T] for each sequence; NaN where it was not judged."""
+        """Probabilities that labels are wrong, an array [T] for each sequence; NaN where it was not judged."""
         return np.split(self.found.evidence.wrong, np.cumsum(self.lengths)[:-1]) if len(self.lengths) else []
 
     def positions(self, most: int | None = None) -> list[DoubtfulLabel]:
-        """Labels that were judged, the worst first."""
+        """List labels that were judged, the worst first."""
         names = dict(zip(self.found.labels, self.values, strict=True))
         return [
             DoubtfulLabel(
@@ -92,7 +92,7 @@ class LabelAudit:
         ]
 
     def spans(self, most: int | None = None) -> list[UnlikelySpan]:
-        """Spans, where labels are of a scheme (B-X, I-X, O), the worst first."""
+        """List spans, where labels are of a scheme (B-X, I-X, O), the worst first."""
         out = []
         for one in self.found.spans(most):
             sequence, start = self._place(one.start)
@@ -101,7 +101,7 @@ class LabelAudit:
         return out
 
     def sequences(self, most: int | None = None) -> list[UnlikelySequence]:
-        """Sequences that have a position, those with the most errors by expectation first."""
+        """List sequences that have a position, those with the most errors by expectation first."""
         there = np.flatnonzero(self.lengths)
         return [
             UnlikelySequence(int(there[one.sequence - 1]), one.expected, one.wrong, one.log_probability)
@@ -109,7 +109,7 @@ class LabelAudit:
         ]
 
     def corrected(self, least: float = 0.9) -> list[list[LabelValue]]:
-        """y with suggested labels where those that it has are wrong with at least this probability."""
+        """Return y with suggested labels where those that it has are wrong with at least this probability."""
         if not self.found.held_out:
             raise ValueError("a model that has learnt from the labels cannot say which to correct: audit by folds")
         names = dict(zip(self.found.labels, self.values, strict=True))
@@ -121,7 +121,7 @@ class LabelAudit:
         return [labels[end - length : end] for end, length in zip(ends, self.lengths.tolist(), strict=True)]
 
     def _place(self, t: int) -> tuple[int, int]:
-        """The sequence of X and the position in it of a position among all."""
+        """Return the sequence of X, and the position in it, of a position among all."""
         ends = np.cumsum(self.lengths)
         sequence = int(np.searchsorted(ends, t, side="right"))
         return sequence, t - int(ends[sequence] - self.lengths[sequence])

@@ -279,7 +279,7 @@ class KernelCRF(Protocol):
     # ------------------------------------------------------------------------- parameters
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """All parameters by name. `KernelCRF(**crf.get_params())` is the same estimator before any fit."""
+        """Return all parameters by name. `KernelCRF(**crf.get_params())` is the same estimator before any fit."""
         return {name: getattr(self, name) for name in _names(type(self))}
 
     def set_params(self, **params: object) -> KernelCRF:
@@ -424,35 +424,33 @@ class KernelCRF(Protocol):
     # ------------------------------------------------------------------------- labelling
 
     def predict(self, X: InputSequences) -> list[list[LabelValue]]:
-        """The best labels of each sequence, a list of lists, by the decoder of the model (see `decode`)."""
+        """Return the best labels of each sequence, a list of lists, by the decoder of the model (see `decode`)."""
         X, best = self._best(X)
         labels = iter(map(self._label_values().__getitem__, best.tolist()))
         return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
 
     def predict_single(self, xseq: InputSequence) -> list[LabelValue]:
-        """The best labels of one sequence."""
+        """Return the best labels of one sequence."""
         return self.predict([xseq])[0]
 
     def predict_proba(self, X: InputSequences) -> list[np.ndarray]:
-        """Probabilities of labels at each position given the whole sequence: an array [T, Y] for each sequence, with
-        columns in the order of `classes_`.
-        """
+        """Return probabilities of labels given the whole sequence: an array [T, Y] for each, columns as `classes_`."""
         X, every = self._marginals(X)
         every = every[:, self._order()]
         return np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
 
     def predict_marginals(self, X: InputSequences) -> list[list[dict[LabelValue, float]]]:
-        """The same as a dictionary from labels to probabilities for each position, as sklearn-crfsuite gives it."""
+        """Return a dictionary from labels to probabilities for each position, as sklearn-crfsuite gives it."""
         labels = self.classes_
         found = self.predict_proba(X)
         return [[dict(zip(labels, row, strict=True)) for row in rows.tolist()] for rows in found]
 
     def predict_marginals_single(self, xseq: InputSequence) -> list[dict[LabelValue, float]]:
-        """Probabilities of the labels of one sequence."""
+        """Return probabilities of the labels of one sequence."""
         return self.predict_marginals([xseq])[0]
 
     def predict_nbest(self, X: InputSequences, n: int = 5) -> list[list[LabelsAndProbability]]:
-        """The n most probable labellings of each sequence, the best first, each with its probability p(labels | x).
+        """Return the n best labellings of each sequence, the best first, each with its probability p(labels | x).
 
         There are fewer where a sequence has fewer. They rank whole labellings, whatever `decode` and `cost` say.
 
@@ -472,7 +470,7 @@ class KernelCRF(Protocol):
         return out
 
     def explain(self, X: InputSequences, n: int = 5) -> list[list[Explanation[LabelValue]]]:
-        """Why each position gets its label: an `Explanation` for each, as `kcrf tag --explain` tells it.
+        """Explain why each position gets its label: an `Explanation` for each, as `kcrf tag --explain` tells it.
 
         Its `contributions`, at most n, are what single features, conjunctions and transitions say for the `label`
         against the label that would do second best in its place (`against`; None where no other is possible), in
@@ -496,7 +494,7 @@ class KernelCRF(Protocol):
         return [[with_labels(one, values) for one in found] for found in self._found(X, wishes)]
 
     def novelty(self, X: InputSequences) -> list[np.ndarray]:
-        """How much of each position the pivots of the model leave unexplained, an array [T] from 0 to 1 for each
+        """Return the part of each position that the pivots leave unexplained, an array [T] from 0 to 1 for each
         sequence: 0 at a pivot, 1 where nothing is shared with any. For kernels with pivots, as `kcrf tag --novelty`.
 
         >>> from kcrf_core import KernelCRF
@@ -516,7 +514,7 @@ class KernelCRF(Protocol):
         folds: int | Sequence[object] | ArrayLike | None = 5,
         rank: str | None = None,
     ) -> LabelAudit:
-        """Which labels of y are probably wrong, and how many, as `kcrf audit` finds them.
+        """Find labels of y that are probably wrong, and how many, as `kcrf audit` does.
 
         Sequences are dealt into `folds`, a number of them or a fold for each sequence, and each is judged by a model
         of the others with the parameters of this estimator, which is left as it is and need not be fitted. With
@@ -564,7 +562,7 @@ class KernelCRF(Protocol):
         return LabelAudit(found, lengths, names.values(found.labels))
 
     def score(self, X: InputSequences, y: LabelSequences, sample_weight: SequenceWeights | None = None) -> float:
-        """The part of positions with the right label, or the `metric`, which see; `sample_weight` weighs sequences.
+        """Return the part of positions with the right label, or the `metric`; `sample_weight` weighs sequences.
 
         A log-loss comes with a minus, so that larger is better, as searches over parameters want it.
         """
@@ -622,7 +620,7 @@ class KernelCRF(Protocol):
         return [next(known) if len(sequence) else nothing for sequence in X]
 
     def _labelling(self) -> Workers:
-        """The threads to label with, BLAS having one on each; no memory is set aside for tables of kernel values."""
+        """Return the threads to label with, BLAS having one on each, without memory for tables of kernel values."""
         return Workers(threads_of(self.n_jobs), memory=0)
 
     def _encoded(self, X: InputSequences) -> tuple[list[Any], Dataset]:
@@ -655,7 +653,7 @@ class KernelCRF(Protocol):
 
     @property
     def report_(self) -> dict[str, object]:
-        """What training found, as `kcrf train --json` tells it."""
+        """Findings of training, as `kcrf train --json` tells it."""
         return self._report()
 
     def _report(self) -> dict[str, Any]:
@@ -726,7 +724,7 @@ class KernelCRF(Protocol):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> KernelCRF:
-        """An estimator with the model that `save` or `kcrf train` wrote, and the parameters it was trained with."""
+        """Return an estimator with the model that `save` or `kcrf train` wrote, and the parameters of its training."""
         model = Model.load(path)
         out = cls(**params_of(model.info, _names(cls)))
         out.model_ = model

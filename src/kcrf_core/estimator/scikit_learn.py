@@ -19,12 +19,12 @@ class NotFittedError(ValueError, AttributeError):
 
 
 def not_fitted(name: str) -> Exception:
-    """The error that an estimator raises before it is fitted."""
+    """Return the error that an estimator raises before it is fitted."""
     return _own_or(NotFittedError)(f"this {name} is not fitted yet: call fit(X, y) first")
 
 
 def warn_uncertified(reason: str, gap: float, tolerance: float) -> None:
-    """To whoever called `fit`."""
+    """Warn the caller of `fit`."""
     category = _own_or(UserWarning, "ConvergenceWarning")
     message = f"stopped ({reason}) within {gap:.2g} of the optimum, not {tolerance:g}"
     warnings.warn(f"{message}; max_iterations or tolerance can be larger", category, stacklevel=3)

@@ -27,7 +27,7 @@ ARCHIVE = b"PK\x03\x04"
 
 @dataclass
 class ParsedDump:
-    """What a model holds, by names."""
+    """Contents of a model, by names."""
 
     header: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)  # numbers by name
@@ -69,7 +69,7 @@ class _ModelItems:
 
 
 class _Here(threading.local):
-    """What the calling thread has: the sequence that it has set."""
+    """Sequence that the calling thread has set."""
 
     def __init__(self, make: Callable[[], ScoredItems | _ModelItems]):
         self.items = make()
@@ -164,7 +164,7 @@ class Tagger:
         self._model().here.items.set(xseq)
 
     def tag(self, xseq: Iterable[Any] | ItemRows | None = None) -> list[str]:
-        """The best labels of a sequence, or of the one that is set."""
+        """Return the best labels of a sequence, or of the one that is set."""
         model = self._open
         if model is None:
             raise ValueError(CLOSED)
@@ -207,7 +207,7 @@ class Tagger:
             stream.write(text)
 
     def info(self) -> ParsedDump:
-        """The model's labels, attributes and weights by name."""
+        """Return the model's labels, attributes and weights by name."""
         return self._described()
 
     def _described(self) -> ParsedDump:
@@ -231,7 +231,7 @@ class Tagger:
 
 
 def _dumped(found: ParsedDump) -> Iterator[str]:
-    """The lines of a dump, laid out as CRFsuite does."""
+    """Yield the lines of a dump, laid out as CRFsuite does."""
     yield from ("FILEHEADER = {", *(f"  {key}: {value}" for key, value in found.header.items()), "}", "")
     for title, names in (("LABELS", found.labels), ("ATTRIBUTES", found.attributes)):
         yield from (f"{title} = {{", *(f"  {number:>5}: {name}" for name, number in names.items()), "}", "")

@@ -273,7 +273,7 @@ class BaseTrainer:
         return model
 
     def _written(self, model: Any, kept: Sequence[tuple[ItemSequence, list[str], int]]) -> bytes:
-        """The file of a model, its labels in the order in which the data has them."""
+        """Return the file of a model, its labels in the order in which the data has them."""
         if model is None:
             nothing = np.zeros(0)
             return write_crfsuite([], [], np.zeros(1, np.int64), nothing, nothing, np.zeros((0, 0)))
@@ -319,7 +319,7 @@ class _Listener(Observer):
 
 
 def _corpus(sequences: Sequence[tuple[ItemSequence, list[str], int]]) -> Corpus:
-    """Sequences as training reads them."""
+    """Return sequences as training reads them."""
     numbers: dict[bytes, int] = {}
     codes: list[int] = []
     values: list[float] = []
@@ -349,7 +349,7 @@ _FIGURES = {"Loss": "loss", "Seconds required for this iteration": "time"}
 
 
 class IterationLog:
-    """What was said so far: `iterations` has a dictionary for each, with its number, loss and time."""
+    """Messages so far: `iterations` has a dictionary for each, with its number, loss and time."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -422,19 +422,11 @@ class Trainer(BaseTrainer):
             getattr(self, f"on_{event}")(log)
 
     def on_start(self, log: str) -> None:
+        """Print what was said up to this event."""
         sys.stdout.write(log)
 
-    def on_featgen_end(self, log: str) -> None:
-        sys.stdout.write(log)
-
-    def on_prepared(self, log: str) -> None:
-        sys.stdout.write(log)
+    on_featgen_end = on_prepared = on_optimization_end = on_end = on_start
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
-        sys.stdout.write(log)
-
-    def on_optimization_end(self, log: str) -> None:
-        sys.stdout.write(log)
-
-    def on_end(self, log: str) -> None:
+        """Print what was said of an iteration."""
         sys.stdout.write(log)
