@@ -190,7 +190,9 @@ def test_the_bound_is_that_of_the_model_written(rng, workers):
         workers,
     )
     edges = model.edges
-    theta = np.concatenate([(own.triangle.T @ term.alpha).ravel(), edges.transitions.ravel(), edges.start, edges.end])
+    theta = np.concatenate(
+        [(own.head.triangle.T @ term.alpha).ravel(), edges.transitions.ravel(), edges.start, edges.end]
+    )
     errors = posterior.errors(theta)
     exact = certificates.bound(errors, own, inputs, term.kernel, 2.0, workers)
     here = posterior.proven(theta)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,9 @@ class LabelMatch:
         lead = values.shape[: values.ndim - axes]
         out = np.zeros(lead + (len(self.new),) * axes)
         to, at = self._places
-        out[(..., *np.ix_(*[to] * axes))] = values[(..., *np.ix_(*[at] * axes))]
+        there: Any = (..., *np.ix_(*[to] * axes))
+        here: Any = (..., *np.ix_(*[at] * axes))
+        out[there] = values[here]
         return out
 
     def weights(self, weights: np.ndarray, old: MappedClique, clique: MappedClique, centred: bool = True) -> np.ndarray:

@@ -21,7 +21,7 @@ from ..chains import NODE, STATE, Problem
 from ..errors import ConfigError
 from ..solvers import Observer
 from ..system import Workers
-from .fitted import FittedTerm
+from .fitted import FittedTerm, MappedTerm
 
 
 def observed_only(
@@ -52,13 +52,15 @@ def frequent_only(fitted: Sequence[FittedTerm], problem: Problem, least: float, 
 
 
 def _frequent(term: FittedTerm, problem: Problem, least: float, workers: Workers) -> FittedTerm:
-    if not term.has_features:
+    if not isinstance(term, MappedTerm) or not term.has_features:
         return term
-    clique, own = term.config.clique, term.map
+    clique, own = term.clique, term.map
     rows, columns = clique.observed_columns(problem)
     labels = np.zeros((problem.positions, clique.columns(problem.label_count)))
     labels[rows, columns] = 1
-    sums = own.adjoint(own.adjoint_rows(labels, slice(0, len(labels)), None), labels, workers).ravel()
+    found = own.adjoint(own.adjoint_rows(labels, slice(0, len(labels)), None), labels, workers)
+    assert isinstance(found, np.ndarray)
+    sums = found.ravel()
     kept = np.arange(len(sums)) if term.kept is None else term.kept
     return replace(term, kept=kept[sums[kept] >= least])
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..config import TermConfig
     from ..device import Device
     from ..encoding import Dataset, Encoding, Translation
-    from ..maps import Basis, FeatureMap, GrowingBasis, ReducedMap, Weights
+    from ..maps import Basis, FeatureMap, GrowingBasis, PivotHead, ReducedMap, Weights
     from ..solvers import Observer
     from .bases import TermBasis
     from .fitted import FitContext
@@ -277,16 +277,25 @@ class FittedPivots(MappedTerm):
 
     basis: TermBasis = field(kw_only=True)
 
+    @property
+    def head(self) -> PivotHead:
+        """The triangle of the pivots."""
+        return self.map.head  # type: ignore[return-value]  # a reduced map, perhaps of repeated inputs
+
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
-        return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
+        from ..maps import KernelRows, ReducedMap
+
+        kernel = self.basis.kernel
+        rows = KernelRows.of(inputs, kernel, self.basis.pivots, workers.memory, dtype)
+        return ReducedMap(rows, self.head, kernel.diagonal(inputs))
 
     def to_model(self, weights: Weights, precision: str) -> KernelTerm:
         assert isinstance(weights, np.ndarray)
-        alpha = np.ascontiguousarray(self.map.dual(weights))
+        alpha = np.ascontiguousarray(self.head.dual(weights))
         return KernelTerm(*self.about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha, precision)
 
     def map_weights(self, term: KernelTerm) -> np.ndarray:
-        return self.map.triangle.T @ term.alpha
+        return self.head.triangle.T @ term.alpha
 
     def taken_over(self, old: Term, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
         """Return W = L^-1 f(B)."""
@@ -296,7 +305,7 @@ class FittedPivots(MappedTerm):
         values = np.zeros((len(pivots), old.clique.columns(len(labels.old))))
         old.add_scores(pivots, values)
         weights = labels.weights(values, old.clique, self.clique)
-        found = linear_algebra.solve_triangular(self.map.triangle, weights, lower=True, check_finite=False)
+        found = linear_algebra.solve_triangular(self.head.triangle, weights, lower=True, check_finite=False)
         return found, f"at its {counted(self.map.size, 'pivot')}"
 
     def observed(self, problem: Problem, workers: Workers, observer: Observer) -> FittedPivots:

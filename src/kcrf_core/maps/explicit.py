@@ -9,7 +9,6 @@ become 241,690.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,13 +20,13 @@ from ..system import Workers, ranges
 from . import _conjunctions, _sparse, native
 from .columns import ColumnOrder, one_hot, sparse_block
 from .compressed import NOTHING, CompressedRows
-from .feature_map import Empty, new_sums
+from .feature_map import Empty, FeatureMap, new_sums
 from .hash_tables import empty_slots
 from .heads import ExplicitHead
 from .kept_places import KeptWeights
 from .native import Products
 from .portions import Portions, new_token, summed_by
-from .rounding import Extent, Rounding
+from .rounding import Extent
 from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
@@ -43,10 +42,9 @@ FEWEST_FEATURES = 20_000
 WORTH_MERGING = 0.9
 
 
-class ExplicitMap:
+class ExplicitMap(FeatureMap):
     """The linear kernel's own features: D = sparse columns, then real ones."""
 
-    nested = False
     _counts: np.ndarray | None = None
 
     def __init__(
@@ -91,7 +89,7 @@ class ExplicitMap:
         return self._real(slice(None), dtype)
 
     def recipe(self, rows: np.ndarray) -> ExplicitRecipe:
-        """What makes the core of some rows again, anywhere: columns that they have, without factors."""
+        """Return the columns that some rows have, without factors."""
         part = self._rows.take(rows)
         there = np.zeros(self.sparse_size, dtype=bool)
         there[part.indices] = True
@@ -102,7 +100,6 @@ class ExplicitMap:
 
     @property
     def narrows_weights(self) -> bool:
-        """Whether `prepare` does nothing but cast weights."""
         return not len(self._rows.scale)
 
     @classmethod
@@ -183,18 +180,6 @@ class ExplicitMap:
         """The same map: passes in double precision find all digits."""
         return self
 
-    beyond_single = False
-
-    def rounding(
-        self, W: np.ndarray | KeptWeights, error_sum: float, positions: int, errors: Callable[[], np.ndarray]
-    ) -> Rounding:
-        """How far evaluations at W in double precision may be off; see `Rounding`."""
-        return self.head.rounding(W, error_sum, positions, self._extent, lambda gram: 0.0)
-
-    @cached_property
-    def _extent(self) -> Extent:
-        return self.extent(self._rows.scale)
-
     def extent(self, scale: np.ndarray) -> Extent:
         """The largest length of a row, its columns times factors [D] or as they are, and how many values one has."""
         rows = replace(self._rows, scale=scale)
@@ -246,9 +231,6 @@ class ExplicitMap:
         longest = np.argsort(-np.diff(cost[ends]), kind="stable")
         return np.stack([ends[:-1], ends[1:]], axis=1)[longest].astype(np.int64)
 
-    def residual(self, workers: Workers) -> None:
-        return None  # nothing lies outside
-
     @property
     def head(self) -> ExplicitHead:
         """Factors of columns.
@@ -265,10 +247,6 @@ class ExplicitMap:
             return counts[part] @ np.square(self._dense[part], dtype=np.float64)
 
         return np.concatenate([self._rows.raw_squares(counts, portions), summed_by(portions, len(counts), of_real)])
-
-    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray:
-        """Sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
-        return self.head.squares(self.raw_squares(counts, portions))
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Return the mean of k(x, x), which merging columns does not change."""
@@ -305,10 +283,6 @@ class ExplicitMap:
             there = np.unique(columns[self._dense[rows, r] != 0])
             found.append((self.sparse_size + r) * width + there)
         return np.concatenate(found)
-
-    def used_columns(self) -> np.ndarray:
-        """Columns that are not zero throughout."""
-        return np.flatnonzero(self.column_squares())
 
     def narrow(self, columns: np.ndarray) -> ExplicitMap:
         """The same rows with some of the columns, given in ascending order."""

@@ -18,55 +18,76 @@ W may also be `KeptWeights`, of which only some places have parameters; a result
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ..system import Workers, ranges
 from . import _sparse, native
+from .heads import Head
 from .kept_places import KeptWeights
 from .native import Products
 from .portions import Portions, tree_sum
-from .rounding import Rounding
+from .rounding import Extent, Rounding
 
 Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
 
 
-class FeatureMap(Protocol):
-    """What training needs of a map on its N positions."""
+class FeatureMap(ABC):
+    """A map on N positions.
+
+    Maps with pivots, whose columns are nested, have `leading`, `features`, `residual` and `outside_roots`; those with
+    features of their own have `seen_with` and `real_gram`.
+    """
+
+    size: int  # D
+    dense_size: int  # values of a row that are held densely
+    nested: bool = False  # True if the first m columns are the map of the first m pivots
+    real_size: int = 0  # last columns that are real features, of maps that are not nested
 
     @property
-    def size(self) -> int: ...  # D
+    @abstractmethod
+    def head(self) -> Head:
+        """What stands between weights and rows."""
 
     @property
-    def dense_size(self) -> int: ...  # values of a row that are held densely
+    def narrows_weights(self) -> bool:
+        """True if `prepare` does nothing but cast weights."""
+        return False
 
     @property
-    def narrows_weights(self) -> bool: ...  # `prepare` does nothing but cast them
+    def beyond_single(self) -> bool:
+        """True if single precision does not see all columns."""
+        return False
 
-    @property
-    def nested(self) -> bool: ...  # the first m columns are the map of the first m pivots
+    # ------------------------------------------------------------------------- products
 
-    @property
-    def real_size(self) -> int: ...  # last columns that are real features, of maps that are not nested
-
+    @abstractmethod
     def prepare(
         self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
-    ) -> Any: ...  # what `add_scores` and `native` take; `empty` makes arrays, perhaps of memory that was used before
+    ) -> Any:
+        """Return W as `add_scores` and `native` take it; `empty` makes arrays, perhaps of memory that was used."""
 
-    def add_scores(
-        self, prepared: Any, rows: slice, out: np.ndarray, fresh: bool = False
-    ) -> None: ...  # `fresh`: out [n, C] holds nothing yet
+    @abstractmethod
+    def add_scores(self, prepared: Any, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
+        """out [n, C] += Phi[rows] W; `fresh`: out holds nothing yet."""
 
-    def adjoint_rows(
-        self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None
-    ) -> np.ndarray | None: ...  # added to the sums that are given, or to zeros; None where there are none
+    @abstractmethod
+    def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray | None:
+        """Add sums of rows to those that are given, or to zeros; None where there are none."""
 
-    def dense_rows(self, dtype: np.dtype) -> np.ndarray | None: ...  # [N, dense_size], None where not all are there
+    @abstractmethod
+    def dense_rows(self, dtype: np.dtype) -> np.ndarray | None:
+        """Return the values [N, dense_size] that are held densely; None where not all are there."""
 
-    def native(self, prepared: Any, columns: int) -> list[Products] | None: ...  # first the one that has sums, if any
+    @abstractmethod
+    def native(self, prepared: Any, columns: int) -> list[Products] | None:
+        """Return products as C functions, first the one that has sums, if any."""
 
+    @abstractmethod
     def adjoint(
         self,
         summed: np.ndarray | None,
@@ -74,28 +95,84 @@ class FeatureMap(Protocol):
         workers: Workers,
         out: np.ndarray | KeptWeights | None = None,
         portions: Portions | None = None,
-    ) -> np.ndarray | KeptWeights: ...  # may be put into `out` [D, C], and then is that; sums are taken by portions
+    ) -> np.ndarray | KeptWeights:
+        """Return Phi^T R [D, C], perhaps put into `out`, from sums of rows and R; sums are taken by portions."""
 
-    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray: ...
+    # ------------------------------------------------------------------------- sizes
 
-    def mean_diagonal(self, counts: np.ndarray | None = None) -> float: ...
+    @abstractmethod
+    def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
+        """Return what `head.squares` makes sums of squares of; rows count `counts` [N] times, or once."""
 
-    def residual(self, workers: Workers) -> np.ndarray | None: ...
+    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray:
+        """Return the sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
+        return self.head.squares(self.raw_squares(counts, portions))
 
-    def subset(self, rows: np.ndarray) -> FeatureMap: ...
+    @abstractmethod
+    def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
+        """Return the mean of k(x, x)."""
 
-    def in_double(self, held: bool) -> FeatureMap: ...  # whose passes in double precision find all digits of its values
+    def residual(self, workers: Workers) -> np.ndarray | None:
+        """Return k(x, x) - |Phi(x)|^2 of each position, [N]; None: nothing lies outside."""
+        return None
 
-    @property
-    def beyond_single(self) -> bool: ...  # single precision does not see all of its columns
+    @abstractmethod
+    def extent(self, scale: np.ndarray) -> Extent:
+        """Return what is largest about rows, their columns times factors [D] or as they are."""
+
+    @cached_property
+    def _extent(self) -> Extent:
+        return self.extent(self.head.scale)
+
+    def outside_roots(self, gram: float, errors: np.ndarray, portions: Portions | None = None) -> float:
+        """Sum what lies outside a map that stands for a whole space: roots of residuals times errors."""
+        return 0.0
 
     def rounding(
-        self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]
-    ) -> Rounding: ...  # of such passes, for errors [N, C] whose sizes have this sum at most
+        self, W: np.ndarray | KeptWeights, error_sum: float, positions: int, errors: Callable[[], np.ndarray]
+    ) -> Rounding:
+        """Bound how far evaluations at W in double precision may be off, for errors whose sizes have this sum."""
+        return self.head.rounding(
+            W, error_sum, positions, self._extent, lambda gram: self.outside_roots(gram, errors())
+        )
 
-    def used_columns(self) -> np.ndarray: ...
+    # ------------------------------------------------------------------------- other maps
 
-    def narrow(self, columns: np.ndarray) -> FeatureMap: ...
+    @abstractmethod
+    def recipe(self, rows: np.ndarray) -> Any:
+        """Return what makes the core of some rows again, anywhere."""
+
+    @abstractmethod
+    def subset(self, rows: np.ndarray) -> FeatureMap:
+        """Return the map of some rows."""
+
+    @abstractmethod
+    def in_double(self, held: bool) -> FeatureMap:
+        """Return the map whose passes in double precision find all digits; values are held, or computed every time."""
+
+    def used_columns(self) -> np.ndarray:
+        """Return columns that are not zero throughout."""
+        return np.flatnonzero(self.column_squares())
+
+    @abstractmethod
+    def narrow(self, columns: np.ndarray) -> FeatureMap:
+        """Return the map with some of the columns, given in ascending order."""
+
+    def leading(self, m: int) -> FeatureMap:
+        """Return the map of the first m pivots."""
+        raise NotImplementedError
+
+    def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
+        """Return Phi [N, M]; kernel values times a matrix [M, M], where that is given."""
+        raise NotImplementedError
+
+    def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
+        """Return places in W [D, width] of features that are not zero in a row [n] that goes with a column [n]."""
+        raise NotImplementedError
+
+    def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Return Phi^T Phi [R, R] of real columns on some rows [n], each counted so many times [n]."""
+        raise NotImplementedError
 
 
 def accumulate(total: np.ndarray, part: np.ndarray) -> None:
@@ -145,8 +222,8 @@ def sums_of_rows(
 
 
 def real_columns(feature_map: FeatureMap | None) -> int:
-    """How many of a map's last columns are real features, which may depend on each other."""
-    return 0 if feature_map is None or feature_map.nested else feature_map.real_size
+    """Return how many of a map's last columns are real features, which may depend on each other."""
+    return 0 if feature_map is None else feature_map.real_size
 
 
 def has_nested_columns(feature_map: FeatureMap | None) -> bool:

@@ -27,13 +27,20 @@ from .triangles import Triangle, inverted
 class Head(Protocol):
     """What the owner of a term's weights needs of its map."""
 
-    size: int  # D
-    nested: bool
-    real_size: int
-    scale: np.ndarray  # [D less real columns], or [0]: factors of columns
+    @property
+    def size(self) -> int: ...  # D
 
-    def ready(self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers) -> np.ndarray:
-        """Weights of core rows: [D, C], or [K] where only some places have parameters."""
+    @property
+    def nested(self) -> bool: ...
+
+    @property
+    def real_size(self) -> int: ...
+
+    @property
+    def scale(self) -> np.ndarray: ...  # [D less real columns], or [0]: factors of columns
+
+    def ready(self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
+        """Return weights of core rows: [D, C], or [K] where only some places have parameters."""
 
     def finish(self, sums: np.ndarray, columns: np.ndarray | None, dtype: np.dtype, workers: Workers) -> np.ndarray:
         """The gradient's block out of sums [D, C], or [K] at places in these rows, for a pass in a precision."""
@@ -66,14 +73,15 @@ class ExplicitHead:
 
     nested = False
 
-    def ready(self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers) -> np.ndarray:
+    def ready(self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
         if isinstance(W, KeptWeights):
             factors = self._factors(W.places.kept // W.places.width)
             return (W.block if factors is None else W.block * factors).astype(dtype)
         if not len(self.scale):
             return W.astype(dtype, copy=False)
         out, split = np.empty(W.shape, dtype=dtype), len(self.scale)
-        native.scaled_rows(workers.team, np.ascontiguousarray(W[:split]), self.scale, out[:split])
+        team = native.ALONE if workers is None else workers.team
+        native.scaled_rows(team, np.ascontiguousarray(W[:split]), self.scale, out[:split])
         out[split:] = W[split:]
         return out
 
@@ -153,7 +161,8 @@ class PivotHead:
         """alpha = L^-T W: scores are k(x, B) alpha."""
         return linear_algebra.solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
 
-    def ready(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
+    def ready(self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
+        assert isinstance(W, np.ndarray)  # pivots have parameters at all places
         # What is to be proven, which is in double precision, is solved by substitution.
         if workers is not None and dtype != np.float64:
             alpha = self.system.solve(W, workers, transposed=True)
@@ -188,12 +197,13 @@ class PivotHead:
 
     def rounding(
         self,
-        W: np.ndarray,
+        W: np.ndarray | KeptWeights,
         error_sum: float,
         positions: int,
         extent: Extent,
         outside: Callable[[float], float],
     ) -> Rounding:
+        assert isinstance(W, np.ndarray)
         alpha = self.dual(W)
         sizes = float(np.linalg.norm(alpha)), float(np.abs(alpha).sum(axis=0).max(initial=0.0))
         return self.rounding_of(*sizes, self._inverse_norm, error_sum, positions, extent, outside)

@@ -11,7 +11,7 @@ times the mean of k(x, x) and more. So what is to be proven is evaluated on the 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,12 +21,13 @@ from ..kernels import Inputs, Kernel, Pivots
 from ..system import Budget, Workers, ranges
 from . import native
 from .factorisation import FLOORS
-from .feature_map import Empty, new_sums
+from .feature_map import Empty, FeatureMap, new_sums
 from .heads import PivotHead
+from .kept_places import KeptWeights
 from .kernel_sources import kernel_device
 from .native import Products
 from .portions import Portions, new_token, summed_by
-from .rounding import Extent, Rounding
+from .rounding import Extent
 from .triangles import factorise, square_gram
 
 ROWS_PER_TASK = 256
@@ -194,61 +195,92 @@ def pivot_triangle(kernel: Kernel, pivots: Inputs, workers: Workers) -> np.ndarr
     return K
 
 
-class KernelMap:
-    """K_NB itself: the core of a reduced map, whose weights are alpha = L^-T W."""
+class ReducedMap(FeatureMap):
+    """K_NB against pivots B, whitened on the thin side; without a head it is the core, whose weights are alpha."""
 
-    narrows_weights, nested, real_size = False, True, 0
-
-    @property
-    def beyond_single(self) -> bool:
-        return False
+    nested = True
 
     def __init__(
         self,
         rows: KernelRows,  # [N, M]
+        head: PivotHead | None,
         diagonal: np.ndarray,  # [N] k(x, x)
         residual: np.ndarray | None = None,  # [N] where the selection has it already
-        whole: bool = False,  # whether it stands for the whole space of the kernel, all inputs being pivots
+        whole: bool = False,  # True if it stands for the whole space of the kernel, all inputs being pivots
     ):
-        self._rows, self._diagonal, self._residual, self._whole = rows, diagonal, residual, whole
+        self._rows, self._head, self._diagonal, self._residual, self._whole = rows, head, diagonal, residual, whole
         self.size = self.dense_size = rows.shape[1]
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Inputs,
+        kernel: Kernel,
+        pivots: Inputs,
+        curve: np.ndarray,
+        workers: Workers,
+        dtype: np.dtype | type,
+        residual: np.ndarray | None = None,
+        whole: bool = False,
+    ) -> ReducedMap:
+        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
+        head = PivotHead.of(pivot_triangle(kernel, pivots, workers), curve, workers.memory)
+        made = cls(rows, head, kernel.diagonal(inputs), residual, whole)
+        workers.memory.spend(made, head.triangle.nbytes)
+        return made
 
     @property
     def rows(self) -> KernelRows:
         """Its kernel values."""
         return self._rows
 
+    @property
+    def head(self) -> PivotHead:
+        assert self._head is not None  # nothing asks a core
+        return self._head
+
     def recipe(self, rows: np.ndarray) -> KernelRecipe:
-        """What makes the core of some rows again, anywhere."""
         pivots, inputs = self._rows.pivots, self._rows.inputs.take(rows)
         residual = None if self._residual is None else self._residual[rows]
         return KernelRecipe(
             inputs, pivots.kernel, pivots.inputs, self._diagonal[rows], residual, self._whole, self._rows.dtype
         )
 
-    def in_double(self, held: bool) -> KernelMap:
-        """The same map with kernel values in double precision, held as far as memory allows or computed every time."""
+    def in_double(self, held: bool) -> ReducedMap:
         if self._rows.dtype == np.float64:
             return self
-        return KernelMap(self._rows.in_double(held), self._diagonal, self._residual, self._whole)
+        return ReducedMap(self._rows.in_double(held), self._head, self._diagonal, self._residual, self._whole)
 
-    def subset(self, rows: np.ndarray) -> KernelMap:
+    def subset(self, rows: np.ndarray) -> ReducedMap:
         residual = None if self._residual is None else self._residual[rows]
-        return KernelMap(self._rows.subset(rows), self._diagonal[rows], residual, self._whole)
+        return ReducedMap(self._rows.subset(rows), self._head, self._diagonal[rows], residual, self._whole)
 
-    def leading(self, m: int) -> KernelMap:
-        """Kernel values with the first m pivots."""
-        return KernelMap(self._rows.leading(m), self._diagonal)
+    def leading(self, m: int) -> ReducedMap:
+        """Return the map of the first m pivots, which is the first m columns of this one: L is triangular."""
+        head = None if self._head is None else self._head.leading(m, self._rows.memory)
+        return ReducedMap(self._rows.leading(m), head, self._diagonal)
+
+    def used_columns(self) -> np.ndarray:
+        return np.arange(self.size)
+
+    def narrow(self, columns: np.ndarray) -> ReducedMap:
+        return self  # all columns are in use: pivots do not fall away with rows
+
+    @property
+    def beyond_single(self) -> bool:
+        """True if some pivots differ from mixtures of others by so little that single precision does not see it."""
+        if self._head is None:
+            return False
+        smallest = float(np.diagonal(self._head.triangle).min(initial=np.inf)) ** 2
+        return smallest < FLOORS[np.dtype(np.float32)] * self.mean_diagonal()
 
     def prepare(
-        self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
     ) -> np.ndarray:
+        assert isinstance(W, np.ndarray)
         if workers is not None:
             self._rows.fill(workers)
-        return native.padded(self._ready(W, dtype, workers), dtype)
-
-    def _ready(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
-        return W
+        return native.padded(W if self._head is None else self._head.ready(W, dtype, workers), dtype)
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
         for part, K in self._rows.pieces(rows):
@@ -273,29 +305,48 @@ class KernelMap:
         summed: np.ndarray | None,
         R: np.ndarray,
         workers: Workers,
-        out: np.ndarray | None = None,
+        out: np.ndarray | KeptWeights | None = None,
         portions: Portions | None = None,
     ) -> np.ndarray:
-        assert summed is not None
-        return np.ascontiguousarray(summed[:, : R.shape[1]])
+        assert summed is not None and not isinstance(out, KeptWeights)
+        sums = np.ascontiguousarray(summed[:, : R.shape[1]])
+        return sums if self._head is None else self._head.finish(sums, None, R.dtype, workers, out)
 
-    def features(self, workers: Workers, inverse: np.ndarray) -> np.ndarray:
-        """K_NB times a matrix [M, M], [N, M]."""
+    def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
         out = np.empty(self._rows.shape, dtype=self._rows.dtype)
-        for part, phi in self._features(workers, inverse):
+        for part, phi in self._features(workers, self._inverse if inverse is None else inverse):
             out[part] = phi
         return out
 
+    @property
+    def _inverse(self) -> np.ndarray:
+        return self.head.inverse(self.size, self._rows.dtype)
+
     def _features(self, workers: Workers, inverse: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """The same, some rows after others."""
+        """Yield kernel values times a matrix [M, M], some rows after others."""
 
         def task(rows: slice) -> tuple[slice, np.ndarray]:
             return rows, np.concatenate([K @ inverse for _, K in self._rows.pieces(rows)])
 
         return workers.map(task, ranges(self._rows.shape[0], ROWS_PER_TASK))
 
+    def residual(self, workers: Workers) -> np.ndarray:
+        """Return k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
+        if self._residual is None:
+            rows, device = self._rows, kernel_device(workers)
+            if device is None:
+                parts = [
+                    np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers, self._inverse)
+                ]
+                squares = np.concatenate([*parts, []])
+            else:
+                pivots = rows.pivots
+                squares = device.row_squares(pivots.kernel, rows.inputs, pivots.inputs, self._inverse, rows.dtype)
+            self._residual = np.maximum(self._diagonal - squares, 0.0)
+        return self._residual
+
     def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
-        """The trace of the kernel matrix, [1]: squares of columns are parts of it."""
+        """Return the trace of the kernel matrix, [1]: squares of columns are parts of it."""
 
         def of_rows(part: slice) -> float:
             own = self._diagonal[part]
@@ -303,14 +354,15 @@ class KernelMap:
 
         return np.array([summed_by(portions, len(self._diagonal), of_rows)])
 
+    def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
+        return max(float(np.average(self._diagonal, weights=counts)), 1e-12)
+
     def extent(self, scale: np.ndarray) -> Extent:
-        """The largest k(x, x); `scale` is empty, for there are no factors of columns."""
+        """Return the largest k(x, x); `scale` is empty, for there are no factors of columns."""
         outside = self._whole and self._residual is not None and bool(self._residual.any())
         return Extent(float(self._diagonal.max(initial=0.0)), self.size, self._rows.value_error, outside)
 
     def outside_roots(self, gram: float, errors: np.ndarray, portions: Portions | None = None) -> float:
-        """What lies outside the pivots of a map that stands for the whole space: roots of residuals times errors."""
-
         def of_rows(part: slice) -> float:
             assert self._residual is not None
             residual = self._residual[part]
@@ -318,131 +370,6 @@ class KernelMap:
             return float(np.sqrt(left) @ np.linalg.norm(errors[part], axis=1))
 
         return summed_by(portions, len(errors), of_rows)
-
-
-class ReducedMap(KernelMap):
-    """K_NB against pivots B, whitened on the thin side."""
-
-    def __init__(
-        self,
-        rows: KernelRows,  # [N, M]
-        head: PivotHead,
-        diagonal: np.ndarray,  # [N] k(x, x)
-        residual: np.ndarray | None = None,  # [N] where the selection has it already
-        whole: bool = False,  # whether it stands for the whole space of the kernel, all inputs being pivots
-    ):
-        super().__init__(rows, diagonal, residual, whole)
-        self.head = head
-
-    @property
-    def triangle(self) -> np.ndarray:
-        """L [M, M]."""
-        return self.head.triangle
-
-    @classmethod
-    def of(
-        cls,
-        inputs: Inputs,
-        kernel: Kernel,
-        pivots: Inputs,
-        curve: np.ndarray,
-        workers: Workers,
-        dtype: np.dtype | type,
-        residual: np.ndarray | None = None,
-        whole: bool = False,
-    ) -> ReducedMap:
-        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
-        head = PivotHead.of(pivot_triangle(kernel, pivots, workers), curve, workers.memory)
-        made = cls(rows, head, kernel.diagonal(inputs), residual, whole)
-        workers.memory.spend(made, made.triangle.nbytes)
-        return made
-
-    def of_inputs(
-        self, inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type
-    ) -> ReducedMap:
-        """The same map on other inputs, for its own kernel and pivots."""
-        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
-        return ReducedMap(rows, self.head, kernel.diagonal(inputs))
-
-    def in_double(self, held: bool) -> ReducedMap:
-        """The same map with kernel values in double precision, held as far as memory allows or computed every time."""
-        if self._rows.dtype == np.float64:
-            return self
-        return ReducedMap(self._rows.in_double(held), self.head, self._diagonal, self._residual, self._whole)
-
-    @property
-    def beyond_single(self) -> bool:
-        """Whether some pivots differ from mixtures of others by so little that single precision does not see it."""
-        smallest = float(np.diagonal(self.triangle).min(initial=np.inf)) ** 2
-        return smallest < FLOORS[np.dtype(np.float32)] * self.mean_diagonal()
-
-    def rounding(self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]) -> Rounding:
-        """How far evaluations at W on the map in double precision may be from the kernel's own; see `Rounding`."""
-        return self.head.rounding(
-            W, error_sum, positions, self.extent(np.empty(0)), lambda gram: self.outside_roots(gram, errors())
-        )
-
-    def dual(self, W: np.ndarray) -> np.ndarray:
-        """alpha = L^-T W: scores are k(x, B) alpha."""
-        return self.head.dual(W)
-
-    def _ready(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
-        return self.head.ready(W, dtype, workers)
-
-    def adjoint(
-        self,
-        summed: np.ndarray | None,
-        R: np.ndarray,
-        workers: Workers,
-        out: np.ndarray | None = None,
-        portions: Portions | None = None,
-    ) -> np.ndarray:
-        return self.head.finish(super().adjoint(summed, R, workers), None, R.dtype, workers, out)
-
-    def leading(self, m: int) -> ReducedMap:
-        """The map of the first m pivots, which is the first m columns of this one: L is triangular."""
-        return ReducedMap(self._rows.leading(m), self.head.leading(m, self._rows.memory), self._diagonal)
-
-    def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
-        """Phi itself, [N, M]."""
-        return super().features(workers, self._inverse if inverse is None else inverse)
-
-    @property
-    def _inverse(self) -> np.ndarray:
-        return self.head.inverse(self.size, self._rows.dtype)
-
-    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray:
-        """Sum of squares of each column of Phi, [D]: what each pivot took from the trace when it was chosen."""
-        return self.head.squares(self.raw_squares(counts, portions))
-
-    def residual(self, workers: Workers) -> np.ndarray:
-        """k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
-        device = kernel_device(workers)
-        if self._residual is None and device is not None:
-            rows = self._rows
-            squares = device.row_squares(rows.pivots.kernel, rows.inputs, rows.pivots.inputs, self._inverse, rows.dtype)
-            self._residual = np.maximum(self._diagonal - squares, 0.0)
-        if self._residual is None:
-            squares = [
-                np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers, self._inverse)
-            ]
-            self._residual = np.maximum(self._diagonal - np.concatenate([*squares, []]), 0.0)
-        return self._residual
-
-    def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
-        """Mean of k(x, x)."""
-        return max(float(np.average(self._diagonal, weights=counts)), 1e-12)
-
-    def subset(self, rows: np.ndarray) -> ReducedMap:
-        residual = None if self._residual is None else self._residual[rows]
-        return ReducedMap(self._rows.subset(rows), self.head, self._diagonal[rows], residual, self._whole)
-
-    def used_columns(self) -> np.ndarray:
-        return np.arange(self.size)
-
-    def narrow(self, columns: np.ndarray) -> ReducedMap:
-        """All columns are in use: pivots do not fall away with rows."""
-        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -470,6 +397,6 @@ class KernelRecipe:
         """Bytes of kernel values."""
         return len(self.inputs) * len(self.pivots) * self.dtype.itemsize
 
-    def load(self, workers: Workers) -> KernelMap:
+    def load(self, workers: Workers) -> ReducedMap:
         rows = KernelRows.of(self.inputs, self.kernel, self.pivots, workers.memory, self.dtype)
-        return KernelMap(rows, self.diagonal, self.residual, self.whole)
+        return ReducedMap(rows, None, self.diagonal, self.residual, self.whole)

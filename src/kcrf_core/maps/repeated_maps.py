@@ -6,34 +6,30 @@ out to positions, and residuals are summed over the positions of each distinct r
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
 from . import native
-from .feature_map import Empty, FeatureMap, real_columns, sums_of_rows
+from .feature_map import Empty, FeatureMap, sums_of_rows
 from .heads import Head
 from .kept_places import KeptWeights
 from .native import Products
 from .portions import Portions, new_token
-from .rounding import Extent, Rounding
+from .rounding import Extent
 
 ROWS_PER_TASK = 1024
 
 
-class RepeatedMap:
+class RepeatedMap(FeatureMap):
     """A map on U distinct rows, seen through the N positions that they stand at."""
 
     def __init__(self, distinct: FeatureMap, group: np.ndarray, workers: Workers):
         self.distinct, self.group, self._workers = distinct, group, workers  # [N] which row each position has
-        self._own: Any = distinct  # for what maps of pivots have, or those of columns
         self.size, self.dense_size = distinct.size, 0
-        self.narrows_weights, self.nested = distinct.narrows_weights, distinct.nested
-        self.real_size = real_columns(distinct)
+        self.nested, self.real_size = distinct.nested, distinct.real_size
         self._group = np.ascontiguousarray(group, dtype=np.int32)
         U = int(group.max(initial=-1)) + 1
         self._rows, self._counts = U, np.bincount(group, minlength=U)
@@ -44,12 +40,15 @@ class RepeatedMap:
 
     @property
     def head(self) -> Head:
-        return self._own.head
+        return self.distinct.head
+
+    @property
+    def narrows_weights(self) -> bool:
+        return self.distinct.narrows_weights
 
     def recipe(self, rows: np.ndarray) -> RepeatedRecipe:
-        """What makes the core of some rows again, anywhere."""
         chosen, group = np.unique(self.group[rows], return_inverse=True)
-        return RepeatedRecipe(self._own.recipe(chosen), group.ravel())
+        return RepeatedRecipe(self.distinct.recipe(chosen), group.ravel())
 
     def prepare(
         self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
@@ -108,9 +107,6 @@ class RepeatedMap:
     def beyond_single(self) -> bool:
         return self.distinct.beyond_single
 
-    def rounding(self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]) -> Rounding:
-        return self.distinct.rounding(W, error_sum, positions, lambda: self._shared(errors()))
-
     def _shared(self, errors: np.ndarray) -> np.ndarray:
         """Errors of distinct rows, [U, C]."""
         summed = np.zeros((self._rows, errors.shape[1]))
@@ -118,35 +114,24 @@ class RepeatedMap:
         return summed
 
     def extent(self, scale: np.ndarray) -> Extent:
-        return self._own.extent(scale)
+        return self.distinct.extent(scale)
 
     def outside_roots(self, gram: float, errors: np.ndarray, portions: Portions | None = None) -> float:
-        return self._own.outside_roots(gram, self._shared(errors), self._portions(portions))
-
-    def dual(self, W: np.ndarray) -> np.ndarray:
-        return self._own.dual(W)
-
-    @property
-    def triangle(self) -> np.ndarray:
-        return self._own.triangle
+        return self.distinct.outside_roots(gram, self._shared(errors), self._portions(portions))
 
     def leading(self, m: int) -> RepeatedMap:
-        return RepeatedMap(self._own.leading(m), self.group, self._workers)
+        return RepeatedMap(self.distinct.leading(m), self.group, self._workers)
 
     def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
-        """Phi itself, [N, D]; of a core the product with a matrix."""
-        return self._own.features(workers, inverse)[self.group]
+        return self.distinct.features(workers, inverse)[self.group]
 
     def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
         chosen, group = np.unique(self.group[rows], return_inverse=True)
-        return self._own.real_gram(chosen, np.bincount(group.ravel(), counts))
+        return self.distinct.real_gram(chosen, np.bincount(group.ravel(), counts))
 
     def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
         counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
-        return self._own.raw_squares(counts, self._portions(portions))
-
-    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray:
-        return self.head.squares(self.raw_squares(counts, portions))
+        return self.distinct.raw_squares(counts, self._portions(portions))
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
@@ -163,19 +148,13 @@ class RepeatedMap:
 
     def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
         pairs = np.unique(self.group[rows].astype(np.int64) * width + columns)
-        return self._own.seen_with(pairs // width, pairs % width, width)
+        return self.distinct.seen_with(pairs // width, pairs % width, width)
 
     def used_columns(self) -> np.ndarray:
         return self.distinct.used_columns()
 
     def narrow(self, columns: np.ndarray) -> RepeatedMap:
         return RepeatedMap(self.distinct.narrow(columns), self.group, self._workers)
-
-    def of_inputs(
-        self, inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type
-    ) -> FeatureMap:
-        """The same map on other inputs."""
-        return self._own.of_inputs(inputs, kernel, pivots, workers, dtype)
 
 
 @dataclass(frozen=True, eq=False)
