@@ -41,15 +41,37 @@ cdef inline int64 find(int64 key, const int64* keys, const int* slots, uint64 ma
 
 
 cdef inline int number_of(int64 key, int64* keys, int* slots, uint64 mask, int64* count) noexcept nogil:
-    """The number of a key, which is put into the table if it is new."""
+    """Return the number of a key, which is put into the table if it is new; -1 for that where there is no count."""
     cdef uint64 at
     cdef int64 known = find(key, keys, slots, mask, &at)
-    if known >= 0:
+    if known >= 0 or count == NULL:
         return <int>known
     keys[count[0]] = key
     slots[at] = <int>count[0]
     count[0] += 1
     return <int>(count[0] - 1)
+
+
+cdef inline void number_row(
+    const int* features, Py_ssize_t n, int degree, int64 base, int64* keys, int* slots, uint64 mask, int64* count,
+    int* out,
+) noexcept nogil:
+    """Put the numbers of the conjunctions of n features."""
+    cdef Py_ssize_t i, j, k
+    cdef int64 one, two
+    out[0] = number_of(0, keys, slots, mask, count)
+    out += 1
+    for i in range(n):
+        one = features[i] + 1
+        out[0] = number_of(one, keys, slots, mask, count)
+        out += 1
+        for j in range(i + 1, n if degree > 1 else 0):
+            two = one * base + features[j] + 1
+            out[0] = number_of(two, keys, slots, mask, count)
+            out += 1
+            for k in range(j + 1, n if degree > 2 else 0):
+                out[0] = number_of(two * base + features[k] + 1, keys, slots, mask, count)
+                out += 1
 
 
 def number_rows(
@@ -64,34 +86,16 @@ def number_rows(
     const int64[::1] ends,             # [N+1] where the conjunctions of each row go
     int[::1] out,                      # [E] out: their numbers
 ):
-    """Number the conjunctions of rows from `row` on; the row reached and the keys in the table."""
-    cdef Py_ssize_t i, j, k, first, last, N = indptr.shape[0] - 1, at
+    """Number the conjunctions of rows from `row` on; return the row reached and the keys in the table."""
+    cdef Py_ssize_t N = indptr.shape[0] - 1
     cdef uint64 mask = slots.shape[0] - 1
-    cdef int64 capacity = keys.shape[0], one, two
-    cdef int64* key = &keys[0]
-    cdef int* slot = &slots[0]
+    cdef const int* features = &indices[0] if indices.shape[0] else NULL
     with nogil:
-        while row < N and count + ends[row + 1] - ends[row] <= capacity:
-            first = indptr[row]
-            last = indptr[row + 1]
-            at = ends[row]
-            out[at] = number_of(0, key, slot, mask, &count)
-            at += 1
-            for i in range(first, last):
-                one = indices[i] + 1
-                out[at] = number_of(one, key, slot, mask, &count)
-                at += 1
-                if degree < 2:
-                    continue
-                for j in range(i + 1, last):
-                    two = one * base + indices[j] + 1
-                    out[at] = number_of(two, key, slot, mask, &count)
-                    at += 1
-                    if degree < 3:
-                        continue
-                    for k in range(j + 1, last):
-                        out[at] = number_of(two * base + indices[k] + 1, key, slot, mask, &count)
-                        at += 1
+        while row < N and count + ends[row + 1] - ends[row] <= keys.shape[0]:
+            number_row(
+                features + indptr[row], indptr[row + 1] - indptr[row], degree, base, &keys[0], &slots[0], mask, &count,
+                &out[ends[row]],
+            )
             row += 1
     return row, count
 
@@ -218,31 +222,46 @@ cdef struct Batch:
     # Conjunctions that wait to be looked up together. Each look-up goes to four places in memory that hold more than
     # any cache, one depending on the other: taken one by one they would be waited for one by one.
     int count
-    int64 keys[BATCH]
-    int sizes[BATCH]  # features of each
+    int64 wanted[BATCH]
+    int sizes[BATCH]     # features of each
+    const int64* keys    # the table
+    const int* slots
+    uint64 mask
+    const int* columns   # the row of W of each key
 
 
-cdef void add_batch(
-    Batch* batch, const real* squares, const int64* keys, const int* slots, uint64 mask, const int* columns,
-    const real* W, Py_ssize_t C, real* target,
+cdef inline void wait(
+    Batch* batch, int64 key, int size, const real* squares, const real* W, Py_ssize_t C, real* target
 ) noexcept nogil:
+    """Put a conjunction into a batch, which is done first where it is full."""
+    if batch.count == BATCH:
+        add_batch(batch, squares, W, C, target)
+    batch.wanted[batch.count], batch.sizes[batch.count] = key, size
+    batch.count += 1
+
+
+cdef void add_batch(Batch* batch, const real* squares, const real* W, Py_ssize_t C, real* target) noexcept nogil:
     """target += squares[size] W[column] for those of a batch that are in the table; the batch is empty then."""
     cdef uint64 places[BATCH]
     cdef int64 numbers[BATCH]
     cdef uint64 at
     cdef int b, count = batch.count
+    cdef const int64* keys = batch.keys
+    cdef const int* slots = batch.slots
+    cdef const int* columns = batch.columns
+    cdef uint64 mask = batch.mask
     cdef Py_ssize_t c
     cdef const real* row
     cdef real square
     for b in range(count):
-        places[b] = mixed(<uint64>batch.keys[b] + 0x9e3779b97f4a7c15ULL) & mask
+        places[b] = mixed(<uint64>batch.wanted[b] + 0x9e3779b97f4a7c15ULL) & mask
         prefetch(slots + places[b], sizeof(int))
     for b in range(count):
         if slots[places[b]] >= 0:
             prefetch(keys + slots[places[b]], sizeof(int64))
             prefetch(columns + slots[places[b]], sizeof(int))
     for b in range(count):
-        numbers[b] = find(batch.keys[b], keys, slots, mask, &at)
+        numbers[b] = find(batch.wanted[b], keys, slots, mask, &at)
         if numbers[b] >= 0:
             row = W + columns[numbers[b]] * C
             prefetch(row, C * sizeof(real))
@@ -269,51 +288,25 @@ def add_scores(
 ):
     """out[t] += sum over the conjunctions of row t that are in the table of squares[their size] W[their column]."""
     cdef Py_ssize_t t, i, j, k, last, C = W.shape[1]
-    cdef uint64 mask = slots.shape[0] - 1
     cdef int64 one, two
-    cdef real* target
     cdef Batch batch
     if C == 0 or out.shape[0] == 0 or keys.shape[0] == 0:
         return
-    batch.count = 0
+    batch.count, batch.keys, batch.slots, batch.mask = 0, &keys[0], &slots[0], slots.shape[0] - 1
+    batch.columns = &columns[0]
     with nogil:
         for t in range(out.shape[0]):
-            target = &out[t, 0]
             last = indptr[t + 1]
-            batch.keys[0] = 0
-            batch.sizes[0] = 0
-            batch.count = 1
+            wait(&batch, 0, 0, &squares[0], &W[0, 0], C, &out[t, 0])
             for i in range(indptr[t], last):
                 one = indices[i] + 1
-                if batch.count == BATCH:
-                    add_batch(
-                        &batch, &squares[0], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target
-                    )
-                batch.keys[batch.count] = one
-                batch.sizes[batch.count] = 1
-                batch.count += 1
-                if degree < 2:
-                    continue
-                for j in range(i + 1, last):
+                wait(&batch, one, 1, &squares[0], &W[0, 0], C, &out[t, 0])
+                for j in range(i + 1, last if degree > 1 else 0):
                     two = one * base + indices[j] + 1
-                    if batch.count == BATCH:
-                        add_batch(
-                            &batch, &squares[0], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target
-                        )
-                    batch.keys[batch.count] = two
-                    batch.sizes[batch.count] = 2
-                    batch.count += 1
-                    if degree < 3:
-                        continue
-                    for k in range(j + 1, last):
-                        if batch.count == BATCH:
-                            add_batch(
-                                &batch, &squares[0], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target
-                            )
-                        batch.keys[batch.count] = two * base + indices[k] + 1
-                        batch.sizes[batch.count] = 3
-                        batch.count += 1
-            add_batch(&batch, &squares[0], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target)
+                    wait(&batch, two, 2, &squares[0], &W[0, 0], C, &out[t, 0])
+                    for k in range(j + 1, last if degree > 2 else 0):
+                        wait(&batch, two * base + indices[k] + 1, 3, &squares[0], &W[0, 0], C, &out[t, 0])
+            add_batch(&batch, &squares[0], &W[0, 0], C, &out[t, 0])
 
 
 def known_rows(
@@ -326,31 +319,16 @@ def known_rows(
     const int64[::1] ends,             # [n+1] where the conjunctions of each row go
     int[::1] out,                      # [E] out: their numbers, -1 for those not in the table
 ):
-    """Numbers of the conjunctions of rows, in the order of `number_rows`."""
-    cdef Py_ssize_t t, i, j, k, last, at
-    cdef uint64 place, mask = slots.shape[0] - 1
-    cdef int64 one, two
+    """Put numbers of the conjunctions of rows, in the order of `number_rows`."""
+    cdef Py_ssize_t t
+    cdef uint64 mask = slots.shape[0] - 1
+    cdef const int* features = &indices[0] if indices.shape[0] else NULL
     if keys.shape[0] == 0:
         out[:] = -1
         return
     with nogil:
         for t in range(indptr.shape[0] - 1):
-            at = ends[t]
-            last = indptr[t + 1]
-            out[at] = <int>find(0, &keys[0], &slots[0], mask, &place)
-            at += 1
-            for i in range(indptr[t], last):
-                one = indices[i] + 1
-                out[at] = <int>find(one, &keys[0], &slots[0], mask, &place)
-                at += 1
-                if degree < 2:
-                    continue
-                for j in range(i + 1, last):
-                    two = one * base + indices[j] + 1
-                    out[at] = <int>find(two, &keys[0], &slots[0], mask, &place)
-                    at += 1
-                    if degree < 3:
-                        continue
-                    for k in range(j + 1, last):
-                        out[at] = <int>find(two * base + indices[k] + 1, &keys[0], &slots[0], mask, &place)
-                        at += 1
+            number_row(
+                features + indptr[t], indptr[t + 1] - indptr[t], degree, base, <int64*>&keys[0], <int*>&slots[0], mask,
+                NULL, &out[ends[t]],
+            )

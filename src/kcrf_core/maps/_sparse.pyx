@@ -17,7 +17,7 @@ from libc.stdlib cimport free, malloc
 import numpy as np
 
 from ._prefetch cimport prefetch
-from .native cimport multiply_kept_rows, multiply_rows
+from .native cimport multiply_rows
 
 ctypedef fused real:
     float
@@ -40,7 +40,7 @@ def multiply(
         return
     with nogil:
         multiply_rows(
-            <const long long*>&indptr[0], &indices[0], entries, &W[0, 0], W.shape[1], first, last, &out[0, 0],
+            <const long long*>&indptr[0], &indices[0], entries, NULL, &W[0, 0], W.shape[1], first, last, &out[0, 0],
             real is float,
         )
 
@@ -200,7 +200,7 @@ def multiply_kept(
     if W.shape[0] == 0 or last <= first or indptr[first] == indptr[last]:
         return
     with nogil:
-        multiply_kept_rows(
+        multiply_rows(
             <const long long*>&indptr[0], &indices[0], entries, <const long long*>&starts[0], &W[0], out.shape[1],
             first, last, &out[0, 0], real is float,
         )

@@ -31,10 +31,7 @@ static inline void kcrf_multiply(
     const long long *indptr, const int *indices, const void *values, const void *W, ptrdiff_t C, ptrdiff_t first,
     ptrdiff_t last, void *out, int single)
 {
-    if (single)
-        KCRF_DISPATCH(kcrf_multiply_float, indptr, indices, values, W, C, first, last, out);
-    else
-        KCRF_DISPATCH(kcrf_multiply_double, indptr, indices, values, W, C, first, last, out);
+    KCRF_DISPATCH_TYPED(kcrf_multiply, single, indptr, indices, values, W, C, first, last, out);
 }
 
 /* out [last - first, C] = A[first:last] R, in double precision, by portions. */
@@ -42,10 +39,7 @@ static inline void kcrf_gather(
     const long long *indptr, const int *indices, const void *values, const void *R, ptrdiff_t C, ptrdiff_t first,
     ptrdiff_t last, double *out, int single)
 {
-    if (single)
-        KCRF_DISPATCH(kcrf_gather_float, indptr, indices, values, R, C, first, last, out);
-    else
-        KCRF_DISPATCH(kcrf_gather_double, indptr, indices, values, R, C, first, last, out);
+    KCRF_DISPATCH_TYPED(kcrf_gather, single, indptr, indices, values, R, C, first, last, out);
 }
 
 /* The product of `kcrf_multiply` with a W of which only some places are held; see `NAME(multiply_kept)`. */
@@ -53,10 +47,7 @@ static inline void kcrf_multiply_kept(
     const long long *indptr, const int *indices, const void *values, const long long *starts, const void *W,
     ptrdiff_t C, ptrdiff_t first, ptrdiff_t last, void *out, int single)
 {
-    if (single)
-        KCRF_DISPATCH(kcrf_multiply_kept_float, indptr, indices, values, starts, W, C, first, last, out);
-    else
-        KCRF_DISPATCH(kcrf_multiply_kept_double, indptr, indices, values, starts, W, C, first, last, out);
+    KCRF_DISPATCH_TYPED(kcrf_multiply_kept, single, indptr, indices, values, starts, W, C, first, last, out);
 }
 
 /* The sums of `kcrf_gather` at places kept[ends[first]:ends[last]] alone, put into `out` [K] there. */
@@ -64,12 +55,8 @@ static inline void kcrf_gather_kept(
     const long long *indptr, const int *indices, const void *values, const void *R, ptrdiff_t C, const long long *kept,
     const long long *ends, const double *scale, ptrdiff_t first, ptrdiff_t last, double *room, double *out, int single)
 {
-    if (single)
-        KCRF_DISPATCH(
-            kcrf_gather_kept_float, indptr, indices, values, R, C, kept, ends, scale, first, last, room, out);
-    else
-        KCRF_DISPATCH(
-            kcrf_gather_kept_double, indptr, indices, values, R, C, kept, ends, scale, first, last, room, out);
+    KCRF_DISPATCH_TYPED(
+        kcrf_gather_kept, single, indptr, indices, values, R, C, kept, ends, scale, first, last, room, out);
 }
 
 #endif

@@ -31,15 +31,6 @@ typedef REAL NAME(halves) __attribute__((vector_size(LANES * sizeof(REAL)), alig
 #define FEW_COLUMNS 4 /* a row that is wanted in at least one of so many columns is summed up in all of them */
 #define AHEAD 12 /* entries: rows are fetched that long before they are wanted */
 
-static FORCE_INLINE TARGET void NAME(fetch)(const REAL *rows, const int *indices, long long k, long long end, ptrdiff_t C)
-{
-    if (k + AHEAD < end) {
-        const REAL *row = rows + (ptrdiff_t)indices[k + AHEAD] * C;
-        PREFETCH(row);
-        PREFETCH(row + C - 1);
-    }
-}
-
 static FORCE_INLINE TARGET void NAME(fetch_row)(
     const REAL *rows, const int *indices, long long k, long long end, ptrdiff_t C)
 {
@@ -68,7 +59,7 @@ static FORCE_INLINE TARGET void NAME(multiply_block)(
         held[v] = *(const NAME(reals) *)(out + at[v]);
     for (long long k = begin; k < end; k++) {
         const REAL *row = W + (ptrdiff_t)indices[k] * C;
-        NAME(fetch)(W, indices, k, last, C);
+        NAME(fetch_row)(W, indices, k, last, C);
         if (values)
             for (int v = 0; v < count; v++)
                 held[v] = FUSED(SPREAD(values[k]), *(const NAME(reals) *)(row + at[v]), held[v]);
@@ -160,7 +151,7 @@ static TARGET void NAME(multiply)(
         for (long long k = begin; k < end; k++) {
             const REAL *row = W + (ptrdiff_t)indices[k] * C;
             REAL value = values ? values[k] : (REAL)1;
-            NAME(fetch)(W, indices, k, indptr[last], C);
+            NAME(fetch_row)(W, indices, k, indptr[last], C);
             for (ptrdiff_t c = 0; c < C; c++)
                 out[c] = MULADD(value, row[c], out[c]);
         }

@@ -68,17 +68,13 @@ ALONE = Team(1)  # for who is on a thread of its own already
 
 
 cdef void multiply_rows(
-    const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C, Py_ssize_t first,
-    Py_ssize_t last, void* out, bint single,
-) noexcept nogil:
-    kcrf_multiply(indptr, indices, values, W, C, first, last, out, single)
-
-
-cdef void multiply_kept_rows(
     const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
     Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out, bint single,
 ) noexcept nogil:
-    kcrf_multiply_kept(indptr, indices, values, starts, W, C, first, last, out, single)
+    if starts == NULL:
+        kcrf_multiply(indptr, indices, values, W, C, first, last, out, single)
+    else:
+        kcrf_multiply_kept(indptr, indices, values, starts, W, C, first, last, out, single)
 
 
 cdef class Products:
@@ -98,7 +94,6 @@ def padded_columns(Py_ssize_t C, bint single):
 def sparse(const int64[::1] indptr, const int[::1] indices, const real[::1] values, const real[:, ::1] W):
     """Compressed rows; no values means ones."""
     cdef Products made = of_compressed(indptr, indices, values, W.shape[1])
-    made.parts.scores = sparse_scores
     made.parts.weights = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
     made._held = (indptr, indices, values, W)
     return made
@@ -109,7 +104,7 @@ cdef Products of_compressed(
 ):
     """Products with compressed rows, without weights."""
     cdef Products made = Products.__new__(Products)
-    made.parts.adjoint = NULL
+    made.parts.scores, made.parts.adjoint, made.parts.starts = sparse_scores, NULL, NULL
     made.parts.C, made.parts.P, made.parts.M, made.parts.single = C, kcrf_padded(C, real is float), 0, real is float
     made.parts.indptr = <const long long*>&indptr[0]
     made.parts.indices = &indices[0] if indices.shape[0] else NULL
@@ -125,7 +120,7 @@ cdef void sparse_scores(
         memset(out, 0, (last - first) * self.C * size)
     if self.weights != NULL and self.indptr[first] < self.indptr[last]:
         multiply_rows(
-            self.indptr, self.indices, self.values, self.weights, self.C, first, last, out, self.single,
+            self.indptr, self.indices, self.values, self.starts, self.weights, self.C, first, last, out, self.single,
         )
 
 
@@ -139,22 +134,10 @@ def kept(
 ):
     """Compressed rows, for a W of which only some places are held."""
     cdef Products made = of_compressed(indptr, indices, values, C)
-    made.parts.scores, made.parts.starts = kept_scores, <const long long*>&starts[0]
+    made.parts.starts = <const long long*>&starts[0]
     made.parts.weights = &W[0] if W.shape[0] and C else NULL
     made._held = (indptr, indices, values, starts, W)
     return made
-
-
-cdef void kept_scores(
-    const map_products* self, Py_ssize_t first, Py_ssize_t last, void* out, bint fresh, void* scratch
-) noexcept nogil:
-    cdef Py_ssize_t size = sizeof(float) if self.single else sizeof(double)
-    if fresh:
-        memset(out, 0, (last - first) * self.C * size)
-    if self.weights != NULL and self.indptr[first] < self.indptr[last]:
-        multiply_kept_rows(
-            self.indptr, self.indices, self.values, self.starts, self.weights, self.C, first, last, out, self.single,
-        )
 
 
 def dense(const real[:, ::1] matrix, const real[:, ::1] W, Py_ssize_t C):

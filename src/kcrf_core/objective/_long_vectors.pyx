@@ -20,35 +20,33 @@ cdef extern from "_long_vectors.h" nogil:
         const long long* bounds
         Py_ssize_t first, last
 
-    void kcrf_stepped(
-        kcrf_slices some, kcrf_values start, double step, kcrf_values direction, kcrf_values out,
-    )
-    void kcrf_copied(kcrf_slices some, kcrf_values vector, kcrf_values out)
-    void kcrf_combined(kcrf_slices some, kcrf_values a, kcrf_values b, bint divide, kcrf_values out)
-    void kcrf_dots(kcrf_slices some, kcrf_values a, kcrf_values b, double* sums)
-    void kcrf_products(
-        kcrf_slices some, const kcrf_values* rows, Py_ssize_t count, kcrf_values vector, double* sums,
-    )
-    void kcrf_add_curvature(kcrf_slices some, kcrf_values target, kcrf_values vector, const double* precisions)
-    void kcrf_add_prior(
-        kcrf_slices some, kcrf_values gradient, kcrf_values theta, const double* precisions, double* sums,
-    )
-    void kcrf_linearised(
-        kcrf_slices some, kcrf_values theta, kcrf_values gradient, const double* precisions, const kcrf_values* others,
-        Py_ssize_t count, kcrf_values out, double* sums,
-    )
-    void kcrf_put_pair(
-        kcrf_slices some, const kcrf_values* steps, Py_ssize_t count, Py_ssize_t slot, kcrf_values change,
-        kcrf_values before, kcrf_values after, kcrf_values gradient, kcrf_values new_gradient, double* sums,
-    )
-    void kcrf_reduced(
-        kcrf_slices some, const kcrf_values* changes, Py_ssize_t count, const double* shares, kcrf_values gradient,
-        kcrf_values scale, Py_ssize_t newest, kcrf_values out, double* sums,
-    )
-    void kcrf_finished(
-        kcrf_slices some, const kcrf_values* steps, Py_ssize_t count, const double* weights, double length,
-        kcrf_values target, kcrf_values gradient, double* sums,
-    )
+    ctypedef struct kcrf_operation
+
+    ctypedef void (*kcrf_work_on)(const kcrf_operation* self, kcrf_slices some) noexcept nogil
+
+    ctypedef struct kcrf_operation:
+        kcrf_work_on work
+        const long long* bounds            # [S+1]
+        const long long* runs              # [runs+1] slices
+        kcrf_values a, b, c, d, e
+        const kcrf_values* rows
+        Py_ssize_t count, number
+        double factor
+        const double* factors
+        double* sums
+
+    # Operations for the widest vectors that the machine has; `_long_vectors_body.h` says what they do.
+    kcrf_work_on do_stepped "KCRF_WIDEST(kcrf_stepped)"
+    kcrf_work_on do_copied "KCRF_WIDEST(kcrf_copied)"
+    kcrf_work_on do_combined "KCRF_WIDEST(kcrf_combined)"
+    kcrf_work_on do_dots "KCRF_WIDEST(kcrf_dots)"
+    kcrf_work_on do_products "KCRF_WIDEST(kcrf_products)"
+    kcrf_work_on do_add_curvature "KCRF_WIDEST(kcrf_add_curvature)"
+    kcrf_work_on do_add_prior "KCRF_WIDEST(kcrf_add_prior)"
+    kcrf_work_on do_linearised "KCRF_WIDEST(kcrf_linearised)"
+    kcrf_work_on do_put_pair "KCRF_WIDEST(kcrf_put_pair)"
+    kcrf_work_on do_reduced "KCRF_WIDEST(kcrf_reduced)"
+    kcrf_work_on do_finished "KCRF_WIDEST(kcrf_finished)"
 
 ctypedef long long int64
 
@@ -94,23 +92,10 @@ cdef class Rows:
         free(self._rows)
 
 
-cdef struct operation:
-    # What an operation works on; each uses what it needs.
-    void (*work)(const operation* self, kcrf_slices some) noexcept nogil
-    const int64* bounds                # [S+1]
-    const int64* runs                  # [runs+1] slices
-    kcrf_values a, b, c, d, e
-    const kcrf_values* rows
-    Py_ssize_t count, number
-    double factor
-    const double* factors
-    double* sums
-
-
 cdef void do_run(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
-    cdef const operation* self = <const operation*>given
+    cdef const kcrf_operation* self = <const kcrf_operation*>given
     cdef kcrf_slices some
-    some.bounds, some.first, some.last = <const long long*>self.bounds, self.runs[item], self.runs[item + 1]
+    some.bounds, some.first, some.last = self.bounds, self.runs[item], self.runs[item + 1]
     self.work(self, some)
 
 
@@ -123,11 +108,11 @@ cdef class Slices:
     def __init__(self, Team team not None, const int64[::1] bounds not None):
         self._team, self._bounds = team, bounds
 
-    cdef int go(self, operation* what, const int64[::1] runs) except -1:
+    cdef int go(self, kcrf_operation* what, const int64[::1] runs) except -1:
         """Have an operation done, by runs of slices [runs + 1]."""
         if runs.shape[0] < 2:
             return 0
-        what.bounds, what.runs = &self._bounds[0], &runs[0]
+        what.bounds, what.runs = <const long long*>&self._bounds[0], <const long long*>&runs[0]
         with nogil:
             self._team.share(do_run, what, runs.shape[0] - 1)
         return 0
@@ -142,26 +127,18 @@ def stepped(
     Values out not None,
 ):
     """out = start + step direction."""
-    cdef operation what
+    cdef kcrf_operation what
     what.work, what.a, what.factor, what.b, what.c = (
         do_stepped, start._values, step, direction._values, out._values,
     )
     slices.go(&what, runs)
 
 
-cdef void do_stepped(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_stepped(some, self.a, self.factor, self.b, self.c)
-
-
 def copied(Slices slices not None, const int64[::1] runs, Values vector not None, Values out not None):
     """out = vector."""
-    cdef operation what
+    cdef kcrf_operation what
     what.work, what.a, what.b = do_copied, vector._values, out._values
     slices.go(&what, runs)
-
-
-cdef void do_copied(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_copied(some, self.a, self.b)
 
 
 def combined(
@@ -173,13 +150,9 @@ def combined(
     Values out not None,
 ):
     """out = a b, or a / b."""
-    cdef operation what
+    cdef kcrf_operation what
     what.work, what.a, what.b, what.number, what.c = do_combined, a._values, b._values, divide, out._values
     slices.go(&what, runs)
-
-
-cdef void do_combined(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_combined(some, self.a, self.b, self.number, self.c)
 
 
 def dots(
@@ -190,15 +163,11 @@ def dots(
     double[:, ::1] sums,               # [S, 1]
 ):
     """Sums of a b."""
-    cdef operation what
+    cdef kcrf_operation what
     if sums.shape[0] == 0:
         return
     what.work, what.a, what.b, what.sums = do_dots, a._values, b._values, &sums[0, 0]
     slices.go(&what, runs)
-
-
-cdef void do_dots(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_dots(some, self.a, self.b, self.sums)
 
 
 def products(
@@ -210,17 +179,13 @@ def products(
     double[:, ::1] sums,               # [S, count]
 ):
     """Inner products of the first rows, which are pairs', with a vector."""
-    cdef operation what
+    cdef kcrf_operation what
     if count == 0 or sums.shape[0] == 0:
         return
     what.work, what.rows, what.count, what.a, what.sums = (
         do_products, rows._rows, count, vector._values, &sums[0, 0],
     )
     slices.go(&what, runs)
-
-
-cdef void do_products(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_products(some, self.rows, self.count, self.a, self.sums)
 
 
 def add_curvature(
@@ -231,15 +196,11 @@ def add_curvature(
     const double[::1] precisions,      # [S]
 ):
     """target += precision vector."""
-    cdef operation what
+    cdef kcrf_operation what
     if precisions.shape[0] == 0:
         return
     what.work, what.a, what.b, what.factors = do_add_curvature, target._values, vector._values, &precisions[0]
     slices.go(&what, runs)
-
-
-cdef void do_add_curvature(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_add_curvature(some, self.a, self.b, self.factors)
 
 
 def add_prior(
@@ -251,17 +212,13 @@ def add_prior(
     double[:, ::1] sums,               # [S, 2]
 ):
     """gradient += precision theta; sums of theta^2, and of the new gradient^2."""
-    cdef operation what
+    cdef kcrf_operation what
     if sums.shape[0] == 0:
         return
     what.work, what.a, what.b, what.factors, what.sums = (
         do_add_prior, gradient._values, theta._values, &precisions[0], &sums[0, 0],
     )
     slices.go(&what, runs)
-
-
-cdef void do_add_prior(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_add_prior(some, self.a, self.b, self.factors, self.sums)
 
 
 def linearised(
@@ -275,16 +232,12 @@ def linearised(
     double[:, ::1] sums,               # [S, others + 2]
 ):
     """out = g / sqrt(precision) for g = gradient - precision theta; sums of g theta, of out times others and itself."""
-    cdef operation what
+    cdef kcrf_operation what
     if sums.shape[0] == 0:
         return
     what.work, what.a, what.b, what.factors = do_linearised, theta._values, gradient._values, &precisions[0]
     what.rows, what.count, what.c, what.sums = others._rows, others.count, out._values, &sums[0, 0]
     slices.go(&what, runs)
-
-
-cdef void do_linearised(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_linearised(some, self.a, self.b, self.factors, self.rows, self.count, self.c, self.sums)
 
 
 def put_pair(
@@ -301,19 +254,13 @@ def put_pair(
     double[:, :, ::1] sums,            # [S, count, 2]
 ):
     """Write a step and a change of the gradient; sums of the first steps times that change and the new gradient."""
-    cdef operation what
+    cdef kcrf_operation what
     if sums.shape[0] == 0:
         return
     what.work, what.rows, what.count, what.number = do_put_pair, steps._rows, count, slot
     what.a, what.b, what.c = changes._rows[slot], before._values, after._values
     what.d, what.e, what.sums = gradient._values, new_gradient._values, &sums[0, 0, 0]
     slices.go(&what, runs)
-
-
-cdef void do_put_pair(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_put_pair(
-        some, self.rows, self.count, self.number, self.a, self.b, self.c, self.d, self.e, self.sums,
-    )
 
 
 def reduced(
@@ -328,7 +275,7 @@ def reduced(
     double[:, ::1] sums,               # [S, count + 1], or None
 ):
     """out = -(gradient + shares times changes) scale; sums of changes times out, and of the newest change^2 scale."""
-    cdef operation what
+    cdef kcrf_operation what
     what.work, what.rows, what.count, what.number = do_reduced, changes._rows, shares.shape[0], newest
     what.factors = &shares[0] if shares.shape[0] else NULL
     what.a, what.c, what.sums = gradient._values, out._values, NULL
@@ -338,10 +285,6 @@ def reduced(
     if sums is not None and sums.shape[0]:
         what.sums = &sums[0, 0]
     slices.go(&what, runs)
-
-
-cdef void do_reduced(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_reduced(some, self.rows, self.count, self.factors, self.a, self.b, self.number, self.c, self.sums)
 
 
 def finished(
@@ -355,14 +298,10 @@ def finished(
     double[:, ::1] sums,               # [S, 1]
 ):
     """target = length target + weights times steps; sums of target times the gradient."""
-    cdef operation what
+    cdef kcrf_operation what
     if sums.shape[0] == 0:
         return
     what.work, what.rows, what.count, what.factor = do_finished, steps._rows, weights.shape[0], length
     what.factors = &weights[0] if weights.shape[0] else NULL
     what.a, what.b, what.sums = target._values, gradient._values, &sums[0, 0]
     slices.go(&what, runs)
-
-
-cdef void do_finished(const operation* self, kcrf_slices some) noexcept nogil:
-    kcrf_finished(some, self.rows, self.count, self.factors, self.factor, self.a, self.b, self.sums)

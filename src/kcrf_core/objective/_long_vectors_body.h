@@ -222,9 +222,11 @@ static FORCE_INLINE TARGET void NAME(add_rows)(
             NAME(add_row_double)(rows[row], at, n, weights[row], out);
 }
 
-static TARGET void NAME(stepped)(
-    kcrf_slices some, kcrf_values start, double step, kcrf_values direction, kcrf_values out)
+/* out = start + step direction. */
+static TARGET void NAME(stepped)(const kcrf_operation *self, kcrf_slices some)
 {
+    const kcrf_values start = self->a, direction = self->b, out = self->c;
+    const double step = self->factor;
     double room_start[TILE], room_direction[TILE], found[TILE];
     FOR_EACH_TILE(some)
     {
@@ -236,21 +238,25 @@ static TARGET void NAME(stepped)(
     }
 }
 
-static TARGET void NAME(copied)(kcrf_slices some, kcrf_values vector, kcrf_values out)
+/* out = vector. */
+static TARGET void NAME(copied)(const kcrf_operation *self, kcrf_slices some)
 {
+    const kcrf_values vector = self->a, out = self->b;
     double room[TILE];
     FOR_EACH_TILE(some)
     NAME(keep)(out, at, n, NAME(tile)(vector, at, n, room));
 }
 
-static TARGET void NAME(combined)(kcrf_slices some, kcrf_values a, kcrf_values b, int divide, kcrf_values out)
+/* out = a b, or a / b where `number` is not zero. */
+static TARGET void NAME(combined)(const kcrf_operation *self, kcrf_slices some)
 {
+    const kcrf_values out = self->c;
     double room_a[TILE], room_b[TILE], found[TILE];
     FOR_EACH_TILE(some)
     {
-        const double *restrict left = NAME(tile)(a, at, n, room_a);
-        const double *restrict right = NAME(tile)(b, at, n, room_b);
-        if (divide)
+        const double *restrict left = NAME(tile)(self->a, at, n, room_a);
+        const double *restrict right = NAME(tile)(self->b, at, n, room_b);
+        if (self->number)
             for (ptrdiff_t i = 0; i < n; i++)
                 found[i] = left[i] / right[i];
         else
@@ -260,25 +266,30 @@ static TARGET void NAME(combined)(kcrf_slices some, kcrf_values a, kcrf_values b
     }
 }
 
-static TARGET void NAME(dots)(kcrf_slices some, kcrf_values a, kcrf_values b, double *sums)
+/* Sums [slices] of a b. */
+static TARGET void NAME(dots)(const kcrf_operation *self, kcrf_slices some)
 {
     double room[TILE];
-    NAME(clear)(sums + some.first, some.last - some.first);
+    NAME(clear)(self->sums + some.first, some.last - some.first);
     FOR_EACH_TILE(some)
-    NAME(add_product)(a, at, n, NAME(tile)(b, at, n, room), sums + k);
+    NAME(add_product)(self->a, at, n, NAME(tile)(self->b, at, n, room), self->sums + k);
 }
 
-static TARGET void NAME(products)(
-    kcrf_slices some, const kcrf_values *rows, ptrdiff_t count, kcrf_values vector, double *sums)
+/* Inner products of rows of one type with a vector, sums [slices, count]. */
+static TARGET void NAME(products)(const kcrf_operation *self, kcrf_slices some)
 {
+    const ptrdiff_t count = self->count;
+    double *sums = self->sums;
     NAME(clear)(sums + some.first * count, (some.last - some.first) * count);
     FOR_EACH_TILE(some)
-    NAME(add_row_products)(rows, count, vector, at, n, sums + k * count);
+    NAME(add_row_products)(self->rows, count, self->a, at, n, sums + k * count);
 }
 
-static TARGET void NAME(add_curvature)(
-    kcrf_slices some, kcrf_values target, kcrf_values vector, const double *precisions)
+/* target += precisions[slice] vector. */
+static TARGET void NAME(add_curvature)(const kcrf_operation *self, kcrf_slices some)
 {
+    const kcrf_values target = self->a, vector = self->b;
+    const double *precisions = self->factors;
     double room_target[TILE], room_vector[TILE], found[TILE];
     FOR_EACH_TILE(some)
     {
@@ -290,9 +301,12 @@ static TARGET void NAME(add_curvature)(
     }
 }
 
-static TARGET void NAME(add_prior)(
-    kcrf_slices some, kcrf_values gradient, kcrf_values theta, const double *precisions, double *sums)
+/* gradient += precisions[slice] theta; sums [slices, 2] of theta^2 and of the new gradient^2. */
+static TARGET void NAME(add_prior)(const kcrf_operation *self, kcrf_slices some)
 {
+    const kcrf_values gradient = self->a, theta = self->b;
+    const double *precisions = self->factors;
+    double *sums = self->sums;
     double room_gradient[TILE], room_theta[TILE], slope[TILE];
     kcrf_values own = {slope, 0};
     NAME(clear)(sums + some.first * 2, (some.last - some.first) * 2);
@@ -308,10 +322,14 @@ static TARGET void NAME(add_prior)(
     }
 }
 
-static TARGET void NAME(linearised)(
-    kcrf_slices some, kcrf_values theta, kcrf_values gradient, const double *precisions, const kcrf_values *others,
-    ptrdiff_t count, kcrf_values out, double *sums)
+/* out = g / sqrt(precision) for g = gradient - precision theta; sums [slices, count + 2] of g theta, and of out times
+   each of `count` others and itself. */
+static TARGET void NAME(linearised)(const kcrf_operation *self, kcrf_slices some)
 {
+    const kcrf_values theta = self->a, gradient = self->b, out = self->c, *others = self->rows;
+    const ptrdiff_t count = self->count;
+    const double *precisions = self->factors;
+    double *sums = self->sums;
     double room_gradient[TILE], room_theta[TILE], room_out[TILE], loss[TILE];
     kcrf_values own = {loss, 0};
     NAME(clear)(sums + some.first * (count + 2), (some.last - some.first) * (count + 2));
@@ -350,16 +368,19 @@ static FORCE_INLINE TARGET void NAME(difference)(
     NAME(keep)(out, at, n, found);
 }
 
-static TARGET void NAME(put_pair)(
-    kcrf_slices some, const kcrf_values *steps, ptrdiff_t count, ptrdiff_t slot, kcrf_values change, kcrf_values before,
-    kcrf_values after, kcrf_values gradient, kcrf_values new_gradient, double *sums)
+/* steps[slot] = after - before, change = new_gradient - gradient; sums [slices, count, 2] of each step times that
+   change and times the new gradient. */
+static TARGET void NAME(put_pair)(const kcrf_operation *self, kcrf_slices some)
 {
+    const kcrf_values change = self->a, new_gradient = self->e, *steps = self->rows;
+    const ptrdiff_t count = self->count;
+    double *sums = self->sums;
     NAME(clear)(sums + some.first * 2 * count, (some.last - some.first) * 2 * count);
     FOR_EACH_TILE(some)
     {
         double *found = sums + 2 * k * count;
-        NAME(difference)(after, before, at, n, steps[slot]);
-        NAME(difference)(new_gradient, gradient, at, n, change);
+        NAME(difference)(self->c, self->b, at, n, steps[self->number]);
+        NAME(difference)(new_gradient, self->d, at, n, change);
         if (change.single) {
             float room[TILE];
             const float *changed = (const float *)change.values + at;
@@ -380,10 +401,13 @@ static TARGET void NAME(put_pair)(
     }
 }
 
-static TARGET void NAME(reduced)(
-    kcrf_slices some, const kcrf_values *changes, ptrdiff_t count, const double *shares, kcrf_values gradient,
-    kcrf_values scale, ptrdiff_t newest, kcrf_values out, double *sums)
+/* out = -(gradient + sum_i shares[i] changes[i]) scale, no scale where its values are NULL. Where `sums` is not NULL,
+   sums [slices, count + 1] of each change times out, and of changes[newest]^2 scale, zero where newest is negative. */
+static TARGET void NAME(reduced)(const kcrf_operation *self, kcrf_slices some)
 {
+    const kcrf_values gradient = self->a, scale = self->b, out = self->c, *changes = self->rows;
+    const ptrdiff_t count = self->count, newest = self->number;
+    double *sums = self->sums;
     double room[TILE], room_scale[TILE], total[TILE];
     if (sums)
         NAME(clear)(sums + some.first * (count + 1), (some.last - some.first) * (count + 1));
@@ -392,7 +416,7 @@ static TARGET void NAME(reduced)(
         const double *restrict slope = NAME(tile)(gradient, at, n, room);
         for (ptrdiff_t i = 0; i < n; i++)
             total[i] = slope[i];
-        NAME(add_rows)(changes, count, at, n, shares, total);
+        NAME(add_rows)(changes, count, at, n, self->factors, total);
         const double *restrict factor = scale.values ? NAME(tile)(scale, at, n, room_scale) : 0;
         if (factor)
             for (ptrdiff_t i = 0; i < n; i++)
@@ -414,18 +438,19 @@ static TARGET void NAME(reduced)(
     }
 }
 
-static TARGET void NAME(finished)(
-    kcrf_slices some, const kcrf_values *steps, ptrdiff_t count, const double *weights, double length,
-    kcrf_values target, kcrf_values gradient, double *sums)
+/* target = length target + sum_i weights[i] steps[i]; sums [slices] of target times the gradient. */
+static TARGET void NAME(finished)(const kcrf_operation *self, kcrf_slices some)
 {
+    const kcrf_values target = self->a, gradient = self->b;
+    double *sums = self->sums;
     double room[TILE], total[TILE];
     NAME(clear)(sums + some.first, some.last - some.first);
     FOR_EACH_TILE(some)
     {
         const double *before = NAME(tile)(target, at, n, room);
         for (ptrdiff_t i = 0; i < n; i++)
-            total[i] = length * before[i];
-        NAME(add_rows)(steps, count, at, n, weights, total);
+            total[i] = self->factor * before[i];
+        NAME(add_rows)(self->rows, self->count, at, n, self->factors, total);
         NAME(keep)(target, at, n, total);
         NAME(add_product)(target, at, n, NAME(tile)(gradient, at, n, room), sums + k);
     }

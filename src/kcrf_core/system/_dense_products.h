@@ -22,7 +22,7 @@
 /* Columns that C of them are padded to. */
 static inline ptrdiff_t kcrf_padded(ptrdiff_t C, int single)
 {
-    return single ? KCRF_DISPATCH(kcrf_padded_float, C) : KCRF_DISPATCH(kcrf_padded_double, C);
+    return KCRF_DISPATCH_TYPED(kcrf_padded, single, C);
 }
 
 /* out [n, C] = A [n, M] B [M, P], for rows of A that are `stride` values apart, and C columns that are padded to P. */
@@ -30,20 +30,14 @@ static inline void kcrf_dense_rows(
     const void *A, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t M, const void *B, ptrdiff_t P, void *out, ptrdiff_t C,
     int single)
 {
-    if (single)
-        KCRF_DISPATCH(kcrf_dense_rows_float, A, stride, n, M, B, P, out, C);
-    else
-        KCRF_DISPATCH(kcrf_dense_rows_double, A, stride, n, M, B, P, out, C);
+    KCRF_DISPATCH_TYPED(kcrf_dense_rows, single, A, stride, n, M, B, P, out, C);
 }
 
 /* sums [M, P] += A [n, M]^T B [n, P], in double precision. */
 static inline void kcrf_dense_columns(
     const void *A, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t M, const void *B, ptrdiff_t P, double *sums, int single)
 {
-    if (single)
-        KCRF_DISPATCH(kcrf_dense_columns_float, A, stride, n, M, B, P, sums);
-    else
-        KCRF_DISPATCH(kcrf_dense_columns_double, A, stride, n, M, B, P, sums);
+    KCRF_DISPATCH_TYPED(kcrf_dense_columns, single, A, stride, n, M, B, P, sums);
 }
 
 #endif

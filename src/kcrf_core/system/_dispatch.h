@@ -71,17 +71,26 @@ __attribute__((constructor)) static void kcrf_find_vectors(void)
         kcrf_vectors = KCRF_AVX512;
 }
 
+#define KCRF_WIDEST(function)                                                                              \
+    (kcrf_vectors == KCRF_AVX512 ? function##_avx512                                                       \
+     : kcrf_vectors == KCRF_AVX2 ? function##_avx2                                                         \
+                                 : function##_baseline)
 #define KCRF_DISPATCH(function, ...)                                                                       \
     (kcrf_vectors == KCRF_AVX512 ? function##_avx512(__VA_ARGS__)                                          \
      : kcrf_vectors == KCRF_AVX2 ? function##_avx2(__VA_ARGS__)                                            \
                                  : function##_baseline(__VA_ARGS__))
 #else
+#define KCRF_WIDEST(function) function##_baseline
 #define KCRF_WIDE 0
 #define BASELINE_REGISTERS 32
 #define KCRF_DISPATCH(function, ...) function##_baseline(__VA_ARGS__)
 
 static const int kcrf_vectors = KCRF_BASELINE;
 #endif
+
+/* The same for a function that is there for float and for double. */
+#define KCRF_DISPATCH_TYPED(function, single, ...)                                                         \
+    ((single) ? KCRF_DISPATCH(function##_float, __VA_ARGS__) : KCRF_DISPATCH(function##_double, __VA_ARGS__))
 
 #if defined(__clang__) && defined(__aarch64__)
 #include <arm_neon.h>
