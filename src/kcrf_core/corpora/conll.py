@@ -124,8 +124,8 @@ def parse_block(
     if rows is None or not len(rows.lines):
         sequence_weights(weights, nothing, np.zeros(1, np.int64), _WEIGHT, name)  # there is nothing below them
         no_rows = (0 if header is None else len(header), 0)
-        columns = () if header is None else Cells(b"", np.zeros(no_rows, np.int64), np.zeros(no_rows, np.int32))
-        corpus = Corpus(name, columns, np.zeros(1, np.int64), nothing, header=header)
+        cells = () if header is None else Cells(b"", np.zeros(no_rows, np.int64), np.zeros(no_rows, np.int32))
+        corpus = Corpus(name, cells, np.zeros(1, np.int64), nothing, header=header)
         return ParsedBlock(block, corpus, separator, nothing, layout, header_end)
     weighed = sequence_weights(weights, rows.lines, rows.offsets, _WEIGHT, name)
     corpus = Corpus(name, rows.cells, rows.offsets, rows.lines, weighed, header=header)
