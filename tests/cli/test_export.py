@@ -10,7 +10,7 @@ import pytest
 
 from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.corpora import read_corpus
-from kcrf_core.corpora.conll import parse_blocks
+from kcrf_core.corpora.conll import CONLL
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import export, fit_encoding
@@ -44,7 +44,7 @@ _B-1 / // Y
 
 
 def corpus_of(text):
-    parsed = parse_blocks(blocks(io.BytesIO(text.encode()), "data"), "data")
+    parsed = CONLL.parse(blocks(io.BytesIO(text.encode()), "data"), "data")
     return concatenate(part.corpus for part in parsed)
 
 
@@ -91,7 +91,7 @@ def test_values_that_look_like_others_are_told_apart():
     text = "".join(export(encoding, dataset, "crfsuite", corpus.columns[-1]))
     from kcrf_core.corpora import crfsuite
 
-    parsed = crfsuite.parse_blocks(blocks(io.BytesIO(text.encode()), "data"), "data")
+    parsed = crfsuite.CRFSUITE.parse(blocks(io.BytesIO(text.encode()), "data"), "data")
     again = concatenate(part.corpus for part in parsed)
     assert list(again.columns[0]) == list(corpus.columns[-1])
     assert again.offsets.tolist() == corpus.offsets.tolist()

@@ -10,7 +10,7 @@ import pytest
 
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import guess_format, read_corpus
-from kcrf_core.corpora.conllu import parse_blocks, put_labels
+from kcrf_core.corpora.conllu import CONLLU, put_labels
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import fit_encoding
@@ -39,7 +39,7 @@ TEXT = """\
 
 
 def parsed(text, columns=("form", "upos")):
-    return list(parse_blocks(blocks(io.BytesIO(text.encode()), "data"), "data", columns))
+    return list(CONLLU.parse(blocks(io.BytesIO(text.encode()), "data"), "data", columns))
 
 
 def corpus_of(text, columns=("form", "upos")):

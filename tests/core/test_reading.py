@@ -225,7 +225,7 @@ def test_any_text_is_split_as_a_plain_reader_splits_it_and_labels_go_to_the_ends
     mark = rng.choice(["", "\ufeff"])
     data = (mark + rng.choice(["\n", "\r\n"]).join(lines) + rng.choice(["", "\n"])).encode()
     rows, expected_separator = oracle.conll_rows(data)
-    part = conll.parse_block(Block(1, data), "file")
+    part = conll.parse_block(Block(1, data), "file", (), PLAIN, None)
     corpus = part.corpus
     assert part.separator == expected_separator
     assert [list(row) for row in zip(*corpus.columns, strict=True)] == [row for _, row, _ in rows]
@@ -255,7 +255,7 @@ def test_columns_that_are_joined_and_taken_apart_keep_their_values():
 
 def test_a_sequence_is_delivered_before_more_is_asked_for():
     stream = Pieces([b"a b\nc", b" d\n", b"\ne f\n\ng", b" h\n \r", b"\n", b"i j"])
-    parts = conll.parse_blocks(blocks(stream, "file"), "file")
+    parts = conll.CONLL.parse(blocks(stream, "file"), "file")
     seen = [(stream.taken, list(part.corpus.columns[0])) for part in parts]
     assert seen == [(3, ["a", "c", "e"]), (5, ["g"]), (6, ["i"])]
 
@@ -263,7 +263,7 @@ def test_a_sequence_is_delivered_before_more_is_asked_for():
 def test_an_endless_stream_takes_constant_memory():
     piece = b"word label\n" * 50 + b"\n"
     stream = Pieces(itertools.repeat(piece))
-    parts = conll.parse_blocks(blocks(stream, "file"), "file")
+    parts = conll.CONLL.parse(blocks(stream, "file"), "file")
     next(parts)
     tracemalloc.start()
     try:

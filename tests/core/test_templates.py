@@ -14,7 +14,7 @@ import pytest
 
 from kcrf_core.config import load_template, load_yaml, looks_like_template, parse_config
 from kcrf_core.corpora import read_corpus
-from kcrf_core.corpora.conll import parse_blocks
+from kcrf_core.corpora.conll import CONLL
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import fit_encoding, term_counts
@@ -77,7 +77,7 @@ def random_sequences(rng, count, letters="ab", width=2):
 
 def corpus_of(sequences):
     text = "\n\n".join("\n".join(" ".join(row) for row in rows) for rows in sequences) + "\n"
-    return concatenate(part.corpus for part in parse_blocks(blocks(io.BytesIO(text.encode()), "data"), "data"))
+    return concatenate(part.corpus for part in CONLL.parse(blocks(io.BytesIO(text.encode()), "data"), "data"))
 
 
 def configuration(template):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,13 +39,17 @@ class Writer(Protocol):
         """What comes after the last sequence."""
 
 
-class ColumnWriter:
-    """Repeats the lines of a block, with more columns and perhaps lines under them."""
+class _LineWriter:
+    """Repeats the lines of a block with more columns."""
 
     def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
         self._data, self._ends, self._parsed = parsed.block.data, parsed.row_ends, parsed
         self._labels, self._marginals = labels, marginals
         self._position = self._copied = 0
+
+
+class ColumnWriter(_LineWriter):
+    """Repeats the lines of a block, with more columns and perhaps lines under them."""
 
     def sequences(self, decoded: Decoded) -> bytes:
         columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
@@ -72,13 +77,8 @@ class ColumnWriter:
         return self._data[self._copied :]
 
 
-class NBestWriter:
+class NBestWriter(_LineWriter):
     """The lines of each sequence once for each labelling, under a line with its rank and probability."""
-
-    def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
-        self._data, self._ends, self._parsed = parsed.block.data, parsed.row_ends, parsed
-        self._labels, self._marginals = labels, marginals
-        self._position = 0
 
     def sequences(self, decoded: Decoded) -> bytes:
         columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
@@ -304,15 +304,9 @@ def _explained(one: Explanation[int], labels: Sequence[str]) -> list[str]:
 def _json_explanation(one: Explanation[int], labels: Sequence[str]) -> dict[str, Any]:
     if one.against is None:
         return {"label": labels[one.label], "against": None}
-    parts = [{"term": part.term, "what": part.what, "value": round(part.value, 6)} for part in one.contributions]
+    parts = [asdict(replace(part, value=round(part.value, 6))) for part in one.contributions]
     similar = [
-        {
-            "term": pivot.term,
-            "line": pivot.line,
-            "similarity": round(pivot.similarity, 6),
-            "value": round(pivot.value, 6),
-            "text": pivot.text,
-        }
+        asdict(replace(pivot, similarity=round(pivot.similarity, 6), value=round(pivot.value, 6)))
         for pivot in one.similar
     ]
     return {

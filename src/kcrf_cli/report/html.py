@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kcrf_core._version import __version__
+from kcrf_core.files import file_digest
 from kcrf_core.scoring import WHOLES
 from kcrf_core.system import counted
 
@@ -235,7 +236,6 @@ def footer(origin: Sequence[str]) -> str:
 
 def origin_of(arguments: Sequence[str], data: str) -> list[str]:
     """The command as it was typed, without folders; versions; and the digest of the data, if it is a file."""
-    import hashlib
     import platform
     import shlex
 
@@ -247,11 +247,7 @@ def origin_of(arguments: Sequence[str], data: str) -> list[str]:
             words.append(os.path.basename(word) if os.sep in word and not word.startswith("-") else word)
     lines = [f"kcrf {shlex.join(words)}", f"Python {platform.python_version()}, NumPy {np.__version__}"]
     if os.path.isfile(data):
-        digest = hashlib.sha256()
-        with open(data, "rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-        lines.append(f"{shown_name(data)}: SHA-256 {digest.hexdigest()}")
+        lines.append(f"{shown_name(data)}: SHA-256 {file_digest(data)}")
     return lines
 
 

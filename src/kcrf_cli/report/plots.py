@@ -288,8 +288,7 @@ def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> 
         "roc": _roc,
     }
     kinds = pictures_of(labelling) if kind == "all" else [kind]
-    fonts = {"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": SMALL, "axes.linewidth": 0.6}
-    with rc_context(fonts):
+    with rc_context({"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": SMALL, "axes.linewidth": 0.6}):
         if kind == "all":
             rows = (len(kinds) + 1) // 2
             figure = _empty_figure(2 * COLUMN + 0.2, rows * HEIGHT)

@@ -147,15 +147,18 @@ def _band(shares: np.ndarray, palette: Palette, y: float, wide: float) -> list[s
     tops = y + np.cumsum(heights, axis=1) - heights
     out = []
     for c, kind in enumerate(classes):
-        drawn = "".join(
-            f"M{rounded(LEFT + first * wide)} {rounded(tops[first, c])}h{rounded((last - first) * wide)}"
-            f"v{rounded(heights[first, c])}h{rounded(-(last - first) * wide)}z"
-            for first, last in _runs(np.stack([tops[:, c], heights[:, c]], axis=1))
-            if heights[first, c] > 0
-        )
+        runs = [run for run in _runs(np.stack([tops[:, c], heights[:, c]], axis=1)) if heights[run[0], c] > 0]
+        drawn = "".join(_rectangle(run, tops[run[0], c], heights[run[0], c], wide) for run in runs)
         if drawn:
             out.append(f'<path class="{kind}" d="{drawn}"/>')
     return out
+
+
+def _rectangle(run: tuple[int, int], top: float, height: float, wide: float) -> str:
+    """Return the part of a path that goes round some columns."""
+    across = (run[1] - run[0]) * wide
+    begin = f"M{rounded(LEFT + run[0] * wide)} {rounded(top)}"
+    return f"{begin}h{rounded(across)}v{rounded(height)}h{rounded(-across)}z"
 
 
 def _marks(shares: np.ndarray, y: float, wide: float) -> list[str]:
@@ -163,12 +166,8 @@ def _marks(shares: np.ndarray, y: float, wide: float) -> list[str]:
     levels = np.ceil(4 * shares)  # [columns] 0 to 4
     out = []
     for level in (1, 2, 3, 4):
-        drawn = "".join(
-            f"M{rounded(LEFT + first * wide)} {y}h{rounded((last - first) * wide)}v{ERRORS}"
-            f"h{rounded(-(last - first) * wide)}z"
-            for first, last in _runs(levels[:, None])
-            if levels[first] == level
-        )
+        runs = [run for run in _runs(levels[:, None]) if levels[run[0]] == level]
+        drawn = "".join(_rectangle(run, y, ERRORS, wide) for run in runs)
         if drawn:
             out.append(f'<path class="wrong" fill-opacity="{0.4 + 0.15 * level:.2f}" d="{drawn}"/>')
     return out

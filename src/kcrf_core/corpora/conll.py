@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +21,7 @@ from ..system import counted
 from . import _text
 from .corpus import Corpus
 from .formats import Format
-from .layout import PLAIN, Layout
+from .layout import Layout
 from .lines import Block, ParsedBlock
 from .tables import Cells, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights
@@ -91,17 +90,10 @@ def split(
     return Rows(cells, ends[:rows], numbers[:rows] + np.int64(block.first_line), offsets[: sequences + 1].copy())
 
 
-def parse_blocks(blocks: Iterable[Block], name: str, layout: Layout = PLAIN) -> Iterator[ParsedBlock]:
-    """Parse the consecutive blocks of one file, each as it comes."""
-    known = None
-    for block in blocks:
-        parsed = parse_block(block, name, known, layout)
-        known = parsed if parsed.corpus.width else known
-        yield parsed
-
-
-def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layout: Layout = PLAIN) -> ParsedBlock:
-    """Parse one block; `known` is one that came before it, None if they had no data."""
+def parse_block(
+    block: Block, name: str, columns: tuple[str, ...], layout: Layout, known: ParsedBlock | None
+) -> ParsedBlock:
+    """Parse one block, as `Format` says."""
     data, begin, weights = block.data, block.begin, dict[int, tuple[int, float]]()
     if b"#" in data and b"weight=" in data:  # a single byte is found ten times as fast
         headed = layout.header and known is None
@@ -132,8 +124,8 @@ def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layou
     if rows is None or not len(rows.lines):
         sequence_weights(weights, nothing, np.zeros(1, np.int64), _WEIGHT, name)  # there is nothing below them
         no_rows = (0 if header is None else len(header), 0)
-        columns = () if header is None else Cells(b"", np.zeros(no_rows, np.int64), np.zeros(no_rows, np.int32))
-        corpus = Corpus(name, columns, np.zeros(1, np.int64), nothing, header=header)
+        cells = () if header is None else Cells(b"", np.zeros(no_rows, np.int64), np.zeros(no_rows, np.int32))
+        corpus = Corpus(name, cells, np.zeros(1, np.int64), nothing, header=header)
         return ParsedBlock(block, corpus, separator, nothing, layout, header_end)
     weighed = sequence_weights(weights, rows.lines, rows.offsets, _WEIGHT, name)
     corpus = Corpus(name, rows.cells, rows.offsets, rows.lines, weighed, header=header)
@@ -211,9 +203,4 @@ def _fields(line: str, separator: str) -> int:
     return len(next(csv.reader([line], delimiter=separator), []))
 
 
-def parse_after(block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
-    """Parse one block with separator and width of another one that has data."""
-    return parse_block(block, name, known, known.layout)
-
-
-CONLL = Format("conll", "CoNLL", parse_blocks, has_layouts=True, parse_after=parse_after)
+CONLL = Format("conll", "CoNLL", has_layouts=True, parse_block=parse_block)

@@ -10,7 +10,7 @@ of what stands in its column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,21 +30,11 @@ _NUMBER, _NO_WORD = re.compile("[1-9][0-9]{0,17}"), re.compile("[0-9]+[-.][0-9]+
 _LAYOUT = Layout(separator="\t", comment=("#",))
 
 
-def parse_blocks(blocks: Iterable[Block], name: str, columns: Sequence[str] = DEFAULT) -> Iterator[ParsedBlock]:
-    """Parse the consecutive blocks of one file, each as it comes."""
+def parse_block(
+    block: Block, name: str, columns: tuple[str, ...], layout: Layout, known: ParsedBlock | None
+) -> ParsedBlock:
+    """Parse one block, as `Format` says."""
     places = CONLLU.column_places(columns)
-    for block in blocks:
-        yield _parse_block(block, name, tuple(columns), places)
-
-
-def parse_after(block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
-    """Parse one block with the columns of another one."""
-    names = known.corpus.names
-    assert names is not None
-    return _parse_block(block, name, names, CONLLU.column_places(names))
-
-
-def _parse_block(block: Block, name: str, names: tuple[str, ...], places: list[int]) -> ParsedBlock:
     rows = split(block, block.data, name, "\t", len(COLUMNS), _LAYOUT, block.begin, what="CoNLL-U, ")
     kept, offsets = _words(rows, name)
     cells = rows.cells
@@ -55,7 +45,7 @@ def _parse_block(block: Block, name: str, names: tuple[str, ...], places: list[i
         ),
         offsets=offsets,
         lines=rows.lines[kept],
-        names=names,
+        names=columns,
         file_format=CONLLU.name,
     )
     return ParsedBlock(block, corpus, "\t")
@@ -91,12 +81,11 @@ def put_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) 
 CONLLU = Format(
     "conllu",
     "CoNLL-U",
-    parse_blocks,
     suffixes=(".conllu",),
     columns=COLUMNS,
     default_columns=DEFAULT,
     plain_columns=("id", "form"),
     no_value="_",
-    parse_after=parse_after,
+    parse_block=parse_block,
     put_labels=put_labels,
 )

@@ -8,14 +8,13 @@ Unlike CRFsuite we know no comments: `#` is a character like others, and tokens 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import numpy as np
 
 from ..errors import DataError
 from . import _text
 from .corpus import AttributeRows, Corpus, ones
 from .formats import Format
+from .layout import Layout
 from .lines import Block, ParsedBlock
 from .tables import Cells, NameCells, coded, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights
@@ -32,13 +31,9 @@ def escaped(name: str) -> str:
     return name.replace("\\", "\\\\").replace(":", "\\:")
 
 
-def parse_blocks(blocks: Iterable[Block], name: str) -> Iterator[ParsedBlock]:
-    """Parse the consecutive blocks of one file, each as it comes."""
-    for block in blocks:
-        yield parse_block(block, name)
-
-
-def parse_block(block: Block, name: str) -> ParsedBlock:
+def parse_block(
+    block: Block, name: str, columns: tuple[str, ...], layout: Layout, known: ParsedBlock | None
+) -> ParsedBlock:
     """Parse one block; its corpus has the labels as the only column."""
     data, weights = block.data, dict[int, tuple[int, float]]()
     if WEIGHT.encode() in data:
@@ -65,11 +60,6 @@ def parse_block(block: Block, name: str) -> ParsedBlock:
         attributes=_attribute_rows(data, starts + lengths + 1, ends, name, numbers),
     )
     return ParsedBlock(block, corpus, "\t", ends)
-
-
-def parse_after(block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
-    """Parse one block; nothing that came before matters."""
-    return parse_block(block, name)
 
 
 def label_column(parsed: ParsedBlock) -> ParsedBlock:
@@ -125,9 +115,8 @@ def _attribute_rows(data: bytes, first: np.ndarray, last: np.ndarray, name: str,
 CRFSUITE = Format(
     "crfsuite",
     "CRFsuite",
-    parse_blocks,
     suffixes=(".crfsuite",),
     attributes=True,
     with_columns=label_column,
-    parse_after=parse_after,
+    parse_block=parse_block,
 )

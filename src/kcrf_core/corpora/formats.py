@@ -23,13 +23,18 @@ from .lines import CONTENTS, Block, ParsedBlock, append_labels, blocks, checked,
 class Format:
     """A text format: how blocks of its files are parsed, and how labels are written into them.
 
-    `parse_blocks(blocks, name)` parses the consecutive blocks of one file, each as it comes; where the format has names
-    for its columns, its third argument says which of them to take, and where it `has_layouts`, which it has.
+    A format parses either block by block or, where a block depends on more than one before it, all of a file's:
+
+        parse_block(block, name, columns, layout, known)    `columns` are those to take where the format has names for
+                                                            them; `known` is a block of the file that came before and
+                                                            has positions or a header, None as long as there is none
+        parse_blocks(blocks, name)                          blocks are parsed one after another; with `columns` where
+                                                            it has names for them, and a layout if it `has_layouts`
     """
 
     name: str  # in the registry, in options and in headers of models
     title: str  # in messages
-    parse_blocks: Callable[..., Iterator[ParsedBlock]]
+    parse_blocks: Callable[..., Iterator[ParsedBlock]] | None = None
     suffixes: tuple[str, ...] = ()  # names of files that end so are taken for it
     attributes: bool = False  # positions have attributes in the place of columns
     columns: tuple[str, ...] = ()  # names that the format itself has for its columns, all of them
@@ -38,9 +43,7 @@ class Format:
     no_value: str | None = None  # what stands in a column that is empty
     sequence_per_line: bool = False  # else a blank line ends a sequence
     has_layouts: bool = False  # what separates values, comments and the like can be said
-    # Parses a block of the file of a given name, with one parsed before it that has positions: so blocks need not wait
-    # for each other. Without it they are parsed one after the other.
-    parse_after: Callable[[Block, str, ParsedBlock], ParsedBlock] | None = None
+    parse_block: Callable[[Block, str, tuple[str, ...], Layout, ParsedBlock | None], ParsedBlock] | None = None
     # Lines that more columns can stand behind: of attribute files, those with the labels alone.
     with_columns: Callable[[ParsedBlock], ParsedBlock] = lambda parsed: parsed
     # Puts labels, `numbers` [N] of `labels`, where the format has a place for them. Without it they are one more
@@ -62,9 +65,26 @@ class Format:
     ) -> Iterator[ParsedBlock]:
         """Parse the consecutive blocks of one file; `columns` are those to take where the format has names for them."""
         self.check_layout(layout)
-        chosen: tuple[object, ...] = (tuple(columns or self.default_columns),) if self.columns else ()
-        chosen += (layout,) if self.has_layouts else ()
-        return map(self._own, self.parse_blocks((checked(block, name) for block in parts), name, *chosen))
+        chosen = tuple(columns or self.default_columns)
+        if self.parse_blocks is not None:
+            more = (*((chosen,) if self.columns else ()), *((layout,) if self.has_layouts else ()))
+            return map(self._own, self.parse_blocks((checked(block, name) for block in parts), name, *more))
+        return self._parse_each(parts, name, chosen, layout)
+
+    def _parse_each(
+        self, parts: Iterable[Block], name: str, columns: tuple[str, ...], layout: Layout
+    ) -> Iterator[ParsedBlock]:
+        known = None
+        for block in parts:
+            parsed = self._parsed(block, name, columns, layout, known)
+            known = known or _known(parsed)
+            yield parsed
+
+    def _parsed(
+        self, block: Block, name: str, columns: tuple[str, ...], layout: Layout, known: ParsedBlock | None
+    ) -> ParsedBlock:
+        assert self.parse_block is not None, "a format has one way to parse or the other"
+        return self._own(self.parse_block(checked(block, name), name, columns, layout, known))
 
     def check_layout(self, layout: Layout) -> None:
         """Refuse what is said of the lines of a format in which there is nothing to say."""
@@ -78,28 +98,24 @@ class Format:
         self, stream: io.BufferedReader, name: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
     ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
         """As `parse`, as functions that may parse at the same time, with a `PAUSE` where more has to be waited for."""
-        if self.parse_after is None:
+        if self.parse_blocks is not None:
             waits = may_wait(stream)
             for parsed in self.parse(blocks(stream, name, self.sequence_per_line), name, columns, layout):
                 yield partial(_same, parsed)
                 if waits:
                     yield PAUSE
             return
-        known = None
-        parts = blocks(stream, name, self.sequence_per_line, pauses=True, layout=layout)
-        for block in parts:
+        self.check_layout(layout)
+        known, chosen = None, tuple(columns or self.default_columns)
+        for block in blocks(stream, name, self.sequence_per_line, pauses=True, layout=layout):
             if block is PAUSE:
                 yield PAUSE
             elif known is None:
-                (parsed,) = self.parse([block], name, columns, layout)
-                known = parsed if parsed.corpus.positions or parsed.corpus.header is not None else None
+                parsed = self._parsed(block, name, chosen, layout, None)
+                known = _known(parsed)
                 yield partial(_same, parsed)
             else:
-                yield partial(self._parse_after, block, name, known)
-
-    def _parse_after(self, block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
-        assert self.parse_after is not None
-        return self._own(self.parse_after(checked(block, name), name, known))
+                yield partial(self._parsed, block, name, chosen, layout, known)
 
     def _own(self, parsed: ParsedBlock) -> ParsedBlock:
         """The same, with this format as that of its corpus."""
@@ -130,6 +146,11 @@ class Format:
 
 def _same(parsed: ParsedBlock) -> ParsedBlock:
     return parsed
+
+
+def _known(parsed: ParsedBlock) -> ParsedBlock | None:
+    """Return a block if it says how others of the file are to be parsed."""
+    return parsed if parsed.corpus.positions or parsed.corpus.header is not None else None
 
 
 def guess_format(path: str | os.PathLike[str]) -> str:

@@ -33,6 +33,7 @@ MAGIC = "kcrf"
 # of at most 2 sigma2 N log Y (P is no larger than at zero), so that none comes near it, whatever the columns hold.
 LARGEST = 1e100
 FORMAT = 4
+HASHED_AT_ONCE = 1 << 20  # bytes
 Made = TypeVar("Made")
 
 # 2: models may have triples, terms over edges and forbidden transitions. 3: weights may be sparse. 4: the header lists
@@ -141,6 +142,15 @@ def content_digest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str
     for name, array in sorted(arrays.items()):
         total.update(repr((name, array.dtype.str, array.shape)).encode())
         total.update(np.ascontiguousarray(array).data)
+    return total.hexdigest()
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file."""
+    total = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while part := stream.read(HASHED_AT_ONCE):
+            total.update(part)
     return total.hexdigest()
 
 

@@ -11,9 +11,8 @@ from .explanation import Explanation, scores_in_place, with_labels
 from .importance import Importance, importances
 from .inspection import dump
 from .lagging import LagDecoder
-from .model import ROWS_AT_ONCE, Model
+from .model import ROWS_AT_ONCE, Model, ScoreCalibration
 from .model_labelling import Also, from_model, from_model_and_dataset, from_model_and_folder
-from .score_calibration import ScoreCalibration
 from .shard_folders import (
     ShardFolder,
     StoredShard,

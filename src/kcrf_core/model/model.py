@@ -21,7 +21,6 @@ from ..features import TERMS, StoredTerm, Term, read_terms
 from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
 from ..scoring import DECODINGS
 from ..system import SLAB, Workers, ranges, sequence_chunks
-from .score_calibration import ScoreCalibration
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -36,6 +35,25 @@ FEWEST_ROWS = 2 * SLAB
 Result = TypeVar("Result")
 
 VITERBI = DECODINGS[0]
+
+
+@dataclass(frozen=True)
+class ScoreCalibration:
+    """Calibration of probabilities: p(y | x) proportional to exp(s F(x, y) + sum_t o[y_t]) with all scores F.
+
+    s is below 1 where a model is too sure. Weights and their certificate stay as they are.
+    """
+
+    sharpness: float  # s
+    offsets: np.ndarray  # [Y] o
+
+    def scores(self, scores: np.ndarray) -> np.ndarray:
+        """Return scores of positions, [n, Y]."""
+        return self.sharpness * scores + self.offsets
+
+    def edges(self, edges: chain.Edges) -> chain.Edges:
+        """Return scores of neighbouring labels."""
+        return edges.times(self.sharpness)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,7 @@ from ..features import stored_config
 from ..files import (
     MAGIC,
     ScratchFolder,
+    file_digest,
     header_of,
     naming,
     read_container,
@@ -43,7 +44,6 @@ from .archives import dataset_arrays, digest, joined_digests, unpack_arrays
 MANIFEST, ENCODING = "manifest.json", "encoding.npz"
 KIND, FORMAT = "shards", 1
 COUNTS = ("sequences", "positions", "unobserved", "complete")
-HASHED_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class StoredShard:
     def load(self, encoding: Encoding, check: bool = True) -> Dataset:
         """Its data; with a look at its digest, unless somebody has had one."""
         self.check_present()
-        if check and _sha256(self.path) != self.sha256:
+        if check and file_digest(self.path) != self.sha256:
             raise FileFormatError(f"{self} is damaged: it is not what was written (its digest differs); {REMEDY}")
         dataset = unpack_arrays(read_container(self.path, "shard"), encoding)
         if (dataset.sequences, dataset.positions) != (self.sequences, self.positions):
@@ -230,7 +230,7 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
         raise FileFormatError(f"{manifest}: damaged, or not written by kcrf; {REMEDY}") from None
     if not os.path.exists(encoding_file):
         raise FileFormatError(f"{encoding_file} is missing: put it back, or featurize the data again")
-    if _sha256(encoding_file) != stored["sha256"]:
+    if file_digest(encoding_file) != stored["sha256"]:
         raise FileFormatError(f"{encoding_file}: damaged or altered: its digest differs; {REMEDY}")
     contents = read_container(encoding_file, "encoding")
     for shard in shards:
@@ -324,7 +324,7 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
                 "sequences": dataset.sequences,
                 "positions": dataset.positions,
                 "bytes": os.path.getsize(path),
-                "sha256": _sha256(path),
+                "sha256": file_digest(path),
             }
         )
         labelled, amount = dataset.labels is not None, amount.plus(Amount.of(dataset))
@@ -338,7 +338,7 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
         "labelled": labelled,
         "data": joined_digests(digests),
         "missing": list(amount.missing),
-        "encoding": {"file": ENCODING, "sha256": _sha256(os.path.join(folder, ENCODING))},
+        "encoding": {"file": ENCODING, "sha256": file_digest(os.path.join(folder, ENCODING))},
         "shards": entries,
     }
     said = json.loads(json.dumps(said))
@@ -348,14 +348,6 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
 
 def _digest(said: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-
-
-def _sha256(path: str) -> str:
-    total = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while part := stream.read(HASHED_AT_ONCE):
-            total.update(part)
-    return total.hexdigest()
 
 
 def load_encoding(path: str | os.PathLike[str]) -> tuple[Encoding, dict[str, Any]]:
