@@ -39,8 +39,8 @@ BUGS = [
     Bug("kcrf_cli/commands/audit.py", "0.9 if least is None", "0.5 if least is None", "cli/test_audit_command.py"),
     Bug(
         "kcrf_cli/commands/crossval.py",
-        "is_archive(data) or is_folder(data)",
-        "is_folder(data)",
+        "if is_encoded(data):",
+        "if is_encoded(data) and grid:",
         "cli/test_crossval.py::test_encoded_data_is_refused",
     ),
     Bug(
@@ -131,7 +131,13 @@ BUGS = [
         "core/test_reading.py::test_numbers_are_those_of_python",
     ),
     Bug("kcrf_core/corpora/conllu.py", "np.unique(begins)", "begins", "core/test_conllu.py"),
-    Bug("kcrf_core/selection/folds.py", "counts[:, :-1] = 0", "counts[:, 1:] = 0", "core/test_folds.py"),
+    Bug(
+        "kcrf_core/files/kinds.py",
+        "is_folder(path) or is_archive(path)",
+        "is_folder(path)",
+        "cli/test_crossval.py::test_encoded_data_is_refused",
+    ),
+    Bug("kcrf_core/selection/cross_validation.py", "counts[:, :-1] = 0", "counts[:, 1:] = 0", "core/test_folds.py"),
     Bug(
         "kcrf_core/device/packed_chains.py",
         "sorted_lengths[:count] - 1 - step",
