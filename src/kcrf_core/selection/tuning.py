@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -21,43 +20,13 @@ from ..training import HoldOut, Units, size_contents, train
 from . import EFFORTS
 from .arena import CorpusArena, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
-from .search import Listener, Outcome, Search
+from .search import Listener, Meter, Outcome, Search
 from .space import AttributeBlock, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
 # Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
 SETTLED_SHARE = 0.1
 NUMBERS = "numbers"  # what real columns are called together
 FEW_COLUMNS = 12  # of numbers, which may have kernels of their own
-
-
-class WorkMeter:
-    """Counts work, which is the same on every machine."""
-
-    def __init__(self, total: float):
-        self.total, self.spent = total, 0.0
-
-    def add(self, outcome: Outcome) -> None:
-        self.spent += outcome.work
-
-    def cost(self, outcome: Outcome) -> float:
-        return outcome.work
-
-
-class ClockMeter:
-    """Counts seconds."""
-
-    def __init__(self, total: float):
-        self.total, self._began = total, time.perf_counter()
-
-    @property
-    def spent(self) -> float:
-        return time.perf_counter() - self._began
-
-    def add(self, outcome: Outcome) -> None:
-        """The clock has counted it."""
-
-    def cost(self, outcome: Outcome) -> float:
-        return outcome.seconds
 
 
 @dataclass(frozen=True)
@@ -253,7 +222,7 @@ class _Run:
 
     def search(self, corpus: Corpus, hold_out: HoldOut, dev: Corpus | None = None) -> Tuning:
         """One search."""
-        meter = ClockMeter(self.total) if self.timed else WorkMeter(self.total)
+        meter = Meter(self.total, self.timed)
         work = self.total * 1e9 if self.timed else self.total  # a small rung keeps one core busy
         rungs, least = affordable_rungs(
             lambda most: make_rungs(corpus, hold_out, self.seed, dev, most),
