@@ -39,8 +39,8 @@ BUGS = [
     Bug("kcrf_cli/commands/audit.py", "0.9 if least is None", "0.5 if least is None", "cli/test_audit_command.py"),
     Bug(
         "kcrf_cli/commands/crossval.py",
-        "if is_encoded(data):",
-        "if is_encoded(data) and grid:",
+        "if is_encoded(self.data):",
+        "if is_encoded(self.data) and self.grid:",
         "cli/test_crossval.py::test_encoded_data_is_refused",
     ),
     Bug(
