@@ -44,8 +44,8 @@ BUGS = [
     ),
     Bug(
         "kcrf_cli/commands/crossval.py",
-        "if is_encoded(self.data)",
-        "if not is_encoded(self.data)",
+        "if is_encoded(self.data):",
+        "if is_encoded(self.data) and self.grid:",
         "cli/test_crossval.py::test_encoded_data_is_refused",
     ),
     Bug(
@@ -136,7 +136,13 @@ BUGS = [
         "core/test_reading.py::test_numbers_are_those_of_python",
     ),
     Bug("kcrf_core/corpora/conllu.py", "np.unique(begins)", "begins", "core/test_conllu.py"),
-    Bug("kcrf_core/selection/folds.py", "counts[:, :-1] = 0", "counts[:, 1:] = 0", "core/test_folds.py"),
+    Bug(
+        "kcrf_core/files/kinds.py",
+        "is_folder(path) or is_archive(path)",
+        "is_folder(path)",
+        "cli/test_crossval.py::test_encoded_data_is_refused",
+    ),
+    Bug("kcrf_core/selection/cross_validation.py", "counts[:, :-1] = 0", "counts[:, 1:] = 0", "core/test_folds.py"),
     Bug(
         "kcrf_core/device/packed_chains.py",
         "sorted_lengths[:count] - 1 - step",

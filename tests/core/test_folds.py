@@ -11,7 +11,8 @@ from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.selection import Division, base_seed, make_plan, make_settings
-from kcrf_core.training import deal, read_folds
+from kcrf_core.training import read_folds
+from kcrf_core.training.held_out import deal
 
 
 def corpus_of(sequences):

@@ -17,7 +17,7 @@ from kcrf_core.features.plans import fit_terms
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import Observer
 from kcrf_core.training import train
-from kcrf_core.training.repeated_sequences import collapse, distinct_sequences
+from kcrf_core.training.repeated_sequences import SequenceGroups, collapse
 from listening import Recorder
 
 SETTINGS = [
@@ -58,6 +58,13 @@ def test_the_same_objective_and_gradient(rng, workers, options):
         found.append((here.value, here.gradient, posterior.hessian_product(theta, theta), posterior.curvature_guess()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)  # maps are in single precision
+
+
+def distinct_sequences(dataset):
+    """Numbers of the first of each group of equal sequences, and for each sequence the number of its group."""
+    groups = SequenceGroups()
+    groups.add(dataset)
+    return groups.found
 
 
 def test_other_labels_or_inputs_stay_apart(rng):

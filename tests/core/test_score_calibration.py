@@ -78,8 +78,8 @@ def test_a_model_that_is_too_sure_is_calibrated(tmp_path):
     with Workers(1) as workers:
         model, report = train(encoding, dataset, config, workers=workers)
         found, told = fit_calibration(model, report, encoding, dataset, config, workers)
-        assert told.kept and told.after < told.before - told.error and told.sharpness < 0.5
-        assert told.after < np.log(2) + 0.05  # coins are coins
+        assert told.kept and told.log_loss < told.log_loss_before - told.standard_error and told.sharpness < 0.5
+        assert told.log_loss < np.log(2) + 0.05  # coins are coins
         assert found.calibration.sharpness == told.sharpness and found.info["training"] == model.info["training"]
         with pytest.raises(DataError, match="too few"):
             fit_calibration(model, report, encoding, dataset.subset(range(3)), config, workers)
@@ -112,8 +112,8 @@ def test_folds_of_a_calibration_keep_groups_together(tmp_path):
             return fit_calibration(model, report, encoding, dataset, config, workers, HoldOut(**held_out))[1]
 
         known, new = figures(), figures(groups=groups)
-        assert new.before > known.before + 0.05  # of subjects that no model has seen
-        assert figures(folds=groups % 5).before > known.before + 0.05
+        assert new.log_loss_before > known.log_loss_before + 0.05  # of subjects that no model has seen
+        assert figures(folds=groups % 5).log_loss_before > known.log_loss_before + 0.05
         with pytest.raises(DataError, match="4 groups are too few"):
             figures(groups=groups % 4)
         with pytest.raises(Interrupted):

@@ -173,7 +173,9 @@ def decoder_text(report: Report) -> str:
 
 def calibrated_text(found: CalibrationReport) -> str:
     """What calibration does to held-out probabilities."""
-    change = f"held-out log-loss {found.after:.4f}, {found.before:.4f} before (+- {found.error:.4f})"
+    change = (
+        f"held-out log-loss {found.log_loss:.4f}, {found.log_loss_before:.4f} before (+- {found.standard_error:.4f})"
+    )
     if found.kept:
         return f"calibrated: {change}; scores times {found.sharpness:.3g}"
     return f"not calibrated, as it gains no more than noise: {change}"

@@ -62,6 +62,11 @@ class CodedColumn(Sequence[str]):
         counts = np.bincount(self.codes, minlength=len(self.values))
         return frozenset(value for value, count in zip(self.values, counts.tolist(), strict=True) if count)
 
+    def numbered(self, names: Sequence[str], other: int = -1) -> np.ndarray:
+        """Return the place of the value of each position among some names, [N] int64; `other` where it has none."""
+        places = {name: place for place, name in enumerate(names)}
+        return np.array([places.get(value, other) for value in self.values], dtype=np.int64)[self.codes]
+
     def __len__(self) -> int:
         return len(self.codes)
 

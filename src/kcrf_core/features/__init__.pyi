@@ -1,12 +1,12 @@
 from ..system import Registry
 from .bases import StoredBasis, TermBasis, basis_digest, load_basis, save_basis, unpack_basis
 from .conjunctions import ConjunctionTerm
-from .fitted import DTYPES, FitContext, FittedTerm, TermFootprint
+from .fitted import DTYPES, FitContext, FittedTerm, MappedTerm, TermFootprint
 from .label_match import LabelMatch
 from .linear import Affine, AffineTerm, ExplicitTerm, FeatureTerm
 from .observed_features import frequent_only, kept_in, observed_only
 from .partitions import DataInMemory, MakeMap, TermInputs, TrainingData
-from .pivots import KernelTerm
+from .pivots import FittedPivots, KernelTerm
 from .plans import begin_growth, fit_terms, fit_to, map_type, outside_gain, plan_term, select_bases, stored_bases
 from .pruning import PruneReport
 from .stored_terms import StoredTerm, read_terms, stored_config
@@ -23,10 +23,12 @@ __all__ = [
     "ExplicitTerm",
     "FeatureTerm",
     "FitContext",
+    "FittedPivots",
     "FittedTerm",
     "KernelTerm",
     "LabelMatch",
     "MakeMap",
+    "MappedTerm",
     "PruneReport",
     "StoredBasis",
     "StoredTerm",

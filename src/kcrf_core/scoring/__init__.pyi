@@ -16,7 +16,7 @@ from .evaluation import Evaluation, check_label_count, evaluate
 from .judgement import Comparison, Judgement, JudgementOptions, calibration_of, judge
 from .labelling import Labelling, LabelProbabilities, from_tagged, from_two_files, joined_labellings, readable_column
 from .schemes import Scheme, detect_scheme
-from .scores import Score, SpanScores, span_scores
+from .scores import Score, SpanScores
 from .significance import Interval
 from .spans import SpanFinder, Transitions, allowed_transitions
 from .yardstick import Yardstick, choose_yardstick
@@ -68,7 +68,6 @@ __all__ = [
     "median_run",
     "readable_column",
     "scores_shown",
-    "span_scores",
     "threshold_costs",
     "unit_offsets",
 ]

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
+from ..corpora import CodedColumn
 from ..system import row_squares
 
 # A probability that underflowed or was rounded to zero counts as this, so that a single hopeless position does not
@@ -99,12 +100,7 @@ def from_marginals(
     marginals: np.ndarray, labels: Sequence[str], gold: Sequence[str], predicted: Sequence[str]
 ) -> Probabilities:
     """Collect the probabilities of N positions from marginals [N, Y] over `labels`, predicted ones among them."""
-    number = {label: y for y, label in enumerate(labels)}
-    gold_codes, predicted_codes = (
-        np.fromiter((number.get(label, -1) for label in column), dtype=np.int64, count=len(column))
-        for column in (gold, predicted)
-    )
-    return Probabilities.of(marginals, gold_codes, predicted_codes)
+    return Probabilities.of(marginals, *(CodedColumn.of(column).numbered(labels) for column in (gold, predicted)))
 
 
 def calibrate(probabilities: Probabilities, right: np.ndarray, bins: int = 10) -> Calibration:

@@ -64,11 +64,7 @@ def f1_intervals(found: Judgement, labelling: Labelling) -> dict[str, Interval]:
     spans = found.spans
     labels = tuple(score.name for score in found.scores.labels)
     yardstick = Yardstick("macro-f1", labels, spans is not None, found.headline.yardstick.strict)
-    number = {label: y for y, label in enumerate(labels)}
-    gold, predicted = (
-        np.array([number.get(value, 0) for value in column.values], dtype=np.int64)[column.codes]
-        for column in map(CodedColumn.of, (labelling.gold, labelling.predicted))
-    )
+    gold, predicted = (CodedColumn.of(own).numbered(labels, 0) for own in (labelling.gold, labelling.predicted))
     counts = yardstick.counts(gold, predicted, None, units, sequences=np.unique(labelling.offsets))
     K = counts.shape[1] // 2
     names = yardstick.classes

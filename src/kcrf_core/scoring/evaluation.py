@@ -72,17 +72,11 @@ class Evaluation:
 
     def to_dict(self) -> dict:
         """Return plain values for JSON; `schema` grows when a key goes or changes its meaning, not when one comes."""
+        counts = ("positions", "sequences", "correct", "accuracy", "correct_sequences", "sequence_accuracy")
+        means = ("macro_f1", "weighted_f1", "unknown_gold")
         return {
             "schema": 1,
-            "positions": self.positions,
-            "sequences": self.sequences,
-            "correct": self.correct,
-            "accuracy": self.accuracy,
-            "correct_sequences": self.correct_sequences,
-            "sequence_accuracy": self.sequence_accuracy,
-            "macro_f1": self.macro_f1,
-            "weighted_f1": self.weighted_f1,
-            "unknown_gold": self.unknown_gold,
+            **{key: getattr(self, key) for key in (*counts, *means)},
             "labels": [{"label": score.name, **score.to_dict()} for score in self.labels],
             "confusion": {
                 "labels": [score.name for score in self.labels],
@@ -128,9 +122,7 @@ def evaluate(
         check_label_count(labels)
     alphabet = sorted(gold.present | predicted.present)
     Y = len(alphabet)
-    code = {label: y for y, label in enumerate(alphabet)}
-    gold_codes = _encode(gold, code)
-    predicted_codes = _encode(predicted, code)
+    gold_codes, predicted_codes = gold.numbered(alphabet), predicted.numbered(alphabet)
     offsets = np.unique(offsets)  # an empty sequence has nothing to be right about
     detected = scheme == "auto"
     if detected:
@@ -200,8 +192,3 @@ def _check_scheme(scheme: str, alphabet: Sequence[str]) -> None:
         part = split_label(label)
         if part is None or part[0] not in letters:
             raise DataError(f"label {label!r} does not belong to the scheme {scheme} ({', '.join(letters)})")
-
-
-def _encode(labels: CodedColumn, code: dict[str, int]) -> np.ndarray:
-    """Numbers of labels [N] by the code; values that no position has need not be in it."""
-    return np.array([code.get(value, -1) for value in labels.values], dtype=np.int64)[labels.codes]

@@ -212,10 +212,9 @@ def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptio
 
 def _measured(yardstick: Yardstick, labelling: Labelling, units: np.ndarray) -> np.ndarray:
     """Counts of the yardstick for each unit, a sequence or a block."""
-    number = {label: y for y, label in enumerate(yardstick.labels)}
+    labels = yardstick.labels
     gold, predicted = (
-        np.array([number.get(value, len(number)) for value in column.values], dtype=np.int64)[column.codes]
-        for column in map(CodedColumn.of, (labelling.gold, labelling.predicted))
+        CodedColumn.of(own).numbered(labels, len(labels)) for own in (labelling.gold, labelling.predicted)
     )
     logs = None
     if yardstick.by_probability:
@@ -253,8 +252,7 @@ def calibration_of(labelling: Labelling, bins: int, scheme: str | None) -> Calib
     if scheme is not None:
         gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
         alphabet = list(dict.fromkeys([*gold.values, *predicted.values]))
-        numbers = {label: y for y, label in enumerate(alphabet)}
-        own, other = (np.array([numbers[value] for value in each.values])[each.codes] for each in (gold, predicted))
+        own, other = gold.numbered(alphabet), predicted.numbered(alphabet)
         starts, right = SpanMatches.between(alphabet, own, other, offsets).predicted
         of_spans = labelling.wholes.spans[starts]
         if not np.isnan(of_spans).any():

@@ -57,10 +57,8 @@ class Labelling:
     @cached_property
     def right(self) -> np.ndarray:
         """Where the predicted label is the gold label, [N] bool."""
-        gold, predicted = CodedColumn.of(self.gold), CodedColumn.of(self.predicted)
-        numbers = {value: number for number, value in enumerate(gold.values)}
-        same = np.array([numbers.get(value, -1) for value in predicted.values], dtype=np.int32)
-        return gold.codes == same[predicted.codes]
+        gold = CodedColumn.of(self.gold)
+        return gold.codes == CodedColumn.of(self.predicted).numbered(gold.values)
 
 
 def from_tagged(corpus: Corpus) -> Labelling:
@@ -123,8 +121,7 @@ def _doubt(gold: Sequence[str], predicted: Sequence[str], source: str) -> str | 
     N, labels = len(gold), sorted(columns[0].present | columns[1].present)
     if N < _LEAST_DOUBTED or len(columns[1].present) < 2:
         return None
-    code = {label: y for y, label in enumerate(labels)}
-    codes = [np.array([code.get(value, -1) for value in each.values])[each.codes] for each in columns]
+    codes = [each.numbered(labels) for each in columns]
     shares = [np.bincount(each, minlength=len(labels)) / N for each in codes]
     agree, chance = float(np.mean(codes[0] == codes[1])), float(shares[0] @ shares[1])
     if np.minimum(*shares).sum() >= _LEAST_OVERLAP or agree - chance >= _LEAST_KAPPA * (1 - chance):

@@ -46,14 +46,8 @@ class Score:
         return ratio(2 * self.correct, self.gold + self.predicted)
 
     def to_dict(self) -> dict:
-        return {
-            "gold": self.gold,
-            "predicted": self.predicted,
-            "correct": self.correct,
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-        }
+        keys = ("gold", "predicted", "correct", "precision", "recall", "f1")
+        return {key: getattr(self, key) for key in keys}
 
 
 def score_rows(names: Sequence[str], gold: np.ndarray, predicted: np.ndarray, correct: np.ndarray) -> tuple[Score, ...]:
@@ -178,10 +172,3 @@ class SpanMatches:
     def items(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Where spans begin and the numbers of their types: of gold, predicted and correct ones."""
         return list(zip(self._starts, self._types, strict=True))
-
-
-def span_scores(
-    alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
-) -> SpanScores:
-    """Score the spans of two labellings [N], whose codes number the labels of `alphabet`."""
-    return SpanMatches.between(alphabet, gold_codes, predicted_codes, offsets).scores()

@@ -35,9 +35,19 @@ from ..scoring import (
     detect_scheme,
     evaluate,
 )
-from ..system import Budget, Whole, Workers, available_threads, counted, piece_rows, sequence_rows
-from ..training import Blocks, OpenEngine, Pieces, apart, blocks_of, groups_of, train, without_column
-from .folds import Units, label_contents, size_contents
+from ..system import Budget, Whole, Workers, available_threads, piece_rows, sequence_rows
+from ..training import (
+    Blocks,
+    OpenEngine,
+    Pieces,
+    Units,
+    apart,
+    blocks_of,
+    groups_of,
+    size_contents,
+    train,
+    without_column,
+)
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
 from .processes import Processes, TaskFailed
@@ -186,7 +196,7 @@ def make_plan(
     if division.numbers is not None:
         named = [(int(number), np.flatnonzero(division.numbers == number)) for number in np.unique(division.numbers)]
     else:
-        _enough(units, everything, division.count, corpus.source, "folds")
+        units.check(everything, division.count, corpus.source, "folds")
         named = list(enumerate(units.dealt(everything, division.count, [seed, 2])))
     folds = tuple(Fold(name, test) for name, test in named)
     if division.inner is not None:
@@ -229,9 +239,9 @@ def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
     contents = label_contents(corpus) if division.stratify else None
     if division.group is not None:
         groups = groups_of(corpus, division.group, names)
-        return Units(groups, "groups", size_contents(corpus) if contents is None else contents)
+        return Units(groups, "groups", size_contents(corpus.offsets) if contents is None else contents)
     if division.numbers is not None:  # its folds may stand for speakers or documents: inner folds keep them whole
-        return Units(division.numbers, "folds", size_contents(corpus))
+        return Units(division.numbers, "folds", size_contents(corpus.offsets))
     what = "sequences" if division.block is None else "blocks"
     return Units(np.arange(corpus.sequences), what, contents)
 
@@ -239,14 +249,19 @@ def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
 def _divided(fold: Fold, units: Units, corpus: Corpus, count: int, seed: list[int]) -> Fold:
     """A fold whose training part is divided into inner ones."""
     rest = np.setdiff1d(np.arange(corpus.sequences), fold.test)
-    _enough(units, rest, count, corpus.source, f"inner folds without fold {fold.name}")
+    units.check(rest, count, corpus.source, f"inner folds without fold {fold.name}")
     return replace(fold, inner=tuple(units.dealt(rest, count, seed)))
 
 
-def _enough(units: Units, which: np.ndarray, count: int, source: str, what: str) -> None:
-    found = units.count(which)
-    if found < count:
-        raise DataError(f"{counted(found, units.what.removesuffix('s'))} cannot make {count} {what}", source)
+def label_contents(corpus: Corpus) -> np.ndarray:
+    """Return the counts of each label in each sequence, and a one for the sequence itself: [S, Y + 1]."""
+    column = CodedColumn.of(corpus.columns[-1])
+    labels = sorted(set(column.values))
+    sequence = np.repeat(np.arange(corpus.sequences), np.diff(corpus.offsets))
+    counts = np.ones((corpus.sequences, len(labels) + 1))
+    counts[:, :-1] = 0
+    np.add.at(counts, (sequence, column.numbered(labels)), 1)
+    return counts
 
 
 # ----------------------------------------------------------------------------- one training

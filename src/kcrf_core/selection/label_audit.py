@@ -174,9 +174,7 @@ class Audit:
     @property
     def _gold(self) -> np.ndarray:
         """Numbers of gold labels, [N]."""
-        column = CodedColumn.of(self.corpus.columns[-1])
-        numbers = {label: y for y, label in enumerate(self.labels)}
-        return np.array([numbers[value] for value in column.values], dtype=np.int64)[column.codes]
+        return CodedColumn.of(self.corpus.columns[-1]).numbered(self.labels)
 
     def _position(self, t: int) -> DoubtfulPosition:
         evidence, corpus = self.evidence, self.corpus

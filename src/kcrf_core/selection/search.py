@@ -13,6 +13,7 @@ The search knows nothing of corpora and models: an `Arena` judges, a `Meter` say
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -88,19 +89,24 @@ class Arena(Protocol):
         """How many settings of prior variances a judgement will look at, about."""
 
 
-class Meter(Protocol):
-    """What has been spent, in its own unit."""
+class Meter:
+    """Effort that a search may take and has taken: work, the same on every machine, or seconds if it is `timed`."""
 
-    total: float
+    def __init__(self, total: float, timed: bool = False):
+        self.total, self._timed = total, timed
+        self._work, self._began = 0.0, time.perf_counter()
 
     @property
-    def spent(self) -> float: ...
+    def spent(self) -> float:
+        return time.perf_counter() - self._began if self._timed else self._work
 
     def add(self, outcome: Outcome) -> None:
-        """Take note of a judgement."""
+        """Count a judgement."""
+        self._work += outcome.work
 
     def cost(self, outcome: Outcome) -> float:
-        """What a judgement cost."""
+        """Return the effort that a judgement took."""
+        return outcome.seconds if self._timed else outcome.work
 
 
 class Listener:

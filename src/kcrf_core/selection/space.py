@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -115,7 +115,7 @@ def _pivot_map(size: int) -> dict[str, Any]:
 # ----------------------------------------------------------------------------- text
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class TextBlock(ColumnBlock):
     """Categorical columns: words, of which parts and shapes tell something, and tags, which are few.
 
@@ -124,18 +124,12 @@ class TextBlock(ColumnBlock):
 
     features: tuple[dict[str, Any], ...]
     observed: bool = False  # whether to begin with weights of features for labels that they are seen with alone
-    words: tuple[str, ...] = field(init=False)
-    tags: tuple[str, ...] = field(init=False)
-    choices: tuple[Choice, ...] = field(init=False)
-    seeds: tuple[dict[str, str], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        words = tuple(dict.fromkeys(one["column"] for one in self.features if "transform" in one))
+        words = self.words = tuple(dict.fromkeys(one["column"] for one in self.features if "transform" in one))
         plain = (one for one in self.features if "column" in one and "transform" not in one)
         # Columns that are the same throughout a sequence are seen at the position alone.
-        tags = tuple(_name(one) for one in plain if one["column"] not in words and one.get("window") != [0])
-        object.__setattr__(self, "words", words)
-        object.__setattr__(self, "tags", tags)
+        tags = self.tags = tuple(_name(one) for one in plain if one["column"] not in words and one.get("window") != [0])
         choices, seeds = [], []
         if words:
             choices.append(Choice("words", ("plain", "affixes", "near affixes", "all affixes"), "affixes", True))
@@ -164,8 +158,7 @@ class TextBlock(ColumnBlock):
         seeds += [{"near": value, **every} for value in ("triples 1",) if value in near]
         if words:
             seeds += [{"words": "all affixes", "near": value, **every} for value in ("pairs 1",) if value in near]
-        object.__setattr__(self, "choices", tuple(choices))
-        object.__setattr__(self, "seeds", tuple(seeds))
+        self.choices, self.seeds = tuple(choices), tuple(seeds)
 
     def _paired(self) -> list[str]:
         """The features that conjunctions are made of: words and tags, or of words alone what they have in common."""
@@ -241,7 +234,7 @@ def _name(feature: Mapping[str, Any]) -> str:
 NESTED = ((1, 3), (2, 3), (3, 2))  # windows and degrees of a sum of polynomial kernels
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class NumberBlock(ColumnBlock):
     """Real columns, or vectors, with columns of few values beside them: the kernel sees both."""
 
@@ -252,8 +245,6 @@ class NumberBlock(ColumnBlock):
     shape: tuple[int, int] | None = None  # of a picture
     reach: int = 2  # of the window to begin with
     alone: bool = False  # whether there is nothing but numbers, for which `train` takes a kernel
-    choices: tuple[Choice, ...] = field(init=False)
-    seeds: tuple[dict[str, str], ...] = field(init=False)
 
     def __post_init__(self) -> None:
         widest = max([r for r in WINDOWS if self.width * (2 * r + 1) <= MOST_NUMBERS], default=0)
@@ -280,8 +271,7 @@ class NumberBlock(ColumnBlock):
         if widest > self.reach and self.shape is None:
             wider = windows[windows.index(reach) + 2] if windows.index(reach) + 2 < len(windows) else windows[-1]
             seeds += [{kernel: RBF, window: wider}, {kernel: LINEAR, window: wider}]
-        object.__setattr__(self, "choices", tuple(choices))
-        object.__setattr__(self, "seeds", tuple(seeds))
+        self.choices, self.seeds = tuple(choices), tuple(seeds)
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         kernel, reach = chosen[f"{self.name} kernel"], int(chosen[f"{self.name} window"])
@@ -356,21 +346,17 @@ class AttributeBlock(ColumnBlock):
         return [f"attributes {chosen['attributes']}", *rare]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class GivenBlock(ColumnBlock):
     """Features, and perhaps terms, that the user has chosen."""
 
     features: tuple[dict[str, Any], ...] | None
     terms: tuple[dict[str, Any], ...] | None
-    choices: tuple[Choice, ...] = field(init=False)
-    seeds: tuple[dict[str, str], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        free = self.terms is None
-        kernels = Choice("kernel", (LINEAR, LINEAR_AND_PAIRS, PAIRS, RBF), LINEAR)
-        object.__setattr__(self, "choices", (kernels,) if free else ())
-        seeds = ({"kernel": LINEAR_AND_PAIRS}, {"kernel": RBF}, {"kernel": PAIRS}) if free else ()
-        object.__setattr__(self, "seeds", seeds)
+        if self.terms is None:
+            self.choices = (Choice("kernel", (LINEAR, LINEAR_AND_PAIRS, PAIRS, RBF), LINEAR),)
+            self.seeds = tuple({"kernel": kernel} for kernel in (LINEAR_AND_PAIRS, RBF, PAIRS))
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         features = self.features or ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -16,48 +15,18 @@ from ..encoding import UNKNOWN, Dataset, RealFeature, column_names, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import decided_labels
 from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
-from ..system import AUTO, Workers, counted
-from ..training import HoldOut, deal, train
+from ..system import AUTO, Workers
+from ..training import HoldOut, Units, size_contents, train
 from . import EFFORTS
 from .arena import CorpusArena, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
-from .search import Listener, Outcome, Search
+from .search import Listener, Meter, Outcome, Search
 from .space import AttributeBlock, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
 # Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
 SETTLED_SHARE = 0.1
 NUMBERS = "numbers"  # what real columns are called together
 FEW_COLUMNS = 12  # of numbers, which may have kernels of their own
-
-
-class WorkMeter:
-    """Counts work, which is the same on every machine."""
-
-    def __init__(self, total: float):
-        self.total, self.spent = total, 0.0
-
-    def add(self, outcome: Outcome) -> None:
-        self.spent += outcome.work
-
-    def cost(self, outcome: Outcome) -> float:
-        return outcome.work
-
-
-class ClockMeter:
-    """Counts seconds."""
-
-    def __init__(self, total: float):
-        self.total, self._began = total, time.perf_counter()
-
-    @property
-    def spent(self) -> float:
-        return time.perf_counter() - self._began
-
-    def add(self, outcome: Outcome) -> None:
-        """The clock has counted it."""
-
-    def cost(self, outcome: Outcome) -> float:
-        return outcome.seconds
 
 
 @dataclass(frozen=True)
@@ -253,7 +222,7 @@ class _Run:
 
     def search(self, corpus: Corpus, hold_out: HoldOut, dev: Corpus | None = None) -> Tuning:
         """One search."""
-        meter = ClockMeter(self.total) if self.timed else WorkMeter(self.total)
+        meter = Meter(self.total, self.timed)
         work = self.total * 1e9 if self.timed else self.total  # a small rung keeps one core busy
         rungs, least = affordable_rungs(
             lambda most: make_rungs(corpus, hold_out, self.seed, dev, most),
@@ -306,10 +275,9 @@ class _Run:
     def outer_folds(self, corpus: Corpus, hold_out: HoldOut, count: int) -> Nested:
         """The search without each fold, judged by the fold."""
         folds, pooled = [], []
-        fold_of = _dealt(corpus, hold_out, count, self.seed)
-        for fold in range(int(fold_of.max()) + 1):
-            rest, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-            self.listener.outer(fold, int(fold_of.max()) + 1)
+        for fold, test in enumerate(_outer_folds(corpus, hold_out, count, self.seed)):
+            rest = np.setdiff1d(np.arange(corpus.sequences), test)
+            self.listener.outer(fold, count)
             found = self.search(corpus.subset(rest), hold_out.subset(rest))
             counts = self._judged(found, corpus.subset(rest), corpus.subset(test))
             title = self.space.title(found.chosen.candidate)
@@ -350,13 +318,10 @@ def _gold_logs(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> np.nda
     return np.log(np.where(part.labels == UNKNOWN, SMALLEST_PROBABILITY, np.maximum(found, SMALLEST_PROBABILITY)))
 
 
-def _dealt(corpus: Corpus, hold_out: HoldOut, count: int, seed: int) -> np.ndarray:
-    """The outer fold of each sequence, [S]; what belongs together stays together."""
-    units = hold_out.folds if hold_out.folds is not None else hold_out.groups
-    units = np.arange(corpus.sequences) if units is None else units
-    numbers, number = np.unique(units, return_inverse=True)
-    if len(numbers) < count:
-        raise DataError(f"{counted(len(numbers), 'unit')} cannot make {count} outer folds", corpus.source)
-    contents = np.zeros((len(numbers), 2))
-    np.add.at(contents, number, np.stack([np.diff(corpus.offsets), np.ones(corpus.sequences)], axis=1))
-    return deal(contents, count, np.random.default_rng([seed, 9]))[number]
+def _outer_folds(corpus: Corpus, hold_out: HoldOut, count: int, seed: int) -> list[np.ndarray]:
+    """Deal sequences into outer folds; what belongs together stays together."""
+    together = hold_out.folds if hold_out.folds is not None else hold_out.groups
+    every = np.arange(corpus.sequences)
+    units = Units(every if together is None else together, "units", size_contents(corpus.offsets))
+    units.check(every, count, corpus.source, "outer folds")
+    return units.dealt(every, count, [seed, 9])

@@ -13,7 +13,7 @@ steps to 1e-4. Every step is searched along, since (30) can underestimate the cu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NoReturn
 
@@ -27,7 +27,14 @@ FORCING = 0.2
 
 
 def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
-    """Step after step, until the run raises `Stop` or `Restart`."""
+    """Take steps until the run raises `Stop` or `Restart`."""
+    descend_by_blocks(posterior, theta, now, run, lambda now: range(len(posterior.blocks)))
+
+
+def descend_by_blocks(
+    posterior: Posterior, theta: Vector, now: Point | None, run: Run, choose: Callable[[Point], Iterable[int]]
+) -> NoReturn:
+    """Take Newton steps with the blocks of the terms that are chosen at each point."""
     if now is None and run.resumed is None:
         now = run.evaluate(posterior, theta)
     columns, memory = LeadingColumns(posterior, run), Memory(posterior.vectors)
@@ -35,7 +42,6 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
         theta, now = run.resumed["theta"], run.resumed["now"]
         columns.restore(run.resumed["columns"])
         memory.restore(run.resumed["memory"])
-    every = range(len(posterior.blocks))
     assert now is not None
     while True:
         run.between_steps(posterior, theta=theta, now=now, columns=columns, memory=memory)
@@ -45,7 +51,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
             theta,
             now,
             memory,
-            partial(newton.step, which=every),
+            partial(newton.step, which=choose(now)),
             posterior.vectors,
             run,
         )

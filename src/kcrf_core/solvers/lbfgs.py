@@ -66,17 +66,13 @@ def fit_bytes(size: int, single: bool, solver: str, max_passes: int) -> int:
     return size * (own + (2 * POINTS + 3) * short + 8 * 8)
 
 
-class Memory:
-    """Steps s and the changes y of the gradient along them, with the products that are kept of them."""
+class RememberedPairs:
+    """Slots for the last steps s and the changes y of the gradient along them."""
 
-    def __init__(self, vectors: Vectors, dtype: np.dtype | type = np.float64, most: int | None = None):
-        self._vectors = vectors
-        self._most = most or _most_pairs(vectors.size)
-        self._pairs = vectors.pairs(self._most, dtype)
+    def __init__(self, vectors: Vectors, most: int, dtype: np.dtype | type):
+        self._vectors, self._most = vectors, most
+        self._pairs = vectors.pairs(most, dtype)
         self._order: list[int] = []  # slots of the pairs, the oldest first
-        self._products = np.zeros((self._most, self._most))  # [i, j] s_i.y_j, for s_i no newer than y_j
-        # The gradient that the newest pair ended at, and its products with all steps.
-        self._known: tuple[Vector, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return len(self._order)
@@ -84,9 +80,30 @@ class Memory:
     def clear(self) -> None:
         self._order.clear()
 
+    @property
+    def _rows(self) -> int:
+        """Slots up to the last one that is taken."""
+        return max(self._order, default=-1) + 1
+
+    def _next_slot(self) -> int:
+        """Free the oldest slot where all are taken, and return one that is free."""
+        if len(self._order) == self._most:
+            return self._order.pop(0)
+        return next(slot for slot in range(self._most) if slot not in self._order)
+
+
+class Memory(RememberedPairs):
+    """Pairs of L-BFGS, with the products that are kept of them."""
+
+    def __init__(self, vectors: Vectors, dtype: np.dtype | type = np.float64):
+        super().__init__(vectors, _most_pairs(vectors.size), dtype)
+        self._products = np.zeros((self._most, self._most))  # [i, j] s_i.y_j, for s_i no newer than y_j
+        # The gradient that the newest pair ended at, and its products with all steps.
+        self._known: tuple[Vector, np.ndarray] | None = None
+
     def state(self) -> dict[str, Any]:
         """Return all that later directions depend on."""
-        pairs = self._pairs.stored(max(self._order, default=-1) + 1)
+        pairs = self._pairs.stored(self._rows)
         return {"pairs": pairs, "order": self._order, "products": self._products, "known": self._known}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -96,7 +113,7 @@ class Memory:
 
     def add(self, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector) -> None:
         """Take up a step between two points, with the gradients there."""
-        slot = self._order.pop(0) if len(self._order) == self._most else self._free()
+        slot = self._next_slot()
         rows = max([slot, *self._order]) + 1
         products = self._pairs.put(slot, before, after, gradient, new_gradient, rows)
         if products[slot, 0] > 0:
@@ -106,13 +123,10 @@ class Memory:
         else:
             self._pairs.forget(slot)
 
-    def _free(self) -> int:
-        return next(slot for slot in range(self._most) if slot not in self._order)
-
     def direction(self, gradient: Vector, metric: Metric) -> tuple[Vector, float]:
         """Minus the approximate inverse Hessian times the gradient, and its product with the gradient."""
         order, products, pairs = self._order, self._products, self._pairs
-        rows = max(order, default=-1) + 1
+        rows = self._rows
         newest = order[-1] if order else None
         if self._known is not None and self._known[0] is gradient:
             along = self._known[1]

@@ -26,7 +26,7 @@ import numpy as np
 from ..objective import Point, Posterior, Vector
 from ..system import hand_back
 from .first_guess import POWER
-from .lbfgs import FEWEST_PAIRS, most_sparse_pairs
+from .lbfgs import FEWEST_PAIRS, RememberedPairs, most_sparse_pairs
 from .run import Run
 
 # Of the pairs of a step and a change of the gradient the last ones are used that make a matrix product of so many
@@ -92,18 +92,15 @@ def step(
         model.clear()  # rounding has made the history useless
 
 
-class CurvatureModel:
-    """What the last steps say about the curvature of P without its penalty."""
+class CurvatureModel(RememberedPairs):
+    """The curvature of P without its penalty, by the last steps."""
 
     def __init__(self, posterior: Posterior, run: Run):
-        self._vectors = posterior.vectors
+        super().__init__(posterior.vectors, most_sparse_pairs(posterior.size), run.kept_dtype(posterior))
         self._thresholds = self._vectors.zeros() if posterior.thresholds is None else posterior.thresholds
         guess = posterior.curvature_guess()
         self._uniform = np.maximum(guess, LEAST_CURVATURE * guess.max(initial=1e-300))
         self._take(self._uniform**POWER)
-        self._most = most_sparse_pairs(posterior.size)
-        self._pairs = self._vectors.pairs(self._most, run.kept_dtype(posterior))
-        self._order: list[int] = []  # slots of the pairs, the oldest first
         self._crossed = np.zeros((self._most, self._most))  # [i, j] s_i.y_j
         self._squared = np.zeros((self._most, self._most))  # [i, j] s_i.(guess s_j)
         self._length = 0.0  # what the guess is multiplied with; zero: nothing is known yet
@@ -111,7 +108,7 @@ class CurvatureModel:
     def state(self) -> dict[str, Any]:
         """Return all that later steps depend on."""
         return {
-            "pairs": self._pairs.stored(max(self._order, default=-1) + 1),
+            "pairs": self._pairs.stored(self._rows),
             "guess": self._guess,
             "order": self._order,
             "crossed": self._crossed,
@@ -134,9 +131,8 @@ class CurvatureModel:
     def look(self, posterior: Posterior, theta: Vector, run: Run) -> None:
         """Take the Hessian's diagonal at these parameters for a guess, and keep what steps have taught."""
         self._take(np.maximum(run.diagonal(posterior, theta), LEAST_SHARE * self._uniform) ** POWER)
-        rows = max(self._order, default=-1) + 1
         for slot in self._order:
-            self._put_squares(slot, rows)
+            self._put_squares(slot, self._rows)
         if self._order:
             self._put_length(self._order[-1])
 
@@ -150,11 +146,8 @@ class CurvatureModel:
         bent = self._vectors.dot(changed, self._vectors.product(changed, self._inverse))
         self._length = bent / self._crossed[newest, newest]
 
-    def __len__(self) -> int:
-        return len(self._order)
-
     def clear(self) -> None:
-        self._order.clear()
+        super().clear()
         self._length = 0.0
 
     def step(self, theta: Vector, now: Point) -> tuple[Vector, float]:
@@ -182,7 +175,7 @@ class CurvatureModel:
 
     def add(self, before: Vector, after: Vector, old: Point, new: Point) -> None:
         """Take up a step between two points."""
-        slot = self._order.pop(0) if len(self._order) == self._most else self._free()
+        slot = self._next_slot()
         rows, pairs = max([slot, *self._order]) + 1, self._pairs
         with_change = pairs.put(slot, before, after, old.gradient, new.gradient, rows)[:, 0]
         if not with_change[slot] > 0:
@@ -193,6 +186,3 @@ class CurvatureModel:
         self._crossed[slot, :rows] = pairs.changes_along(pairs.step(slot), rows)
         self._put_squares(slot, rows)
         self._put_length(slot)
-
-    def _free(self) -> int:
-        return next(slot for slot in range(self._most) if slot not in self._order)

@@ -5,7 +5,19 @@ from .dev import DevReport
 from .engines import OpenEngine, named_engine, open_engine
 from .forecast import Footprint, footprint, shard_footprint
 from .growth import Growth
-from .held_out import SEQUENCES, Blocks, HoldOut, Pieces, Split, Splits, apart, blocks_of, deal, make_splits
+from .held_out import (
+    SEQUENCES,
+    Blocks,
+    HoldOut,
+    Pieces,
+    Split,
+    Splits,
+    Units,
+    apart,
+    blocks_of,
+    make_splits,
+    size_contents,
+)
 from .preparing import Prepared, groups_of, prepare, read_folds, without_column
 from .prior_search import Prior
 from .scored import Scored, scored_parts
@@ -35,12 +47,12 @@ __all__ = [
     "Scored",
     "Split",
     "Splits",
+    "Units",
     "WarmStart",
     "apart",
     "blocks_of",
     "check_shard_terms",
     "choose_decoder",
-    "deal",
     "fit_calibration",
     "footprint",
     "groups_of",
@@ -53,6 +65,7 @@ __all__ = [
     "read_folds",
     "scored_parts",
     "shard_footprint",
+    "size_contents",
     "train",
     "train_shards",
     "without_column",

@@ -12,7 +12,7 @@ if the mean of -log p(y_t | x) falls by more than one standard error of the diff
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..model import Model, ScoreCalibration
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
 from ..system import Workers, counted
 from .checkpoint import Checkpoint
-from .held_out import HoldOut, deal
+from .held_out import HoldOut, Units, size_contents
 from .scored import Scored, scored_parts
 from .training import Report, train
 
@@ -36,21 +36,14 @@ class CalibrationReport:
     """What calibration does to held-out data."""
 
     kept: bool
-    before: float  # log-loss of held-out labels
-    after: float
-    error: float  # standard error of the difference
+    log_loss_before: float  # of held-out labels
+    log_loss: float
+    standard_error: float  # of the difference
     sharpness: float
     positions: int
 
     def to_dict(self) -> dict:
-        return {
-            "kept": self.kept,
-            "log_loss_before": self.before,
-            "log_loss": self.after,
-            "standard_error": self.error,
-            "sharpness": self.sharpness,
-            "positions": self.positions,
-        }
+        return asdict(self)
 
 
 def fit_calibration(
@@ -111,22 +104,22 @@ def fit_calibration(
 
 def _divided(dataset: Dataset, hold_out: HoldOut, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the unit of each sequence, [S], and the sequences of each fold in ascending order."""
-    rng, sequences = np.random.default_rng([seed, 7]), np.arange(dataset.sequences)
+    sequences, groups = np.arange(dataset.sequences), hold_out.groups
     if hold_out.folds is not None:
         return sequences, [np.flatnonzero(hold_out.folds == fold) for fold in np.unique(hold_out.folds)]
-    groups, unit_of = np.unique(sequences if hold_out.groups is None else hold_out.groups, return_inverse=True)
-    if len(groups) < FOLDS:
-        what = "sequence" if hold_out.groups is None else "group"
+    if groups is None:
+        what, units = "sequence", Units(sequences, "sequences", None)
+    else:
+        numbers = np.unique(groups, return_inverse=True)[1]
+        what, units = "group", Units(numbers, "groups", size_contents(dataset.offsets))
+    found = units.count(sequences)
+    if found < FOLDS:
         raise DataError(
-            f"{counted(len(groups), f'{what} is', f'{what}s are')} too few to calibrate on: it takes {FOLDS}",
+            f"{counted(found, f'{what} is', f'{what}s are')} too few to calibrate on: it takes {FOLDS}",
             dataset.source,
             settings=["calibrate"],
         )
-    if hold_out.groups is None:
-        return unit_of, [np.sort(part) for part in np.array_split(rng.permutation(dataset.sequences), FOLDS)]
-    contents = np.stack([np.bincount(unit_of, np.diff(dataset.offsets)), np.bincount(unit_of)], axis=1)
-    fold_of = deal(contents, FOLDS, rng)[unit_of]
-    return unit_of, [np.flatnonzero(fold_of == fold) for fold in range(FOLDS)]
+    return units.of_sequence, units.dealt(sequences, FOLDS, [seed, 7])
 
 
 def _by_unit(counts: np.ndarray, units: np.ndarray) -> np.ndarray:

@@ -186,9 +186,11 @@ class Checkpoint:
             os.unlink(os.path.realpath(self.path))  # a link is the user's
 
     def _to_array(self, vector: Any) -> np.ndarray:
+        assert self._device is not None  # other vectors are arrays
         return self._device.backend.numpy(vector)
 
     def _from_array(self, values: np.ndarray) -> Any:
+        assert self._device is not None
         return self._device.backend.array(values, values.dtype)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..chains import Problem
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
+from ..features import MappedTerm
 from ..model import Model
 from ..objective import Posterior, Vector
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
@@ -148,7 +149,7 @@ class Watch:
         """P of the held-out data, with the terms of training."""
         dataset, terms = self._data.dataset, []
         for term in task.terms:
-            if term.map is not None:
+            if isinstance(term, MappedTerm) and term.map is not None:
                 inputs = self._encoding.inputs(dataset, term.features)
                 term = replace(term, map=term.map_of(inputs, task.workers, task.dtype))
             terms.append(term)

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..chains import Clique
 from ..encoding import Dataset
-from ..features import FittedTerm
+from ..features import FittedPivots, FittedTerm
 from ..maps import FeatureMap, GrowingBasis
 from ..objective import Vector, certificates
 from ..solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, moved
@@ -182,7 +182,9 @@ class Growing:
         for j, count in wanted.items():
             basis = self._basis(j)
             if basis.has_room() and (new := basis.add(errors[self._posterior.terms[j].clique], count)):
-                terms[j] = terms[j].grown(self._dataset, task.workers, task.dtype)
+                term = terms[j]
+                assert isinstance(term, FittedPivots)
+                terms[j] = term.grown(self._dataset, task.workers, task.dtype)
                 added += new
         if not added:
             return None

@@ -11,15 +11,16 @@ the median run of a label on both sides of it is neither fitted on nor judged by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..chains import Problem
-from ..errors import ConfigError
+from ..errors import ConfigError, DataError
 from ..scoring import block_borders, median_run
-from ..system import piece_rows
+from ..system import counted, piece_rows
 
 LEAST_POSITIONS = 10  # of a part that is fitted on or judged by
 HANDFUL = 10  # fewer units are too few to choose by without a word
@@ -210,6 +211,40 @@ def deal(contents: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarr
         held[fold] += shares[unit]
         sizes[fold] += 1
     return folds
+
+
+@dataclass(frozen=True)
+class Units:
+    """Sequences, or groups of sequences that no division may part."""
+
+    of_sequence: np.ndarray  # [S] int64, the unit of each sequence
+    what: str  # in the plural, for messages
+    contents: np.ndarray | None  # [S, A], what each sequence brings; None where only their number counts
+
+    def dealt(self, which: np.ndarray, count: int, seed: Sequence[int]) -> list[np.ndarray]:
+        """Deal the sequences numbered `which` into `count` folds, each in ascending order."""
+        rng = np.random.default_rng(list(seed))
+        if self.contents is None:
+            return [which[np.sort(part)] for part in np.array_split(rng.permutation(len(which)), count)]
+        units, unit = np.unique(self.of_sequence[which], return_inverse=True)
+        totals = np.zeros((len(units), self.contents.shape[1]))
+        np.add.at(totals, unit, self.contents[which])
+        fold_of = deal(totals, count, rng)[unit]
+        return [which[fold_of == fold] for fold in range(count)]
+
+    def count(self, which: np.ndarray) -> int:
+        return len(np.unique(self.of_sequence[which]))
+
+    def check(self, which: np.ndarray, folds: int, source: str, what: str) -> None:
+        """Refuse to deal the sequences numbered `which` into more folds than they have units."""
+        found = self.count(which)
+        if found < folds:
+            raise DataError(f"{counted(found, self.what.removesuffix('s'))} cannot make {folds} {what}", source)
+
+
+def size_contents(offsets: np.ndarray) -> np.ndarray:
+    """Return the positions of each sequence, and a one for the sequence itself: [S, 2]."""
+    return np.stack([np.diff(offsets).astype(np.float64), np.ones(len(offsets) - 1)], axis=1)
 
 
 @dataclass(frozen=True)

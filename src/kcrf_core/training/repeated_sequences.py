@@ -39,13 +39,6 @@ def collapse(
     return smaller, dataset.subset(first), terms
 
 
-def distinct_sequences(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the first of each group of equal sequences, and for each sequence the number of its group."""
-    groups = SequenceGroups()
-    groups.add(dataset)
-    return groups.found
-
-
 class SequenceGroups:
     """Groups of equal sequences, by hashes of data that may come in parts."""
 

@@ -20,6 +20,7 @@ from ..device import Device, device_of
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..features import (
     DTYPES,
+    MappedTerm,
     PruneReport,
     StoredBasis,
     basis_digest,
@@ -552,7 +553,9 @@ class TrainingRun:
         for j, term in zip(posterior.mapped, model.terms, strict=True):
             inputs = self._encoding.inputs(dataset, term.features).seen()
             thinned = term.pruned(inputs, prune / len(model.terms), self._workers)
-            blocks[j] = posterior.block_of(solution.task.terms[j].map_weights(thinned), j)
+            fitted = solution.task.terms[j]
+            assert isinstance(fitted, MappedTerm)
+            blocks[j] = posterior.block_of(fitted.map_weights(thinned), j)
             terms.append(thinned.compacted())
         smaller = replace(model, terms=tuple(terms))
         dev = self._options.dev

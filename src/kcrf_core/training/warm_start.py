@@ -23,7 +23,7 @@ from ..chains import EDGE2, Edge, Edges, InnerEdge
 from ..config import TermConfig, parse_config
 from ..encoding import Encoding, translation
 from ..errors import ConfigError, FileFormatError, NumericError
-from ..features import FittedTerm, LabelMatch
+from ..features import FittedTerm, LabelMatch, MappedTerm
 from ..model import Model
 from ..objective import Posterior, Vector
 from ..solvers import Observer
@@ -109,7 +109,7 @@ class WarmStart:
             if j not in posterior.mapped and _matches(term.config, known):
                 blocks[j] = self._edge_block(term, labels, posterior)
                 said.append(f"term {term.name}")
-            elif old is not None and old.kind in term.takes_over:
+            elif isinstance(term, MappedTerm) and old is not None and old.kind in term.takes_over:
                 between = translation(encoding, term.features, self.model.encoding, old.features)
                 weights, how = term.taken_over(old, between, labels)
                 blocks[j] = posterior.block_of(weights, j)
