@@ -37,10 +37,10 @@ def answers(kind: str, Y: int, dtype: type, threads: int, patch: pytest.MonkeyPa
         whole, composed = both(kind, rng, workers, patch, dtype, Y, sequences=40)
         theta, vector = rng.normal(size=(2, whole.size))
         found = []
-        for posterior in (whole, composed)[:threads]:
-            value, gradient = posterior.engine.evaluate(theta)
-            product = posterior.engine.product(theta, vector)
-            vectors = posterior.vectors
+        for objective in (whole, composed)[:threads]:
+            value, gradient = objective.engine.evaluate(theta)
+            product = objective.engine.product(theta, vector)
+            vectors = objective.vectors
             dots = np.array([vectors.dot(gradient, product), vectors.dot(gradient, gradient)])
             found.append((np.array(value), gradient, product, dots))
         same(found[0], found[-1])

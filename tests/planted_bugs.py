@@ -186,7 +186,7 @@ BUGS = [
         "core/test_sparse_weights_training.py",
     ),
     Bug(
-        "kcrf_core/objective/posterior.py",
+        "kcrf_core/objective/objective.py",
         "(2 * self.sigma2)).sum()",
         "self.sigma2).sum()",
         "core/test_sparse_weights_training.py",

@@ -10,7 +10,7 @@ from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import Inputs, PolynomialKernel
 from kcrf_core.maps.heads import PivotHead
 from kcrf_core.maps.reduced import KernelRecipe, KernelRows, ReducedMap, pivot_triangle
-from kcrf_core.objective import EnginePart, ObjectiveTerm, PartRecipe, Posterior
+from kcrf_core.objective import EnginePart, Objective, ObjectiveTerm, PartRecipe
 from kcrf_core.objective.parts import TermRecipe
 from kcrf_core.system import Workers
 
@@ -57,14 +57,14 @@ class Generated:
     def recipes(self) -> list[GeneratedRecipe]:
         return [GeneratedRecipe(self.positions, self.portions, self.pivots, number) for number in range(self.portions)]
 
-    def on_threads(self, workers: Workers) -> Posterior:
+    def on_threads(self, workers: Workers) -> Objective:
         real = np.concatenate([inputs_of(number, self.each).real for number in range(self.portions)])
         N = len(real)
         inputs = Inputs(np.zeros((N, 0), np.int32), np.zeros(0, np.int64), real, None, np.zeros(N))
         rows = KernelRows.of(inputs, KERNEL, self.pivot_inputs(), workers.memory, DTYPE)
         own = ReducedMap(rows, self.head(workers), KERNEL.diagonal(inputs))
         terms = [ObjectiveTerm(NODE, 1.0, own), ObjectiveTerm(EDGE, 1.0)]
-        return Posterior.on_threads(self.problem(range(self.portions)), terms, workers, DTYPE)
+        return Objective.on_threads(self.problem(range(self.portions)), terms, workers, DTYPE)
 
 
 @dataclass(frozen=True)

@@ -29,19 +29,19 @@ def processor_time() -> float:
     return sum(sum(each.cpu_times()[:2]) for each in (own, *own.children(recursive=True)))
 
 
-def timed(posterior, passes: int) -> tuple[list[float], float, list[tuple[float, float]]]:
+def timed(objective, passes: int) -> tuple[list[float], float, list[tuple[float, float]]]:
     """Seconds of the first pass and of so many more, processor time of each of those, and what they found.
 
     On a busy machine processor time tells more.
     """
     rng = np.random.default_rng(0)
-    thetas = rng.normal(size=(2, posterior.size)) * 0.01
+    thetas = rng.normal(size=(2, objective.size)) * 0.01
     found, seconds = [], []
     for number in range(passes + 1):
         if number == 1:
             before = processor_time()
         began = time.perf_counter()
-        value, gradient = posterior.engine.evaluate(thetas[number % 2])
+        value, gradient = objective.engine.evaluate(thetas[number % 2])
         seconds.append(time.perf_counter() - began)
         found.append((value, float(gradient @ gradient)))
     return seconds, (processor_time() - before) / passes, found[:2]
@@ -64,7 +64,7 @@ def main() -> None:
 
     from kcrf_core.chains import EDGE, NODE
     from kcrf_core.cluster import DaskExecutor, on_workers
-    from kcrf_core.objective import ComposedEngine, ComposedTerm, Posterior
+    from kcrf_core.objective import ComposedEngine, ComposedTerm, Objective
     from kcrf_core.system import Workers
 
     threads = arguments.workers * arguments.worker_threads
@@ -75,15 +75,15 @@ def main() -> None:
             from generated import DTYPE, Generated
 
             data = Generated(arguments.positions, arguments.portions, arguments.pivots)
-            posterior = data.on_threads(workers)
+            objective = data.on_threads(workers)
         else:
             terms, problem, dtype = _of_file(arguments.data, [each for each in options if each != "--"], workers)
-            posterior = Posterior.on_threads(problem, terms, workers, dtype)
-        seconds, report["threads_processor"], expected = timed(posterior, arguments.passes)
+            objective = Objective.on_threads(problem, terms, workers, dtype)
+        seconds, report["threads_processor"], expected = timed(objective, arguments.passes)
         report["threads_first"], report["threads_pass"] = seconds[0], float(np.median(seconds[1:]))
         report["threads_least"] = min(seconds[1:])
         print(json.dumps(report), flush=True)
-        del posterior
+        del objective
         # As `--engine dask` has it.
         dask.config.set({"distributed.worker.profile.enabled": False})
         cluster = LocalCluster(
@@ -99,11 +99,11 @@ def main() -> None:
                 problem, handles = data.problem(range(arguments.portions)), executor.load(data.recipes())
                 composed = [ComposedTerm(NODE, data.head(workers)), ComposedTerm(EDGE)]
                 engine = ComposedEngine(problem, composed, executor, handles, workers, DTYPE)
-                posterior = Posterior(engine, [1.0, 1.0])
+                objective = Objective(engine, [1.0, 1.0])
             else:
-                posterior = Posterior.on(ComposedEngine.of(problem, terms, executor, workers, dtype), terms)
+                objective = Objective.on(ComposedEngine.of(problem, terms, executor, workers, dtype), terms)
             before = executor.traffic.sent, executor.traffic.received
-            seconds, report["cluster_processor"], found = timed(posterior, arguments.passes)
+            seconds, report["cluster_processor"], found = timed(objective, arguments.passes)
             report["cluster_first"], report["cluster_pass"] = seconds[0], float(np.median(seconds[1:]))
             report["cluster_least"] = min(seconds[1:])
             held = client.has_what()

@@ -18,7 +18,7 @@ from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.device import DeviceChoice, open_device
 from kcrf_core.kernels import Inputs, RBFKernel
 from kcrf_core.maps import ReducedMap
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.system import Workers
 
 REAL, LABELS, LENGTH, REPEAT = 128, 26, 20, 10
@@ -45,10 +45,10 @@ def main(engine: str, positions: int = 1_000_000, pivots: int = 10_000) -> None:
             curve = np.linspace(1, 0, pivots + 1)
             own = ReducedMap.of(inputs, kernel, some, curve, workers, SINGLE)
             terms = [ObjectiveTerm(NODE, 1.0, own), ObjectiveTerm(EDGE, 1.0)]
-            posterior = Posterior.on(device.engine(problem, terms, workers, SINGLE), terms)
-            theta = posterior.vectors.from_array(0.01 * rng.normal(size=posterior.size))
-            rows[name] = timed(device, lambda p=posterior, at=theta: p.engine.evaluate(at))
-            del posterior, own, terms
+            objective = Objective.on(device.engine(problem, terms, workers, SINGLE), terms)
+            theta = objective.vectors.from_array(0.01 * rng.normal(size=objective.size))
+            rows[name] = timed(device, lambda p=objective, at=theta: p.engine.evaluate(at))
+            del objective, own, terms
         if memory is None:
             copied = copy_speed(device)
             moved = 2 * positions * pivots * SINGLE.itemsize  # K is read for scores and for the gradient

@@ -24,7 +24,7 @@ from kcrf_core.config import load_template, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import DTYPES, fit_terms
-from kcrf_core.objective import ObjectiveTerm, Point, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm, Point
 from kcrf_core.solvers import SOLVERS, Observer, Progress, Run, SolverResult, lbfgs
 from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.run import until_stopped
@@ -90,7 +90,7 @@ TASKS = {
 class _OnePoint:
     """Lemma 9 alone, in the place of a bundle."""
 
-    def add(self, posterior: Posterior, theta: np.ndarray, found: Point, dtype: type) -> float:
+    def add(self, objective: Objective, theta: np.ndarray, found: Point, dtype: type) -> float:
         return found.lower
 
 
@@ -100,18 +100,18 @@ class _PlainRun(Run):
         self._bundle = _OnePoint()
 
 
-def _descend_plainly(posterior: Posterior, theta: np.ndarray, now: Point | None, run: Run) -> NoReturn:
+def _descend_plainly(objective: Objective, theta: np.ndarray, now: Point | None, run: Run) -> NoReturn:
     """Twelve pairs and no scaling: what textbooks call L-BFGS."""
     if now is None:
-        now = run.evaluate(posterior, theta)
-    memory = lbfgs.Memory(posterior.vectors, most=lbfgs.FEWEST_PAIRS)
-    unscaled = Diagonal(np.ones(posterior.size), posterior.vectors)  # its length is that of the last pair
+        now = run.evaluate(objective, theta)
+    memory = lbfgs.Memory(objective.vectors, most=lbfgs.FEWEST_PAIRS)
+    unscaled = Diagonal(np.ones(objective.size), objective.vectors)  # its length is that of the last pair
     while True:
         found = lbfgs.step(
-            lambda point: run.evaluate(posterior, point), theta, now, memory, unscaled, posterior.vectors, run
+            lambda point: run.evaluate(objective, point), theta, now, memory, unscaled, objective.vectors, run
         )
         if found is None:
-            run.raise_precision(posterior)
+            run.raise_precision(objective)
         theta, now = found
 
 
@@ -144,24 +144,24 @@ def load(task: Task, data: Path) -> tuple[Corpus, dict[str, Any]] | None:
     return corpus, with_options(raw, task.options)
 
 
-def build(corpus: Corpus, raw: dict[str, Any], workers: Workers) -> Posterior:
+def build(corpus: Corpus, raw: dict[str, Any], workers: Workers) -> Objective:
     config = parse_config(raw)
     encoding, dataset = fit_encoding(config, corpus)
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     terms = [ObjectiveTerm(term.config.clique, config.training.sigma2, term.map) for term in fitted]
-    return Posterior.on_threads(problem, terms, workers, DTYPES[config.training.precision])
+    return Objective.on_threads(problem, terms, workers, DTYPES[config.training.precision])
 
 
-def solve(posterior: Posterior, name: str, tolerance: float) -> dict[str, Any]:
+def solve(objective: Objective, name: str, tolerance: float) -> dict[str, Any]:
     trace = _Trace()
     make: Callable[..., Run] = _PlainRun if name == PLAIN else Run
     run = make(tolerance, MOST_PASSES, trace)
-    theta = np.zeros(posterior.size)
+    theta = np.zeros(objective.size)
     if name == PLAIN:
-        result: SolverResult = until_stopped(_descend_plainly, posterior, theta, run)
+        result: SolverResult = until_stopped(_descend_plainly, objective, theta, run)
     else:
-        result = SOLVERS[name](posterior, theta, run)
+        result = SOLVERS[name](objective, theta, run)
     seconds = time.perf_counter() - trace.started
     loose = next((row for row in trace.rows if row[3] is not None and row[3] <= LOOSE), None)
     return {
@@ -187,19 +187,19 @@ def run_tasks(names: list[str], data: Path, solvers: list[str] | None) -> None:
         if loaded is None:
             continue
         with Workers() as workers:
-            posterior = build(*loaded, workers)
+            objective = build(*loaded, workers)
             results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
             found = results.get(name, {}).get("solvers", {}) if solvers else {}
             for solver in solvers or task.solvers:
-                found[solver] = solve(posterior, solver, task.tolerance)
+                found[solver] = solve(objective, solver, task.tolerance)
                 shown = {key: value for key, value in found[solver].items() if key != "trace"}
                 print(f"{name}: {solver}: {shown}", flush=True)
         results[name] = {
             "title": task.title,
             "tolerance": task.tolerance,
-            "positions": posterior.problem.positions,
-            "labels": posterior.problem.label_count,
-            "parameters": posterior.size,
+            "positions": objective.problem.positions,
+            "labels": objective.problem.label_count,
+            "parameters": objective.size,
             "solvers": {solver: found[solver] for solver in task.solvers if solver in found},
         }
         ordered = {key: results[key] for key in TASKS if key in results}

@@ -27,8 +27,8 @@ from kcrf_core.objective import (
     ComposedEngine,
     ExecutorWorkers,
     LocalExecutor,
+    Objective,
     ObjectiveTerm,
-    Posterior,
     composed_engine,
 )
 from kcrf_core.solvers import SOLVERS, Run
@@ -155,8 +155,8 @@ def merged_columns_of(inputs, monkeypatch):
 def both(kind, rng, workers, monkeypatch, dtype=np.float32, Y=3, **more):
     problem = problem_of(rng, Y, **more)
     terms = terms_of(kind, rng, problem, workers, dtype, monkeypatch)
-    whole = Posterior.on_threads(problem, terms, workers, dtype)
-    composed = Posterior.on(ComposedEngine.of(problem, terms, PicklingExecutor(workers), workers, dtype), terms)
+    whole = Objective.on_threads(problem, terms, workers, dtype)
+    composed = Objective.on(ComposedEngine.of(problem, terms, PicklingExecutor(workers), workers, dtype), terms)
     assert len(composed.engine.handles) == len(problem.borders) - 1 > 1
     return whole, composed
 
@@ -319,7 +319,7 @@ def test_parts_that_do_not_fit_are_made_again(rng, monkeypatch):
     with Workers(1) as workers:
         problem = problem_of(rng, 3)
         terms = terms_of("linear", rng, problem, workers, np.float32, monkeypatch)
-        expected = Posterior.on_threads(problem, terms, workers, np.float32).engine
+        expected = Objective.on_threads(problem, terms, workers, np.float32).engine
         theta = rng.normal(size=expected.vectors.size)
         with Workers(1, memory=60_000) as few:
             executor = LocalExecutor(few)

@@ -20,7 +20,7 @@ from kcrf_core.maps import (
     squared_weights,
     why_not,
 )
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.solvers import SOLVERS, Run
 from kcrf_core.system import Workers
 from problems import random_inputs, random_offsets
@@ -103,12 +103,12 @@ def test_the_merged_optimum_is_the_unmerged_one(rng, workers):
     for merge in (True, False):
         found, phi = find_conjunctions(inputs, KERNELS[3], merge=merge)
         explicit = ExplicitMap(phi, np.zeros((len(inputs), 0)), np.float64)
-        posterior = Posterior.on_threads(
+        objective = Objective.on_threads(
             problem, [ObjectiveTerm(NODE, 3.0, explicit), ObjectiveTerm(EDGE, 2.0)], workers
         )
-        result = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-10, 2000))
+        result = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-10, 2000))
         scores = np.zeros((len(inputs), 3))
-        found.add_scores(inputs, posterior.weights_of(result.theta, 0) / found.norms[:, None], scores)
+        found.add_scores(inputs, objective.weights_of(result.theta, 0) / found.norms[:, None], scores)
         results.append((result.value, scores))
     np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-9)
     np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-3, atol=1e-4)

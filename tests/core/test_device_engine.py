@@ -23,7 +23,7 @@ from kcrf_core.device import (
     open_device,
 )
 from kcrf_core.errors import DeviceError
-from kcrf_core.objective import HostVectors, Posterior, ThreadEngine
+from kcrf_core.objective import HostVectors, Objective, ThreadEngine
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.system import Backend
 from kcrf_core.training import open_engine
@@ -40,8 +40,8 @@ def device(request):
 def both(kind, rng, workers, device, dtype=np.float64, Y=3, forbidden=None, **more):
     problem = problem_of(rng, Y, **more)
     terms = terms_of(kind, rng, problem, workers, dtype)
-    threads = Posterior.on_threads(problem, terms, workers, dtype, forbidden)
-    return threads, Posterior.on(device.engine(problem, terms, workers, dtype, forbidden), terms)
+    threads = Objective.on_threads(problem, terms, workers, dtype, forbidden)
+    return threads, Objective.on(device.engine(problem, terms, workers, dtype, forbidden), terms)
 
 
 TOLERANCE = {np.float64: 1e-10, np.float32: 1e-5}
@@ -122,8 +122,8 @@ def test_every_solver_ends_at_a_certificate(name, rng, workers, device):
 def test_an_l1_penalty_finds_the_same_optimum(rng, workers, device):
     problem = problem_of(rng, 3)
     terms = [replace(term, threshold=0.5) for term in terms_of("linear", rng, problem, workers, np.float64)]
-    threads = Posterior.on_threads(problem, terms, workers)
-    other = Posterior.on(device.engine(problem, terms, workers), terms)
+    threads = Objective.on_threads(problem, terms, workers)
+    other = Objective.on(device.engine(problem, terms, workers), terms)
     found, expected = (SOLVERS["proximal"](each, each.vectors.zeros(), Run(1e-4, 500)) for each in (other, threads))
     assert found.reason == CERTIFIED
     np.testing.assert_allclose(found.value, expected.value, rtol=2e-4)
@@ -182,7 +182,7 @@ def test_kernel_values_without_room_are_computed_in_every_pass(rng, workers, dev
     theta, found = None, []
     for memory in (None, 50_000, 0):
         place = Device(device.backend, memory)
-        other = Posterior.on(place.engine(problem, terms, workers, np.float32), terms)
+        other = Objective.on(place.engine(problem, terms, workers, np.float32), terms)
         if theta is None:
             theta = rng.normal(size=other.size)
         found.append(other.engine.evaluate(other.vectors.from_array(theta)))

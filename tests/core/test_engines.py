@@ -10,7 +10,7 @@ import scipy.sparse
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.objective import Engine, EngineBlocks, ObjectiveTerm, Posterior, ThreadEngine, Vectors
+from kcrf_core.objective import Engine, EngineBlocks, Objective, ObjectiveTerm, ThreadEngine, Vectors
 from kcrf_core.objective.vectors import Pairs
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run, nested
 from kcrf_core.solvers.first_guess import FirstGuess, Turned
@@ -30,8 +30,8 @@ def both(rng, workers, widths=(4, 3), real=False):
         ObjectiveTerm(NODE, sigma2, ExplicitMap(empty, Phi, np.float64))
         for sigma2, Phi in zip(SIGMA2, features, strict=False)
     ]
-    threads = Posterior.on_threads(problem, [*terms, ObjectiveTerm(EDGE, SIGMA2[-1])], workers)
-    return Posterior(ToyEngine(problem, features, real), [*SIGMA2[: len(widths)], SIGMA2[-1]]), threads
+    threads = Objective.on_threads(problem, [*terms, ObjectiveTerm(EDGE, SIGMA2[-1])], workers)
+    return Objective(ToyEngine(problem, features, real), [*SIGMA2[: len(widths)], SIGMA2[-1]]), threads
 
 
 def test_nothing_but_its_vectors_looks_inside_a_toy_vector():

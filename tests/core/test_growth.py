@@ -16,7 +16,7 @@ from kcrf_core.features.plans import fit_terms
 from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
 from kcrf_core.maps.growing_basis import best_of_block, residual_products
-from kcrf_core.objective import ObjectiveTerm, Posterior, certificates
+from kcrf_core.objective import Objective, ObjectiveTerm, certificates
 from kcrf_core.solvers import SOLVERS, DevProgress, GrowthRound, Observer, Progress, Run
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
@@ -44,15 +44,15 @@ class Small:
         self.K = gram(self.kernel, self.inputs, self.inputs)
 
     def fit(self, rows):
-        """The optimum with some rows as pivots: P, its posterior and the parameters."""
+        """The optimum with some rows as pivots: P, its objective and the parameters."""
         pivots = self.inputs.take(np.asarray(rows))
         curve = np.linspace(1.0, 0.0, len(rows) + 1)
         own = ReducedMap.of(self.inputs, self.kernel, pivots, curve, self.workers, np.float64)
-        posterior = Posterior.on_threads(
+        objective = Objective.on_threads(
             self.problem, [ObjectiveTerm(NODE, SIGMA2, own), ObjectiveTerm(EDGE, 1.0)], self.workers
         )
-        result = SOLVERS["newton"](posterior, np.zeros(posterior.size), Run(1e-9, 1000))
-        return result.value, posterior, result.theta
+        result = SOLVERS["newton"](objective, np.zeros(objective.size), Run(1e-9, 1000))
+        return result.value, objective, result.theta
 
     def candidates(self, rows, errors):
         """r among some positions, and what they bring to the gradient, as a growing basis works them out."""
@@ -68,8 +68,8 @@ class Small:
 def test_bounds_of_candidates_are_those_of_the_formula_and_hold(rng, workers):
     small = Small(rng, workers)
     rows = small.rows
-    before, posterior, theta = small.fit(rows)
-    errors = posterior.errors(theta)
+    before, objective, theta = small.fit(rows)
+    errors = objective.errors(theta)
     r = small.residual_kernel(rows)
     candidates = np.setdiff1d(np.arange(len(r)), rows)[::7]
     block, gradients = small.candidates(candidates, errors)
@@ -84,8 +84,8 @@ def test_bounds_of_candidates_are_those_of_the_formula_and_hold(rng, workers):
 def test_the_best_come_first_and_are_judged_beside_each_other(rng, workers):
     small = Small(rng, workers)
     rows = list(small.rows)
-    before, posterior, theta = small.fit(rows)
-    errors = posterior.errors(theta)
+    before, objective, theta = small.fit(rows)
+    errors = objective.errors(theta)
     candidates = np.setdiff1d(small.inputs.distinct()[0], rows)
     block, gradients = small.candidates(candidates, errors)
     places, triangle = best_of_block(block, gradients, 5, 1e-9)
@@ -184,7 +184,7 @@ def test_the_bound_is_that_of_the_model_written(rng, workers):
     term = model.terms[0]
     inputs = encoding.inputs(dataset, term.features).seen()
     own = ReducedMap.of(inputs, term.kernel, term.pivots, np.zeros(len(term.pivots) + 1), workers, np.float64)
-    posterior = Posterior.on_threads(
+    objective = Objective.on_threads(
         Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels)),
         [ObjectiveTerm(NODE, 2.0, own), ObjectiveTerm(EDGE, 2.0)],
         workers,
@@ -193,9 +193,9 @@ def test_the_bound_is_that_of_the_model_written(rng, workers):
     theta = np.concatenate(
         [(own.head.triangle.T @ term.alpha).ravel(), edges.transitions.ravel(), edges.start, edges.end]
     )
-    errors = posterior.errors(theta)
+    errors = objective.errors(theta)
     exact = certificates.bound(errors, own, inputs, term.kernel, 2.0, workers)
-    here = posterior.proven(theta)
+    here = objective.proven(theta)
     assert report.outside == pytest.approx(exact + here.value - here.lower, rel=1e-3)
 
 

@@ -13,7 +13,7 @@ from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, Edges, Problem
 from kcrf_core.corpora import Corpus
 from kcrf_core.errors import ConfigError
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.scoring import median_run
 from kcrf_core.solvers import Observer, Trial
 from kcrf_core.system import Workers
@@ -35,14 +35,14 @@ def cut_problem(rng, Y, hidden=False):
 
 def posterior_of(problem, inputs, kinds, workers, forbidden=None):
     terms = [ObjectiveTerm(kind, 2.0, ExplicitMap.of(inputs, np.float64) if kind.mapped else None) for kind in kinds]
-    return Posterior.on_threads(problem, terms, workers, np.float64, forbidden)
+    return Objective.on_threads(problem, terms, workers, np.float64, forbidden)
 
 
-def likelihood_by_enumeration(posterior, theta, problem):
+def likelihood_by_enumeration(objective, theta, problem):
     """sum_k w_k log p(observed labels of piece k), with no first and last potentials where a piece is cut."""
     total = 0.0
-    for shard in posterior.engine.scored_shards(theta):
-        plain = posterior.engine.potentials(theta)
+    for shard in objective.engine.scored_shards(theta):
+        plain = objective.engine.potentials(theta)
         for k, weight in enumerate(shard.weights):
             rows = slice(int(shard.offsets[k]), int(shard.offsets[k + 1]))
             place = np.flatnonzero(problem.offsets == shard.rows.start + rows.start)[0]
@@ -75,15 +75,15 @@ def test_pieces_say_where_they_are_cut(rng):
 def test_cut_chains_against_enumeration(rng, workers, kinds, Y, hidden):
     """P, its gradient and its Hessian, by finite differences of what was enumerated."""
     problem = cut_problem(rng, Y, hidden)
-    posterior = posterior_of(problem, random_inputs(rng, problem.positions, 1, 2, 3), kinds, workers)
-    theta, direction = rng.normal(size=(2, posterior.size))
-    found, gradient = posterior.engine.evaluate(theta)
-    assert found == pytest.approx(likelihood_by_enumeration(posterior, theta, problem), rel=1e-11)
+    objective = posterior_of(problem, random_inputs(rng, problem.positions, 1, 2, 3), kinds, workers)
+    theta, direction = rng.normal(size=(2, objective.size))
+    found, gradient = objective.engine.evaluate(theta)
+    assert found == pytest.approx(likelihood_by_enumeration(objective, theta, problem), rel=1e-11)
     step = 1e-5
-    slope = [likelihood_by_enumeration(posterior, theta + way * step * direction, problem) for way in (1, -1)]
+    slope = [likelihood_by_enumeration(objective, theta + way * step * direction, problem) for way in (1, -1)]
     assert -(gradient @ direction) == pytest.approx((slope[0] - slope[1]) / (2 * step), rel=1e-6, abs=1e-8)
-    bend = [posterior.engine.evaluate(theta + way * step * direction)[1] for way in (1, -1)]
-    product = posterior.engine.product(theta, direction)
+    bend = [objective.engine.evaluate(theta + way * step * direction)[1] for way in (1, -1)]
+    product = objective.engine.product(theta, direction)
     np.testing.assert_allclose(product, (bend[0] - bend[1]) / (2 * step), rtol=1e-5, atol=1e-7)
 
 
@@ -95,12 +95,12 @@ def test_forbidden_first_labels_may_follow_a_cut(rng, workers):
     labels = problem.labels.copy()
     labels[[3, 6]], labels[[0, 7]] = 1, 0
     problem = replace(problem, labels=labels)
-    posterior = posterior_of(problem, random_inputs(rng, problem.positions, 1, 2, 3), (NODE, EDGE), workers, forbidden)
-    theta = rng.normal(size=posterior.size)
-    found, _ = posterior.engine.evaluate(theta)
+    objective = posterior_of(problem, random_inputs(rng, problem.positions, 1, 2, 3), (NODE, EDGE), workers, forbidden)
+    theta = rng.normal(size=objective.size)
+    found, _ = objective.engine.evaluate(theta)
     assert np.isfinite(found)
-    assert found == pytest.approx(likelihood_by_enumeration(posterior, theta, problem), rel=1e-11)
-    assert posterior.engine.predictions(theta).labels["viterbi"][0] != 1
+    assert found == pytest.approx(likelihood_by_enumeration(objective, theta, problem), rel=1e-11)
+    assert objective.engine.predictions(theta).labels["viterbi"][0] != 1
 
 
 def test_many_cut_pieces_have_the_same_bits_on_any_number_of_threads():
@@ -113,8 +113,8 @@ def test_many_cut_pieces_have_the_same_bits_on_any_number_of_threads():
         problem = whole.pieces(fit.first, fit.last)
         with Workers(threads, memory) as workers:
             inputs = random_inputs(rng, whole.positions, 1, 2, 3).take(fit.rows)
-            posterior = posterior_of(problem, inputs, (NODE, EDGE), workers)
-            value, gradient = posterior.engine.evaluate(rng.normal(size=posterior.size))
+            objective = posterior_of(problem, inputs, (NODE, EDGE), workers)
+            value, gradient = objective.engine.evaluate(rng.normal(size=objective.size))
             found.append(np.append(value, gradient).tobytes())
     assert problem.cut is not None and len(set(found)) == 1
 

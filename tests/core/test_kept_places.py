@@ -10,7 +10,7 @@ import scipy.sparse
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.maps import CompressedRows, ExplicitMap, KeptPlaces, KeptWeights, RepeatedMap
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.objective.engine import TermShape
 
 N, D = 60, 40
@@ -110,9 +110,9 @@ def test_a_pass_never_lays_out_all_weights(rng, workers, monkeypatch):
     own = ExplicitMap(A, np.zeros((positions, 0)), np.float32)
     kept = own.seen_with(np.arange(positions), labels, Y)
     terms = [ObjectiveTerm(NODE, 2.0, own, kept), ObjectiveTerm(EDGE, 2.0)]
-    posterior = Posterior.on_threads(problem, terms, workers, np.float32)
-    theta = posterior.vectors.from_array(rng.normal(size=posterior.size))
-    expected = posterior.in_double().evaluate(theta).value
+    objective = Objective.on_threads(problem, terms, workers, np.float32)
+    theta = objective.vectors.from_array(rng.normal(size=objective.size))
+    expected = objective.in_double().evaluate(theta).value
 
     def refused(self, block):
         if self.kept is not None:
@@ -120,12 +120,12 @@ def test_a_pass_never_lays_out_all_weights(rng, workers, monkeypatch):
         return block.reshape(self.rows, self.columns)
 
     monkeypatch.setattr(TermShape, "weights", refused)
-    posterior.curvature_guess()
+    objective.curvature_guess()
     tracemalloc.start()
-    found = posterior.evaluate(theta)
-    proven = posterior.proven(theta)
-    posterior.stored_weights(theta, 0)
-    posterior.curvature_guess()
+    found = objective.evaluate(theta)
+    proven = objective.proven(theta)
+    objective.stored_weights(theta, 0)
+    objective.curvature_guess()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found.value == pytest.approx(expected, rel=1e-5) and proven.lower <= expected

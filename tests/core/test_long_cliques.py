@@ -10,7 +10,7 @@ from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, SEEN_TRANSITIONS, Edges,
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivot_choice as basis
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
 from problems import random_inputs, random_offsets
 
@@ -44,7 +44,7 @@ def random_posterior(rng, workers, kinds, Y, sequences=8, longest=4, forbid=Fals
         EDGE_X: ReducedMap.of(inputs, RBFKernel(0.3), pivots, curve, workers, np.float64),
     }
     terms = [ObjectiveTerm(kind, SIGMA2[kind], maps.get(kind)) for kind in kinds]
-    return Posterior.on_threads(problem, terms, workers, np.float64, forbidden_edges(Y) if forbid else None)
+    return Objective.on_threads(problem, terms, workers, np.float64, forbidden_edges(Y) if forbid else None)
 
 
 def dense_map(feature_map, N):
@@ -54,18 +54,18 @@ def dense_map(feature_map, N):
     return phi
 
 
-def objective(posterior, theta):
+def objective(objective, theta):
     """P by enumeration, from the definition."""
-    problem, Y, N = posterior.problem, posterior.problem.label_count, posterior.problem.positions
-    total = sum((theta[b] ** 2).sum() / (2 * s) for b, s in zip(posterior.blocks, posterior.sigma2, strict=True))
+    problem, Y, N = objective.problem, objective.problem.label_count, objective.problem.positions
+    total = sum((theta[b] ** 2).sum() / (2 * s) for b, s in zip(objective.blocks, objective.sigma2, strict=True))
     scores, pairs = np.zeros((N, Y)), np.zeros((N, Y, Y))
-    for j in posterior.mapped:
-        found = dense_map(posterior.engine.objective_terms[j].map, N) @ posterior.weights_of(theta, j)
-        if posterior.terms[j].clique is EDGE_X:
+    for j in objective.mapped:
+        found = dense_map(objective.engine.objective_terms[j].map, N) @ objective.weights_of(theta, j)
+        if objective.terms[j].clique is EDGE_X:
             pairs += found.reshape(N, Y, Y)
         else:
             scores += found @ np.array([[1.0, -1.0]]) / np.sqrt(2) if Y == 2 else found
-    edges = posterior.potentials_of(theta)
+    edges = objective.potentials_of(theta)
     triples = np.zeros((Y, Y, Y)) if edges.triples is None else edges.triples
     for s in range(len(problem.offsets) - 1):
         rows = slice(problem.offsets[s], problem.offsets[s + 1])
@@ -79,27 +79,27 @@ def objective(posterior, theta):
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("Y", [2, 3])
 def test_value_gradient_and_hessian(rng, workers, Y, kinds, forbid):
-    posterior = random_posterior(rng, workers, KINDS[kinds], Y, forbid=forbid)
-    theta = 0.5 * rng.normal(size=posterior.size)
-    found = posterior.evaluate(theta)
-    np.testing.assert_allclose(found.value, objective(posterior, theta), rtol=1e-11)
+    objective = random_posterior(rng, workers, KINDS[kinds], Y, forbid=forbid)
+    theta = 0.5 * rng.normal(size=objective.size)
+    found = objective.evaluate(theta)
+    np.testing.assert_allclose(found.value, objective(objective, theta), rtol=1e-11)
     step = 1e-5
     for _ in range(5):
-        a, b = rng.normal(size=(2, posterior.size))
-        above, below = posterior.evaluate(theta + step * a), posterior.evaluate(theta - step * a)
+        a, b = rng.normal(size=(2, objective.size))
+        above, below = objective.evaluate(theta + step * a), objective.evaluate(theta - step * a)
         np.testing.assert_allclose(found.gradient @ a, (above.value - below.value) / (2 * step), rtol=1e-6, atol=1e-6)
-        Ha, Hb = posterior.hessian_product(theta, a), posterior.hessian_product(theta, b)
+        Ha, Hb = objective.hessian_product(theta, a), objective.hessian_product(theta, b)
         np.testing.assert_allclose(Ha, (above.gradient - below.gradient) / (2 * step), rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(a @ Hb, b @ Ha, rtol=1e-10)
-    np.testing.assert_allclose(posterior.log_likelihood(theta), found.log_likelihood, rtol=1e-12)
+    np.testing.assert_allclose(objective.log_likelihood(theta), found.log_likelihood, rtol=1e-12)
 
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("Y", [2, 3])
 def test_all_solvers_reach_the_same_optimum(rng, workers, Y, kinds):
-    posterior = random_posterior(rng, workers, KINDS[kinds], Y, sequences=30, forbid=kinds == "all")
-    found = [solver(posterior, np.zeros(posterior.size), Run(1e-6, 3000)) for solver in SOLVERS.values()]
+    objective = random_posterior(rng, workers, KINDS[kinds], Y, sequences=30, forbid=kinds == "all")
+    found = [solver(objective, np.zeros(objective.size), Run(1e-6, 3000)) for solver in SOLVERS.values()]
     for result in found:
         assert result.reason == CERTIFIED
         assert all(result.lower <= other.value * (1 + 1e-12) for other in found)
@@ -108,12 +108,12 @@ def test_all_solvers_reach_the_same_optimum(rng, workers, Y, kinds):
 
 def test_forbidden_transitions_stay_where_they_are(rng, workers):
     """They have probability zero, so nothing pulls at them but the prior."""
-    posterior = random_posterior(rng, workers, (NODE, EDGE, EDGE2), 3, sequences=20, forbid=True)
-    found = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-8, 3000))
-    edges = posterior.edges_of(found.theta)
+    objective = random_posterior(rng, workers, (NODE, EDGE, EDGE2), 3, sequences=20, forbid=True)
+    found = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-8, 3000))
+    edges = objective.edges_of(found.theta)
     assert edges.transitions[0, 1] == 0 and edges.start[1] == 0
     assert (edges.triples[0, 1] == 0).all() and (edges.triples[:, 0, 1] == 0).all()
-    assert np.isneginf(posterior.potentials_of(found.theta).transitions[0, 1])
+    assert np.isneginf(objective.potentials_of(found.theta).transitions[0, 1])
 
 
 @pytest.mark.parametrize("c", [0.0, 0.2])
@@ -124,18 +124,18 @@ def test_weights_of_pairs_that_the_data_lacks_stay_zero(rng, workers, c):
     feature_map = ExplicitMap.of(random_inputs(rng, 10, 2, 2), np.float64)
     seen = problem.clique_counts(1).ravel() > 0
     terms = [ObjectiveTerm(NODE, 2.0, feature_map, threshold=c), ObjectiveTerm(SEEN_TRANSITIONS, 3.0, threshold=c)]
-    posterior = Posterior.on_threads(problem, terms, workers)
+    objective = Objective.on_threads(problem, terms, workers)
     found = [SOLVERS[name] for name in SOLVERS if not c or name in ("auto", "proximal")]
-    found = [solver(posterior, np.zeros(posterior.size), Run(1e-7, 3000)) for solver in found]
+    found = [solver(objective, np.zeros(objective.size), Run(1e-7, 3000)) for solver in found]
     for result in found:
         assert result.reason == CERTIFIED
-        assert ((result.theta[posterior.blocks[1]] != 0) <= seen).all()
+        assert ((result.theta[objective.blocks[1]] != 0) <= seen).all()
     np.testing.assert_allclose([result.value for result in found], found[0].value, rtol=2e-7)
     # Each parameter that may move is at its optimum: P without an L1 penalty has no slope there.
-    at, slope = found[0].theta, posterior.evaluate(found[0].theta).gradient
+    at, slope = found[0].theta, objective.evaluate(found[0].theta).gradient
     rest = np.where(at != 0, slope + c * np.sign(at), np.maximum(abs(slope) - c, 0))
     assert abs(rest).max() < 0.01 and (0 < seen.sum() < 9)
-    assert (posterior.vector({1: np.ones(9)})[posterior.blocks[1]] == seen).all()  # of a model to start from, too
+    assert (objective.vector({1: np.ones(9)})[objective.blocks[1]] == seen).all()  # of a model to start from, too
 
 
 def test_blocks_of_edges_that_look_at_the_input(rng, workers):
@@ -144,11 +144,11 @@ def test_blocks_of_edges_that_look_at_the_input(rng, workers):
     problem = Problem(rng.integers(0, Y, 2 * S).astype(np.int32), np.arange(0, 2 * S + 1, 2), rng.random(S) + 0.5, Y)
     inputs = random_inputs(rng, 2 * S, 2, 2)
     terms = [ObjectiveTerm(EDGE_X, 2.0, ExplicitMap.of(inputs, np.float64)), ObjectiveTerm(EDGE, 3.0)]
-    posterior = Posterior.on_threads(problem, terms, workers)
-    theta = rng.normal(size=posterior.size)
-    dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])
-    blocks = posterior.hessian_blocks(theta)
-    own, pairs = posterior.blocks[0], slice(posterior.blocks[1].start, posterior.blocks[1].start + Y * Y)
+    objective = Objective.on_threads(problem, terms, workers)
+    theta = rng.normal(size=objective.size)
+    dense = np.array([objective.hessian_product(theta, unit) for unit in np.eye(objective.size)])
+    blocks = objective.hessian_blocks(theta)
+    own, pairs = objective.blocks[0], slice(objective.blocks[1].start, objective.blocks[1].start + Y * Y)
     v = rng.normal(size=own.stop)
     np.testing.assert_allclose(blocks.product(0, v), dense[own, own] @ v, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(blocks.diagonal()[own], dense.diagonal()[own], rtol=1e-9, atol=1e-11)
@@ -161,32 +161,32 @@ def test_block_of_triples_is_never_below_the_exact_one(rng, workers):
     problem = Problem(rng.integers(0, Y, 3 * S).astype(np.int32), np.arange(0, 3 * S + 1, 3), rng.random(S) + 0.5, Y)
     inputs = random_inputs(rng, 3 * S, 2, 2)
     terms = [ObjectiveTerm(NODE, 2.0, ExplicitMap.of(inputs, np.float64)), ObjectiveTerm(EDGE2, 3.0)]
-    posterior = Posterior.on_threads(problem, terms, workers)
-    theta = rng.normal(size=posterior.size)
-    own = posterior.blocks[1]
-    dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])[own, own]
-    difference = np.diag(posterior.hessian_blocks(theta).small(1)) - dense
+    objective = Objective.on_threads(problem, terms, workers)
+    theta = rng.normal(size=objective.size)
+    own = objective.blocks[1]
+    dense = np.array([objective.hessian_product(theta, unit) for unit in np.eye(objective.size)])[own, own]
+    difference = np.diag(objective.hessian_blocks(theta).small(1)) - dense
     assert np.linalg.eigvalsh(difference).min() > -1e-12
 
 
 def test_a_large_edge_block_is_a_diagonal_above_the_matrix(rng, workers, monkeypatch):
-    posterior = random_posterior(rng, workers, (NODE, EDGE), 3)
-    theta = rng.normal(size=posterior.size)
-    matrix = posterior.hessian_blocks(theta).small(1)
+    objective = random_posterior(rng, workers, (NODE, EDGE), 3)
+    theta = rng.normal(size=objective.size)
+    matrix = objective.hessian_blocks(theta).small(1)
     monkeypatch.setattr("kcrf_core.chains.cliques.LARGEST_EDGE_BLOCK", 1)
-    diagonal = posterior.hessian_blocks(theta).small(1)
+    diagonal = objective.hessian_blocks(theta).small(1)
     assert diagonal.shape == (len(matrix),)
     assert np.linalg.eigvalsh(np.diag(diagonal) - matrix).min() > -1e-12
 
 
 def test_settled_positions_are_left_out_of_blocks(rng, workers):
     """What they would add is below what they have left, and fewer rows are gone through."""
-    posterior = random_posterior(rng, workers, (NODE, EDGE), 3, sequences=30)
-    theta = 20 * rng.normal(size=posterior.size)
-    exact, rough = posterior.hessian_blocks(theta), posterior.hessian_blocks(theta, settled=1e-3)
+    objective = random_posterior(rng, workers, (NODE, EDGE), 3, sequences=30)
+    theta = 20 * rng.normal(size=objective.size)
+    exact, rough = objective.hessian_blocks(theta), objective.hessian_blocks(theta, settled=1e-3)
     assert exact.share(0) == 1 and rough.share(0) < 0.6
-    v = rng.normal(size=posterior.blocks[0].stop)
-    reach = np.square(dense_map(posterior.engine.objective_terms[0].map, posterior.problem.positions)).sum()
+    v = rng.normal(size=objective.blocks[0].stop)
+    reach = np.square(dense_map(objective.engine.objective_terms[0].map, objective.problem.positions)).sum()
     difference = np.abs(rough.product(0, v) - exact.product(0, v)).max()
     assert 0 < difference < 4e-3 * reach * np.abs(v).max()
-    np.testing.assert_allclose(rough.small(1), exact.small(1), atol=4e-3 * posterior.problem.positions)
+    np.testing.assert_allclose(rough.small(1), exact.small(1), atol=4e-3 * objective.problem.positions)

@@ -15,7 +15,7 @@ from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ReducedMap
 from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.maps.reduced import KernelRows
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.system import Budget, Workers, size_text
 from kcrf_core.system.memory import free_memory
 from problems import random_inputs
@@ -113,15 +113,15 @@ def test_p_and_gradient_are_the_same_in_little_memory(rng, share, labels):
     for total in (None, int(share * 9000 * 300 * 4)):
         with Workers(2, total) as workers:
             phi = ReducedMap.of(inputs, KERNELS[2], pivots, curve, workers, np.float32)
-            posterior = Posterior.on_threads(
+            objective = Objective.on_threads(
                 problem, [ObjectiveTerm(NODE, 2.0, phi), ObjectiveTerm(EDGE, 1.0)], workers, np.float32
             )
-            theta = np.random.default_rng(0).normal(0, 0.1, posterior.size)
-            for own in (posterior, posterior.in_double(held=True), posterior.in_double()):
+            theta = np.random.default_rng(0).normal(0, 0.1, objective.size)
+            for own in (objective, objective.in_double(held=True), objective.in_double()):
                 now = own.evaluate(theta)
                 found.append((now.value, now.gradient, own.hessian_product(theta, theta)))
             few = phi.leading(50)
-            part = Posterior.on_threads(
+            part = Objective.on_threads(
                 problem, [ObjectiveTerm(NODE, 2.0, few), ObjectiveTerm(EDGE, 1.0)], workers, np.float32
             )
             found.append((part.evaluate(theta[: part.size]).value, phi.residual(workers), few.features(workers)))

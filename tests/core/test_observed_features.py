@@ -21,7 +21,7 @@ from kcrf_core.files import read_container, write_container
 from kcrf_core.maps import DeviceWorkers, SparseWeights, as_dense, matrix_of
 from kcrf_core.maps import explicit as merged_columns
 from kcrf_core.model import Model, dump, state_weights
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.solvers import Observer
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
@@ -87,8 +87,8 @@ def posteriors(kind, workers):
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     fitted = observed_features.observed_only(fitted, problem, workers, Observer())
-    whole = Posterior.on_threads(problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map) for t in fitted], workers)
-    part = Posterior.on_threads(
+    whole = Objective.on_threads(problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map) for t in fitted], workers)
+    part = Objective.on_threads(
         problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map, t.kept) for t in fitted], workers
     )
     places = [

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_long_cliques import random_posterior
+from test_long_cliques import random_objective
 from test_training import fit, toy_corpus
 
 import oracle
@@ -15,18 +15,18 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.encoding import UNKNOWN, UNOBSERVED, fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.model import Model, load_dataset, save_dataset
-from kcrf_core.objective import Posterior
+from kcrf_core.objective import Objective
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.solvers.run import STATIONARY
 
 HIDDEN = "?"
 
 
-def hiding(posterior, labels):
+def hiding(objective, labels):
     """The same with other labels."""
-    problem = replace(posterior.problem, labels=labels.astype(np.int32))
-    return Posterior.on_threads(
-        problem, posterior.engine.objective_terms, posterior.engine.workers, posterior.dtype, posterior.engine.forbidden
+    problem = replace(objective.problem, labels=labels.astype(np.int32))
+    return Objective.on_threads(
+        problem, objective.engine.objective_terms, objective.engine.workers, objective.dtype, objective.engine.forbidden
     )
 
 
@@ -39,21 +39,21 @@ KINDS = {
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS)
-def posterior(request, rng, workers):
-    return random_posterior(rng, workers, request.param, 3, longest=5)
+def objective(request, rng, workers):
+    return random_objective(rng, workers, request.param, 3, longest=5)
 
 
-def some_hidden(posterior, rng, part=0.4):
-    labels = posterior.problem.labels.copy()
+def some_hidden(objective, rng, part=0.4):
+    labels = objective.problem.labels.copy()
     labels[rng.random(len(labels)) < part] = UNOBSERVED
     return labels
 
 
-def potentials(posterior, theta):
+def potentials(objective, theta):
     """Scores, transitions, and the rest of every sequence, for the oracle."""
     return [
         (part.scores[a:b], part.edges if part.edges.transitions.ndim == 2 else _cut(part.edges, a, b), part.labels[a:b])
-        for part in posterior.engine.scored_shards(theta)
+        for part in objective.engine.scored_shards(theta)
         for a, b in zip(part.offsets[:-1], part.offsets[1:], strict=True)
     ]
 
@@ -62,15 +62,15 @@ def _cut(edges, a, b):
     return replace(edges, transitions=edges.transitions[a:b])
 
 
-def test_p_is_that_of_all_ways_to_fill_them_in(posterior, rng):
-    posterior = hiding(posterior, some_hidden(posterior, rng))
-    theta = rng.normal(size=posterior.size)
+def test_p_is_that_of_all_ways_to_fill_them_in(objective, rng):
+    objective = hiding(objective, some_hidden(objective, rng))
+    theta = rng.normal(size=objective.size)
     expected = sum(
         float(theta[block] @ theta[block]) / (2 * variance)
-        for block, variance in zip(posterior.blocks, posterior.sigma2, strict=True)
+        for block, variance in zip(objective.blocks, objective.sigma2, strict=True)
     )
-    sequences = potentials(posterior, theta)
-    for weight, (scores, edges, labels) in zip(posterior.problem.weights, sequences, strict=True):
+    sequences = potentials(objective, theta)
+    for weight, (scores, edges, labels) in zip(objective.problem.weights, sequences, strict=True):
         if not len(labels):
             continue
         paths = [path for path in oracle.labellings(len(labels), 3)
@@ -80,53 +80,53 @@ def test_p_is_that_of_all_ways_to_fill_them_in(posterior, rng):
         ]
         log_z = oracle.enumerate_chain(scores, edges.transitions, edges.start, edges.end, edges.triples)[0]
         expected -= weight * (np.logaddexp.reduce(totals) - log_z)
-    np.testing.assert_allclose(posterior.evaluate(theta).value, expected, rtol=1e-10)
+    np.testing.assert_allclose(objective.evaluate(theta).value, expected, rtol=1e-10)
 
 
-def test_derivatives_are_those_of_differences(posterior, rng):
-    posterior = hiding(posterior, some_hidden(posterior, rng))
-    theta, step = rng.normal(size=posterior.size), 1e-5
-    found = posterior.evaluate(theta)
+def test_derivatives_are_those_of_differences(objective, rng):
+    objective = hiding(objective, some_hidden(objective, rng))
+    theta, step = rng.normal(size=objective.size), 1e-5
+    found = objective.evaluate(theta)
     for _ in range(5):
-        direction = rng.normal(size=posterior.size)
-        above, below = (posterior.evaluate(theta + sign * step * direction) for sign in (1, -1))
+        direction = rng.normal(size=objective.size)
+        above, below = (objective.evaluate(theta + sign * step * direction) for sign in (1, -1))
         np.testing.assert_allclose(found.gradient @ direction, (above.value - below.value) / (2 * step), rtol=1e-6)
-        product = posterior.hessian_product(theta, direction)
+        product = objective.hessian_product(theta, direction)
         np.testing.assert_allclose(product, (above.gradient - below.gradient) / (2 * step), rtol=1e-5, atol=1e-6)
 
 
-def test_none_hidden_is_the_ordinary_objective_and_all_hidden_the_prior(posterior, rng):
-    theta = rng.normal(size=posterior.size)
-    assert posterior.convex
-    nothing = hiding(posterior, np.full_like(posterior.problem.labels, UNOBSERVED))
+def test_none_hidden_is_the_ordinary_objective_and_all_hidden_the_prior(objective, rng):
+    theta = rng.normal(size=objective.size)
+    assert objective.convex
+    nothing = hiding(objective, np.full_like(objective.problem.labels, UNOBSERVED))
     assert not nothing.convex
     found = nothing.evaluate(theta)
     variances = np.concatenate(
-        [np.full(block.stop - block.start, v) for block, v in zip(posterior.blocks, posterior.sigma2, strict=True)]
+        [np.full(block.stop - block.start, v) for block, v in zip(objective.blocks, objective.sigma2, strict=True)]
     )
     np.testing.assert_allclose(found.value, 0.5 * np.sum(theta**2 / variances), rtol=1e-10)
     np.testing.assert_allclose(found.gradient, theta / variances, rtol=1e-8, atol=1e-9)
-    same = hiding(posterior, posterior.problem.labels)
-    np.testing.assert_array_equal(same.evaluate(theta).gradient, posterior.evaluate(theta).gradient)
+    same = hiding(objective, objective.problem.labels)
+    np.testing.assert_array_equal(same.evaluate(theta).gradient, objective.evaluate(theta).gradient)
 
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("solver", list(SOLVERS))
-def test_every_solver_ends_at_a_stationary_point(posterior, rng, solver):
-    posterior = hiding(posterior, some_hidden(posterior, rng))
-    result = SOLVERS[solver](posterior, rng.normal(size=posterior.size), Run(1e-6, 3000))
+def test_every_solver_ends_at_a_stationary_point(objective, rng, solver):
+    objective = hiding(objective, some_hidden(objective, rng))
+    result = SOLVERS[solver](objective, rng.normal(size=objective.size), Run(1e-6, 3000))
     assert result.reason == STATIONARY and result.lower == -np.inf
-    again = posterior.evaluate(result.theta)
+    again = objective.evaluate(result.theta)
     np.testing.assert_allclose(result.gradient_norm, np.linalg.norm(again.gradient), rtol=1e-6)
-    assert result.gradient_norm < 0.05 * np.linalg.norm(posterior.evaluate(np.zeros(posterior.size)).gradient)
+    assert result.gradient_norm < 0.05 * np.linalg.norm(objective.evaluate(np.zeros(objective.size)).gradient)
 
 
-def test_negative_curvature_does_not_stop_newton(posterior, rng):
+def test_negative_curvature_does_not_stop_newton(objective, rng):
     """From far outside, where what is hidden has the Hessian curve the wrong way."""
-    posterior = hiding(posterior, some_hidden(posterior, rng, 0.8))
-    theta = 4 * rng.normal(size=posterior.size)
-    start = posterior.evaluate(theta)
-    result = SOLVERS["newton"](posterior, theta, Run(1e-6, 3000))
+    objective = hiding(objective, some_hidden(objective, rng, 0.8))
+    theta = 4 * rng.normal(size=objective.size)
+    start = objective.evaluate(theta)
+    result = SOLVERS["newton"](objective, theta, Run(1e-6, 3000))
     assert result.reason == STATIONARY and result.value < start.value
 
 

@@ -72,20 +72,20 @@ SOLVER = '''
 from kcrf_core.solvers import SOLVERS
 
 
-def descend(posterior, theta, now, run):
-    vectors = posterior.vectors
+def descend(objective, theta, now, run):
+    vectors = objective.vectors
     if now is None:
-        now = run.evaluate(posterior, theta)
+        now = run.evaluate(objective, theta)
     step = None
     while True:
         slope = -vectors.dot(now.gradient, now.gradient)
         first = 1.0 / max(-slope, 1e-300) ** 0.5 if step is None else step
         before, downhill = theta, vectors.negated(now.gradient)
         found = run.search(
-            lambda point: run.evaluate(posterior, point), theta, now, downhill, slope, vectors, first
+            lambda point: run.evaluate(objective, point), theta, now, downhill, slope, vectors, first
         )
         if found is None:
-            run.raise_precision(posterior)
+            run.raise_precision(objective)
         theta, now = found
         moved = vectors.stepped(theta, -1.0, before)
         step = (vectors.dot(moved, moved) / -slope) ** 0.5

@@ -8,7 +8,7 @@ import pytest
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap, RepeatedMap, has_nested_columns
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from problems import random_inputs
 
 
@@ -45,13 +45,13 @@ def test_the_same_operator(rng, workers, kind):
     theta = v = None
     found = []
     for feature_map in (whole, shared):
-        posterior = Posterior.on_threads(
+        objective = Objective.on_threads(
             problem, [ObjectiveTerm(NODE, 2.0, feature_map), ObjectiveTerm(EDGE, 1.0)], workers
         )
         if theta is None:
-            theta, v = rng.normal(size=(2, posterior.size))
-        here = posterior.evaluate(theta)
-        found.append((here.value, here.gradient, posterior.hessian_product(theta, v), posterior.curvature_guess()))
+            theta, v = rng.normal(size=(2, objective.size))
+        here = objective.evaluate(theta)
+        found.append((here.value, here.gradient, objective.hessian_product(theta, v), objective.curvature_guess()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(shared.mean_diagonal(), whole.mean_diagonal(), rtol=1e-12)

@@ -14,7 +14,7 @@ from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features.plans import fit_terms
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.solvers import Observer
 from kcrf_core.training import train
 from kcrf_core.training.repeated_sequences import SequenceGroups, collapse
@@ -50,12 +50,12 @@ def test_the_same_objective_and_gradient(rng, workers, options):
     np.testing.assert_allclose(smaller.weights, problem.weights.reshape(4, 12).sum(axis=0), rtol=1e-12)
     theta, found = None, []
     for data, of_data in ((problem, fitted), (smaller, terms)):
-        posterior = Posterior.on_threads(
+        objective = Objective.on_threads(
             data, [ObjectiveTerm(term.config.clique, 2.0, term.map) for term in of_data], workers
         )
-        theta = rng.normal(size=posterior.size) if theta is None else theta
-        here = posterior.evaluate(theta)
-        found.append((here.value, here.gradient, posterior.hessian_product(theta, theta), posterior.curvature_guess()))
+        theta = rng.normal(size=objective.size) if theta is None else theta
+        here = objective.evaluate(theta)
+        found.append((here.value, here.gradient, objective.hessian_product(theta, theta), objective.curvature_guess()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)  # maps are in single precision
 

@@ -13,7 +13,7 @@ from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivot_choice as basis
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
 from kcrf_core.solvers.bundle import POINTS, Bundle, best_combination
 from kcrf_core.solvers.first_guess import (
@@ -45,25 +45,25 @@ def random_posterior(rng, workers, Y, sequences, kernel=None, size=None, dtype=n
         feature_map = ReducedMap.of(inputs, kernel, pivots, chosen.curve / chosen.trace, workers, dtype)
     variances = rng.choice([0.1, 1.0, 10.0], 2)
     terms = [ObjectiveTerm(NODE, variances[0], feature_map), ObjectiveTerm(EDGE, variances[1])]
-    return Posterior.on_threads(problem, terms, workers, dtype)
+    return Objective.on_threads(problem, terms, workers, dtype)
 
 
 @pytest.mark.parametrize("cases", [25, pytest.param(100, marks=pytest.mark.slow)])
 def test_bundles_never_bound_above_the_optimum(rng, workers, cases):
     """Many convex cases: points anywhere, and points on the way to the optimum."""
     for _ in range(cases):
-        posterior = random_posterior(rng, workers, int(rng.integers(2, 4)), 4)
-        best = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-10, 5000))
+        objective = random_posterior(rng, workers, int(rng.integers(2, 4)), 4)
+        best = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-10, 5000))
         bundle = Bundle()
         for scale in (1.0, 0.3, 0.1, 0.1, 0.03, 0.01, 0.01):
-            theta = best.theta + scale * rng.normal(size=posterior.size)
-            found = posterior.evaluate(theta)
-            bound = bundle.add(posterior, theta, found)
+            theta = best.theta + scale * rng.normal(size=objective.size)
+            found = objective.evaluate(theta)
+            bound = bundle.add(objective, theta, found)
             if bound is None:
                 assert found.lower < 0.5 * found.value
                 continue
             assert bound.value >= found.lower - 1e-9 * abs(found.value)  # a combination, so no worse than one alone
-            assert bound.proven(posterior) < bound.value <= best.value * (1 + 1e-12)
+            assert bound.proven(objective) < bound.value <= best.value * (1 + 1e-12)
             assert len(bundle) <= POINTS
 
 
@@ -101,15 +101,15 @@ def test_leading_columns_are_the_map_of_the_first_pivots(rng, workers):
 @pytest.mark.parametrize("Y", [2, 3])
 def test_beginning_on_a_part_ends_at_the_same_optimum(rng, workers, Y, dtype, monkeypatch):
     monkeypatch.setattr(nested, "FEWEST_COLUMNS", 2)
-    posterior = random_posterior(rng, workers, Y, 60, RBFKernel(0.3), 30, dtype)
-    part = nested.narrowed(posterior)
+    objective = random_posterior(rng, workers, Y, 60, RBFKernel(0.3), 30, dtype)
+    part = nested.narrowed(objective)
     assert part.terms[0].rows == 6
     sizes = []
     found = SOLVERS["auto"](
-        posterior, np.zeros(posterior.size), Run(1e-6, 2000, observe=lambda progress: sizes.append(progress.work))
+        objective, np.zeros(objective.size), Run(1e-6, 2000, observe=lambda progress: sizes.append(progress.work))
     )
     assert sizes[0] == pytest.approx(6 / 30, rel=1e-12)  # a pass over a fifth of the columns counts as that
-    reference = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-6, 2000))
+    reference = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-6, 2000))
     assert found.reason == reference.reason == CERTIFIED
     np.testing.assert_allclose(found.value, reference.value, rtol=2e-6)
 
@@ -117,24 +117,24 @@ def test_beginning_on_a_part_ends_at_the_same_optimum(rng, workers, Y, dtype, mo
 def test_part_and_whole_agree_on_the_objective(rng, workers, monkeypatch):
     """Zeros for the other columns leave P as it is: interrupted there, a point of the whole comes back."""
     monkeypatch.setattr(nested, "FEWEST_COLUMNS", 2)
-    posterior = random_posterior(rng, workers, 3, 40, RBFKernel(0.3), 30)
+    objective = random_posterior(rng, workers, 3, 40, RBFKernel(0.3), 30)
     seen = []
     run = Run(1e-9, 100, observe=lambda progress: seen.append(progress.value), interrupted=lambda: len(seen) >= 6)
-    found = SOLVERS["auto"](posterior, np.zeros(posterior.size), run)
+    found = SOLVERS["auto"](objective, np.zeros(objective.size), run)
     assert found.reason == INTERRUPTED and np.isfinite(found.lower)
     np.testing.assert_allclose(found.value, min(seen), rtol=1e-12)
-    np.testing.assert_allclose(posterior.evaluate(found.theta).value, found.value, rtol=1e-12)
+    np.testing.assert_allclose(objective.evaluate(found.theta).value, found.value, rtol=1e-12)
 
 
 def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
     """With all columns leading and nothing left out, two labels have the exact block of (30)."""
     monkeypatch.setattr("kcrf_core.solvers.metric.SMALLEST_VARIANCE", 0.0)
     monkeypatch.setattr("kcrf_core.solvers.metric.PASSES_TO_BUILD", 1000)
-    posterior = random_posterior(rng, workers, 2, 12, RBFKernel(0.3))
-    blocks, run = posterior.hessian_blocks(rng.normal(size=posterior.size)), Run(1e-3, 10)
-    metric = BlockMetric(blocks, LeadingColumns(posterior, run), run)
-    node, edge = posterior.blocks
-    vector = rng.normal(size=posterior.size)
+    objective = random_posterior(rng, workers, 2, 12, RBFKernel(0.3))
+    blocks, run = objective.hessian_blocks(rng.normal(size=objective.size)), Run(1e-3, 10)
+    metric = BlockMetric(blocks, LeadingColumns(objective, run), run)
+    node, edge = objective.blocks
+    vector = rng.normal(size=objective.size)
     np.testing.assert_allclose(blocks.product(0, metric(vector)[node]), vector[node], rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(blocks.small(1) @ metric(vector)[edge], vector[edge], rtol=1e-8, atol=1e-10)
     assert run.work > 0
@@ -142,10 +142,10 @@ def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
 
 @pytest.mark.parametrize("Y", [2, 4])
 def test_metric_is_symmetric_and_positive(rng, workers, Y):
-    posterior = random_posterior(rng, workers, Y, 30, RBFKernel(0.3), 12)
+    objective = random_posterior(rng, workers, Y, 30, RBFKernel(0.3), 12)
     run = Run(1e-3, 10)
-    metric = BlockMetric(posterior.hessian_blocks(np.zeros(posterior.size)), LeadingColumns(posterior, run), run)
-    dense = np.array([metric(unit) for unit in np.eye(posterior.size)])
+    metric = BlockMetric(objective.hessian_blocks(np.zeros(objective.size)), LeadingColumns(objective, run), run)
+    dense = np.array([metric(unit) for unit in np.eye(objective.size)])
     np.testing.assert_allclose(dense, dense.T, rtol=1e-8, atol=1e-10)
     assert np.linalg.eigvalsh((dense + dense.T) / 2).min() > 0
 
@@ -153,14 +153,14 @@ def test_metric_is_symmetric_and_positive(rng, workers, Y):
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_books_are_kept(rng, workers, name):
     """Without pivots work is passes and products, and blocks on top of them; every step takes at least a pass."""
-    posterior = random_posterior(rng, workers, 3, 20)
-    found = SOLVERS[name](posterior, np.zeros(posterior.size), Run(1e-5, 500))
+    objective = random_posterior(rng, workers, 3, 20)
+    found = SOLVERS[name](objective, np.zeros(objective.size), Run(1e-5, 500))
     assert found.reason == CERTIFIED
     assert 1 <= found.steps < found.passes
     assert found.passes + found.products <= found.work
     if name == "lbfgs":
         assert found.work == found.passes
-    few = SOLVERS[name](posterior, np.zeros(posterior.size), Run(1e-12, 6))
+    few = SOLVERS[name](objective, np.zeros(objective.size), Run(1e-12, 6))
     assert few.reason == PASSES
 
 
@@ -178,11 +178,11 @@ def test_primal_and_dual_agree_at_degree_one(rng, workers):
     with_one = replace(inputs, real=np.hstack([inputs.real, np.ones((len(inputs), 1))]))
     found = []
     for feature_map, solver in ((ExplicitMap.of(with_one, np.float64), "lbfgs"), (full, "block-jacobi")):
-        posterior = Posterior.on_threads(
+        objective = Objective.on_threads(
             problem, [ObjectiveTerm(NODE, 2.0, feature_map), ObjectiveTerm(EDGE, 3.0)], workers
         )
-        result = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-7, 2000))
-        found.append((result.value, posterior.errors(result.theta)))
+        result = SOLVERS[solver](objective, np.zeros(objective.size), Run(1e-7, 2000))
+        found.append((result.value, objective.errors(result.theta)))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
     np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-3)
 
@@ -203,44 +203,44 @@ def test_a_run_that_goes_on_counts_all_of_it_and_forgets_what_was_proven(rng, wo
 
 def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     """A power of v Phi^T Phi + I / sigma^2 on the pivots, of the diagonal elsewhere."""
-    posterior = random_posterior(rng, workers, 9, 26, RBFKernel(0.5), 20)
-    term, N = posterior.terms[0], posterior.problem.positions
+    objective = random_posterior(rng, workers, 9, 26, RBFKernel(0.5), 20)
+    term, N = objective.terms[0], objective.problem.positions
     m, C, Y = term.rows, 9, 9
     assert POSITIONS_PER_COLUMN * m >= N  # so that no position is left out
     run = Run(1e-4, 500)
-    found = FirstGuess(posterior, run).at(np.zeros(posterior.size))
+    found = FirstGuess(objective, run).at(np.zeros(objective.size))
     assert isinstance(found, Turned) and run.work > 0
-    phi, weights = posterior.engine.leading_columns(0, m), posterior.problem.position_weights()
-    curvature = (phi * weights[:, None]).T @ phi * (1 - 1 / Y) / Y + np.eye(m) / posterior.sigma2[0]
+    phi, weights = objective.engine.leading_columns(0, m), objective.problem.position_weights()
+    curvature = (phi * weights[:, None]).T @ phi * (1 - 1 / Y) / Y + np.eye(m) / objective.sigma2[0]
     values, vectors = np.linalg.eigh(curvature)
-    vector = rng.normal(size=posterior.size)
+    vector = rng.normal(size=objective.size)
     out = found(vector)
     # A power has the eigenvectors of the matrix, and nearly the power's eigenvalues.
     before, after = (vectors.T @ each[: m * C].reshape(m, C) for each in (vector, out))
     np.testing.assert_allclose(after, values[:, None] ** -TURNED_POWER * before, rtol=0.04)
-    counts = posterior.problem.clique_counts(1).ravel() + 0.5
+    counts = objective.problem.clique_counts(1).ravel() + 0.5
     share, pairs = counts / counts.sum(), counts.sum() - 0.5 * Y * Y
-    edges = posterior.curvature_guess()[m * C :]
-    edges[: Y * Y] = pairs * share * (1 - share) + 1 / posterior.sigma2[1]
+    edges = objective.curvature_guess()[m * C :]
+    edges[: Y * Y] = pairs * share * (1 - share) + 1 / objective.sigma2[1]
     edges = EDGES_BESIDE_TURNED * edges**TURNED_POWER
     np.testing.assert_allclose(out[m * C :], vector[m * C :] / edges, rtol=1e-12)
 
 
 def test_few_positions_are_not_worth_eigenvectors(rng, workers):
-    posterior = random_posterior(rng, workers, 2, 12, RBFKernel(0.5), 30)
-    assert posterior.engine.objective_terms[0].map.size > 20  # or they would not be in question
-    found = FirstGuess(posterior, Run(1e-4, 500)).at(np.zeros(posterior.size))
+    objective = random_posterior(rng, workers, 2, 12, RBFKernel(0.5), 30)
+    assert objective.engine.objective_terms[0].map.size > 20  # or they would not be in question
+    found = FirstGuess(objective, Run(1e-4, 500)).at(np.zeros(objective.size))
     assert isinstance(found, Diagonal)
-    np.testing.assert_allclose(1 / found.inverse, posterior.curvature_guess() ** POWER, rtol=1e-12)
+    np.testing.assert_allclose(1 / found.inverse, objective.curvature_guess() ** POWER, rtol=1e-12)
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "auto"])
 def test_turned_guesses_lead_to_the_same_optimum(rng, workers, monkeypatch, solver):
-    posterior = random_posterior(rng, workers, 5, 60, RBFKernel(0.5), 20)
-    assert isinstance(FirstGuess(posterior, Run(1e-4, 500)).at(np.zeros(posterior.size)), Turned)
-    turned = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-8, 2000))
-    monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_TURNED", posterior.size)
-    straight = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-8, 2000))
+    objective = random_posterior(rng, workers, 5, 60, RBFKernel(0.5), 20)
+    assert isinstance(FirstGuess(objective, Run(1e-4, 500)).at(np.zeros(objective.size)), Turned)
+    turned = SOLVERS[solver](objective, np.zeros(objective.size), Run(1e-8, 2000))
+    monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_TURNED", objective.size)
+    straight = SOLVERS[solver](objective, np.zeros(objective.size), Run(1e-8, 2000))
     assert turned.reason == straight.reason == CERTIFIED
     np.testing.assert_allclose(turned.value, straight.value, rtol=2e-8)
 
@@ -263,40 +263,40 @@ def smooth_series(rng, workers, sigma2, sequences=7, frames=1400, columns=32, Y=
     problem = Problem(labels.astype(np.int32), np.arange(sequences + 1) * frames, np.ones(sequences), Y)
     own = ExplicitMap(words, seen, np.float32)
     terms = [ObjectiveTerm(NODE, sigma2, own), ObjectiveTerm(EDGE, sigma2)]
-    return Posterior.on_threads(problem, terms, workers, np.float32), seen
+    return Objective.on_threads(problem, terms, workers, np.float32), seen
 
 
 @pytest.mark.parametrize("sigma2", [0.5, 5.0, 50.0])
 def test_smooth_columns_are_certified_within_200_passes(rng, workers, sigma2):
-    posterior, _ = smooth_series(rng, workers, sigma2)
-    result = SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-3, 200))
+    objective, _ = smooth_series(rng, workers, sigma2)
+    result = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-3, 200))
     assert result.reason == CERTIFIED and result.passes < 100
 
 
 def test_real_columns_beside_words_and_with_some_weights_alone(rng, workers):
     """Their rows come last in a block; where not all of their places have weights, nothing is turned."""
-    posterior, phi = smooth_series(rng, workers, 1.0, sequences=3, frames=100, columns=4, Y=3, sparse=7)
-    (term, _), D = posterior.terms, 7 + 5 * 4
+    objective, phi = smooth_series(rng, workers, 1.0, sequences=3, frames=100, columns=4, Y=3, sparse=7)
+    (term, _), D = objective.terms, 7 + 5 * 4
     assert term.real == 20 and term.rows == D
-    theta, vector = rng.normal(size=(2, posterior.size))
-    found = FirstGuess(posterior, Run(1e-4, 500)).at(theta)(vector)
-    p = posterior.errors(theta) + np.eye(3)[posterior.problem.labels]
+    theta, vector = rng.normal(size=(2, objective.size))
+    found = FirstGuess(objective, Run(1e-4, 500)).at(theta)(vector)
+    p = objective.errors(theta) + np.eye(3)[objective.problem.labels]
     values, vectors = np.linalg.eigh((phi * (p * (1 - p)).mean(axis=1)[:, None]).T @ phi + np.eye(20))
     real = slice(7 * 3, D * 3)
     before, after = (vectors.T @ each[real].reshape(20, 3) for each in (vector, found))
     np.testing.assert_allclose(after, values[:, None] ** -TURNED_POWER * before, rtol=0.04)
-    best = SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-6, 2000))
-    newton = SOLVERS["newton"](posterior, np.zeros(posterior.size), Run(1e-6, 2000))
+    best = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 2000))
+    newton = SOLVERS["newton"](objective, np.zeros(objective.size), Run(1e-6, 2000))
     np.testing.assert_allclose(best.value, newton.value, rtol=2e-6)
 
-    own = posterior.engine.objective_terms[0]
+    own = objective.engine.objective_terms[0]
     some = np.flatnonzero(np.arange(D * 3) % 11)  # not every place of W
-    terms = [replace(own, kept=some), posterior.engine.objective_terms[1]]
-    part = Posterior.on_threads(posterior.problem, terms, workers, np.float32)
+    terms = [replace(own, kept=some), objective.engine.objective_terms[1]]
+    part = Objective.on_threads(objective.problem, terms, workers, np.float32)
     assert part.terms[0].real == 0
     assert isinstance(FirstGuess(part, Run(1e-4, 500)).at(np.zeros(part.size)), Diagonal)
     kept = replace(own, kept=np.arange(4, D * 3))  # all places of real columns
-    part = Posterior.on_threads(posterior.problem, [kept, terms[1]], workers, np.float32)
+    part = Objective.on_threads(objective.problem, [kept, terms[1]], workers, np.float32)
     assert part.terms[0].real == 20
     result = SOLVERS["auto"](part, np.zeros(part.size), Run(1e-4, 500))
     assert result.reason == CERTIFIED and result.value >= best.lower
@@ -304,20 +304,20 @@ def test_real_columns_beside_words_and_with_some_weights_alone(rng, workers):
 
 def test_what_a_run_in_single_precision_learned_is_proven_in_double(rng, workers):
     """The bundle is not thrown away: its points are evaluated once more, and prove more than the best one alone."""
-    posterior = random_posterior(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
-    best = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-5, 5000))
+    objective = random_posterior(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
+    best = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-5, 5000))
     gained = []
     for tolerance in (3e-2, 1e-2, 3e-3):
-        result = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(tolerance, 500))
+        result = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(tolerance, 500))
         assert result.reason == CERTIFIED and result.lower <= best.value
-        gained.append(result.lower - posterior.proven(result.theta).lower)
-        stopped = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(tolerance / 10, result.steps + 1))
+        gained.append(result.lower - objective.proven(result.theta).lower)
+        stopped = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(tolerance / 10, result.steps + 1))
         assert stopped.reason == PASSES and stopped.gap < 2 * tolerance
     assert min(gained) >= 0 and sum(gain > 0 for gain in gained) >= 2
 
 
 def test_runs_that_prove_nothing_take_no_pass_in_double_precision(rng, workers, monkeypatch):
-    posterior = random_posterior(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
-    monkeypatch.setattr(Posterior, "in_double", None)
-    result = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-2, 500, proves=False))
+    objective = random_posterior(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
+    monkeypatch.setattr(Objective, "in_double", None)
+    result = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-2, 500, proves=False))
     assert result.reason == CERTIFIED and result.lower == -np.inf

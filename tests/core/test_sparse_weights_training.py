@@ -16,7 +16,7 @@ from kcrf_core.estimator import KernelCRF
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ExplicitMap, SparseWeights, find_conjunctions
 from kcrf_core.model import Model
-from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run, proximal
 from kcrf_core.solvers.bundle import Bundle, best_sparse_combination
 from kcrf_core.system import Workers
@@ -30,24 +30,24 @@ def random_problem(rng, Y, sequences=6, longest=4):
     return Problem(rng.integers(0, Y, offsets[-1]).astype(np.int32), offsets, rng.random(sequences) + 0.5, Y)
 
 
-def sparse_posterior(rng, workers, Y=3, sigma2=(5.0, 2.0), c=0.3, dtype=np.float64):
+def sparse_objective(rng, workers, Y=3, sigma2=(5.0, 2.0), c=0.3, dtype=np.float64):
     problem = random_problem(rng, Y)
     feature_map = ExplicitMap.of(random_inputs(rng, problem.positions, 2, 2), dtype)
     terms = [
         ObjectiveTerm(NODE, sigma2[0], feature_map, threshold=c * (0.5 + rng.random(feature_map.size))),
         ObjectiveTerm(EDGE, sigma2[1], threshold=c),
     ]
-    return Posterior.on_threads(problem, terms, workers, dtype)
+    return Objective.on_threads(problem, terms, workers, dtype)
 
 
-def by_halves(posterior):
+def by_halves(objective):
     """The optimum of P by bounded L-BFGS on positive and negative parts of weights, which P is smooth in."""
-    D, c = posterior.size, np.concatenate([posterior.thresholds] * 2)
-    precision = np.repeat(1 / posterior.sigma2, [block.stop - block.start for block in posterior.blocks])
+    D, c = objective.size, np.concatenate([objective.thresholds] * 2)
+    precision = np.repeat(1 / objective.sigma2, [block.stop - block.start for block in objective.blocks])
 
     def value(halves):
         theta = halves[:D] - halves[D:]
-        log_likelihood, slope = posterior.engine.evaluate(theta)
+        log_likelihood, slope = objective.engine.evaluate(theta)
         slope += precision * theta
         return precision @ theta**2 / 2 - log_likelihood + c @ halves, np.concatenate([slope, -slope]) + c
 
@@ -59,15 +59,15 @@ def by_halves(posterior):
 @pytest.mark.parametrize("Y", [2, 3])
 @pytest.mark.parametrize("sigma2", [(5.0, 2.0), (np.inf, np.inf), (np.inf, 1.0)])
 def test_the_optimum_is_that_of_brute_force(rng, workers, Y, sigma2):
-    posterior = sparse_posterior(rng, workers, Y, sigma2)
-    expected = by_halves(posterior)
+    objective = sparse_objective(rng, workers, Y, sigma2)
+    expected = by_halves(objective)
     # Without a variance the bound is off by the slope, and P only by its square: it shows no more than half the digits.
     tolerance = 1e-8 if np.isfinite(sigma2).all() else 1e-6
-    found = SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(tolerance, 20_000))
+    found = SOLVERS["auto"](objective, np.zeros(objective.size), Run(tolerance, 20_000))
     assert found.reason == CERTIFIED
     np.testing.assert_allclose(found.value, expected.fun, rtol=1e-6)
     assert found.value - 1.1 * tolerance * found.value <= found.lower <= expected.fun * (1 + 1e-12)
-    assert 0 < np.count_nonzero(found.theta == 0) < posterior.size
+    assert 0 < np.count_nonzero(found.theta == 0) < objective.size
 
 
 @pytest.mark.parametrize("sigma2", [[2.0, 0.7], pytest.param([np.inf, np.inf], marks=pytest.mark.slow)])
@@ -77,8 +77,8 @@ def test_the_toy_engine_finds_the_same(rng, workers, sigma2):
     Phi = rng.normal(size=(10, 4))
     feature_map = ExplicitMap(scipy.sparse.csr_array((10, 0)), Phi, np.float64)
     terms = [ObjectiveTerm(NODE, sigma2[0], feature_map, threshold=0.2), ObjectiveTerm(EDGE, sigma2[1], threshold=0.2)]
-    threads = Posterior.on_threads(problem, terms, workers)
-    toy = Posterior(ToyEngine(problem, [Phi]), sigma2, ToyVector(threads.thresholds))
+    threads = Objective.on_threads(problem, terms, workers)
+    toy = Objective(ToyEngine(problem, [Phi]), sigma2, ToyVector(threads.thresholds))
     run, expected = Run(1e-6, 5000), SOLVERS["auto"](threads, np.zeros(threads.size), Run(1e-6, 5000))
     found = SOLVERS["proximal"](toy, toy.vectors.zeros(), run)
     assert found.reason == expected.reason == CERTIFIED
@@ -96,43 +96,43 @@ def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
     columns = 1 if Y == 2 else Y
     for kept in (None, np.flatnonzero(rng.random(7 * columns) < 0.6)):
         terms = [ObjectiveTerm(NODE, 2.0, feature_map, kept, 0.1), ObjectiveTerm(EDGE, 3.0, threshold=0.1)]
-        posterior = Posterior.on_threads(problem, terms, workers)
-        theta = rng.normal(size=posterior.size)
-        exact = [posterior.hessian_product(theta, unit)[k] for k, unit in enumerate(np.eye(posterior.size))]
-        own = posterior.blocks[0]
-        found = posterior.hessian_blocks(theta, guess=True).diagonal()
+        objective = Objective.on_threads(problem, terms, workers)
+        theta = rng.normal(size=objective.size)
+        exact = [objective.hessian_product(theta, unit)[k] for k, unit in enumerate(np.eye(objective.size))]
+        own = objective.blocks[0]
+        found = objective.hessian_blocks(theta, guess=True).diagonal()
         np.testing.assert_allclose(found[own], exact[own], rtol=1e-10)
 
 
 def test_looks_at_the_curvature_on_the_way_lead_to_the_same_optimum(rng, workers, monkeypatch):
-    posterior = sparse_posterior(rng, workers, 3, (np.inf, np.inf))
+    objective = sparse_objective(rng, workers, 3, (np.inf, np.inf))
     monkeypatch.setattr(proximal, "FIRST_LOOK", 3)
     looks, diagonal = [], Run.diagonal
     monkeypatch.setattr(Run, "diagonal", lambda *arguments: looks.append(diagonal(*arguments)) or looks[-1])
-    found = SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-6, 20_000))
+    found = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 20_000))
     assert found.reason == CERTIFIED and len(looks) >= 3 and (looks[0] != looks[1]).any()
-    np.testing.assert_allclose(found.value, by_halves(posterior).fun, rtol=1e-6)
+    np.testing.assert_allclose(found.value, by_halves(objective).fun, rtol=1e-6)
 
 
 @pytest.mark.parametrize("repetitions", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_bounds_are_never_above_the_optimum(rng, workers, repetitions):
     for sigma2 in [(5.0, 2.0), (50.0, 50.0), (np.inf, np.inf), (np.inf, 3.0)] * repetitions:
-        posterior = sparse_posterior(rng, workers, int(rng.integers(2, 4)), sigma2)
-        best = SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-6, 20_000))
+        objective = sparse_objective(rng, workers, int(rng.integers(2, 4)), sigma2)
+        best = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 20_000))
         bundle, tight = Bundle(), 0
         for scale in (1.0, 0.3, 0.1, 0.1, 0.03, 0.01, 0.003, 0.001):
-            theta = best.theta + scale * rng.normal(size=posterior.size)
-            found = posterior.evaluate(theta)
+            theta = best.theta + scale * rng.normal(size=objective.size)
+            found = objective.evaluate(theta)
             assert found.lower <= best.value * (1 + 1e-12)
-            proven = posterior.proven(theta)
+            proven = objective.proven(theta)
             assert proven.lower <= best.value
             # What mixing brings is not less than nothing, and rounding takes next to nothing off.
             assert proven.lower >= max(found.lower, 0) * (1 - 1e-9) - 1e-9
-            bound = bundle.add(posterior, theta, found)
+            bound = bundle.add(objective, theta, found)
             if bound is not None:
                 assert found.lower - 1e-9 * abs(found.value) <= bound.value <= best.value * (1 + 1e-12)
-                assert bound.proven(posterior) <= best.value
-                tight += bound.proven(posterior) > 0.9 * best.value
+                assert bound.proven(objective) <= best.value
+                tight += bound.proven(objective) > 0.9 * best.value
         assert tight
 
 
@@ -153,18 +153,18 @@ def test_the_best_combination_is_no_worse_than_a_grid(rng):
 
 
 def test_points_have_the_penalty_in_p_and_not_in_the_gradient(rng, workers):
-    posterior = sparse_posterior(rng, workers)
-    smooth, theta = Posterior(posterior.engine, posterior.sigma2), rng.normal(size=posterior.size)
-    found, without = posterior.evaluate(theta), smooth.evaluate(theta)
-    np.testing.assert_allclose(found.value, without.value + posterior.thresholds @ abs(theta), rtol=1e-12)
+    objective = sparse_objective(rng, workers)
+    smooth, theta = Objective(objective.engine, objective.sigma2), rng.normal(size=objective.size)
+    found, without = objective.evaluate(theta), smooth.evaluate(theta)
+    np.testing.assert_allclose(found.value, without.value + objective.thresholds @ abs(theta), rtol=1e-12)
     np.testing.assert_allclose(found.gradient, without.gradient, rtol=1e-12)
-    np.testing.assert_allclose(posterior.prior(theta) - posterior.log_likelihood(theta), found.value, rtol=1e-10)
-    slopes = found.gradient + np.sign(theta) * posterior.thresholds
-    np.testing.assert_allclose(posterior.gradient_length(theta, found), np.linalg.norm(slopes), rtol=1e-10)
-    at_zero = posterior.evaluate(np.zeros(posterior.size))
-    soft = np.maximum(abs(at_zero.gradient) - posterior.thresholds, 0)
+    np.testing.assert_allclose(objective.prior(theta) - objective.log_likelihood(theta), found.value, rtol=1e-10)
+    slopes = found.gradient + np.sign(theta) * objective.thresholds
+    np.testing.assert_allclose(objective.gradient_length(theta, found), np.linalg.norm(slopes), rtol=1e-10)
+    at_zero = objective.evaluate(np.zeros(objective.size))
+    soft = np.maximum(abs(at_zero.gradient) - objective.thresholds, 0)
     np.testing.assert_allclose(
-        posterior.gradient_length(np.zeros(posterior.size), at_zero), np.linalg.norm(soft), rtol=1e-10
+        objective.gradient_length(np.zeros(objective.size), at_zero), np.linalg.norm(soft), rtol=1e-10
     )
 
 
@@ -256,8 +256,8 @@ def test_conjunctions_of_different_weights_share_no_column(rng, tmp_path):
                 ObjectiveTerm(NODE, 3.0, feature_map, threshold=threshold),
                 ObjectiveTerm(EDGE, 3.0, threshold=0.3),
             ]
-            posterior = Posterior.on_threads(problem, terms, workers)
-            values.append(SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-8, 5000)).value)
+            objective = Objective.on_threads(problem, terms, workers)
+            values.append(SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-8, 5000)).value)
     np.testing.assert_allclose(values[0], values[1], rtol=3e-8)
     model, report = trained(tmp_path, text_corpus(rng), configuration(0.3, 4.0, degree=2))
     assert report.result.reason == CERTIFIED

@@ -15,7 +15,7 @@ from kcrf_core.errors import ConfigError, DataError, Interrupted
 from kcrf_core.features import StoredBasis, select_bases
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.model import Model
-from kcrf_core.objective import ObjectiveTerm, Posterior, certificates
+from kcrf_core.objective import Objective, ObjectiveTerm, certificates
 from kcrf_core.solvers import CHANCE, DROPPED, EXCLUDED, SOLVERS, TAKEN, UNDECIDED, Observer, Run
 from kcrf_core.system import Workers, positions_within
 from kcrf_core.training import train
@@ -49,10 +49,10 @@ def small_posteriors(rng, workers, labels, kind):
     N = int(offsets[-1])
     problem = Problem(rng.integers(0, labels, N).astype(np.int32), offsets, rng.uniform(0.5, 2, 30), labels)
     feature_map = ExplicitMap.of(random_inputs(rng, N), np.float64)
-    without = Posterior.on_threads(problem, [ObjectiveTerm(EDGE, 0.7)], workers)
+    without = Objective.on_threads(problem, [ObjectiveTerm(EDGE, 0.7)], workers)
     return (
         without,
-        Posterior.on_threads(problem, [ObjectiveTerm(kind, 1.3, feature_map), ObjectiveTerm(EDGE, 0.7)], workers),
+        Objective.on_threads(problem, [ObjectiveTerm(kind, 1.3, feature_map), ObjectiveTerm(EDGE, 0.7)], workers),
         feature_map,
     )
 
@@ -156,18 +156,18 @@ def test_labels_are_drawn_from_the_model(rng, workers, forbid):
     problem = Problem(np.zeros(N, np.int32), offsets, np.ones(40), 3)
     transitions = np.zeros((3, 3))
     transitions[0, 1] = -np.inf if forbid else 0.0
-    posterior = Posterior.on_threads(
+    objective = Objective.on_threads(
         problem,
         [ObjectiveTerm(NODE, 1.0, ExplicitMap.of(inputs, np.float64)), ObjectiveTerm(EDGE, 1.0)],
         workers,
         forbidden=chain.Edges(transitions, np.zeros(3), np.zeros(3)),
     )
-    theta = rng.normal(size=posterior.size)
+    theta = rng.normal(size=objective.size)
     draws = 400
     counted = np.zeros((3, 3))
-    for labels in drawn_labels(posterior, theta, rng, draws):
+    for labels in drawn_labels(objective, theta, rng, draws):
         counted += replace(problem, labels=labels).clique_counts(1) / draws
-    expected = sum(shard.marginals().edge for shard in posterior.engine.scored_shards(theta))
+    expected = sum(shard.marginals().edge for shard in objective.engine.scored_shards(theta))
     np.testing.assert_allclose(counted, expected, atol=5 * np.sqrt(expected.max() / draws))
     if forbid:
         assert counted[0, 1] == 0

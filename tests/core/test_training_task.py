@@ -36,8 +36,8 @@ def task_of(corpus, workers, observed=False):
 
 def test_terms_without_a_variance_are_not_there(rng, workers):
     task = task_of(toy_corpus(rng, 20), workers)
-    whole = task.posterior(SIGMA2)
-    few = task.posterior({name: SIGMA2[name] for name in ("edge", "words")})
+    whole = task.objective(SIGMA2)
+    few = task.objective({name: SIGMA2[name] for name in ("edge", "words")})
     assert [term.clique for term in few.terms] == [NODE, EDGE] and list(few.sigma2) == [0.5, 1.5]
     theta = rng.normal(size=whole.size)
     theta[whole.blocks[1]] = 0.0
@@ -47,13 +47,13 @@ def test_terms_without_a_variance_are_not_there(rng, workers):
 
 def test_parts_of_the_sequences_add_up(rng, workers):
     task = task_of(toy_corpus(rng, 20), workers)
-    whole = task.posterior(SIGMA2)
+    whole = task.objective(SIGMA2)
     theta = rng.normal(size=whole.size)
     parts = [task.subset(np.arange(7)), task.subset(np.arange(7, 20))]
-    found = [part.posterior(SIGMA2).log_likelihood(theta) for part in parts]
+    found = [part.objective(SIGMA2).log_likelihood(theta) for part in parts]
     assert sum(found) == pytest.approx(whole.log_likelihood(theta), rel=1e-12)
     weights = np.where(np.arange(20) < 7, 1.0, 0.0)
-    assert task.weighted(weights).posterior(SIGMA2).log_likelihood(theta) == pytest.approx(found[0], rel=1e-12)
+    assert task.weighted(weights).objective(SIGMA2).log_likelihood(theta) == pytest.approx(found[0], rel=1e-12)
 
 
 @pytest.mark.parametrize("observed", [False, True])
@@ -62,7 +62,7 @@ def test_columns_that_a_sample_lacks_can_be_left_out(rng, workers, observed):
     used = sample.used_columns()
     narrow = sample.narrow(used)
     assert narrow.terms[0].map.size == len(used[0]) < sample.terms[0].map.size and used[-1] is None
-    full, few = sample.posterior(SIGMA2), narrow.posterior(SIGMA2)
+    full, few = sample.objective(SIGMA2), narrow.objective(SIGMA2)
     theta = rng.normal(size=few.size)
     wide = np.zeros(full.size)
     for j, columns in enumerate(used):

@@ -13,7 +13,7 @@ from ..encoding import Dataset, Encoding
 from ..errors import ConfigError, DataError
 from ..kernels import Inputs
 from ..maps import conjunction_count, why_not
-from ..objective import Posterior, Vector
+from ..objective import Objective, Vector
 from ..solvers import Observer
 from ..system import Workers
 from .bases import StoredBasis, TermBasis
@@ -190,7 +190,7 @@ def outside_gain(
     encoding: Encoding,
     dataset: Dataset,
     fitted: Sequence[FittedTerm],
-    posterior: Posterior,
+    objective: Objective,
     theta: Vector,
     certify: str,
     workers: Workers,
@@ -200,14 +200,14 @@ def outside_gain(
 
     def errors(clique: Clique) -> np.ndarray:
         if clique not in found:
-            found[clique] = posterior.errors(theta, clique)
+            found[clique] = objective.errors(theta, clique)
         return found[clique]
 
     def inputs(term: FittedTerm) -> Inputs:
         return encoding.inputs(dataset, term.features).seen()
 
     total = 0.0
-    for term, sigma2 in zip(fitted, posterior.sigma2, strict=True):
+    for term, sigma2 in zip(fitted, objective.sigma2, strict=True):
         errors_of, inputs_of = partial(errors, term.config.clique), partial(inputs, term)
         total += term.outside_gain(errors_of, inputs_of, sigma2, certify, workers)
     return total

@@ -1,6 +1,6 @@
 """The negative log-posterior P: a sum over shards of sequences, its gradient, its Hessian and what they prove.
 
-An engine does the arithmetic and owns the vectors; `Posterior` is the prior plus an engine.
+An engine does the arithmetic and owns the vectors; `Objective` is the prior plus an engine.
 """
 
 from .._lazy import lazy

@@ -2,6 +2,7 @@ from .composed_engine import ComposedEngine, ComposedTerm
 from .engine import Engine, EngineBlocks, Predictions, TermShape
 from .executors import Executor, ExecutorWorkers, LocalExecutor, executor_of
 from .inverse_powers import OPERATIONS_PER_CUBE, inverse_power_parts
+from .objective import HessianBlocks, Objective, Point, Slack, mixed_bound
 from .parts import (
     Accumulator,
     DealtBlock,
@@ -13,7 +14,6 @@ from .parts import (
     summed,
     term_recipe,
 )
-from .posterior import HessianBlocks, Point, Posterior, Slack, mixed_bound
 from .shards import MOST_POSITIONS
 from .thread_engine import ObjectiveTerm, ThreadEngine
 from .vectors import HostVectors, Pairs, Vector, Vectors
@@ -34,11 +34,11 @@ __all__ = [
     "HostVectors",
     "LocalExecutor",
     "MapRecipe",
+    "Objective",
     "ObjectiveTerm",
     "Pairs",
     "PartRecipe",
     "Point",
-    "Posterior",
     "Predictions",
     "Recipe",
     "Slack",

@@ -1,8 +1,8 @@
 """Solvers: one file each, one signature, one table of names.
 
-    SOLVERS[name](posterior, theta, run) -> SolverResult
+    SOLVERS[name](objective, theta, run) -> SolverResult
 
-What is registered is a function `descend(posterior, theta, now, run)` that steps downhill from theta until its run
+What is registered is a function `descend(objective, theta, now, run)` that steps downhill from theta until its run
 stops it; `now` is the evaluation at theta, or None where there is none yet. See `newton` for a short one.
 `observer` has the events of a run, those of training included.
 """

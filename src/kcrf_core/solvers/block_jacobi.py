@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NoReturn
 
-from ..objective import HessianBlocks, Point, Posterior, Vector
+from ..objective import HessianBlocks, Objective, Point, Vector
 from .conjugate_gradients import conjugate_gradients
 from .lbfgs import Memory, step
 from .metric import BlockMetric, LeadingColumns
@@ -26,37 +26,37 @@ from .run import Run
 FORCING = 0.2
 
 
-def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Take steps until the run raises `Stop` or `Restart`."""
-    descend_by_blocks(posterior, theta, now, run, lambda now: range(len(posterior.blocks)))
+    descend_by_blocks(objective, theta, now, run, lambda now: range(len(objective.blocks)))
 
 
 def descend_by_blocks(
-    posterior: Posterior, theta: Vector, now: Point | None, run: Run, choose: Callable[[Point], Iterable[int]]
+    objective: Objective, theta: Vector, now: Point | None, run: Run, choose: Callable[[Point], Iterable[int]]
 ) -> NoReturn:
     """Take Newton steps with the blocks of the terms that are chosen at each point."""
     if now is None and run.resumed is None:
-        now = run.evaluate(posterior, theta)
-    columns, memory = LeadingColumns(posterior, run), Memory(posterior.vectors)
+        now = run.evaluate(objective, theta)
+    columns, memory = LeadingColumns(objective, run), Memory(objective.vectors)
     if run.resumed is not None:
         theta, now = run.resumed["theta"], run.resumed["now"]
         columns.restore(run.resumed["columns"])
         memory.restore(run.resumed["memory"])
     assert now is not None
     while True:
-        run.between_steps(posterior, theta=theta, now=now, columns=columns, memory=memory)
-        newton = BlockNewton(run.blocks(posterior, theta), columns, run)
+        run.between_steps(objective, theta=theta, now=now, columns=columns, memory=memory)
+        newton = BlockNewton(run.blocks(objective, theta), columns, run)
         found = step(
-            lambda point: run.evaluate(posterior, point),
+            lambda point: run.evaluate(objective, point),
             theta,
             now,
             memory,
             partial(newton.step, which=choose(now)),
-            posterior.vectors,
+            objective.vectors,
             run,
         )
         if found is None:
-            run.raise_precision(posterior)
+            run.raise_precision(objective)
         theta, now = found
 
 
@@ -69,11 +69,11 @@ class BlockNewton:
 
     def step(self, downhill: Vector, which: Iterable[int]) -> Vector:
         """Steps of the terms numbered `which`, side by side; the other parameters stay."""
-        posterior, vectors = self._blocks.posterior, self._blocks.posterior.vectors
+        objective, vectors = self._blocks.objective, self._blocks.objective.vectors
         step = vectors.zeros()
         for j in which:
             own, precondition = vectors.take(downhill, j), partial(self._metric.of_term, j)
-            if posterior.terms[j].clique.mapped:
+            if objective.terms[j].clique.mapped:
                 product = partial(self._run.block_product, self._blocks, j)
                 found = conjugate_gradients(product, own, precondition, FORCING, vectors.of_block(j))
             else:

@@ -7,7 +7,7 @@ gradient there. So it does above convex combinations, and with the prior added t
 
 With an L1 penalty of thresholds c it is sigma_j^2 / 2 times |soft_c(sum_k l_k g_kj)|^2, which is no quadratic function
 of the shares, but piecewise one: Newton steps on its pieces find the best ones. Where sigma is infinite gold labellings
-are mixed in, see `objective.posterior`.
+are mixed in, see `objective.objective`.
 
 One point alone gives Lemma 9. The best combination is a tiny concave problem on the Gram matrix of the gradients. On
 OCR (poly-3, 1,500 pivots) five points certify a gap of 1e-3 after 113 passes of L-BFGS where Lemma 9 takes 125; 20
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..objective import Point, Posterior, Slack, Vector, mixed_bound
+from ..objective import Objective, Point, Slack, Vector, mixed_bound
 
 POINTS = 5
 PROOF_POINTS = POINTS + 1  # those of a bound, and the one where P is the smallest
@@ -57,11 +57,11 @@ class Bound:
     total: Vector | None = None  # sum_k l_k g_k, with an L1 penalty
     points: tuple[Point, ...] = ()  # of parts, likewise
 
-    def proven(self, posterior: Posterior) -> float:
+    def proven(self, objective: Objective) -> float:
         """The bound less what rounding may have added, where its points were evaluated in double precision."""
-        slack = reduce(Slack.joined, [posterior.slack(part.theta, part.value) for part in self.parts])
+        slack = reduce(Slack.joined, [objective.slack(part.theta, part.value) for part in self.parts])
         if self.total is not None:
-            return posterior.sparse_bound(self.total, self.found_parts(), slack)
+            return objective.sparse_bound(self.total, self.found_parts(), slack)
         return slack.widen(self.constant, self.square)
 
     def found_parts(self) -> list[tuple[float, Vector, Point]]:
@@ -72,29 +72,29 @@ class Bound:
 class Combination:
     """The bound of a given combination of points, taken up one at a time: all it keeps is their sum."""
 
-    def __init__(self, posterior: Posterior):
-        self._posterior, self._total = posterior, posterior.vectors.zeros()  # of sigma g_k
+    def __init__(self, objective: Objective):
+        self._objective, self._total = objective, objective.vectors.zeros()  # of sigma g_k
         self._constant, self._slack = 0.0, Slack(0.0, 0.0, 0.0)
         self._parts: list[tuple[float, Vector, Point]] = []  # with an L1 penalty
 
     def add(self, theta: Vector, found: Point, share: float) -> None:
-        posterior, vectors = self._posterior, self._posterior.vectors
-        if posterior.thresholds is not None:
-            own = vectors.loss_gradient(theta, found.gradient, posterior.sigma2)
+        objective, vectors = self._objective, self._objective.vectors
+        if objective.thresholds is not None:
+            own = vectors.loss_gradient(theta, found.gradient, objective.sigma2)
             vectors.add_scaled(self._total, share, own)
             self._parts.append((share, theta, replace(found, gradient=None)))
-            self._slack = self._slack.joined(posterior.slack(theta, found.value))
+            self._slack = self._slack.joined(objective.slack(theta, found.value))
             return
-        scaled, constant, _ = vectors.linearised(theta, found.gradient, posterior.sigma2, np.float64, [])
+        scaled, constant, _ = vectors.linearised(theta, found.gradient, objective.sigma2, np.float64, [])
         vectors.add_scaled(self._total, share, scaled)
         self._constant += share * (-found.log_likelihood - constant)
-        self._slack = self._slack.joined(posterior.slack(theta, found.value))
+        self._slack = self._slack.joined(objective.slack(theta, found.value))
 
     def proven(self) -> float:
         """The bound, less what rounding may have added; shares have to sum up to one."""
         if self._parts:
-            return self._posterior.sparse_bound(self._total, self._parts, self._slack)
-        return self._slack.widen(self._constant, self._posterior.vectors.dot(self._total, self._total))
+            return self._objective.sparse_bound(self._total, self._parts, self._slack)
+        return self._slack.widen(self._constant, self._objective.vectors.dot(self._total, self._total))
 
 
 class Bundle:
@@ -123,20 +123,20 @@ class Bundle:
         vars(self).update(state, _gold={id(theta): gold for theta, gold in state["_gold"]})
 
     def add(
-        self, posterior: Posterior, theta: Vector, found: Point, dtype: np.dtype | type = np.float64
+        self, objective: Objective, theta: Vector, found: Point, dtype: np.dtype | type = np.float64
     ) -> Bound | None:
         """Take up a point; the best bound with it, None where that is of no use yet. It keeps vectors in `dtype`."""
-        if posterior.thresholds is not None:
-            return self._add_sparse(posterior, theta, found, dtype)
+        if objective.thresholds is not None:
+            return self._add_sparse(objective, theta, found, dtype)
         if found.lower < USEFUL * found.value:
             return None
         if len(self._gradients) == POINTS:
             self._drop(int(np.argmin(self._shares)))
-        scaled, constant, row = posterior.vectors.linearised(
-            theta, found.gradient, posterior.sigma2, dtype, self._gradients
+        scaled, constant, row = objective.vectors.linearised(
+            theta, found.gradient, objective.sigma2, dtype, self._gradients
         )
         self._gradients.append(scaled)
-        self._thetas.append(posterior.vectors.cast(theta, np.dtype(dtype)))
+        self._thetas.append(objective.vectors.cast(theta, np.dtype(dtype)))
         self._values.append(found.value)
         self._constants = np.append(self._constants, -found.log_likelihood - constant)
         K = len(row)
@@ -150,14 +150,14 @@ class Bundle:
         square = float(self._shares @ self._gram @ self._shares)
         return Bound(bound, float(self._shares @ self._constants), square, parts)
 
-    def _add_sparse(self, posterior: Posterior, theta: Vector, found: Point, dtype: np.dtype | type) -> Bound | None:
+    def _add_sparse(self, objective: Objective, theta: Vector, found: Point, dtype: np.dtype | type) -> Bound | None:
         """The same with an L1 penalty."""
         if not USEFUL * found.value <= found.constant <= found.value / USEFUL:
             return None
-        vectors, thresholds = posterior.vectors, posterior.thresholds
+        vectors, thresholds = objective.vectors, objective.thresholds
         if len(self._gradients) == POINTS:
             self._drop(int(np.argmin(self._shares)))
-        self._gradients.append(vectors.loss_gradient(theta, found.gradient, posterior.sigma2, dtype))
+        self._gradients.append(vectors.loss_gradient(theta, found.gradient, objective.sigma2, dtype))
         self._thetas.append(vectors.cast(theta, np.dtype(dtype)))
         self._values.append(found.value)
         self._constants = np.append(self._constants, found.constant)
@@ -167,41 +167,41 @@ class Bundle:
         start = np.append(self._shares, 0.0)
         best: Bound | None = None
         start = start / start.sum() if start.any() else newest
-        unit = (found.value / posterior.least_threshold) ** 2
-        for price in SURROGATES if posterior.mixes else (1.0,):
-            variances = np.where(np.isfinite(posterior.sigma2), posterior.sigma2, price * unit)
+        unit = (found.value / objective.least_threshold) ** 2
+        for price in SURROGATES if objective.mixes else (1.0,):
+            variances = np.where(np.isfinite(objective.sigma2), objective.sigma2, price * unit)
             start = best_sparse_combination(
                 self._constants,
                 start,
                 partial(vectors.soft_products, self._gradients, variances=variances, thresholds=thresholds),
             )
-            bound = self._sparse_bound(posterior, start)
+            bound = self._sparse_bound(objective, start)
             if best is None or bound.value > best.value:
                 best, self._shares = bound, start
         if best is None or found.lower > best.value:
-            best, self._shares = self._sparse_bound(posterior, newest), newest
+            best, self._shares = self._sparse_bound(objective, newest), newest
         return best
 
-    def _sparse_bound(self, posterior: Posterior, shares: np.ndarray) -> Bound:
+    def _sparse_bound(self, objective: Objective, shares: np.ndarray) -> Bound:
         """The bound of a combination."""
-        vectors, total = posterior.vectors, posterior.vectors.zeros()
+        vectors, total = objective.vectors, objective.vectors.zeros()
         used = np.flatnonzero(shares)
         for k in used:
             vectors.add_scaled(total, float(shares[k]), self._gradients[k])
-        square, excess = vectors.soft_square(total, posterior.sigma2, posterior.thresholds)
+        square, excess = vectors.soft_square(total, objective.sigma2, objective.thresholds)
         constant = float(shares @ self._constants)
         parts = [BundlePart(self._thetas[k], float(shares[k]), self._values[k]) for k in used]
         points = tuple(self._points[k] for k in used)
         return Bound(mixed_bound(constant, square, excess), constant, square, parts, total, points)
 
-    def mixed(self, posterior: Posterior, bound: Bound) -> tuple[float, int]:
+    def mixed(self, objective: Objective, bound: Bound) -> tuple[float, int]:
         """A bound of these points with the entropy of mixtures, but for rounding, and how many that took a pass for."""
         parts = bound.found_parts()
         new = [theta for _, theta, _ in parts if id(theta) not in self._gold]
         for theta in new:
-            self._gold[id(theta)] = posterior.engine.sequence_log_probabilities(theta)
+            self._gold[id(theta)] = objective.engine.sequence_log_probabilities(theta)
         gold = [self._gold[id(theta)] for _, theta, _ in parts]
-        return posterior.sparse_bound(bound.total, parts, Slack(0.0, 0.0, 0.0), gold), len(new)
+        return objective.sparse_bound(bound.total, parts, Slack(0.0, 0.0, 0.0), gold), len(new)
 
     def _drop(self, k: int) -> None:
         self._gold.pop(id(self._thetas[k]), None)

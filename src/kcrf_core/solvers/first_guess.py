@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..chains import LabelClique
-from ..objective import OPERATIONS_PER_CUBE, Posterior, TermShape, Vector, Vectors
+from ..objective import OPERATIONS_PER_CUBE, Objective, TermShape, Vector, Vectors
 from .run import Run
 
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;
@@ -66,9 +66,9 @@ class Turned(Unsized):
     With each matrix comes where in its term's block those rows begin.
     """
 
-    def __init__(self, rest: Diagonal, matrices: dict[int, tuple[int, np.ndarray]], posterior: Posterior):
-        self._rest, self._matrices, self._vectors = rest, matrices, posterior.vectors
-        self._columns = {j: posterior.terms[j].columns for j in matrices}
+    def __init__(self, rest: Diagonal, matrices: dict[int, tuple[int, np.ndarray]], objective: Objective):
+        self._rest, self._matrices, self._vectors = rest, matrices, objective.vectors
+        self._columns = {j: objective.terms[j].columns for j in matrices}
 
     def __call__(self, vector: Vector) -> Vector:
         out = self._rest(vector)
@@ -78,12 +78,12 @@ class Turned(Unsized):
 
 
 class FirstGuess:
-    """Initial matrices for one posterior, or for a part of the columns of a `whole` one, which work is counted by."""
+    """Initial matrices for one objective, or for a part of the columns of a `whole` one, which work is counted by."""
 
-    def __init__(self, posterior: Posterior, run: Run, whole: Posterior | None = None):
-        self._posterior, self._run, self._whole = posterior, run, whole or posterior
-        self._nested = _leading_grams(posterior)
-        self._real = [j for j, term in enumerate(posterior.terms) if _turns_real(term, posterior)]
+    def __init__(self, objective: Objective, run: Run, whole: Objective | None = None):
+        self._objective, self._run, self._whole = objective, run, whole or objective
+        self._nested = _leading_grams(objective)
+        self._real = [j for j, term in enumerate(objective.terms) if _turns_real(term, objective)]
 
     @property
     def moves(self) -> bool:
@@ -92,45 +92,45 @@ class FirstGuess:
 
     def at(self, theta: Vector) -> Diagonal | Turned:
         """The guess at a point; one at zero where it does not depend on that."""
-        posterior, run = self._posterior, self._run
+        objective, run = self._objective, self._run
         power = TURNED_POWER if self._nested or self._real else POWER
         real, unsettled = self._real_grams(theta) if self._real else ({}, 1.0)
         scale = self._diagonal(unsettled) ** power
         if self._nested:
-            for part, term in zip(posterior.blocks, posterior.terms, strict=True):
+            for part, term in zip(objective.blocks, objective.terms, strict=True):
                 if not term.clique.mapped:
                     scale[part] *= EDGES_BESIDE_TURNED
-        rest = Diagonal(scale, posterior.vectors, run.kept_dtype(posterior))
+        rest = Diagonal(scale, objective.vectors, run.kept_dtype(objective))
         matrices = {}
         for j, gram in self._nested.items():
             # Curvatures at zero are the squares of columns times a factor, and the prior's own.
-            factor = posterior.curvature_at_zero(j, unsettled) - posterior.curvature_at_zero(j, 0.0)
+            factor = objective.curvature_at_zero(j, unsettled) - objective.curvature_at_zero(j, 0.0)
             matrices[j] = 0, self._power(factor * gram, j, power)
         for j, gram in real.items():
-            term = posterior.terms[j]
+            term = objective.terms[j]
             matrices[j] = term.size - term.real * term.columns, self._power(gram, j, power)
-        return Turned(rest, matrices, posterior) if matrices else rest
+        return Turned(rest, matrices, objective) if matrices else rest
 
     def _real_grams(self, theta: Vector) -> tuple[dict[int, np.ndarray], float]:
         """Gram matrices of real columns at a point, and how much is unsettled there: about half a pass."""
-        posterior, N = self._posterior, self._posterior.problem.positions
-        sizes = {j: posterior.terms[j].real for j in self._real}
+        objective, N = self._objective, self._objective.problem.positions
+        sizes = {j: objective.terms[j].real for j in self._real}
         most = {j: min(POSITIONS_PER_REAL * size, N) for j, size in sizes.items()}
         operations = sum(most[j] * size**2 for j, size in sizes.items())
-        self._run.add_operations(self._whole, 2 * N * posterior.pass_size + operations)
-        return posterior.engine.real_grams(theta, most)
+        self._run.add_operations(self._whole, 2 * N * objective.pass_size + operations)
+        return objective.engine.real_grams(theta, most)
 
     def _diagonal(self, unsettled: float) -> np.ndarray:
         """Of the Hessian, a guess for each parameter: the one at zero, less what has settled since."""
-        posterior = self._posterior
-        guess = posterior.curvature_guess()
-        for part, term, variance in zip(posterior.blocks, posterior.terms, posterior.sigma2, strict=True):
+        objective = self._objective
+        guess = objective.curvature_guess()
+        for part, term, variance in zip(objective.blocks, objective.terms, objective.sigma2, strict=True):
             labels = term.clique if isinstance(term.clique, LabelClique) else None
             if (self._nested or self._real) and labels is not None:
-                better = labels.guess_in_data(posterior.problem, variance)
+                better = labels.guess_in_data(objective.problem, variance)
                 guess[part][: better.size] = better
             if self._real and labels is not None:
-                better = labels.guess_of_ends(posterior.problem, variance)
+                better = labels.guess_of_ends(objective.problem, variance)
                 guess[part][term.size - better.size :] = better
             if unsettled != 1:
                 guess[part] = unsettled * (guess[part] - 1 / variance) + 1 / variance
@@ -139,23 +139,23 @@ class FirstGuess:
     def _power(self, curvature: np.ndarray, term: int, power: float) -> np.ndarray:
         """(curvature + I / sigma^2)^-power."""
         self._run.add_operations(self._whole, OPERATIONS_PER_CUBE * len(curvature) ** 3)
-        return self._posterior.engine.inverse_power(curvature, 1 / self._posterior.sigma2[term], power)
+        return self._objective.engine.inverse_power(curvature, 1 / self._objective.sigma2[term], power)
 
 
-def _turns_real(term: TermShape, posterior: Posterior) -> bool:
+def _turns_real(term: TermShape, objective: Objective) -> bool:
     """Whether the real columns of a term are turned, which takes about as long as a few passes."""
-    affordable = MOST_PASSES_FOR_REAL * 4 * posterior.problem.positions * term.product_size
+    affordable = MOST_PASSES_FOR_REAL * 4 * objective.problem.positions * term.product_size
     return FEWEST_REAL <= term.real <= MOST_TURNED and OPERATIONS_PER_CUBE * term.real**3 <= affordable
 
 
-def _leading_grams(posterior: Posterior) -> dict[int, np.ndarray]:
+def _leading_grams(objective: Objective) -> dict[int, np.ndarray]:
     """Phi^T Phi of the first columns of each reduced map, by the number of its term."""
-    N = posterior.problem.positions
+    N = objective.problem.positions
     found = {}
-    for j in posterior.mapped:
-        term = posterior.terms[j]
+    for j in objective.mapped:
+        term = objective.terms[j]
         m, of_pass = min(term.rows, MOST_TURNED), 4 * N * term.product_size
         if term.nested and m >= FEWEST_TURNED and TURNING_OPERATIONS * m**3 <= MOST_PASSES * of_pass:
             m = max(min(m, int(np.cbrt(of_pass / TURNING_OPERATIONS))), FEWEST_TURNED)
-            found[j] = posterior.engine.leading_gram(j, m, POSITIONS_PER_COLUMN * m)
+            found[j] = objective.engine.leading_gram(j, m, POSITIONS_PER_COLUMN * m)
     return found

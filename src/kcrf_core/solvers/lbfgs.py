@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..objective import Point, Posterior, Vector, Vectors
+from ..objective import Objective, Point, Vector, Vectors
 from ..system import hand_back
 from .bundle import POINTS
 from .first_guess import Diagonal, FirstGuess, Unsized
@@ -163,13 +163,13 @@ class Memory(RememberedPairs):
         return out
 
 
-def memory_for(posterior: Posterior, run: Run) -> Memory:
-    return Memory(posterior.vectors, run.kept_dtype(posterior))
+def memory_for(objective: Objective, run: Run) -> Memory:
+    return Memory(objective.vectors, run.kept_dtype(objective))
 
 
-def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run, memory: Memory | None = None) -> NoReturn:
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, memory: Memory | None = None) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
-    memory = memory_for(posterior, run) if memory is None else memory
+    memory = memory_for(objective, run) if memory is None else memory
     begun, renewal, renewed = 0, FIRST_RENEWAL, theta  # `renewed` is where the metric was taken
     if run.resumed is not None:
         begun, renewal, renewed, theta, now = (
@@ -177,17 +177,17 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run, me
         )
         memory.restore(run.resumed["memory"])
     elif now is None:
-        now = run.evaluate(posterior, theta)
-    guess = FirstGuess(posterior, run)
+        now = run.evaluate(objective, theta)
+    guess = FirstGuess(objective, run)
     metric = guess.at(renewed)
     hand_back()  # what was needed to begin
     for steps in count(begun):
-        run.between_steps(posterior, steps=steps, renewal=renewal, renewed=renewed, theta=theta, now=now, memory=memory)
+        run.between_steps(objective, steps=steps, renewal=renewal, renewed=renewed, theta=theta, now=now, memory=memory)
         if guess.moves and steps == renewal:
             metric, renewal, renewed = guess.at(theta), steps * RENEWAL_GROWTH, theta
-        found = step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, posterior.vectors, run)
+        found = step(lambda point: run.evaluate(objective, point), theta, now, memory, metric, objective.vectors, run)
         if found is None:
-            run.raise_precision(posterior)
+            run.raise_precision(objective)
         theta, now = found
     raise AssertionError  # the count has no end
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..chains import MappedClique
-from ..objective import HessianBlocks, Posterior, Vector
+from ..objective import HessianBlocks, Objective, Vector
 from ..system import linear_algebra
 from .run import Run
 
@@ -29,17 +29,17 @@ REBUILD = 0.25  # blocks are built anew when what is unsettled has changed by th
 class LeadingColumns:
     """Phi[:, :m] of each node term with a reduced map, and the blocks on them, kept from one metric to the next."""
 
-    def __init__(self, posterior: Posterior, run: Run):
+    def __init__(self, objective: Objective, run: Run):
         self._columns: dict[int, object] = {}  # by the number of their term
         self._inverses: dict[int, np.ndarray] = {}  # likewise, [C, m, m]
         self._unsettled = 0.0  # when those were built
-        for j in posterior.mapped:
-            term = posterior.terms[j]
+        for j in objective.mapped:
+            term = objective.terms[j]
             if isinstance(term.clique, MappedClique) and term.clique.axes == 1 and term.nested:
                 wanted = np.sqrt(4 * PASSES_TO_BUILD * term.rows * max(1, term.columns / 2))
                 m = int(min(term.rows, MOST_COLUMNS, wanted))
-                self._columns[j] = posterior.engine.leading_columns(j, m)
-                run.add_operations(posterior, posterior.problem.positions * m * m)
+                self._columns[j] = objective.engine.leading_columns(j, m)
+                run.add_operations(objective, objective.problem.positions * m * m)
 
     def state(self) -> dict[str, Any]:
         """Return the blocks that are kept."""
@@ -55,7 +55,7 @@ class LeadingColumns:
             self._unsettled = blocks.unsettled
             for j, columns in self._columns.items():
                 self._inverses[j], operations = blocks.leading(j, columns, SMALLEST_VARIANCE)
-                run.add_operations(blocks.posterior, operations)
+                run.add_operations(blocks.objective, operations)
         return dict(self._inverses)
 
 
@@ -63,13 +63,13 @@ class BlockMetric:
     """A guess at the inverse Hessian of P at one point."""
 
     def __init__(self, blocks: HessianBlocks, columns: LeadingColumns, run: Run):
-        posterior = blocks.posterior
-        prior = np.repeat(1 / posterior.sigma2, [part.stop - part.start for part in posterior.blocks])
+        objective = blocks.objective
+        prior = np.repeat(1 / objective.sigma2, [part.stop - part.start for part in objective.blocks])
         # [size] the guess at zero, less what has settled since
-        diagonal = blocks.unsettled * (posterior.curvature_guess() - prior) + prior
+        diagonal = blocks.unsettled * (objective.curvature_guess() - prior) + prior
         self._inverses = columns.inverses(blocks, run)  # by the number of their term, [C, m, m]
-        self._vectors, self._factors = posterior.vectors, {}  # of small blocks that are matrices, likewise
-        for j, (part, term) in enumerate(zip(posterior.blocks, posterior.terms, strict=True)):
+        self._vectors, self._factors = objective.vectors, {}  # of small blocks that are matrices, likewise
+        for j, (part, term) in enumerate(zip(objective.blocks, objective.terms, strict=True)):
             if not term.clique.mapped:
                 block = blocks.small(j)
                 if block.ndim == 2:
@@ -77,7 +77,7 @@ class BlockMetric:
                 else:
                     diagonal[part] = block
         self._diagonal = self._vectors.from_array(diagonal)
-        self._parts = [self._vectors.of_block(j) for j in range(len(posterior.terms))]
+        self._parts = [self._vectors.of_block(j) for j in range(len(objective.terms))]
 
     def __call__(self, vector: Vector) -> Vector:
         """Times a vector like theta."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from ..objective import Point, Posterior, Vector
+from ..objective import Objective, Point, Vector
 from . import lbfgs, proximal
 from .first_guess import FirstGuess
 from .run import Run
@@ -23,41 +23,41 @@ PART, PART_STEPS = 5, 25  # begin on a fifth of the columns
 FEWEST_COLUMNS = 40  # where a fifth is less, passes cost next to nothing anyway
 
 
-def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
-    if posterior.thresholds is not None:
-        proximal.descend(posterior, theta, now, run)
+    if objective.thresholds is not None:
+        proximal.descend(objective, theta, now, run)
     memory = None
-    if now is None and run.resumed is None and posterior.vectors.is_zero(theta):
-        theta, memory = _begin_on_part(posterior, run)
-    lbfgs.descend(posterior, theta, now, run, memory)
+    if now is None and run.resumed is None and objective.vectors.is_zero(theta):
+        theta, memory = _begin_on_part(objective, run)
+    lbfgs.descend(objective, theta, now, run, memory)
 
 
-def _begin_on_part(posterior: Posterior, run: Run) -> tuple[Vector, lbfgs.Memory]:
+def _begin_on_part(objective: Objective, run: Run) -> tuple[Vector, lbfgs.Memory]:
     """A point and the pairs that led to it, from a few steps on the first columns of every reduced map."""
-    vectors, part = posterior.vectors, narrowed(posterior)
+    vectors, part = objective.vectors, narrowed(objective)
     if part is None:
-        return vectors.zeros(), lbfgs.memory_for(posterior, run)
+        return vectors.zeros(), lbfgs.memory_for(objective, run)
 
     def evaluate(point: Vector) -> Point:
-        return run.evaluate_part(part, point, posterior, vectors.widened(point, part.vectors))
+        return run.evaluate_part(part, point, objective, vectors.widened(point, part.vectors))
 
     theta, memory = part.vectors.zeros(), lbfgs.memory_for(part, run)
-    now, metric = evaluate(theta), FirstGuess(part, run, posterior).at(theta)
+    now, metric = evaluate(theta), FirstGuess(part, run, objective).at(theta)
     for _ in range(PART_STEPS):
         found = lbfgs.step(evaluate, theta, now, memory, metric, part.vectors, run)
         if found is None:
             break
         theta, now = found
-    return vectors.widened(theta, part.vectors), memory.widened(vectors, run.kept_dtype(posterior))
+    return vectors.widened(theta, part.vectors), memory.widened(vectors, run.kept_dtype(objective))
 
 
-def narrowed(posterior: Posterior) -> Posterior | None:
+def narrowed(objective: Objective) -> Objective | None:
     """P on the first columns of every reduced map; None where they are too few to bother."""
     # Weights are kept row by row: those of the first columns come first in their block.
     sizes = {
         j: term.rows // PART
-        for j, term in enumerate(posterior.terms)
+        for j, term in enumerate(objective.terms)
         if term.nested and term.rows >= PART * FEWEST_COLUMNS
     }
-    return posterior.narrowed(sizes) if sizes else None
+    return objective.narrowed(sizes) if sizes else None

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..objective import Point, Posterior, Vector
+from ..objective import Objective, Point, Vector
 from .conjugate_gradients import conjugate_gradients
 from .metric import BlockMetric, LeadingColumns
 from .run import Run
@@ -20,31 +20,31 @@ from .run import Run
 LOOSEST, TIGHTEST = 0.5, 1e-3
 
 
-def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None and run.resumed is None:
-        now = run.evaluate(posterior, theta)
-    columns, vectors = LeadingColumns(posterior, run), posterior.vectors
+        now = run.evaluate(objective, theta)
+    columns, vectors = LeadingColumns(objective, run), objective.vectors
     first_norm = None
     if run.resumed is not None:
         theta, now, first_norm = (run.resumed[name] for name in ("theta", "now", "first_norm"))
         columns.restore(run.resumed["columns"])
     assert now is not None
     while True:
-        run.between_steps(posterior, theta=theta, now=now, first_norm=first_norm, columns=columns)
-        metric = BlockMetric(run.blocks(posterior, theta, guess=True), columns, run)
+        run.between_steps(objective, theta=theta, now=now, first_norm=first_norm, columns=columns)
+        metric = BlockMetric(run.blocks(objective, theta, guess=True), columns, run)
         norm = float(np.sqrt(vectors.dot(now.gradient, metric(now.gradient))))
         first_norm = first_norm or max(norm, 1e-300)
         forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / first_norm)))
         direction = conjugate_gradients(
-            partial(run.product, posterior, theta),
+            partial(run.product, objective, theta),
             vectors.negated(now.gradient),
             metric,
             forcing,
             vectors,
         )
         slope = vectors.dot(direction, now.gradient)
-        found = run.search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, vectors)
+        found = run.search(lambda point: run.evaluate(objective, point), theta, now, direction, slope, vectors)
         if found is None:
-            run.raise_precision(posterior)
+            run.raise_precision(objective)
         theta, now = found

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..objective import Point, Posterior, Vector
+from ..objective import Objective, Point, Vector
 from ..system import hand_back
 from .first_guess import POWER
 from .lbfgs import FEWEST_PAIRS, RememberedPairs, most_sparse_pairs
@@ -49,30 +49,30 @@ LEAST_CURVATURE = 1e-10
 FIRST_LOOK, LEAST_SHARE = 30, 1e-3
 
 
-def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
-    model, begun = CurvatureModel(posterior, run), 1
-    look = 0 if any(term.nested for term in posterior.terms) else FIRST_LOOK  # of pivots there is no such diagonal
+    model, begun = CurvatureModel(objective, run), 1
+    look = 0 if any(term.nested for term in objective.terms) else FIRST_LOOK  # of pivots there is no such diagonal
     if run.resumed is not None:
         begun, look, theta, now = (run.resumed[name] for name in ("taken", "look", "theta", "now"))
         model.restore(run.resumed["model"])
     elif now is None:
-        now = run.evaluate(posterior, theta)
+        now = run.evaluate(objective, theta)
     hand_back()  # what was needed to begin
     for taken in count(begun):
-        run.between_steps(posterior, taken=taken, look=look, theta=theta, now=now, model=model)
+        run.between_steps(objective, taken=taken, look=look, theta=theta, now=now, model=model)
         if taken == look:
-            model.look(posterior, theta, run)
+            model.look(objective, theta, run)
             look *= 2
-        found = step(posterior, theta, now, model, run)
+        found = step(objective, theta, now, model, run)
         if found is None:
-            run.raise_precision(posterior)
+            run.raise_precision(objective)
         theta, now = found
     raise AssertionError  # the count has no end
 
 
 def step(
-    posterior: Posterior, theta: Vector, now: Point, model: CurvatureModel, run: Run
+    objective: Objective, theta: Vector, now: Point, model: CurvatureModel, run: Run
 ) -> tuple[Vector, Point] | None:
     """One step, remembered; None where rounding hides all progress even along the first guess."""
     while True:
@@ -80,8 +80,8 @@ def step(
         if change < 0:
             length = 1.0
             for _ in range(MOST_TRIALS):
-                point = posterior.vectors.stepped(theta, length, direction)
-                found = run.evaluate(posterior, point)
+                point = objective.vectors.stepped(theta, length, direction)
+                found = run.evaluate(objective, point)
                 if found.value <= now.value + SUFFICIENT_DECREASE * length * change:
                     run.steps += 1
                     model.add(theta, point, now, found)
@@ -95,10 +95,10 @@ def step(
 class CurvatureModel(RememberedPairs):
     """The curvature of P without its penalty, by the last steps."""
 
-    def __init__(self, posterior: Posterior, run: Run):
-        super().__init__(posterior.vectors, most_sparse_pairs(posterior.size), run.kept_dtype(posterior))
-        self._thresholds = self._vectors.zeros() if posterior.thresholds is None else posterior.thresholds
-        guess = posterior.curvature_guess()
+    def __init__(self, objective: Objective, run: Run):
+        super().__init__(objective.vectors, most_sparse_pairs(objective.size), run.kept_dtype(objective))
+        self._thresholds = self._vectors.zeros() if objective.thresholds is None else objective.thresholds
+        guess = objective.curvature_guess()
         self._uniform = np.maximum(guess, LEAST_CURVATURE * guess.max(initial=1e-300))
         self._take(self._uniform**POWER)
         self._crossed = np.zeros((self._most, self._most))  # [i, j] s_i.y_j
@@ -128,9 +128,9 @@ class CurvatureModel(RememberedPairs):
         self._guess = guess
         self._scale, self._inverse = self._vectors.from_array(self._guess), self._vectors.from_array(1 / self._guess)
 
-    def look(self, posterior: Posterior, theta: Vector, run: Run) -> None:
+    def look(self, objective: Objective, theta: Vector, run: Run) -> None:
         """Take the Hessian's diagonal at these parameters for a guess, and keep what steps have taught."""
-        self._take(np.maximum(run.diagonal(posterior, theta), LEAST_SHARE * self._uniform) ** POWER)
+        self._take(np.maximum(run.diagonal(objective, theta), LEAST_SHARE * self._uniform) ** POWER)
         for slot in self._order:
             self._put_squares(slot, self._rows)
         if self._order:

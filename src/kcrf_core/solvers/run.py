@@ -24,7 +24,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from ..errors import NumericError
-from ..objective import HessianBlocks, Point, Posterior, Vector, Vectors
+from ..objective import HessianBlocks, Objective, Point, Vector, Vectors
 from .bundle import Bound, Bundle, BundlePart, Combination
 from .line_search import line_search
 
@@ -90,13 +90,13 @@ def relative_gap(value: float, lower: float) -> float:
     return (value - lower) / lower if lower > 0 else np.inf
 
 
-def moved(result: SolverResult, posterior: Posterior, theta: Vector, tolerance: float, reason: str) -> SolverResult:
+def moved(result: SolverResult, objective: Objective, theta: Vector, tolerance: float, reason: str) -> SolverResult:
     """The same at other parameters: with their own P, against the best lower bound of all.
 
     They count as certified only where it proves that they are; where they were and are no longer, `reason` says why.
     """
-    found = posterior.proven(theta)
-    own = found.lower if posterior.convex else -np.inf
+    found = objective.proven(theta)
+    own = found.lower if objective.convex else -np.inf
     lower = min(max(result.lower, own), found.value)
     certified = relative_gap(found.value, lower) <= tolerance
     return replace(
@@ -106,7 +106,7 @@ def moved(result: SolverResult, posterior: Posterior, theta: Vector, tolerance: 
         lower=lower,
         passes=result.passes + 1,
         reason=reason if result.reason in (CERTIFIED, STATIONARY) and not certified else result.reason,
-        gradient_norm=posterior.gradient_length(theta, found),
+        gradient_norm=objective.gradient_length(theta, found),
     )
 
 
@@ -120,8 +120,8 @@ class Stop(Exception):
 class Restart(Exception):
     """Raised out of an evaluation when the precision rises: go on from here, and forget all values before."""
 
-    def __init__(self, posterior: Posterior, theta: Vector, evaluation: Point):
-        self.posterior, self.theta, self.evaluation = posterior, theta, evaluation
+    def __init__(self, objective: Objective, theta: Vector, evaluation: Point):
+        self.objective, self.theta, self.evaluation = objective, theta, evaluation
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class _Best:
 class _Proof:
     """A point in double precision, and the largest lower bound that is proven."""
 
-    posterior: Posterior  # in double precision
+    objective: Objective  # in double precision
     theta: Vector
     found: Point
     lower: float
@@ -226,7 +226,7 @@ class Run:
         """True where the state to go on from is one of passes in double precision."""
         return self._resumed is not None and self._resumed["double"]
 
-    def between_steps(self, posterior: Posterior, **state: Any) -> None:
+    def between_steps(self, objective: Objective, **state: Any) -> None:
         """Called by a solver before every step with all that later steps depend on, but for the run's own books.
 
         Where the solver goes on from a state, the books are those of that moment from here on. An interruption that
@@ -243,9 +243,9 @@ class Run:
             own = {name: value.state() if hasattr(value, "state") else value for name, value in state.items()}
             books = {name: getattr(self, name) for name in BOOKS} | {"bundle": self._bundle.state()}
             books["watching"] = None if self._watching is None else self._watching.state()
-            self._keeper.keep({"double": self.in_double(posterior), "run": books, "solver": own})
+            self._keeper.keep({"double": self.in_double(objective), "run": books, "solver": own})
         if ended:
-            self._stop(posterior, INTERRUPTED)
+            self._stop(objective, INTERRUPTED)
 
     def _restore(self, books: dict[str, Any]) -> None:
         for name in BOOKS:
@@ -275,24 +275,24 @@ class Run:
         self.work *= share
         self._begin()
 
-    def evaluate(self, posterior: Posterior, theta: Vector) -> Point:
+    def evaluate(self, objective: Objective, theta: Vector) -> Point:
         """One pass, for the solver to go on from; raises `Stop` when there is a reason to end."""
-        found = self._pass(posterior, theta)
-        if not posterior.convex:
+        found = self._pass(objective, theta)
+        if not objective.convex:
             if np.isfinite(found.value) and relative_gap(found.value, found.lower) <= self.tolerance:
-                self._stop(posterior, STATIONARY)
+                self._stop(objective, STATIONARY)
         elif self._gap() <= self._strictness * self.tolerance:
-            self._confirm(posterior)
-        self._check_budget(posterior)
+            self._confirm(objective)
+        self._check_budget(objective)
         return found
 
-    def evaluate_part(self, part: Posterior, theta: Vector, posterior: Posterior, widened: Vector) -> Point:
+    def evaluate_part(self, part: Objective, theta: Vector, objective: Objective, widened: Vector) -> Point:
         """A pass over fewer columns of the maps: P is that of `widened`, but the bound holds for these columns only."""
         self.passes += 1
-        self.work += part.pass_size / posterior.pass_size
+        self.work += part.pass_size / objective.pass_size
         found = part.evaluate(theta)
         self._keep(found.value, widened, None)
-        self._check_budget(posterior)
+        self._check_budget(objective)
         return found
 
     def search(
@@ -310,58 +310,58 @@ class Run:
         self.steps += found is not None
         return found
 
-    def product(self, posterior: Posterior, theta: Vector, vector: Vector) -> Vector:
+    def product(self, objective: Objective, theta: Vector, vector: Vector) -> Vector:
         """The Hessian times a vector; it counts as a pass, and may be the last one."""
-        self._check_budget(posterior)
+        self._check_budget(objective)
         self.products += 1
         self.work += 1
-        return posterior.hessian_product(theta, vector)
+        return objective.hessian_product(theta, vector)
 
-    def blocks(self, posterior: Posterior, theta: Vector, guess: bool = False) -> HessianBlocks:
+    def blocks(self, objective: Objective, theta: Vector, guess: bool = False) -> HessianBlocks:
         """Blocks of the Hessian at theta, for the scores of half a pass and what they take beyond that."""
-        blocks = posterior.hessian_blocks(theta, guess, SETTLED)
+        blocks = objective.hessian_blocks(theta, guess, SETTLED)
         self.work += 0.5
-        self.add_operations(posterior, blocks.operations)
+        self.add_operations(objective, blocks.operations)
         return blocks
 
-    def diagonal(self, posterior: Posterior, theta: Vector) -> np.ndarray:
+    def diagonal(self, objective: Objective, theta: Vector) -> np.ndarray:
         """The diagonal of the Hessian's blocks at theta, for the scores of half a pass and sums of the other half."""
         self.work += 1
-        return posterior.hessian_blocks(theta, guess=True).diagonal()
+        return objective.hessian_blocks(theta, guess=True).diagonal()
 
     def block_product(self, blocks: HessianBlocks, term: int, vector: Vector) -> Vector:
         """A block of the Hessian times a vector; for the budget a product like any other."""
-        posterior = blocks.posterior
-        self._check_budget(posterior)
+        objective = blocks.objective
+        self._check_budget(objective)
         self.products += 1
-        self.work += blocks.share(term) * posterior.terms[term].product_size / posterior.pass_size
+        self.work += blocks.share(term) * objective.terms[term].product_size / objective.pass_size
         return blocks.product(term, vector)
 
-    def add_operations(self, posterior: Posterior, operations: float) -> None:
+    def add_operations(self, objective: Objective, operations: float) -> None:
         """Floating-point operations outside passes and products, for the books."""
-        self.work += operations / (4 * max(posterior.problem.positions, 1) * posterior.pass_size)
+        self.work += operations / (4 * max(objective.problem.positions, 1) * objective.pass_size)
 
-    def _check_budget(self, posterior: Posterior) -> None:
+    def _check_budget(self, objective: Objective) -> None:
         if self.passes + self.products >= self.max_passes:
-            self._stop(posterior, PASSES)
+            self._stop(objective, PASSES)
         if self._interrupted is not None and not self._steps_apart and self._interrupted():
-            self._stop(posterior, INTERRUPTED)
+            self._stop(objective, INTERRUPTED)
 
-    def raise_precision(self, posterior: Posterior) -> NoReturn:
+    def raise_precision(self, objective: Objective) -> NoReturn:
         """Called when a solver can make no more progress: it restarts in double precision, or ends."""
-        if self.in_double(posterior) or not self.proves:
-            self._stop(posterior, PRECISION)
-        best, double = self._best_so_far.theta, posterior.in_double(held=True)
+        if self.in_double(objective) or not self.proves:
+            self._stop(objective, PRECISION)
+        best, double = self._best_so_far.theta, objective.in_double(held=True)
         self._forget()
         raise Restart(double, best, self._pass(double, best))
 
-    def in_double(self, posterior: Posterior) -> bool:
+    def in_double(self, objective: Objective) -> bool:
         """Whether passes are in double precision."""
-        return posterior.dtype == np.float64
+        return objective.dtype == np.float64
 
-    def kept_dtype(self, posterior: Posterior) -> type:
+    def kept_dtype(self, objective: Objective) -> type:
         """Of steps and gradients that are remembered."""
-        return np.float32 if posterior.size > LONG and not self.in_double(posterior) else np.float64
+        return np.float32 if objective.size > LONG and not self.in_double(objective) else np.float64
 
     @property
     def _best_so_far(self) -> _Best:
@@ -382,46 +382,46 @@ class Run:
         if self._observe is not None:
             self._observe(Progress(self.passes, value, self._gap(), self._lower, self.products, self.work, best))
 
-    def _pass(self, posterior: Posterior, theta: Vector) -> Point:
+    def _pass(self, objective: Objective, theta: Vector) -> Point:
         self.passes += 1
         self.work += 1
-        found = posterior.evaluate(theta)
+        found = objective.evaluate(theta)
         if not np.isfinite(found.value):
             if self._best is None:
                 raise NumericError("P is not finite at the starting point: scale the columns or lower sigma2")
             return found
-        if posterior.convex:
-            margin = 0.0 if self.in_double(posterior) else SINGLE_MARGIN * abs(found.value)
-            bound = self._mixed(posterior, self._bundle.add(posterior, theta, found, self.kept_dtype(posterior)))
+        if objective.convex:
+            margin = 0.0 if self.in_double(objective) else SINGLE_MARGIN * abs(found.value)
+            bound = self._mixed(objective, self._bundle.add(objective, theta, found, self.kept_dtype(objective)))
             self._lower = max(self._lower, found.lower)
             if bound is not None and bound.value - margin > self._lower:
                 self._lower, self._bound = bound.value - margin, bound
         self._keep(found.value, theta, found)
         return found
 
-    def _mixed(self, posterior: Posterior, bound: Bound | None) -> Bound | None:
+    def _mixed(self, objective: Objective, bound: Bound | None) -> Bound | None:
         """A bound with the entropy that mixing gold labellings in brings, where it takes that and may be enough then.
 
         It takes a pass for each new one of its points: so it is looked at only as the bound without it gets better.
         """
-        if bound is None or not posterior.mixes or bound.value <= 0:
+        if bound is None or not objective.mixes or bound.value <= 0:
             return bound
         gap = relative_gap(min(bound.parts[-1].value, self._best.value if self._best else np.inf), bound.value)
         if gap > min(WORTH_MIXING * self.tolerance, NEARER * self._mixed_gap):
             return bound
         self._mixed_gap = gap
-        value, looked_at = self._bundle.mixed(posterior, bound)
+        value, looked_at = self._bundle.mixed(objective, bound)
         self.work += looked_at
         return replace(bound, value=value)
 
-    def _confirm(self, posterior: Posterior) -> None:
+    def _confirm(self, objective: Objective) -> None:
         """Stop if the best point is proven to be near enough; else go on, in double precision where it takes that."""
         if not self.proves:
-            self._stop(posterior, CERTIFIED)
-        proof = self._prove(posterior)
+            self._stop(objective, CERTIFIED)
+        proof = self._prove(objective)
         if proof.gap <= self.tolerance:
             self._end(proof, CERTIFIED)
-        if self.in_double(posterior):
+        if self.in_double(objective):
             return  # rounding hides what is missing; the solver goes on while it can
         missing = (proof.gap - self._gap()) / self.tolerance
         self._attempts += 1
@@ -429,23 +429,23 @@ class Run:
             self._strictness = min(1 - 2 * missing, 0.95 * self._strictness)
             return
         self._forget()
-        double = posterior.in_double(held=True)
+        double = objective.in_double(held=True)
         self._bundle.add(double, proof.theta, proof.found)
         self._best = _Best(proof.found.value, proof.theta, proof.found)
         raise Restart(double, proof.theta, proof.found)
 
-    def _prove(self, posterior: Posterior) -> _Proof:
+    def _prove(self, objective: Objective) -> _Proof:
         """The best point in double precision, with the largest bound that is proven by it and those before it."""
-        exact, best = posterior.in_double(), self._best_so_far
-        if exact is posterior and best.found is not None:
+        exact, best = objective.in_double(), self._best_so_far
+        if exact is objective and best.found is not None:
             found, bound = best.found, -np.inf if self._bound is None else self._bound.proven(exact)
         else:
             found, bound = self._evaluated_again(exact, best)
-        if posterior.convex:
+        if objective.convex:
             self._proven = max(self._proven, exact.proven_bound(best.theta, found), bound)
         return _Proof(exact, best.theta, found, min(self._proven, found.value))
 
-    def _evaluated_again(self, exact: Posterior, best: _Best) -> tuple[Point, float]:
+    def _evaluated_again(self, exact: Objective, best: _Best) -> tuple[Point, float]:
         """The best point in double precision, and the bound that the bundle's combination of points proves there."""
         parts = [] if self._bound is None or not exact.convex else self._bound.parts
         others = [part for part in parts if part.value != best.value]
@@ -463,15 +463,15 @@ class Run:
         assert kept is not None  # there is the best point, at least
         return kept, combination.proven() if parts else -np.inf
 
-    def _stop(self, posterior: Posterior, reason: str) -> NoReturn:
+    def _stop(self, objective: Objective, reason: str) -> NoReturn:
         """End at the best point, with what can be proven about it."""
         if self.proves:
-            self._end(self._prove(posterior), reason)
+            self._end(self._prove(objective), reason)
         best = self._best_so_far
         raise Stop(self._result(best.theta, best.value, -np.inf, reason, np.inf))
 
     def _end(self, proof: _Proof, reason: str) -> NoReturn:
-        norm = proof.posterior.gradient_length(proof.theta, proof.found)
+        norm = proof.objective.gradient_length(proof.theta, proof.found)
         raise Stop(self._result(proof.theta, proof.found.value, proof.lower, reason, norm))
 
     def _result(self, theta: Vector, value: float, lower: float, reason: str, gradient_norm: float) -> SolverResult:
@@ -485,19 +485,19 @@ STATE_CLASSES = (SolverResult, Point, Bound, BundlePart, _Best)
 
 
 def until_stopped(
-    descend: Callable[[Posterior, Vector, Point | None, Run], NoReturn],
-    posterior: Posterior,
+    descend: Callable[[Objective, Vector, Point | None, Run], NoReturn],
+    objective: Objective,
     theta: Vector,
     run: Run,
 ) -> SolverResult:
     """Call `descend`, again from where a rise of precision left it, until the run stops it."""
     now = None
-    if run.resumed_in_double and not run.in_double(posterior):
-        posterior = posterior.in_double(held=True)
+    if run.resumed_in_double and not run.in_double(objective):
+        objective = objective.in_double(held=True)
     while True:
         try:
-            descend(posterior, theta, now, run)
+            descend(objective, theta, now, run)
         except Restart as restart:
-            posterior, theta, now = restart.posterior, restart.theta, restart.evaluation
+            objective, theta, now = restart.objective, restart.theta, restart.evaluation
         except Stop as stop:
             return stop.result

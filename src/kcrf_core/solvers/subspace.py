@@ -11,16 +11,16 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..objective import Point, Posterior, Vector
+from ..objective import Objective, Point, Vector
 from .block_jacobi import descend_by_blocks
 from .run import Run
 
 
-def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Take steps until the run raises `Stop` or `Restart`."""
 
     def most_promising(now: Point) -> list[int]:
-        squares = posterior.vectors.block_dots(now.gradient, now.gradient)
-        return [int(np.argmax(posterior.sigma2 / 2 * squares))]
+        squares = objective.vectors.block_dots(now.gradient, now.gradient)
+        return [int(np.argmax(objective.sigma2 / 2 * squares))]
 
-    descend_by_blocks(posterior, theta, now, run, most_promising)
+    descend_by_blocks(objective, theta, now, run, most_promising)

@@ -22,7 +22,7 @@ from .._version import __version__
 from ..device import Device, device_of
 from ..errors import ConfigError, FileFormatError
 from ..files import content_digest, pack_tree, read_container, unpack_tree, write_container
-from ..objective import Posterior, Vector
+from ..objective import Objective, Vector
 from ..scoring import Yardstick
 from ..solvers import INTERRUPTED, STATE_CLASSES, DevScore, Observer, Run, SolverResult, Structure, TermJudgement, Trial
 from ..system import Workers, counted
@@ -35,7 +35,7 @@ KIND = "checkpoint"
 EVERY = 300.0  # seconds between two of them
 
 Found = TypeVar("Found")
-Solver = Callable[[Posterior, Vector, Run], SolverResult]
+Solver = Callable[[Objective, Vector, Run], SolverResult]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Checkpoint:
     def solver(self, solve: Solver) -> Solver:
         """Return a solver whose fits are kept, and taken from the file where they are there."""
 
-        def kept(posterior: Posterior, theta: Vector, run: Run) -> SolverResult:
+        def kept(objective: Objective, theta: Vector, run: Run) -> SolverResult:
             if self._before:
                 record = self._before.popleft()
                 if not isinstance(record, FinishedFit):
@@ -138,7 +138,7 @@ class Checkpoint:
             else:
                 run.keep_with(self, self._state)
                 self._state = None
-                result = solve(posterior, theta, run)
+                result = solve(objective, theta, run)
                 if result.reason == INTERRUPTED:
                     return result
                 record = FinishedFit(result, run.counters())

@@ -3,7 +3,7 @@
 Viterbi finds the most probable labelling as a whole, posterior decoding the labelling with the most labels right on
 average. Where sequences are long and labels few, no labelling as a whole is probable, and the best one may be poor;
 where labels make spans, a path keeps to what usually follows what. So both are tried, on the same predictions, which
-take one forward-backward. Posterior decoding is stored where it is better by more than one standard error of the
+take one forward-backward. Objective decoding is stored where it is better by more than one standard error of the
 difference.
 """
 
@@ -30,7 +30,7 @@ class DecoderChoice:
     data: str | None = None  # what it was chosen on: "held-out" or "dev"; None where it was given, or nothing was there
     yardstick: Yardstick | None = None
     values: dict[str, float] | None = None  # of the yardstick, by decoder
-    difference: float = 0.0  # posterior minus Viterbi
+    difference: float = 0.0  # posterior decoding minus Viterbi
     error: float = 0.0  # the standard error of that
     units: int = 0  # sequences or blocks that it was judged by
 

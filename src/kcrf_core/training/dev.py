@@ -17,7 +17,7 @@ from ..chains import Problem
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..features import MappedTerm
 from ..model import Model
-from ..objective import Posterior, Vector
+from ..objective import Objective, Vector
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..solvers import BEST, DevProgress, DevScore, Observer, Progress, moved
 from ..system import Workers
@@ -135,7 +135,7 @@ class Watch:
         observer: Observer,
     ):
         self._data, self._encoding, self._sigma2 = DevData(dataset, yardstick), encoding, sigma2
-        self._posterior = self._of_data(task)
+        self._objective = self._of_data(task)
         self._keep, self._observer, self._decoder = keep, observer, decoder
         # One score takes about a pass over the held-out data.
         cost = dataset.positions / task.problem.positions
@@ -145,7 +145,7 @@ class Watch:
         self._now: dict[str, Look] = {}  # the last scores, by decoder
         self._best: dict[str, Look] = {}  # the best ones
 
-    def _of_data(self, task: TrainingTask) -> Posterior:
+    def _of_data(self, task: TrainingTask) -> Objective:
         """P of the held-out data, with the terms of training."""
         dataset, terms = self._data.dataset, []
         for term in task.terms:
@@ -154,7 +154,7 @@ class Watch:
                 term = replace(term, map=term.map_of(inputs, task.workers, task.dtype))
             terms.append(term)
         problem = self._data.problem(task.problem.label_count)
-        return replace(task, problem=problem, terms=tuple(terms)).posterior(self._sigma2)
+        return replace(task, problem=problem, terms=tuple(terms)).objective(self._sigma2)
 
     def state(self) -> dict[str, Any]:
         """Return the scores so far."""
@@ -167,10 +167,10 @@ class Watch:
 
     def widen(self, task: TrainingTask, share: float) -> None:
         """Go on with more columns of the maps, of which the old ones are the first and `share` is their part."""
-        before, self._posterior = self._posterior, self._of_data(task)
+        before, self._objective = self._objective, self._of_data(task)
         self._seen = None
         for name, look in self._best.items():
-            self._best[name] = replace(look, theta=self._posterior.vectors.widened(look.theta, before.vectors))
+            self._best[name] = replace(look, theta=self._objective.vectors.widened(look.theta, before.vectors))
         if self._last is not None:
             self._last *= share  # as the run counts its work
 
@@ -178,7 +178,7 @@ class Watch:
         """Score the point of one more pass, if it is time; one of another size belongs to a part of the problem."""
         self._observer.tell(progress)
         theta, work = progress.theta, progress.work
-        if theta is None or theta is self._seen or self._posterior.vectors.length(theta) != self._posterior.size:
+        if theta is None or theta is self._seen or self._objective.vectors.length(theta) != self._objective.size:
             return
         if self._last is None or work - self._last >= self._interval:
             self._last, self._seen = work, theta
@@ -186,7 +186,7 @@ class Watch:
 
     def _look(self, theta: Vector, passes: int) -> None:
         """Score these parameters, and keep them for the decoders that they are the best so far for."""
-        found = self._posterior.engine.predictions(theta)
+        found = self._objective.engine.predictions(theta)
         better = set()
         for name in DECODINGS if self._decoder is None else [self._decoder.decode]:
             labels = found.labels[name]
@@ -216,7 +216,7 @@ class Watch:
         decoder = self._chosen(self._best)
         theta = self._best[decoder.decode].theta
         if theta is not result.theta:
-            solution = replace(solution, result=moved(result, solution.posterior, theta, tolerance, BEST))
+            solution = replace(solution, result=moved(result, solution.objective, theta, tolerance, BEST))
         return solution, decoder
 
     def report(self, model: Model, workers: Workers) -> DevReport:

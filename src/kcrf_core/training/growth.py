@@ -71,7 +71,7 @@ class Growing:
         watch: Watch | None = None,
     ):
         self._task, self._sigma2, self._theta, self._dataset = task, sigma2, theta, dataset
-        self._posterior = task.posterior(sigma2)
+        self._objective = task.objective(sigma2)
         self._minimiser, self._observer, self._watch = minimiser, minimiser.observer, watch
         self._run, self._last_tolerance = run, run.tolerance
         self._growing = [j for j, term in enumerate(task.terms) if term.growing is not None]
@@ -91,7 +91,7 @@ class Growing:
             result, errors, estimates = self._fit(tight)
             if result.reason in (PASSES, INTERRUPTED):
                 if not tight:
-                    result = moved(result, self._posterior, result.theta, self._last_tolerance, result.reason)
+                    result = moved(result, self._objective, result.theta, self._last_tolerance, result.reason)
                 return self._ended(result, result.reason)
             limit = self._tolerance * result.value
             expected = {j: self._ratios[j] * estimate for j, estimate in estimates.items()}
@@ -146,13 +146,13 @@ class Growing:
         self._observer.stage(f"training on {counted(sum(pivots.values()), 'pivot')}")
         self._run.tolerance = self._last_tolerance if tight else max(self._last_tolerance, LOOSE)
         self._run.proves = tight
-        result = self._minimiser.solve(self._posterior, self._theta, self._run)
+        result = self._minimiser.solve(self._objective, self._theta, self._run)
         self._theta = result.theta
-        types = dict.fromkeys(self._posterior.terms[j].clique for j in self._growing)
-        errors = {clique: self._posterior.errors(self._theta, clique) for clique in types}
+        types = dict.fromkeys(self._objective.terms[j].clique for j in self._growing)
+        errors = {clique: self._objective.errors(self._theta, clique) for clique in types}
         estimates = {}
         for j in self._growing:
-            term, sigma2 = terms[j], self._posterior.sigma2[j]
+            term, sigma2 = terms[j], self._objective.sigma2[j]
             estimates[j] = certificates.estimate(errors[term.config.clique], self._map(j), sigma2, self._task.workers)
             self._seen[j].append((len(self._basis(j)), estimates[j]))
         gap = result.gap if np.isfinite(result.gap) else None
@@ -164,12 +164,12 @@ class Growing:
     def _bounds(self) -> dict[int, float]:
         """The most that each growing term may gain outside its pivots, were this fit the optimum inside."""
         self._observer.stage("gain outside the pivots")
-        found, posterior = {}, self._posterior.in_double()
+        found, objective = {}, self._objective.in_double()
         for j in self._growing:
-            term, basis, sigma2 = self._task.terms[j], self._basis(j), self._posterior.sigma2[j]
-            m, workers = posterior.errors(self._theta, term.config.clique), self._task.workers
+            term, basis, sigma2 = self._task.terms[j], self._basis(j), self._objective.sigma2[j]
+            m, workers = objective.errors(self._theta, term.config.clique), self._task.workers
             found[j] = certificates.bound(m, self._map(j), basis.inputs, basis.kernel, sigma2, workers)
-        here = posterior.proven(self._theta)
+        here = objective.proven(self._theta)
         self._rounds[-1] = replace(self._rounds[-1], bound=math.fsum(found.values()) + here.value - here.lower)
         self._observer.tell(self._rounds[-1])
         return found
@@ -181,7 +181,7 @@ class Growing:
         terms, added = list(task.terms), 0
         for j, count in wanted.items():
             basis = self._basis(j)
-            if basis.has_room() and (new := basis.add(errors[self._posterior.terms[j].clique], count)):
+            if basis.has_room() and (new := basis.add(errors[self._objective.terms[j].clique], count)):
                 term = terms[j]
                 assert isinstance(term, FittedPivots)
                 terms[j] = term.grown(self._dataset, task.workers, task.dtype)
@@ -189,13 +189,13 @@ class Growing:
         if not added:
             return None
         self._task = replace(task, terms=tuple(terms))
-        before, self._posterior = self._posterior, self._task.posterior(self._sigma2)
-        self._theta = self._posterior.vectors.widened(self._theta, before.vectors)
-        share = before.pass_size / self._posterior.pass_size
+        before, self._objective = self._objective, self._task.objective(self._sigma2)
+        self._theta = self._objective.vectors.widened(self._theta, before.vectors)
+        share = before.pass_size / self._objective.pass_size
         if self._watch is not None:
             self._watch.widen(self._task, share)
         return share
 
     def _ended(self, result: SolverResult, why: str) -> tuple[Solution, Growth]:
         growth = Growth(why, self._tolerance, tuple(self._rounds))
-        return Solution(self._task, self._posterior, result), growth
+        return Solution(self._task, self._objective, result), growth

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Interrupted
-from ..objective import Posterior, Vector
+from ..objective import Objective, Vector
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..solvers import ALL_TERMS, Trial
 from ..system import counted
@@ -172,12 +172,12 @@ class _Fold:
         self.sample, self.held = sample.narrow(self.used), task.pieces(split.held).narrow(self.used)
         self.fits: dict[Steps, Vector] = {}
 
-    def start(self, steps: Steps, posterior: Posterior) -> Vector:
+    def start(self, steps: Steps, objective: Objective) -> Vector:
         """Parameters to begin with: those of the nearest setting that was fitted, of equals the last one.
 
         Where the step there was the same as the step from there, parameters are taken to go on as they went.
         """
-        vectors = posterior.vectors
+        vectors = objective.vectors
         if not self.fits:
             return vectors.zeros()
         at = {fitted: number for number, fitted in enumerate(self.fits)}
@@ -343,12 +343,12 @@ class _Search:
 
     def _mean_parameters(self, best: Steps, sigma2: dict[str, float]) -> Vector:
         """The mean over folds of parameters, those of columns that a fold lacks being zero there."""
-        full = self._task.posterior(sigma2)
+        full = self._task.objective(sigma2)
         blocks = {}
         for j, term in enumerate(full.terms):
             parts: list[np.ndarray] = []
             for fold in self._folds:
-                narrow, columns = fold.sample.posterior(sigma2), fold.used[j]
+                narrow, columns = fold.sample.objective(sigma2), fold.used[j]
                 if columns is None:
                     parts.append(narrow.block(fold.fits[best], j))
                 else:
@@ -462,12 +462,12 @@ class _Search:
         self._minimiser.observer.stage(
             f"score variance {self._variance(steps, label):g} of {label}, fold {number + 1} of {len(self._folds)}"
         )
-        posterior = fold.sample.posterior(sigma2)
-        result = self._minimiser.fitted(posterior, fold.start(steps, posterior), PATH_TOLERANCE, PATH_PASSES)
+        objective = fold.sample.objective(sigma2)
+        result = self._minimiser.fitted(objective, fold.start(steps, objective), PATH_TOLERANCE, PATH_PASSES)
         fold.fits[steps] = result.theta
         problem, by_unit = fold.held.problem, fold.pieces.by_unit
         self._work += result.work * fold.sample.problem.positions + 2 * problem.positions
-        found = fold.held.posterior(sigma2).engine.predictions(result.theta)
+        found = fold.held.objective(sigma2).engine.predictions(result.theta)
         gold = np.log(np.maximum(found.gold.astype(np.float64), SMALLEST_PROBABILITY))
         units = problem.offsets, problem.weights
         counts = {

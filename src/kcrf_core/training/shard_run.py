@@ -285,7 +285,7 @@ class ShardRun(TrainingRun):
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
         """Nothing lies outside explicit maps; what lies outside pivots is not known, for it takes all positions."""
         has_pivots = any(term.basis is not None for term in solution.task.terms)
-        return None if has_pivots or not solution.posterior.convex else 0.0, self._options.certify
+        return None if has_pivots or not solution.objective.convex else 0.0, self._options.certify
 
     def data_digest(self) -> str:
         if self._violations is None:

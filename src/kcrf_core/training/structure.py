@@ -26,7 +26,7 @@ from ..chains import EDGE2, Edge, Problem
 from ..config import Config
 from ..errors import ConfigError, DataError
 from ..maps import FeatureMap
-from ..objective import Posterior, Vector, certificates
+from ..objective import Objective, Vector, certificates
 from ..solvers import ALWAYS, CHANCE, DROPPED, EXCLUDED, TAKEN, UNCONFIRMED, UNDECIDED, Structure, TermJudgement
 from .structure_null import centred, drawn_labels, exchanged, tail
 from .task import Minimiser, TrainingTask
@@ -140,7 +140,7 @@ class Fits:
 
     def carried(self, theta: Vector, before: dict[str, float], after: dict[str, float]) -> Vector:
         """Parameters of one set of terms for another: new terms at zero, old ones left out."""
-        old, new = self.task.posterior(before), self.task.posterior(after)
+        old, new = self.task.objective(before), self.task.objective(after)
         known = {term.name: old.block(theta, j) for j, term in enumerate(self.task.present(before))}
         present = enumerate(self.task.present(after))
         return new.vector({j: known[term.name] for j, term in present if term.name in known})
@@ -154,22 +154,22 @@ class Fits:
         held_out = np.zeros(len(weights))
         for fold, theta in zip(self.folds, before.fold_thetas, strict=True):
             rest = self.task.weighted(np.where(fold, 0.0, weights))
-            thetas.append(self._minimise(rest.posterior(sigma2), self.carried(theta, before.sigma2, sigma2)))
-            found = self.task.posterior(sigma2).engine.sequence_log_probabilities(thetas[-1])
+            thetas.append(self._minimise(rest.objective(sigma2), self.carried(theta, before.sigma2, sigma2)))
+            found = self.task.objective(sigma2).engine.sequence_log_probabilities(thetas[-1])
             held_out[fold] = (weights * found)[fold]
         return Fit(sigma2, before.theta, before.value, before.slack, tuple(thetas), held_out)
 
     def _on_all(self, tried: Fit, before: Fit) -> Fit:
         """The same terms, fitted to all sequences."""
-        posterior = self.task.posterior(tried.sigma2)
-        theta = self._minimise(posterior, self.carried(before.theta, before.sigma2, tried.sigma2))
-        here = posterior.proven(theta)
+        objective = self.task.objective(tried.sigma2)
+        theta = self._minimise(objective, self.carried(before.theta, before.sigma2, tried.sigma2))
+        here = objective.proven(theta)
         return replace(tried, theta=theta, value=here.value, slack=here.value - here.lower)
 
-    def _minimise(self, posterior: Posterior, theta: Vector) -> Vector:
-        if posterior.size == 0:  # no term yet, nothing to fit
+    def _minimise(self, objective: Objective, theta: Vector) -> Vector:
+        if objective.size == 0:  # no term yet, nothing to fit
             return theta
-        return self._minimiser.minimise(posterior, theta, TOLERANCE, MAX_PASSES)
+        return self._minimiser.minimise(objective, theta, TOLERANCE, MAX_PASSES)
 
 
 def _folds(problem: Problem, seed: int) -> list[np.ndarray]:
@@ -263,7 +263,7 @@ class Selection:
         if term.config.type == EDGE2.name:
             return self._triple_bounds(fit, name, sigma2)
         assert term.map is not None
-        errors = task.posterior(fit.sigma2).errors(fit.theta, term.config.clique)
+        errors = task.objective(fit.sigma2).errors(fit.theta, term.config.clique)
         bound = certificates.inside(errors, term.map, sigma2, task.workers)
         errors = centred(errors, task.problem, term.config.clique)
         beyond = certificates.inside(errors, term.map, sigma2, task.workers)
@@ -275,7 +275,7 @@ class Selection:
         if term.config.type == EDGE2.name:
             return self._triple_bounds(fit, name, sigma2)[0]  # its gradient is a sum of marginals, which are in double
         assert term.map is not None
-        errors = task.posterior(fit.sigma2).in_double().errors(fit.theta, term.config.clique)
+        errors = task.objective(fit.sigma2).in_double().errors(fit.theta, term.config.clique)
         return certificates.inside(errors, term.map.in_double(held=False), sigma2, task.workers)
 
     def _exchanged_bounds(self, errors: np.ndarray, own: FeatureMap, sigma2: float) -> Iterator[float]:
@@ -293,16 +293,16 @@ class Selection:
     def _triple_bounds(self, fit: Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
         """The same as `_bounds` for triples of labels, which a constant is no part of."""
         wider = fit.sigma2 | {name: sigma2}
-        posterior = self._task.posterior(wider)
-        found = posterior.evaluate(self._fits.carried(fit.theta, fit.sigma2, wider))
-        gradient = posterior.block(found.gradient, [term.clique for term in posterior.terms].index(EDGE2))
+        objective = self._task.objective(wider)
+        found = objective.evaluate(self._fits.carried(fit.theta, fit.sigma2, wider))
+        gradient = objective.block(found.gradient, [term.clique for term in objective.terms].index(EDGE2))
         bound = sigma2 / 2 * float(gradient @ gradient)
         expected = gradient + self._task.problem.clique_counts(2).ravel()
         return bound, bound, self._drawn_bounds(fit, expected, sigma2)
 
     def _drawn_bounds(self, fit: Fit, expected: np.ndarray, sigma2: float) -> Iterator[float]:
         """Bounds of triples where labels are drawn from the model without them, which expects so many of each."""
-        present, problem = self._task.posterior(fit.sigma2), self._task.problem
+        present, problem = self._task.objective(fit.sigma2), self._task.problem
         rng = np.random.default_rng([self._seed, 3])
         while True:
             for labels in drawn_labels(present, fit.theta, rng, FIRST_DRAWS):

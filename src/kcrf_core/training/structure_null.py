@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..chains import EDGE_X, Clique, Problem
-from ..objective import Posterior
+from ..objective import Objective
 from ..system import positions_within
 
 # Spread of the logarithm of lengths within which sequences exchange their errors.
@@ -55,11 +55,11 @@ def centred(errors: np.ndarray, problem: Problem, clique: Clique) -> np.ndarray:
     return errors - np.outer(weights, errors.sum(axis=0) / max(weights.sum(), 1e-300))
 
 
-def drawn_labels(posterior: Posterior, theta: np.ndarray, rng: np.random.Generator, draws: int) -> np.ndarray:
+def drawn_labels(objective: Objective, theta: np.ndarray, rng: np.random.Generator, draws: int) -> np.ndarray:
     """Labels drawn from a first-order model, [draws, N]."""
-    chance = rng.random((draws, posterior.problem.positions))
+    chance = rng.random((draws, objective.problem.positions))
 
-    return posterior.engine.drawn_labels(theta, chance)
+    return objective.engine.drawn_labels(theta, chance)
 
 
 def tail(bound: float, null: np.ndarray) -> float:

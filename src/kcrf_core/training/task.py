@@ -1,7 +1,7 @@
 """The task of a fit: labelled sequences and the terms to fit to them. Prior variances make P of it.
 
 Training looks at many different P: of all sequences or of some, of all terms or of some, on all columns of their maps
-or on a few. All of them are built by `TrainingTask.posterior`.
+or on a few. All of them are built by `TrainingTask.objective`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..encoding import Encoding
 from ..errors import Interrupted
 from ..features import FittedTerm, kept_in
 from ..model import Model
-from ..objective import ComposedEngine, Engine, ObjectiveTerm, Posterior, ThreadEngine, Vector, executor_of
+from ..objective import ComposedEngine, Engine, Objective, ObjectiveTerm, ThreadEngine, Vector, executor_of
 from ..solvers import INTERRUPTED, Observer, Run, SolverResult
 from ..system import Workers, sequence_rows
 from .held_out import Pieces
@@ -36,7 +36,7 @@ class TrainingTask:
     # With an executor or a device: engines of terms by their names, whose data it has.
     engines: dict[tuple[str, ...], Engine] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
+    def objective(self, sigma2: Mapping[str, float]) -> Objective:
         """Return P of those terms that have a prior variance here."""
         Y, present = self.problem.label_count, self.present(sigma2)
         terms = [
@@ -49,7 +49,7 @@ class TrainingTask:
             engine = self._engine(terms, present)
             if engine.lasting:  # other prior variances are no other data
                 self.engines[names] = engine
-        return Posterior.on(engine, terms)
+        return Objective.on(engine, terms)
 
     def _engine(self, terms: Sequence[ObjectiveTerm], present: Sequence[FittedTerm]) -> Engine:
         """Return an engine for terms, by threads or by what helps them."""
@@ -105,19 +105,19 @@ class Solution:
     """The end of a fit: its task, P of it, and the parameters that were found."""
 
     task: TrainingTask
-    posterior: Posterior
+    objective: Objective
     result: SolverResult
 
     def model(self, encoding: Encoding, precision: str) -> Model:
         """The model that these parameters make."""
-        posterior, theta, terms = self.posterior, self.result.theta, self.task.terms
-        mapped = tuple(terms[j].to_model(posterior.stored_weights(theta, j), precision) for j in posterior.mapped)
-        return Model(encoding, mapped, posterior.potentials_of(theta))
+        objective, theta, terms = self.objective, self.result.theta, self.task.terms
+        mapped = tuple(terms[j].to_model(objective.stored_weights(theta, j), precision) for j in objective.mapped)
+        return Model(encoding, mapped, objective.potentials_of(theta))
 
 
 NOTHING_YET = "interrupted before the final fit: there is no model yet"
 
-Solver = Callable[[Posterior, Vector, Run], SolverResult]
+Solver = Callable[[Objective, Vector, Run], SolverResult]
 
 
 @dataclass(frozen=True)
@@ -128,17 +128,17 @@ class Minimiser:
     observer: Observer
     interrupted: Callable[[], bool]
 
-    def minimise(self, posterior: Posterior, theta: Vector, tolerance: float, max_passes: int) -> Vector:
+    def minimise(self, objective: Objective, theta: Vector, tolerance: float, max_passes: int) -> Vector:
         """Parameters within the tolerance of the optimum, or as near as so many passes come."""
-        return self.fitted(posterior, theta, tolerance, max_passes).theta
+        return self.fitted(objective, theta, tolerance, max_passes).theta
 
-    def fitted(self, posterior: Posterior, theta: Vector, tolerance: float, max_passes: int) -> SolverResult:
+    def fitted(self, objective: Objective, theta: Vector, tolerance: float, max_passes: int) -> SolverResult:
         """The same with what it took.
 
         Fits of this kind prepare for the final one: nothing they find is worth keeping after an interruption.
         """
         run = Run(tolerance, max_passes, self.observer.tell, self.interrupted, proves=False)
-        result = self.solve(posterior, theta, run)
+        result = self.solve(objective, theta, run)
         if result.reason == INTERRUPTED:
             raise Interrupted(NOTHING_YET)
         return result

@@ -353,10 +353,10 @@ class TrainingRun:
             path=prior.tried,
             outside=outside,
             certify=certify,
-            score_columns=solution.posterior.columns,
-            parameters=solution.posterior.size,
+            score_columns=solution.objective.columns,
+            parameters=solution.objective.size,
             c1=self._training.c1 or 0.0,
-            nonzero=solution.posterior.nonzero(solution.result.theta) if self._training.c1 else None,
+            nonzero=solution.objective.nonzero(solution.result.theta) if self._training.c1 else None,
             structure=structure,
             dev=None if watch is None else watch.report(model, self._workers),
             growth=growth,
@@ -473,12 +473,12 @@ class TrainingRun:
 
     def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> Vector:
         """Parameters to begin with: of an earlier model, of the search for sigma2, or zero."""
-        posterior, start = task.posterior(prior.sigma2), self._options.start
+        objective, start = task.objective(prior.sigma2), self._options.start
         # The first pivots of a basis that grows are not those that sigma2 was searched with.
-        theta = posterior.vectors.zeros() if prior.theta is None or _grows(task) else prior.theta
+        theta = objective.vectors.zeros() if prior.theta is None or _grows(task) else prior.theta
         if start is not None:
-            return start.choose(self._encoding, task.terms, posterior, theta, self._observer)
-        return theta if posterior.convex else self._complete_optimum(task, prior, theta, run)
+            return start.choose(self._encoding, task.terms, objective, theta, self._observer)
+        return theta if objective.convex else self._complete_optimum(task, prior, theta, run)
 
     def _complete_optimum(self, task: TrainingTask, prior: Prior, theta: Vector, run: Run) -> Vector:
         """Where labels are missing: the optimum of the sequences that have all of theirs, where P is convex."""
@@ -488,7 +488,7 @@ class TrainingRun:
             return theta
         complete = task.subset(which)
         self._observer.stage("complete sequences")
-        result = self._minimiser.solve(complete.posterior(prior.sigma2), theta, run)
+        result = self._minimiser.solve(complete.objective(prior.sigma2), theta, run)
         what = "optimum" if result.reason == CERTIFIED else "best point found"
         self._observer.note(
             f"training begins at the {what} of {counted(len(which), 'sequence')} with all labels, "
@@ -537,25 +537,25 @@ class TrainingRun:
             growing = Growing(task, prior.sigma2, theta, self._dataset, self._minimiser, run, watch)
             solution, growth = growing.until_enough()
         else:
-            posterior = task.posterior(prior.sigma2)
-            solution, growth = Solution(task, posterior, self._minimiser.solve(posterior, theta, run)), None
+            objective = task.objective(prior.sigma2)
+            solution, growth = Solution(task, objective, self._minimiser.solve(objective, theta, run)), None
         hand_back()
         return solution, growth
 
     def prune(self, model: Model, solution: Solution, dataset: Dataset) -> tuple[Model, Solution, PruneReport | None]:
         """Drop weights and pivots that change no score by more than was asked for, and look at P without them."""
-        prune, posterior, result = self._options.prune, solution.posterior, solution.result
+        prune, objective, result = self._options.prune, solution.objective, solution.result
         if prune is None:
             return model, solution, None
         self._observer.stage("pruning")
-        blocks = {j: posterior.block(result.theta, j) for j in range(len(posterior.terms))}
+        blocks = {j: objective.block(result.theta, j) for j in range(len(objective.terms))}
         terms = []
-        for j, term in zip(posterior.mapped, model.terms, strict=True):
+        for j, term in zip(objective.mapped, model.terms, strict=True):
             inputs = self._encoding.inputs(dataset, term.features).seen()
             thinned = term.pruned(inputs, prune / len(model.terms), self._workers)
             fitted = solution.task.terms[j]
             assert isinstance(fitted, MappedTerm)
-            blocks[j] = posterior.block_of(fitted.map_weights(thinned), j)
+            blocks[j] = objective.block_of(fitted.map_weights(thinned), j)
             terms.append(thinned.compacted())
         smaller = replace(model, terms=tuple(terms))
         dev = self._options.dev
@@ -571,7 +571,7 @@ class TrainingRun:
             accuracy=_accuracy(model, judge, self._workers),
             accuracy_left=_accuracy(smaller, judge, self._workers),
         )
-        result = moved(result, posterior, posterior.vector(blocks), self._training.tolerance, PRUNED)
+        result = moved(result, objective, objective.vector(blocks), self._training.tolerance, PRUNED)
         return smaller, replace(solution, result=result), report
 
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
@@ -579,20 +579,20 @@ class TrainingRun:
 
         `growth` is given where the solution is its last fit, for which it may have worked out a bound.
         """
-        task, posterior, certify = solution.task, solution.posterior, self._options.certify
+        task, objective, certify = solution.task, solution.objective, self._options.certify
         proven = None if growth is None else growth.proven(task.terms)
         if proven is not None:
             return proven, "exact"
-        if not posterior.convex:  # nothing is proven about it
+        if not objective.convex:  # nothing is proven about it
             return None, certify
         if self._minimiser.interrupted():
             certify = "estimate"  # the bound takes a pass over all pairs of positions
         theta = solution.result.theta
         if certify == "exact":
-            posterior = posterior.in_double()
-        gain = outside_gain(self._encoding, dataset, task.terms, posterior, theta, certify, self._workers)
+            objective = objective.in_double()
+        gain = outside_gain(self._encoding, dataset, task.terms, objective, theta, certify, self._workers)
         if certify == "exact":
-            here = posterior.proven(theta)
+            here = objective.proven(theta)
             gain += here.value - here.lower
         return gain, certify
 

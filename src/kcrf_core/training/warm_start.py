@@ -25,7 +25,7 @@ from ..encoding import Encoding, translation
 from ..errors import ConfigError, FileFormatError, NumericError
 from ..features import FittedTerm, LabelMatch, MappedTerm
 from ..model import Model
-from ..objective import Posterior, Vector
+from ..objective import Objective, Vector
 from ..solvers import Observer
 from ..system import listed
 
@@ -85,19 +85,19 @@ class WarmStart:
         self,
         encoding: Encoding,
         fitted: Sequence[FittedTerm],
-        posterior: Posterior,
+        objective: Objective,
         other: Vector,
         observer: Observer,
     ) -> Vector:
         """Where to start: at the model's function, or at `other` parameters where P is smaller there."""
-        theta, said = self.theta(encoding, fitted, posterior)
-        if _value(posterior, other) < _value(posterior, theta):
+        theta, said = self.theta(encoding, fitted, objective)
+        if _value(objective, other) < _value(objective, theta):
             said = f"{self.name} fits this data worse than a start without it, and is not used"
             theta = other
         observer.note(said)
         return theta
 
-    def theta(self, encoding: Encoding, fitted: Sequence[FittedTerm], posterior: Posterior) -> tuple[Vector, str]:
+    def theta(self, encoding: Encoding, fitted: Sequence[FittedTerm], objective: Objective) -> tuple[Vector, str]:
         """Parameters of the new terms that say what the model said, and in words how much of it that is."""
         blocks: dict[int, np.ndarray] = {}
         labels = LabelMatch(self.model.labels, encoding.labels)
@@ -105,18 +105,18 @@ class WarmStart:
         stored = {(term.name, term.clique.axes): term for term in self.model.terms}
         said = [labels.summary()]
         for j, term in enumerate(fitted):
-            old = stored.get((term.name, term.config.clique.axes)) if j in posterior.mapped else None
-            if j not in posterior.mapped and _matches(term.config, known):
-                blocks[j] = self._edge_block(term, labels, posterior)
+            old = stored.get((term.name, term.config.clique.axes)) if j in objective.mapped else None
+            if j not in objective.mapped and _matches(term.config, known):
+                blocks[j] = self._edge_block(term, labels, objective)
                 said.append(f"term {term.name}")
             elif isinstance(term, MappedTerm) and old is not None and old.kind in term.takes_over:
                 between = translation(encoding, term.features, self.model.encoding, old.features)
                 weights, how = term.taken_over(old, between, labels)
-                blocks[j] = posterior.block_of(weights, j)
+                blocks[j] = objective.block_of(weights, j)
                 said.append(f"term {term.name} {how}")
             else:
                 said.append(f"term {term.name} at zero")
-        return posterior.vector(blocks), f"starting from {self.name}: {', '.join(said)}; the rest at zero"
+        return objective.vector(blocks), f"starting from {self.name}: {', '.join(said)}; the rest at zero"
 
     def _terms(self) -> dict[str, TermConfig]:
         """Terms of the model, as they were configured."""
@@ -126,9 +126,9 @@ class WarmStart:
             raise FileFormatError(f"{self.name}: its configuration cannot be read ({error})") from None
         return {term.name: term for term in config.terms}
 
-    def _edge_block(self, term: FittedTerm, labels: LabelMatch, posterior: Posterior) -> np.ndarray:
+    def _edge_block(self, term: FittedTerm, labels: LabelMatch, objective: Objective) -> np.ndarray:
         """T, s and e, or U; what either model forbids is zero."""
-        old, forbidden = self.model.edges, posterior.engine.forbidden
+        old, forbidden = self.model.edges, objective.engine.forbidden
         if term.config.type == EDGE2.name:
             triples = np.zeros((len(labels.old),) * 3) if old.triples is None else old.triples
             return labels.chosen(triples, 3).ravel()
@@ -140,10 +140,10 @@ class WarmStart:
         return np.concatenate([part.ravel() for part in parts])
 
 
-def _value(posterior: Posterior, theta: Vector) -> float:
+def _value(objective: Objective, theta: Vector) -> float:
     """P, without its gradient; infinite where scores are too large to compute with."""
     try:
-        value = posterior.prior(theta) - posterior.log_likelihood(theta)
+        value = objective.prior(theta) - objective.log_likelihood(theta)
     except NumericError:
         return math.inf
     return math.inf if math.isnan(value) else value

@@ -12,7 +12,7 @@ from kcrf_core.kernels import PolynomialKernel, gram
 from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivot_choice as basis
-from kcrf_core.objective import ObjectiveTerm, Posterior, certificates
+from kcrf_core.objective import Objective, ObjectiveTerm, certificates
 from kcrf_core.solvers import CERTIFIED, PASSES, SOLVERS, Run
 from kcrf_core.system import Workers
 from problems import random_inputs, random_offsets
@@ -29,7 +29,7 @@ def first_order(problem, maps, sigma2, edge_sigma2, workers, dtype=np.float64):
     """P of node terms with these maps, and an edge term unless its sigma2 is None."""
     terms = [ObjectiveTerm(NODE, *each) for each in zip(sigma2, maps, strict=True)]
     terms += [] if edge_sigma2 is None else [ObjectiveTerm(EDGE, edge_sigma2)]
-    return Posterior.on_threads(problem, terms, workers, dtype)
+    return Objective.on_threads(problem, terms, workers, dtype)
 
 
 def explicit(problem, inputs, workers, sigma2=2.0, edge_sigma2=3.0, dtype=np.float64):
@@ -42,8 +42,8 @@ def reduced_map(inputs, kernel, workers, chosen=None, dtype=np.float64):
     return ReducedMap.of(inputs, kernel, pivots, chosen.curve / chosen.trace, workers, dtype)
 
 
-def solve(posterior, tolerance=1e-10):
-    return SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(tolerance, 5000))
+def solve(objective, tolerance=1e-10):
+    return SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(tolerance, 5000))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -51,12 +51,12 @@ def solve(posterior, tolerance=1e-10):
 def test_value_against_enumeration(rng, workers, Y, weighted):
     problem = random_problem(rng, Y, weighted=weighted)
     inputs = random_inputs(rng, problem.positions, 2, 2, 3)
-    posterior = explicit(problem, inputs, workers)
-    theta = rng.normal(size=posterior.size)
-    W = posterior.weights_of(theta, 0)
+    objective = explicit(problem, inputs, workers)
+    theta = rng.normal(size=objective.size)
+    W = objective.weights_of(theta, 0)
     if Y == 2:
         W = W @ np.array([[1.0, -1.0]]) / np.sqrt(2)
-    edges = posterior.edges_of(theta)
+    edges = objective.edges_of(theta)
     expected = oracle.objective(
         oracle.one_hot(inputs),
         W,
@@ -67,7 +67,7 @@ def test_value_against_enumeration(rng, workers, Y, weighted):
         3.0,
         problem.weights,
     )
-    np.testing.assert_allclose(posterior.evaluate(theta).value, expected, rtol=1e-11)
+    np.testing.assert_allclose(objective.evaluate(theta).value, expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("kind", ["explicit", "reduced", "both"])
@@ -80,20 +80,20 @@ def test_gradient_against_finite_differences(rng, workers, Y, kind):
         maps.append(ExplicitMap.of(inputs, np.float64))
     if kind in ("reduced", "both"):
         maps.append(reduced_map(inputs, RBFKernel(0.3), workers))
-    posterior = first_order(problem, maps, [0.7, 1.9][: len(maps)], 3.0, workers)
-    theta = 0.5 * rng.normal(size=posterior.size)
-    gradient = posterior.evaluate(theta).gradient
+    objective = first_order(problem, maps, [0.7, 1.9][: len(maps)], 3.0, workers)
+    theta = 0.5 * rng.normal(size=objective.size)
+    gradient = objective.evaluate(theta).gradient
     for _ in range(12):
-        direction = rng.normal(size=posterior.size)
+        direction = rng.normal(size=objective.size)
         step = 1e-5
         slope = (
-            posterior.evaluate(theta + step * direction).value - posterior.evaluate(theta - step * direction).value
+            objective.evaluate(theta + step * direction).value - objective.evaluate(theta - step * direction).value
         ) / (2 * step)
         np.testing.assert_allclose(gradient @ direction, slope, rtol=1e-7, atol=1e-7)
-    for i in rng.choice(posterior.size, 15, replace=False):
-        unit = np.zeros(posterior.size)
+    for i in rng.choice(objective.size, 15, replace=False):
+        unit = np.zeros(objective.size)
         unit[i] = 1e-5
-        slope = (posterior.evaluate(theta + unit).value - posterior.evaluate(theta - unit).value) / 2e-5
+        slope = (objective.evaluate(theta + unit).value - objective.evaluate(theta - unit).value) / 2e-5
         np.testing.assert_allclose(gradient[i], slope, rtol=1e-6, atol=1e-7)
 
 
@@ -123,9 +123,9 @@ def test_one_score_column_equals_two(rng, workers):
         return oracle.objective(features, W, edges, problem.labels, problem.offsets, 2.0, 3.0)
 
     # From our optimum, mapped to two columns, the two-column objective is the same and cannot be improved on.
-    posterior = explicit(problem, inputs, workers)
-    W = posterior.weights_of(one.theta, 0) @ np.array([[1.0, -1.0]]) / np.sqrt(2)
-    start = np.concatenate([W.ravel(), one.theta[posterior.blocks[-1]]])
+    objective = explicit(problem, inputs, workers)
+    W = objective.weights_of(one.theta, 0) @ np.array([[1.0, -1.0]]) / np.sqrt(2)
+    start = np.concatenate([W.ravel(), one.theta[objective.blocks[-1]]])
     np.testing.assert_allclose(two_columns(start), one.value, rtol=1e-9)
     gradient = np.array([(two_columns(start + h) - two_columns(start - h)) / 2e-5 for h in 1e-5 * np.eye(len(start))])
     np.testing.assert_allclose(gradient, 0, atol=2e-5)
@@ -135,10 +135,10 @@ def test_rows_of_weights_sum_to_zero_at_every_iterate(rng, workers):
     """Lemma 13: from zero, all iterates keep the labels' weights centred by themselves."""
     problem = random_problem(rng, 4, 12)
     inputs = random_inputs(rng, problem.positions, 2, 2)
-    posterior = explicit(problem, inputs, workers)
+    objective = explicit(problem, inputs, workers)
     for passes in (2, 5, 10):
-        theta = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-12, passes)).theta
-        np.testing.assert_allclose(posterior.weights_of(theta, 0).sum(axis=1), 0, atol=1e-12)
+        theta = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-12, passes)).theta
+        np.testing.assert_allclose(objective.weights_of(theta, 0).sum(axis=1), 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("Y", [2, 4])
@@ -173,11 +173,11 @@ def test_lower_bounds_are_never_above_the_optimum(rng, workers, kernel):
         problem = random_problem(rng, int(rng.integers(2, 4)), 6)
         inputs = random_inputs(rng, problem.positions, 2, 2)
         maps = [reduced_map(inputs, kernel, workers), ExplicitMap.of(inputs, np.float64)]
-        posterior = first_order(problem, maps, rng.choice([0.1, 1.0, 10.0], 2), 5.0, workers)
-        best = solve(posterior)
+        objective = first_order(problem, maps, rng.choice([0.1, 1.0, 10.0], 2), 5.0, workers)
+        best = solve(objective)
         assert best.lower <= best.value
         for scale in (0.0, 0.1, 1.0):
-            point = posterior.evaluate(best.theta + scale * rng.normal(size=posterior.size))
+            point = objective.evaluate(best.theta + scale * rng.normal(size=objective.size))
             assert point.lower <= best.value * (1 + 1e-12)
             assert point.value >= best.lower
 
@@ -191,9 +191,9 @@ def test_threads_and_chunks_give_the_same_bytes(rng):
             maps = [ExplicitMap.of(inputs, np.float32), None]
             chosen = basis.choose_pivots("random", inputs, RBFKernel(0.3), 20, np.random.default_rng(0), workers)
             maps[1] = reduced_map(inputs, RBFKernel(0.3), workers, chosen, np.float32)
-            posterior = first_order(problem, maps, [1.0, 1.0], 1.0, workers, np.float32)
-            assert len(posterior.engine.shards) > 1
-            found.append(posterior.evaluate(np.full(posterior.size, 0.01)))
+            objective = first_order(problem, maps, [1.0, 1.0], 1.0, workers, np.float32)
+            assert len(objective.engine.shards) > 1
+            found.append(objective.evaluate(np.full(objective.size, 0.01)))
     assert len({point.value for point in found}) == 1
     assert len({point.gradient.tobytes() for point in found}) == 1
 
@@ -248,8 +248,8 @@ def test_outside_estimate_against_its_formula(rng, workers):
     kernel = RBFKernel(0.3)
     chosen = basis.choose_pivots("greedy", inputs, kernel, 4, rng, workers, np.float64)
     feature_map = reduced_map(inputs, kernel, workers, chosen)
-    posterior = first_order(problem, [feature_map], [2.0], 1.0, workers)
-    errors = posterior.errors(rng.normal(size=posterior.size))
+    objective = first_order(problem, [feature_map], [2.0], 1.0, workers)
+    errors = objective.errors(rng.normal(size=objective.size))
     expected = 2.0 / 2 * (chosen.residual @ (errors**2).sum(axis=1))
     np.testing.assert_allclose(certificates.estimate(errors, feature_map, 2.0, workers), expected, rtol=1e-6)
     assert certificates.estimate(errors, ExplicitMap.of(inputs, np.float64), 2.0, workers) == 0
@@ -279,18 +279,18 @@ def test_outside_bound_covers_what_more_pivots_bring(rng, workers, Y, monkeypatc
 
 def test_passes_are_a_limit(rng, workers):
     problem = random_problem(rng, 3, 30)
-    posterior = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
-    found = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-12, 4))
+    objective = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
+    found = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-12, 4))
     assert found.reason == PASSES and found.passes == 4
     assert found.gap > 1e-12
 
 
 def test_interruption_keeps_the_best_so_far(rng, workers):
     problem = random_problem(rng, 3, 30)
-    posterior = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
+    objective = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
     seen = []
     run = Run(1e-12, 100, observe=lambda progress: seen.append(progress.value), interrupted=lambda: len(seen) >= 5)
-    found = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), run)
+    found = SOLVERS["lbfgs"](objective, np.zeros(objective.size), run)
     assert found.reason == "interrupted"
     assert found.value == min(seen)
 
@@ -312,13 +312,13 @@ def test_hessian_products(rng, workers, Y):
     problem = random_problem(rng, Y, 10, weighted=True)
     inputs = random_inputs(rng, problem.positions, 2, 2, 3)
     maps = [ExplicitMap.of(inputs, np.float64), reduced_map(inputs, RBFKernel(0.3), workers)]
-    posterior = first_order(problem, maps, [0.7, 1.9], 3.0, workers)
-    theta = 0.5 * rng.normal(size=posterior.size)
+    objective = first_order(problem, maps, [0.7, 1.9], 3.0, workers)
+    theta = 0.5 * rng.normal(size=objective.size)
     for _ in range(5):
-        a, b = rng.normal(size=(2, posterior.size))
-        Ha, Hb = posterior.hessian_product(theta, a), posterior.hessian_product(theta, b)
+        a, b = rng.normal(size=(2, objective.size))
+        Ha, Hb = objective.hessian_product(theta, a), objective.hessian_product(theta, b)
         step = 1e-5
-        above, below = posterior.evaluate(theta + step * a), posterior.evaluate(theta - step * a)
+        above, below = objective.evaluate(theta + step * a), objective.evaluate(theta - step * a)
         np.testing.assert_allclose(Ha, (above.gradient - below.gradient) / (2 * step), rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(a @ Hb, b @ Ha, rtol=1e-10)
         assert a @ Ha >= (a @ a) / 3.0
@@ -332,8 +332,8 @@ def test_all_solvers_reach_the_same_optimum(rng, workers, Y, dtype):
     problem = random_problem(rng, Y, 60, weighted=True)
     inputs = random_inputs(rng, problem.positions, 2, 2, 3)
     maps = [ExplicitMap.of(inputs, dtype), reduced_map(inputs, RBFKernel(0.3), workers, dtype=dtype)]
-    posterior = first_order(problem, maps, [5.0, 2.0], 10.0, workers, dtype)
-    found = {name: solver(posterior, np.zeros(posterior.size), Run(1e-6, 3000)) for name, solver in SOLVERS.items()}
+    objective = first_order(problem, maps, [5.0, 2.0], 10.0, workers, dtype)
+    found = {name: solver(objective, np.zeros(objective.size), Run(1e-6, 3000)) for name, solver in SOLVERS.items()}
     for result in found.values():
         assert result.reason == CERTIFIED and result.gap <= 1e-6
         assert all(result.lower <= other.value * (1 + 1e-12) for other in found.values())
@@ -344,8 +344,8 @@ def test_all_solvers_reach_the_same_optimum(rng, workers, Y, dtype):
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_every_solver_keeps_to_its_budget(rng, workers, name):
     problem = random_problem(rng, 3, 30)
-    posterior = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
-    found = SOLVERS[name](posterior, np.zeros(posterior.size), Run(1e-14, 7))
+    objective = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
+    found = SOLVERS[name](objective, np.zeros(objective.size), Run(1e-14, 7))
     assert found.reason == PASSES
     assert 7 <= found.passes + found.products <= 8  # a product is followed by the pass that makes use of it
 
@@ -357,11 +357,11 @@ def test_blocks_against_the_dense_hessian(rng, workers, Y):
     labels = rng.integers(0, Y, N).astype(np.int32)
     problem = Problem(labels, np.arange(N + 1), rng.random(N) + 0.5, Y)
     inputs = random_inputs(rng, N, 2, 2)
-    posterior = explicit(problem, inputs, workers)
-    theta = rng.normal(size=posterior.size)
-    dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])
-    blocks = posterior.hessian_blocks(theta)
-    node, edge = posterior.blocks
+    objective = explicit(problem, inputs, workers)
+    theta = rng.normal(size=objective.size)
+    dense = np.array([objective.hessian_product(theta, unit) for unit in np.eye(objective.size)])
+    blocks = objective.hessian_blocks(theta)
+    node, edge = objective.blocks
     for _ in range(3):
         v = rng.normal(size=node.stop)
         np.testing.assert_allclose(blocks.product(0, v), dense[node, node] @ v, rtol=1e-9, atol=1e-11)
@@ -374,16 +374,16 @@ def test_blocks_against_the_dense_hessian(rng, workers, Y):
 def test_edge_block_against_enumeration(rng, workers):
     """(30): the covariance of each pair of labels by itself, summed over positions."""
     problem = random_problem(rng, 3, 5, weighted=True)
-    posterior = explicit(problem, random_inputs(rng, problem.positions, 2, 2), workers)
-    theta = rng.normal(size=posterior.size)
-    edges = posterior.edges_of(theta)
-    prepared = posterior.engine.objective_terms[0].map.prepare(posterior.weights_of(theta, 0), np.dtype(np.float64))
+    objective = explicit(problem, random_inputs(rng, problem.positions, 2, 2), workers)
+    theta = rng.normal(size=objective.size)
+    edges = objective.edges_of(theta)
+    prepared = objective.engine.objective_terms[0].map.prepare(objective.weights_of(theta, 0), np.dtype(np.float64))
     scores = np.zeros((problem.positions, 3))
-    posterior.engine.objective_terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)
+    objective.engine.objective_terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)
     expected = np.eye(9) / 3.0
     for s in range(5):
         rows = slice(problem.offsets[s], problem.offsets[s + 1])
         _, _, pairs, _ = oracle.enumerate_chain(scores[rows], edges.transitions, edges.start, edges.end)
         for pair in pairs[1:].reshape(-1, 9):
             expected += problem.weights[s] * (np.diag(pair) - np.outer(pair, pair))
-    np.testing.assert_allclose(posterior.hessian_blocks(theta).small(1)[:9, :9], expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(objective.hessian_blocks(theta).small(1)[:9, :9], expected, rtol=1e-9, atol=1e-12)

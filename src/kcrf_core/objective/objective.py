@@ -75,7 +75,7 @@ class Slack:
         )
 
 
-class Posterior:
+class Objective:
     """P over a problem, for given terms. Evaluations share nothing but the data."""
 
     def __init__(self, engine: Engine, sigma2: Sequence[float], thresholds: Vector | None = None):
@@ -116,12 +116,12 @@ class Posterior:
         workers: Workers,
         dtype: np.dtype | type = np.float64,
         forbidden: Edges | None = None,  # minus infinity where labels must not follow each other, else zero
-    ) -> Posterior:
+    ) -> Objective:
         """P with threads of this process."""
         return cls.on(ThreadEngine(problem, terms, workers, dtype, forbidden), terms)
 
     @classmethod
-    def on(cls, engine: Engine, terms: Sequence[ObjectiveTerm]) -> Posterior:
+    def on(cls, engine: Engine, terms: Sequence[ObjectiveTerm]) -> Objective:
         """P of these terms on an engine that has them."""
         thresholds = None
         if any(np.any(term.threshold) for term in terms):
@@ -164,13 +164,13 @@ class Posterior:
         constant = -log_likelihood - along
         return Point(prior - log_likelihood, log_likelihood, gradient, mixed_bound(constant, square, excess), constant)
 
-    def in_double(self, held: bool = False) -> Posterior:
+    def in_double(self, held: bool = False) -> Objective:
         """The same P with all digits that double precision has; itself where it has them.
 
         What maps need for it is held as far as memory allows, for many passes, or computed every time.
         """
         engine = self.engine.in_double(held)
-        return self if engine is self.engine else Posterior(engine, self.sigma2, self.thresholds)
+        return self if engine is self.engine else Objective(engine, self.sigma2, self.thresholds)
 
     def slack(self, theta: Vector, value: float) -> Slack:
         """What rounding may change about an evaluation at theta in double precision that found this P."""
@@ -260,9 +260,9 @@ class Posterior:
         """The Hessian's diagonal at theta = 0 for columns of a term with these sums of squares."""
         return self.terms[j].clique.curvature_at_zero(squares, self.problem.label_count, self.sigma2[j])
 
-    def narrowed(self, sizes: dict[int, int]) -> Posterior:
+    def narrowed(self, sizes: dict[int, int]) -> Objective:
         """P on the first m columns of some terms' maps."""
-        return Posterior(self.engine.narrowed(sizes), self.sigma2)
+        return Objective(self.engine.narrowed(sizes), self.sigma2)
 
     # ------------------------------------------------------------------------- parameters, and what they say
 
@@ -335,18 +335,18 @@ def mixed_bound(constant: float, square: float, excess: float) -> float:
 class HessianBlocks:
     """The blocks of P's Hessian at one point (30), the prior included: each term by itself."""
 
-    def __init__(self, posterior: Posterior, loss: EngineBlocks):
-        self.posterior, self._loss = posterior, loss
+    def __init__(self, objective: Objective, loss: EngineBlocks):
+        self.objective, self._loss = objective, loss
         self.operations, self.unsettled = loss.operations, loss.unsettled
 
     def small(self, term: int) -> np.ndarray:
         """The block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
-        block, precision = self._loss.small(term), 1 / self.posterior.sigma2[term]
+        block, precision = self._loss.small(term), 1 / self.objective.sigma2[term]
         if block.ndim == 1:
             return block + precision
         block = block.copy()
-        if term in self.posterior._seen:
-            block *= np.outer(self.posterior._seen[term], self.posterior._seen[term])
+        if term in self.objective._seen:
+            block *= np.outer(self.objective._seen[term], self.objective._seen[term])
         block[np.diag_indices_from(block)] += precision
         return block
 
@@ -357,16 +357,16 @@ class HessianBlocks:
     def product(self, term: int, block: Vector) -> Vector:
         """The block of a term with a map times a block of a vector."""
         product = self._loss.product(term, block)
-        self.posterior.vectors.of_block(term).add_curvature(product, block, self.posterior.sigma2[[term]])
+        self.objective.vectors.of_block(term).add_curvature(product, block, self.objective.sigma2[[term]])
         return product
 
     def diagonal(self) -> np.ndarray:
         """The diagonal of all blocks; terms with maps have explicit ones."""
-        posterior = self.posterior
-        out = np.empty(posterior.size)
-        for j, (part, term) in enumerate(zip(posterior.blocks, posterior.terms, strict=True)):
+        objective = self.objective
+        out = np.empty(objective.size)
+        for j, (part, term) in enumerate(zip(objective.blocks, objective.terms, strict=True)):
             if term.clique.mapped:
-                out[part] = self._loss.diagonal(j) + 1 / posterior.sigma2[j]
+                out[part] = self._loss.diagonal(j) + 1 / objective.sigma2[j]
             else:
                 small = self.small(j)
                 out[part] = small if small.ndim == 1 else small.diagonal()
@@ -374,4 +374,4 @@ class HessianBlocks:
 
     def leading(self, term: int, columns: object, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] on leading columns, label by label, and the operations that they took."""
-        return self._loss.leading(term, columns, self.posterior.sigma2[term], settled)
+        return self._loss.leading(term, columns, self.objective.sigma2[term], settled)
