@@ -54,7 +54,7 @@ def dense_map(feature_map, N):
     return phi
 
 
-def objective(objective, theta):
+def enumerated(objective, theta):
     """P by enumeration, from the definition."""
     problem, Y, N = objective.problem, objective.problem.label_count, objective.problem.positions
     total = sum((theta[b] ** 2).sum() / (2 * s) for b, s in zip(objective.blocks, objective.sigma2, strict=True))
@@ -82,7 +82,7 @@ def test_value_gradient_and_hessian(rng, workers, Y, kinds, forbid):
     objective = random_posterior(rng, workers, KINDS[kinds], Y, forbid=forbid)
     theta = 0.5 * rng.normal(size=objective.size)
     found = objective.evaluate(theta)
-    np.testing.assert_allclose(found.value, objective(objective, theta), rtol=1e-11)
+    np.testing.assert_allclose(found.value, enumerated(objective, theta), rtol=1e-11)
     step = 1e-5
     for _ in range(5):
         a, b = rng.normal(size=(2, objective.size))
@@ -110,7 +110,7 @@ def test_forbidden_transitions_stay_where_they_are(rng, workers):
     """They have probability zero, so nothing pulls at them but the prior."""
     objective = random_posterior(rng, workers, (NODE, EDGE, EDGE2), 3, sequences=20, forbid=True)
     found = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-8, 3000))
-    edges = objective.edges_of(found.theta)
+    edges = objective.engine.edges(found.theta)
     assert edges.transitions[0, 1] == 0 and edges.start[1] == 0
     assert (edges.triples[0, 1] == 0).all() and (edges.triples[:, 0, 1] == 0).all()
     assert np.isneginf(objective.potentials_of(found.theta).transitions[0, 1])

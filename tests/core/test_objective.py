@@ -56,7 +56,7 @@ def test_value_against_enumeration(rng, workers, Y, weighted):
     W = objective.weights_of(theta, 0)
     if Y == 2:
         W = W @ np.array([[1.0, -1.0]]) / np.sqrt(2)
-    edges = objective.edges_of(theta)
+    edges = objective.engine.edges(theta)
     expected = oracle.objective(
         oracle.one_hot(inputs),
         W,
@@ -376,7 +376,7 @@ def test_edge_block_against_enumeration(rng, workers):
     problem = random_problem(rng, 3, 5, weighted=True)
     objective = explicit(problem, random_inputs(rng, problem.positions, 2, 2), workers)
     theta = rng.normal(size=objective.size)
-    edges = objective.edges_of(theta)
+    edges = objective.engine.edges(theta)
     prepared = objective.engine.objective_terms[0].map.prepare(objective.weights_of(theta, 0), np.dtype(np.float64))
     scores = np.zeros((problem.positions, 3))
     objective.engine.objective_terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)

@@ -278,9 +278,6 @@ class ComposedEngine(Engine):
         labels = {name: np.concatenate([each.labels[name] for each in found]) for name in DECODINGS}
         return Predictions(labels, np.concatenate([each.gold for each in found]))
 
-    def label_logs(self, theta: np.ndarray) -> float:
-        return self._total("at", self._asked(theta, "label_logs"))
-
     def right_labels(self, theta: np.ndarray) -> float:
         return self._total("at", self._asked(theta, "right_labels"))
 

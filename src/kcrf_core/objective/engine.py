@@ -321,14 +321,6 @@ class Engine(ABC):
     def predictions(self, theta: Vector) -> Predictions:
         """Predict by each decoder, and return the probabilities of gold labels; of labels unknown, any."""
 
-    def mean_label_log_probability(self, theta: Vector) -> float:
-        """Return the mean over positions of log p(y_t | x), gold labels by their marginals, weighted by sequence."""
-        return self.label_logs(theta) / self.problem.weight
-
-    @abstractmethod
-    def label_logs(self, theta: Vector) -> float:
-        """Return the weighted sum over positions of log p(y_t | x)."""
-
     def accuracy(self, theta: Vector) -> float:
         """Return the part of the positions whose most probable labelling is right, weighted by sequence."""
         return self.right_labels(theta) / self.problem.weight

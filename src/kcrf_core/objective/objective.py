@@ -294,12 +294,8 @@ class Objective:
             out[self.blocks[term]] = np.where(self._seen[term], values, 0.0) if term in self._seen else values
         return self.vectors.from_array(out)
 
-    def edges_of(self, theta: Vector) -> Edges:
-        """T, s, e and U, those that are there, without what is forbidden."""
-        return self.engine.edges(theta)
-
     def potentials_of(self, theta: Vector) -> Edges:
-        """The same with forbidden transitions at minus infinity."""
+        """Return T, s, e and U, those that are there, with forbidden transitions at minus infinity."""
         return self.engine.potentials(theta)
 
     def errors(self, theta: Vector, clique: Clique = NODE) -> np.ndarray:

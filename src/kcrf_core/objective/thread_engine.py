@@ -35,7 +35,7 @@ from ..maps import (
     summed_by,
     tree_sum,
 )
-from ..scoring import DECODINGS, SMALLEST_PROBABILITY
+from ..scoring import DECODINGS
 from ..system import Workers, hand_back, linear_algebra, ranges
 from ._passes import MOST_MAPS, Passes
 from .engine import Engine, Predictions, TermShape
@@ -264,9 +264,6 @@ class ThreadEngine(Engine):
     def predictions(self, theta: Vector) -> Predictions:
         path, posterior, gold = map(np.concatenate, zip(*self._over_shards(theta, _predictions), strict=True))
         return Predictions(dict(zip(DECODINGS, (path, posterior), strict=True)), gold)
-
-    def label_logs(self, theta: Vector) -> float:
-        return tree_sum([sum(part) for part in self._by_portion(self._over_shards(theta, _gold_logs))])
 
     def right_labels(self, theta: Vector) -> float:
         return tree_sum([sum(part) for part in self._by_portion(self._over_shards(theta, _right))])
@@ -686,13 +683,6 @@ def _predictions(shard: ScoredShard) -> tuple[np.ndarray, np.ndarray, np.ndarray
     node = shard.marginals().node
     posterior = chain.posterior_labels(node, scores, edges, offsets)
     return path, posterior, node[np.arange(len(node)), shard.labels]
-
-
-def _gold_logs(shard: ScoredShard) -> float:
-    node = shard.marginals().node
-    known = np.flatnonzero(shard.labels >= 0)
-    gold = node[known, shard.labels[known]].astype(np.float64)
-    return float(shard.position_weights()[known] @ np.log(np.maximum(gold, SMALLEST_PROBABILITY)))
 
 
 def _right(shard: ScoredShard) -> float:
