@@ -107,7 +107,7 @@ def _with_torch(address: str, threads: int | None) -> Backend:
             "an 'engine' threads do the work, and torch:cpu is there to try it",
             settings=["engine"],
         )
-    number = int(CARD.fullmatch(address).group(1) or 0)
+    number = int(address.partition(":")[2] or 0)
     if number >= torch.cuda.device_count():
         there = ", ".join(f"cuda:{each}" for each in range(torch.cuda.device_count()))
         raise ConfigError(f"there is no '{address}': this machine has {there}", settings=["engine"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..errors import NumericError
 from ..kernels import Inputs, Kernel
 from ..maps import FeatureMap
 from ..objective import ObjectiveTerm
-from ..system import DOUBLE, Workers, ranges
+from ..system import DOUBLE, Array, Workers, ranges
 from .device_engine import DeviceEngine
 from .device_maps import BlockMaker, map_on
 from .device_pivots import DeviceSource
@@ -24,7 +25,9 @@ ROWS_AT_ONCE = 4096
 class Scorer:
     """Pivots and their dual coefficients, for inputs that come later."""
 
-    def __init__(self, pivots: Inputs, form: DeviceKernel, alpha: np.ndarray, dtype: np.dtype, place: ArrayPlace):
+    def __init__(
+        self, pivots: Inputs, form: DeviceKernel[Any, Any], alpha: np.ndarray, dtype: np.dtype, place: ArrayPlace
+    ):
         self._place, self._form = place, form
         with place.watched():
             self._frame = form.frame(pivots)
@@ -116,7 +119,7 @@ class Device(ArrayPlace):
             return self.backend.numpy(found)
 
 
-def _quadratic_form(form: DeviceKernel, inputs: Inputs, m: object) -> float:
+def _quadratic_form(form: DeviceKernel[Any, Any], inputs: Inputs, m: Array) -> float:
     frame, parts, total = form.frame(inputs), ranges(len(inputs), ROWS_AT_ONCE), 0.0
     rows = form.rows(inputs, frame)
     for number, columns in enumerate(parts):

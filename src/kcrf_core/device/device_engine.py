@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from weakref import WeakMethod
 
 import numpy as np
 
 from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
-from ..maps import Extent, Rounding
+from ..maps import Extent, FeatureMap, Rounding
 from ..objective import ObjectiveTerm, ThreadEngine, Vectors, inverse_power_parts
 from ..system import DOUBLE, Array, Workers, sequence_rows, size_text
 from .device_maps import Evaluated, LentMap, map_on, row_sums
@@ -36,7 +36,13 @@ SINGLE_ARRAYS, PAIR_ARRAYS = 24, 12
 def _loosely(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that does not keep its object alive, which holds it: else kernel values would outlive their engine."""
     held = WeakMethod(method)
-    return lambda *given: held()(*given)
+
+    def call(*given: Any) -> Any:
+        found = held()
+        assert found is not None
+        return found(*given)
+
+    return call
 
 
 class DeviceEngine(ThreadEngine):
@@ -54,20 +60,28 @@ class DeviceEngine(ThreadEngine):
         forbidden: Edges | None = None,
     ):
         lent = [
-            term if term.map is None else replace(term, map=LentMap.of(term.map, np.dtype(dtype), device))
+            term
+            if term.map is None
+            else replace(term, map=cast(FeatureMap, LentMap.of(term.map, np.dtype(dtype), device)))
             for term in objective_terms
         ]
         super().__init__(problem, lent, workers, dtype, forbidden)
         self.device, self.backend = device, device.backend
         self.vectors: Vectors = DeviceVectors(self.host.blocks, self.backend)
-        self._exact: DeviceEngine | None = None  # the same in double precision, with no kernel values held
-        self._maps = {j: map_on(device, own.here, self.dtype) for j, own in self.maps.items()}
-        self._kept = {j: self.backend.array(self.terms[j].kept) for j in self.mapped if self.terms[j].kept is not None}
+        self._exact: ThreadEngine | None = None  # the same in double precision, with no kernel values held
+        self._maps = {j: map_on(device, self._lent(j).here, self.dtype) for j in self.mapped}
+        kept = {j: self.terms[j].kept for j in self.mapped}
+        self._kept = {j: self.backend.array(places) for j, places in kept.items() if places is not None}
         self._chains_there = self._fits_there()
         if self._chains_there:
             self._set_up_chains()
         recorded = self.backend.repeated if all(own.stays for own in self._maps.values()) else (lambda work: work)
         self._evaluated, self._multiplied = (recorded(_loosely(work)) for work in (self._evaluate, self._product))
+
+    def _lent(self, term: int) -> LentMap:
+        own = self.maps[term]
+        assert isinstance(own, LentMap)
+        return own
 
     def _fits_there(self) -> bool:
         """Whether forward-backward is done on the device; it is said where threads do it."""
@@ -104,9 +118,8 @@ class DeviceEngine(ThreadEngine):
         self._known = backend.array(known.astype(np.float64))  # [N]
         self._gold_places = self._cliques_of(labels, known)
         observed = Sums.observed(problem, self.per_position, self.second_order)
-        self._observed_there = backend.array(observed.edge), None
-        if self.second_order:
-            self._observed_there = self._observed_there[0], backend.array(observed.triple)
+        triples = observed.triple
+        self._observed_there = backend.array(observed.edge), None if triples is None else backend.array(triples)
         self._ends = []
         for end, rows in enumerate((problem.offsets[:-1], problem.offsets[1:] - 1)):
             self._ends.append(backend.array(rows[problem.with_end(end)].astype(np.int64)))
@@ -134,11 +147,10 @@ class DeviceEngine(ThreadEngine):
         """T, s, e and U of parameters, on the device."""
         Y, (square, line) = self.problem.label_count, self._none
         edges = Edges(square, line, line)
-        for j, term in enumerate(self.terms):
-            if not term.clique.mapped:
-                found = term.clique.edges(self.vectors.take(theta, j), edges, Y)
-                ends = term.clique.second_order or term.size > Y * Y
-                edges = found if ends else Edges(found.transitions, line, line, found.triples)
+        for j, clique in self.labelled.items():
+            found = clique.edges(self.vectors.take(theta, j), edges, Y)
+            ends = clique.second_order or self.terms[j].size > Y * Y
+            edges = found if ends else Edges(found.transitions, line, line, found.triples)
         return edges
 
     def _weights(self, vector: Array, j: int) -> Array:
@@ -199,7 +211,7 @@ class DeviceEngine(ThreadEngine):
         backend, edges = self.backend, potentials.edges
         found = (potentials.scores * self._gold).sum(1)
         for order, values in ((1, edges.transitions), (2, edges.triples)):
-            if order in self._gold_places:
+            if order in self._gold_places and values is not None:
                 place, there = self._gold_places[order]
                 chosen = backend.rows(values.reshape(-1), place)
                 found = found + backend.xp.where(there > 0, chosen, 0.0)
@@ -221,7 +233,8 @@ class DeviceEngine(ThreadEngine):
     def _collected(self, found: Passed, observed: bool) -> Array:
         """A vector out of weighted errors, or changes, of positions; sums may have to lose what is observed."""
         backend, Y = self.backend, self.problem.label_count
-        edge, triple, pairs = found.edge, found.triple, None
+        edge, triple = found.edge, found.triple
+        pairs: Array = None
         if self.per_position:
             weighted = edge * self._chains.weights[:, None, None]
             if observed:
@@ -242,7 +255,7 @@ class DeviceEngine(ThreadEngine):
                     errors = (errors[:, :1] - errors[:, 1:]) * HALF
                 block = self._maps[j].adjoint(errors).reshape(-1)
                 parts.append(backend.rows(block, self._kept[j]) if j in self._kept else block)
-            elif term.clique.second_order:
+            elif term.clique.second_order and triple is not None:
                 parts.append(triple.reshape(-1))
             else:
                 ends = [backend.rows(found.node, rows).sum(0) for rows in self._ends]
@@ -307,7 +320,7 @@ class DeviceEngine(ThreadEngine):
         return self._maps[term].rounding(self._weights(self._double(theta), term), about)
 
     def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        phi = self.maps[term].leading(len(inverse)).subset(rows).features_there(inverse)
+        phi = self._lent(term).leading(len(inverse)).subset(rows).features_there(inverse)
         weights = self.backend.array(self.problem.position_weights()[rows], DOUBLE)[:, None]
         return self.backend.numpy(row_sums(phi, self.backend.cast(phi, DOUBLE) * weights, self.backend))
 

@@ -42,6 +42,9 @@ ROWS_AT_ONCE, PIECES_AT_ONCE = 8192, 32
 class DeviceMap(Protocol):
     """A map on a place."""
 
+    @property
+    def stays(self) -> bool: ...  # nothing has to be computed by this process
+
     def ready(self, W: Array) -> Array: ...
 
     def scores(self, ready: Array) -> Array: ...
@@ -77,7 +80,7 @@ def _made(feature_map: FeatureMap, dtype: np.dtype, place: ArrayPlace, other: De
     if isinstance(feature_map, ReducedMap):
         return PivotMap(feature_map, dtype, place)
     if isinstance(feature_map, ExplicitMap):
-        return ColumnsMap(feature_map, dtype, place.backend, other)
+        return ColumnsMap(feature_map, dtype, place.backend, other if isinstance(other, ColumnsMap) else None)
     raise TypeError(f"a device has no form of {type(feature_map).__name__}")
 
 
@@ -120,8 +123,10 @@ class ColumnsMap:
         self._scale = backend.array(rows.scale[:, None], DOUBLE) if len(rows.scale) else None
         self._rows = self._columns = None
         if own.sparse_size:
-            same = other is not None and not len(rows.values)  # ones are ones in any precision
-            self._rows = other._rows if same else self._laid_out(rows, own.sparse_size, self._dtype)
+            if other is not None and not len(rows.values):  # ones are ones in any precision
+                self._rows = other._rows
+            else:
+                self._rows = self._laid_out(rows, own.sparse_size, self._dtype)
             self._columns = self._laid_out(own.columns, rows.shape[0], DOUBLE) if other is None else other._columns
         self._head = own.head
         self._real = backend.array(own.real_values(self._dtype), self._dtype) if own.dense_size else None
@@ -347,10 +352,8 @@ class LentMap:
             return out
         return found
 
-    def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
+    def features(self, workers: Workers, inverse: np.ndarray) -> np.ndarray:
         """Return kernel values times a matrix, [N, M]."""
-        if inverse is None:
-            inverse = self.here.head.inverse(self.here.size, self._dtype)
         return self._place.backend.numpy(self.features_there(inverse))
 
     def features_there(self, inverse: np.ndarray) -> Array:

@@ -221,7 +221,8 @@ class Chains:
         forward, backward = self.packing.positions
         states = backend.xp.stack([backend.rows(found.left, forward), backend.rows(found.pushed, backward)])  # packed
         d_came, d_left = [], []
-        state = d_state = None
+        state: Array = None
+        d_state: Array = None
         for part in self.packing.steps():
             n = part.stop - part.start
             if d_state is None:

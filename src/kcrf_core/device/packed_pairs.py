@@ -58,7 +58,9 @@ class PairChains(Chains):
         U, X = backend.xp.exp(potentials.edges.triples - top), self._packed(X)
         E = E if len(E.shape) == 2 else self._packed(E)
         local = [None if t == 0 else self._step_edges(E, part) * X[part][:, None, :] for t, part in enumerate(steps)]
-        forward, summed, scales = [], [], []
+        forward: list[Array] = []
+        summed: list[Array] = []
+        scales: list[Array] = []
         for t, part in enumerate(steps):
             n = part.stop - part.start
             if t == 0:
@@ -145,7 +147,8 @@ class PairChains(Chains):
             None if t == 0 else self._step_edges(d_pairs, part) + d_scores[part][:, None, :]
             for t, part in enumerate(steps)
         ]
-        forward, summed = [], []  # tangents
+        forward: list[Array] = []  # tangents
+        summed: list[Array] = []
         for t, part in enumerate(steps):
             n = part.stop - part.start
             came = None

@@ -18,7 +18,8 @@ class ArrayPlace:
     """Arrays of one backend."""
 
     def __init__(self, backend: Backend, memory: int | None = None, tell: Callable[[str], None] | None = None):
-        self.backend, self._tell, self._told = backend, tell, set()
+        self.backend, self._tell = backend, tell
+        self._told: set[str] = set()
         self.memory = Budget(int(SHARE * backend.free_memory()) if memory is None else memory)
         # What was made of maps and triangles of this process, for as long as those live.
         self.maps: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()

@@ -10,7 +10,7 @@ import torch
 
 from ..system import DOUBLE, Backend, free_memory, ranges
 
-TYPES = {
+TYPES: dict[np.dtype, torch.dtype] = {
     np.dtype(np.float64): torch.float64,
     np.dtype(np.float32): torch.float32,
     np.dtype(np.int64): torch.int64,
@@ -66,8 +66,9 @@ class TorchBackend(Backend):
         with ThreadPoolExecutor(STAGES) as pool:
             for count, part in enumerate(ranges(len(flat), each)):
                 number = count % STAGES
-                if busy[number] is not None:
-                    busy[number].result()
+                before = busy[number]
+                if before is not None:
+                    before.result()
                 buffers[number][: part.stop - part.start].copy_(there[part])
                 busy[number] = pool.submit(fill, part, number)
             for future in busy:
@@ -154,7 +155,7 @@ class _Bags:
         if len(long):
             order = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(len(columns))
             columns, values = columns[order], values[order]
-        numbers = np.int32 if len(columns) < np.iinfo(np.int32).max else np.int64
+        numbers = np.dtype(np.int32 if len(columns) < np.iinfo(np.int32).max else np.int64)
         self._columns = backend.array(columns, numbers)
         self._ends = backend.array(np.concatenate([[0], np.cumsum(sizes)]), numbers)
         self._values = None if (values == 1).all() else backend.array(values, dtype)
@@ -163,7 +164,7 @@ class _Bags:
             parts = np.argsort(np.concatenate([long, owners]), kind="stable")
             pieces = np.concatenate([long, rows + np.arange(len(owners))])[parts]
             totals = np.concatenate([[0], np.cumsum(more[long] + 1)])
-            self._long = tuple(backend.array(each, np.int64) for each in (long, pieces, totals))
+            self._long = tuple(backend.array(each, np.dtype(np.int64)) for each in (long, pieces, totals))
 
     def times(self, values: torch.Tensor) -> torch.Tensor:
         """[rows, C] for values [width, C]."""
@@ -206,6 +207,7 @@ class _Recorded:
                 return self._work(*given)
         for held, new in zip(self._given, given, strict=True):
             held.copy_(new)
+        assert self._graph is not None
         self._graph.replay()
         return self._found
 

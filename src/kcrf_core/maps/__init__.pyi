@@ -18,7 +18,7 @@ from .conjunction_table import (
 )
 from .explicit import ColumnSupports, ExplicitMap, ExplicitRecipe, MergedColumns
 from .factorisation import Basis, Factorisation
-from .feature_map import FeatureMap, accumulate, has_nested_columns, new_sums, real_columns, sum_of_parts, sums_of_rows
+from .feature_map import FeatureMap, accumulate, new_sums, sum_of_parts, sums_of_rows
 from .growing_basis import GrowingBasis
 from .hash_tables import PairTable, number_pairs
 from .heads import ExplicitHead, Head, PivotHead
@@ -92,7 +92,6 @@ __all__ = [
     "feature_base",
     "find_conjunctions",
     "full_basis",
-    "has_nested_columns",
     "held_values",
     "inverse_bytes",
     "kernel_device",
@@ -106,7 +105,6 @@ __all__ = [
     "pivot_triangle",
     "present_columns",
     "product",
-    "real_columns",
     "scaled_rows",
     "shared_conjunctions",
     "sparse_block",

@@ -219,13 +219,3 @@ def sums_of_rows(
         return new_sums(feature_map.dense_size, C, R.dtype) if found is None else found
 
     return tree_sum([of_portion(rows) for rows in (portions or Portions.one(N)).slices])
-
-
-def real_columns(feature_map: FeatureMap | None) -> int:
-    """Return how many of a map's last columns are real features, which may depend on each other."""
-    return 0 if feature_map is None else feature_map.real_size
-
-
-def has_nested_columns(feature_map: FeatureMap | None) -> bool:
-    """Whether the first m columns of a map are the map of its first m pivots."""
-    return feature_map is not None and feature_map.nested

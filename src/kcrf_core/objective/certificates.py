@@ -72,4 +72,6 @@ def gradient(errors: np.ndarray, feature_map: FeatureMap, workers: Workers) -> n
     device = kernel_device(workers)
     if device is not None:
         return device.adjoint(feature_map, errors)
-    return feature_map.adjoint(sums_of_rows(feature_map, errors, workers), errors, workers)
+    found = feature_map.adjoint(sums_of_rows(feature_map, errors, workers), errors, workers)
+    assert isinstance(found, np.ndarray)
+    return found

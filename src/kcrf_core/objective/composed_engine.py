@@ -83,10 +83,9 @@ class ComposedEngine(Engine):
         return cls(problem, composed, executor, executor.load(recipes), workers, dtype, forbidden, about)
 
     def _plans(self, j: int) -> tuple[np.ndarray, list[Handle]] | None:
-        rows = [self._chosen(j, number) for number in range(len(self.handles))]
-        if not self.executor.remote or len(rows) < 2 or self.terms[j].size < WORTH_DEALING:
-            return None
-        if any(own is None for own in rows):
+        found = [self._chosen(j, number) for number in range(len(self.handles))]
+        rows = [own for own in found if own is not None]
+        if not self.executor.remote or len(rows) < 2 or len(rows) < len(found) or self.terms[j].size < WORTH_DEALING:
             return None
         shared, plans = row_plans(rows, self._size(j))
         return shared, self.executor.hold(plans)
@@ -153,6 +152,7 @@ class ComposedEngine(Engine):
         alone[rows] = False
         for number, plan in enumerate(plans):
             chosen = self._chosen(j, number)
+            assert chosen is not None
             yield DealtBlock(plan, shared, block[chosen[alone[chosen]]])
 
     def _parts_of(
@@ -210,7 +210,7 @@ class ComposedEngine(Engine):
 
     def narrowed(self, sizes: dict[int, int]) -> ComposedEngine:
         terms = [
-            replace(term, head=term.head.leading(sizes[j], self.workers.memory)) if j in sizes else term
+            replace(term, head=self.pivot_head(j).leading(sizes[j], self.workers.memory)) if j in sizes else term
             for j, term in enumerate(self.composed_terms)
         ]
         return self._remade(self.executor.derive(self.handles, "narrowed", self._each(sizes)), terms, self.dtype)
@@ -328,5 +328,5 @@ class ComposedBlocks:
 
     def leading(self, term: int, columns: Sequence[Handle], sigma2: float, settled: float) -> tuple[np.ndarray, int]:
         arguments = [(term, own, settled) for own in columns]
-        found = self._engine.executor.total(self._handles, "leading_grams", arguments)
-        return inverted_blocks(*found, sigma2, self._engine.workers)
+        grams, counts = self._engine.executor.total(self._handles, "leading_grams", arguments)
+        return inverted_blocks(grams, counts, sigma2, self._engine.workers)

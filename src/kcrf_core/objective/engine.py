@@ -19,17 +19,16 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from ..chains import Clique, Edges, Problem
+from ..chains import Clique, Edges, LabelClique, MappedClique, Problem
 from ..maps import (
     Extent,
     FeatureMap,
     Head,
     KeptPlaces,
     KeptWeights,
+    PivotHead,
     Portions,
     Rounding,
-    has_nested_columns,
-    real_columns,
 )
 from ..system import Workers
 from .inverse_powers import inverse_power
@@ -62,14 +61,15 @@ class TermShape:
     @classmethod
     def of(cls, clique: Clique, own: FeatureMap | Head | None, kept: np.ndarray | None, Y: int) -> TermShape:
         """Return the shape for Y labels of a term with a map, of which no more than its head may be here."""
-        if own is None:
+        if isinstance(clique, LabelClique):
             return cls(clique, clique.size(Y))
+        assert isinstance(clique, MappedClique) and own is not None
         rows, columns = own.size, clique.columns(Y)
         size = rows * columns if kept is None else len(kept)
-        real = all_real = real_columns(own)
+        real = all_real = 0 if own.nested else own.real_size
         if kept is not None and np.count_nonzero(kept >= (rows - real) * columns) < real * columns:
             real = 0
-        return cls(clique, size, rows, columns, has_nested_columns(own), kept, real, all_real)
+        return cls(clique, size, rows, columns, own.nested, kept, real, all_real)
 
     @property
     def product_size(self) -> int:
@@ -154,7 +154,9 @@ class Engine(ABC):
     ):
         self.problem, self.workers, self.dtype, self.forbidden = problem, workers, np.dtype(dtype), forbidden
         self.terms = tuple(terms)
-        self.mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
+        # Cliques of terms with maps, and of those over labels alone, by the numbers of terms.
+        self.mapped = {j: term.clique for j, term in enumerate(terms) if isinstance(term.clique, MappedClique)}
+        self.labelled = {j: term.clique for j, term in enumerate(terms) if isinstance(term.clique, LabelClique)}
         self.portions = Portions(problem.offsets[problem.borders].astype(np.int64))  # of positions
         self._extents: dict[tuple[int, int], Extent] = {}
 
@@ -167,6 +169,16 @@ class Engine(ABC):
     def head(self, term: int) -> Head:
         """Return the head of the map of a term that has one."""
 
+    def inverse(self, term: int, m: int) -> np.ndarray:
+        """Return what kernel values with the first m pivots of a term are multiplied with, L^-T [m, m]."""
+        return self.pivot_head(term).inverse(m, self.dtype)
+
+    def pivot_head(self, term: int) -> PivotHead:
+        """Return the head of a nested map."""
+        head = self.head(term)
+        assert isinstance(head, PivotHead)
+        return head
+
     # ------------------------------------------------------------------------- parameters as arrays
 
     def block(self, vector: Vector, term: int) -> np.ndarray:
@@ -176,9 +188,8 @@ class Engine(ABC):
     def edges(self, theta: Vector) -> Edges:
         """Return T, s, e and U, those that are there, without what is forbidden."""
         edges = Edges.zeros(self.problem.label_count)
-        for j, term in enumerate(self.terms):
-            if not term.clique.mapped:
-                edges = term.clique.edges(self.block(theta, j), edges, self.problem.label_count)
+        for j, clique in self.labelled.items():
+            edges = clique.edges(self.block(theta, j), edges, self.problem.label_count)
         return edges
 
     def potentials(self, theta: Vector) -> Edges:
@@ -271,7 +282,7 @@ class Engine(ABC):
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Return Phi^T Phi [m, m] of the first m columns of a nested map, scaled to all from at most `most` rows."""
         rows, weights = spread_rows(self.problem, most), self.problem.position_weights()
-        gram = self.sampled_gram(term, self.head(term).inverse(m, self.dtype), rows)
+        gram = self.sampled_gram(term, self.inverse(term, m), rows)
         return gram * (weights.sum() / weights[rows].sum())
 
     @abstractmethod
@@ -280,7 +291,7 @@ class Engine(ABC):
 
     def leading_columns(self, term: int, m: int) -> LeadingColumns:
         """Return the first m columns of a nested map, for `EngineBlocks.leading`."""
-        return self.leading_features(term, self.head(term).inverse(m, self.dtype))
+        return self.leading_features(term, self.inverse(term, m))
 
     @abstractmethod
     def leading_features(self, term: int, inverse: np.ndarray) -> LeadingColumns:

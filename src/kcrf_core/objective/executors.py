@@ -103,10 +103,11 @@ class LocalExecutor:
                 self._coming.clear()  # where nobody asks on
 
     def _read_ahead(self, handle: LocalHandle, reader: ThreadPoolExecutor) -> None:
-        while handle.recipe is None:
+        while handle.before is not None:
             if id(handle) in self._made:
                 return
             handle = handle.before
+        assert handle.recipe is not None
         if id(handle) not in self._made and id(handle) not in self._coming:
             self._coming[id(handle)] = reader.submit(handle.recipe.load, self._workers)
 
@@ -124,10 +125,11 @@ class LocalExecutor:
         """The part, or the answer, that a handle stands for."""
         if id(handle) in self._made:
             return self._made[id(handle)]
-        if handle.recipe is None:
+        if handle.before is not None:
             made, size = self._answer(handle.before, handle.question, handle.arguments), 0
             fits = id(handle.before) in self._made  # what is made of a part that is made again is no better off
         else:
+            assert handle.recipe is not None
             coming = self._coming.pop(id(handle), None)
             made = handle.recipe.load(self._workers) if coming is None else coming.result()
             size = handle.recipe.nbytes

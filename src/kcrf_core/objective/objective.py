@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..chains import NODE, Clique, Edges, Problem
+from ..chains import NODE, Clique, Edges, LabelClique, MappedClique, Problem
 from ..maps import KeptWeights, Weights
 from ..system import Workers
 from .engine import Engine, EngineBlocks
@@ -78,14 +78,17 @@ class Slack:
 class Objective:
     """P over a problem, for given terms. Evaluations share nothing but the data."""
 
-    def __init__(self, engine: Engine, sigma2: Sequence[float], thresholds: Vector | None = None):
+    def __init__(self, engine: Engine, sigma2: Sequence[float] | np.ndarray, thresholds: Vector | None = None):
         self.engine, self.thresholds = engine, thresholds  # of an L1 penalty, like theta; None: there is none
         self.sigma2 = np.array(sigma2, dtype=np.float64)  # [terms]
         self.vectors, self.terms, self.problem = engine.vectors, engine.terms, engine.problem
         self.blocks: list[slice] = self.vectors.blocks  # of theta, one for each term
         self.size = self.vectors.size
-        self.mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
-        nodes = [self.terms[j].columns for j in self.mapped if self.terms[j].clique.axes == 1]
+        cliques = [(j, term.clique) for j, term in enumerate(self.terms)]
+        mapped = {j: clique for j, clique in cliques if isinstance(clique, MappedClique)}
+        labelled = {j: clique for j, clique in cliques if isinstance(clique, LabelClique)}
+        self.mapped = list(mapped)
+        nodes = [self.terms[j].columns for j, clique in mapped.items() if clique.axes == 1]
         self.columns = max(nodes, default=NODE.columns(self.problem.label_count))  # of node scores
         self.least_threshold = (
             0.0 if thresholds is None else float(self.vectors.to_array(thresholds).min(initial=np.inf))
@@ -94,8 +97,8 @@ class Objective:
         self.mixes = thresholds is not None and not np.isfinite(self.sigma2).all()
         self._seen = {
             j: seen
-            for j, term in enumerate(self.terms)
-            if not term.clique.mapped and (seen := term.clique.seen(self.problem)) is not None and not seen.all()
+            for j, clique in labelled.items()
+            if (seen := clique.seen(self.problem)) is not None and not seen.all()
         }  # of terms over labels alone, which parameters may leave zero
         self._free = self.vectors.from_array(self._mask()) if self._seen else None
         # Weights that a pass multiplies with, D C of every map.

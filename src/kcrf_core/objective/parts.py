@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from ..chains import Clique, Edges, Problem
+from ..chains import Clique, Edges, MappedClique, Problem
 from ..maps import TOGETHER, KeptPlaces, Portions, add_rows, new_token, tree_sum
 from ..system import Workers
 from .thread_engine import ObjectiveTerm, ThreadBlocks, ThreadEngine
@@ -28,10 +28,17 @@ from .vectors import HostVectors
 class MapRecipe(Protocol):
     """What the core of a map on some rows is made of."""
 
-    token: str  # the same for two of them only where they make the same
-    columns: np.ndarray | None  # [D'] int32, those of the whole map that it has, ascending; None: all
-    nbytes: int  # of what it makes, and has to be held
-    table: int  # bytes that are held where they fit, else computed again
+    @property
+    def token(self) -> str: ...  # the same for two of them only where they make the same
+
+    @property
+    def columns(self) -> np.ndarray | None: ...  # [D'] int32, those of the whole map that it has, ascending; None: all
+
+    @property
+    def nbytes(self) -> int: ...  # of what it makes, and has to be held
+
+    @property
+    def table(self) -> int: ...  # bytes that are held where they fit, else computed again
 
     def load(self, workers: Workers) -> Any:
         """The core, with memory and threads of whoever asks."""
@@ -40,9 +47,14 @@ class MapRecipe(Protocol):
 class Recipe(Protocol):
     """What a part is made of."""
 
-    name: str  # to be told by
-    nbytes: int
-    table: int
+    @property
+    def name(self) -> str: ...  # to be told by
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def table(self) -> int: ...
 
     def load(self, workers: Workers) -> EnginePart:
         """The part, with memory and threads of whoever asks."""
@@ -93,6 +105,7 @@ class PartRecipe:
         problem, own = self.problem, sum(each.nbytes for each in self.maps)
         for term in self.terms:
             if term.map is not None:
+                assert isinstance(term.clique, MappedClique)
                 columns = term.clique.columns(problem.label_count)
                 rows = 0 if term.map.columns is None else len(term.map.columns)
                 weights = rows * columns if term.kept is None else 2 * len(term.kept)
@@ -280,7 +293,7 @@ class PartVectors(HostVectors):
     def take(self, vector: np.ndarray | list[np.ndarray], number: int) -> np.ndarray:
         return vector[number] if isinstance(vector, list) else super().take(vector, number)
 
-    def cast(self, vector: np.ndarray | list[np.ndarray], dtype: np.dtype) -> Any:
+    def cast(self, vector: np.ndarray | list[np.ndarray], dtype: np.dtype | type) -> Any:
         if isinstance(vector, list):
             return [block.astype(dtype, copy=False) for block in vector]
         return super().cast(vector, dtype)
@@ -324,9 +337,11 @@ class EnginePart:
     def some_rows(self, block: np.ndarray, term: int, size: int) -> SomeRows:
         """The block of a term that has some columns here, as a part of that of the whole."""
         shape = self.engine.terms[term]
-        if self._places[term] is not None:
-            return SomeRows(size, self._places[term], block.reshape(-1, 1))
-        return SomeRows(size, self._columns[term], block.reshape(shape.rows, shape.columns))
+        columns, places = self._columns[term], self._places[term]
+        if places is not None:
+            return SomeRows(size, places, block.reshape(-1, 1))
+        assert columns is not None
+        return SomeRows(size, columns, block.reshape(shape.rows, shape.columns))
 
     def sums_of_squares(self, block: np.ndarray, term: int, size: int) -> Block:
         """Return sums in double precision as a part of those of the whole."""
@@ -358,7 +373,9 @@ class EnginePart:
     # ------------------------------------------------------------------------- other parts
 
     def in_double(self, held: bool) -> EnginePart:
-        return EnginePart(self.engine.in_double(held), self._columns, self._places)
+        engine = self.engine.in_double(held)
+        assert isinstance(engine, ThreadEngine)
+        return EnginePart(engine, self._columns, self._places)
 
     def narrowed(self, sizes: dict[int, int]) -> EnginePart:
         return EnginePart(self.engine.narrowed(sizes), self._columns, self._places)

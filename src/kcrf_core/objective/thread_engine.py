@@ -16,17 +16,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import islice, pairwise
+from operator import add
 from typing import TypeVar
 
 import numpy as np
 
-from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
+from ..chains import (
+    MATRIX,
+    NODE,
+    Clique,
+    Edges,
+    MappedClique,
+    PartialSum,
+    Potentials,
+    Problem,
+    Sums,
+    chain,
+)
 from ..maps import (
     Extent,
     FeatureMap,
     Head,
+    KeptWeights,
     Portions,
     accumulate,
     new_sums,
@@ -62,7 +75,7 @@ class ObjectiveTerm:
     def thresholds(self, Y: int) -> np.ndarray:
         """Those of all parameters, [size]."""
         shape = self.shape(Y)
-        if np.ndim(self.threshold) == 0:
+        if not isinstance(self.threshold, np.ndarray):
             return np.full(shape.size, float(self.threshold))
         if self.kept is None:
             return np.repeat(self.threshold, shape.columns)
@@ -90,7 +103,7 @@ class ThreadEngine(Engine):
         # Vectors of this process, which sums are put into; a subclass may hand out others.
         self.vectors = self.host = HostVectors(self.block_slices(), workers)
         # Terms of one type add their scores up before they meet the potentials.
-        self._types = list(dict.fromkeys(self.terms[j].clique for j in self.mapped))
+        self._types = list(dict.fromkeys(self.mapped.values()))
         self.per_position = any(clique.per_position for clique in self._types)
         self.second_order = any(term.clique.second_order for term in self.terms)
         widths = [own.dense_size for own in self.maps.values()]
@@ -148,12 +161,14 @@ class ThreadEngine(Engine):
         """
         if self._passes is None:
             return False
-        columns = self.terms[self.mapped[0]].columns
-        found = {j: self.maps[j].native(ready, columns) for j, ready in prepared.items()}
-        if any(products is None for products in found.values()):
-            return False
-        products = [own for own_products in found.values() for own in own_products]
-        terms = [j for j, own_products in found.items() for _ in own_products]
+        columns = self.terms[next(iter(self.mapped))].columns
+        products, terms = [], []
+        for j, ready in prepared.items():
+            own = self.maps[j].native(ready, columns)
+            if own is None:
+                return False
+            products += own
+            terms += [j] * len(own)
         if len(products) > MOST_MAPS:
             return False
         start, end = (np.ascontiguousarray(values, dtype=np.float64) for values in (edges.start, edges.end))
@@ -164,8 +179,8 @@ class ThreadEngine(Engine):
             return False  # the other way says what is wrong with it
         Y = self.problem.label_count
         for portion, tasks in zip(adjoint.portions, self._portion_tasks.slices, strict=True):
-            own = np.add.reduce(small[tasks], axis=0)  # one task after another
-            pairs, first, last, likelihood = np.split(own, [Y * Y, Y * Y + Y, Y * Y + 2 * Y])
+            total = np.add.reduce(small[tasks], axis=0)  # one task after another
+            pairs, first, last, likelihood = np.split(total, [Y * Y, Y * Y + Y, Y * Y + 2 * Y])
             portion.log_likelihoods[0] = likelihood[0]
             portion.sums[0].add(Sums(pairs.reshape(Y, Y), first, last, None))
             for j, parts in zip(terms, sums, strict=True):
@@ -191,7 +206,7 @@ class ThreadEngine(Engine):
 
     def narrowed(self, sizes: dict[int, int]) -> ThreadEngine:
         terms = [
-            replace(term, map=term.map.leading(sizes[j])) if j in sizes else term
+            replace(term, map=self.maps[j].leading(sizes[j])) if j in sizes else term
             for j, term in enumerate(self.objective_terms)
         ]
         return self._remade(terms, self.dtype)
@@ -200,7 +215,7 @@ class ThreadEngine(Engine):
         return self.maps[term].extent(scale)
 
     def outside_roots(self, theta: Vector, term: int, gram: float) -> float:
-        return self.maps[term].outside_roots(gram, self.errors(theta, self.terms[term].clique), self.portions)
+        return self.maps[term].outside_roots(gram, self.errors(theta, self.mapped[term]), self.portions)
 
     def product(self, theta: Vector, vector: Vector) -> Vector:
         adjoint = _Adjoint(self)
@@ -243,7 +258,8 @@ class ThreadEngine(Engine):
 
     def sampled_real_grams(self, theta: Vector, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
         def of_portion(found: Sequence[tuple[dict[int, np.ndarray], float]]) -> tuple[list[np.ndarray], float]:
-            return [sum(parts[j] for parts, _ in found) for j in rows], math.fsum(left for _, left in found)
+            grams = [reduce(add, (parts[j] for parts, _ in found)) for j in rows]
+            return grams, math.fsum(left for _, left in found)
 
         found = [
             of_portion(part) for part in self._by_portion(self._over_shards(theta, partial(_real_parts, self, rows)))
@@ -259,6 +275,7 @@ class ThreadEngine(Engine):
     # ------------------------------------------------------------------------- predictions
 
     def errors(self, theta: Vector, clique: Clique) -> np.ndarray:
+        assert isinstance(clique, MappedClique)
         return np.concatenate(list(self._over_shards(theta, partial(_errors, clique))))
 
     def predictions(self, theta: Vector) -> Predictions:
@@ -318,9 +335,9 @@ class ThreadEngine(Engine):
         With `rooms` scores are there until the same thread asks for those of another shard.
         """
         n, Y, points = shard.rows.stop - shard.rows.start, self.problem.label_count, len(shared)
-        scores: dict[Clique, np.ndarray] = {}
+        scores: dict[MappedClique, np.ndarray] = {}
         for j, ready in prepared.items():
-            clique = self.terms[j].clique
+            clique = self.mapped[j]
             fresh = clique not in scores
             if fresh:
                 shape = (n, points * clique.columns(Y))
@@ -418,37 +435,35 @@ class _Adjoint:
                 if not np.may_share_memory(values, errors):  # they are where they belong already
                     errors[:, _columns_of(point, clique.columns(Y))] = values
         for j, feature_map in engine.maps.items():
-            part = feature_map.adjoint_rows(own[engine.terms[j].clique], rows, task.parts.get(j))
+            part = feature_map.adjoint_rows(own[engine.mapped[j]], rows, task.parts.get(j))
             if part is not None:
                 task.parts[j] = part
-
-    def _summed(self, parts: list[np.ndarray]) -> np.ndarray:
-        """Sums of maps over portions."""
-        return tree_sum(parts, _accumulated)
 
     def collect(self) -> list[Vector]:
         """Return the vector of each point."""
         engine = self._engine
         out = [engine.host.empty() for _ in range(self._points)]
-        for j, term in enumerate(engine.terms):
-            if not term.clique.mapped:
-                for point, vector in enumerate(out):
-                    found = tree_sum([term.clique.collect(portion.sums[point]) for portion in self.portions])
-                    engine.host.put(vector, j, found)
-                continue
-            if self._points == 1:
-                place = term.of_map(engine.host.take(out[0], j))
-            else:
-                place = engine.host.buffers.empty((term.rows, self._points * term.columns))
+        for j, clique in engine.labelled.items():
+            for point, vector in enumerate(out):
+                found = tree_sum([clique.collect(portion.sums[point]) for portion in self.portions])
+                engine.host.put(vector, j, found)
+        for j, own in engine.mapped.items():
+            term = engine.terms[j]
+            place: np.ndarray | KeptWeights = (
+                term.of_map(engine.host.take(out[0], j))
+                if self._points == 1
+                else engine.host.buffers.empty((term.rows, self._points * term.columns))
+            )
             parts = [portion.parts[j] for portion in self.portions if j in portion.parts]
             summed = tree_sum(parts, _accumulated) if parts else None
-            found = engine.maps[j].adjoint(summed, self.residuals[term.clique], engine.workers, place, engine.portions)
-            if self._points == 1:
-                if found is not place:
-                    place[...] = found
-                continue
-            for point, vector in enumerate(out):
-                engine.host.put(vector, j, term.block(found[:, _columns_of(point, term.columns)]))
+            made = engine.maps[j].adjoint(summed, self.residuals[own], engine.workers, place, engine.portions)
+            if isinstance(made, KeptWeights) or isinstance(place, KeptWeights):
+                continue  # it is in its place
+            if self._points > 1:
+                for point, vector in enumerate(out):
+                    engine.host.put(vector, j, term.block(made[:, _columns_of(point, term.columns)]))
+            elif made is not place:
+                place[...] = made
         return [engine.vectors.from_array(vector) for vector in out]
 
 
@@ -459,7 +474,7 @@ class ThreadBlocks:
         self._engine, self._settled = engine, settled
         problem, Y = engine.problem, engine.problem.label_count
         self._weights = problem.position_weights()
-        forms = {j: term.clique.block_form(Y, guess) for j, term in enumerate(engine.terms) if not term.clique.mapped}
+        forms = {j: clique.block_form(Y, guess) for j, clique in engine.labelled.items()}
         found = list(engine._over_shards(theta, partial(_block_parts, engine, forms, settled)))
         marginals = [each for each, _ in found]
         self._marginals = {
@@ -469,7 +484,7 @@ class ThreadBlocks:
         # Operations beyond those of half a pass.
         matrices = [j for j, form in forms.items() if form == MATRIX]
         self.operations = sum(
-            2 * engine.terms[j].clique.states(Y) ** 2 * p[j].positions for _, p in found for j in matrices
+            2 * engine.labelled[j].states(Y) ** 2 * p[j].positions for _, p in found for j in matrices
         )
         by_portion = engine._by_portion(parts for _, parts in found)
         self._small = {
@@ -482,7 +497,9 @@ class ThreadBlocks:
         """A small block of one portion."""
         engine = self._engine
         node, problem = self._marginals[NODE][engine.portions.slices[number]], engine.problem.portion(number)
-        return engine.terms[term].clique.finish_block(sum(part[term].total for part in parts), problem, node, form)
+        return engine.labelled[term].finish_block(
+            reduce(add, (part[term].total for part in parts)), problem, node, form
+        )
 
     @property
     def variance(self) -> float:
@@ -506,7 +523,7 @@ class ThreadBlocks:
     def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray]:
         """A term's map on positions that are not settled, and which they are."""
         if term not in self._open:
-            own, feature_map = self._engine.terms[term].clique, self._engine.maps[term]
+            own, feature_map = self._engine.mapped[term], self._engine.maps[term]
             rows = np.flatnonzero(self._marginals[own].max(axis=1) < 1 - self._settled)
             leave_out = leaves_out(len(rows), len(self._weights)) and self._settled > 0
             self._open[term] = feature_map.subset(rows) if leave_out else feature_map, rows
@@ -533,13 +550,14 @@ class ThreadBlocks:
                 self._open[term] = own, _ = feature_map.subset(chosen), chosen
             feature_map, portions = own, portions.within(chosen)
         ready = feature_map.prepare(shape.of_map(engine.vectors.to_array(block)), dtype, engine.workers)
-        weights, p = self._weights[chosen].astype(dtype), self._marginals[shape.clique][chosen]
+        clique = engine.mapped[term]
+        weights, p = self._weights[chosen].astype(dtype), self._marginals[clique][chosen]
         residuals = np.empty((len(weights), shape.columns), dtype=dtype)
 
         def work(rows: slice) -> np.ndarray | None:
             columns = np.empty((rows.stop - rows.start, shape.columns), dtype=dtype)
             feature_map.add_scores(ready, rows, columns, True)
-            residuals[rows] = shape.clique.covariance_product(p[rows], columns, Y) * weights[rows][:, None]
+            residuals[rows] = clique.covariance_product(p[rows], columns, Y) * weights[rows][:, None]
             return feature_map.adjoint_rows(residuals[rows], rows)
 
         sums = []
@@ -553,7 +571,7 @@ class ThreadBlocks:
             summed = new_sums(feature_map.dense_size, shape.columns, dtype)
         out = np.empty(shape.size)
         found = feature_map.adjoint(summed, residuals, engine.workers, shape.of_map(out), portions)
-        return engine.vectors.from_array(out if shape.kept is not None else found.ravel())
+        return engine.vectors.from_array(out if isinstance(found, KeptWeights) else found.ravel())
 
     def diagonal(self, term: int) -> np.ndarray:
         """The diagonal of the block of a term with an explicit map, [size]."""
@@ -563,11 +581,12 @@ class ThreadBlocks:
     def raw_diagonal(self, term: int) -> np.ndarray:
         """The same but for factors of columns, summed over rows."""
         engine, shape = self._engine, self._engine.terms[term]
-        feature_map, p = engine.maps[term], self._marginals[shape.clique]
+        feature_map, clique = engine.maps[term], engine.mapped[term]
+        p = self._marginals[clique]
         if shape.columns == p.shape[1]:
             variance = p * (1 - p)
         else:  # one column of scores for two labels
-            variance = shape.clique.covariance_product(p, np.ones_like(p[:, :1]), engine.problem.label_count)
+            variance = clique.covariance_product(p, np.ones_like(p[:, :1]), engine.problem.label_count)
         out = np.empty(shape.size)
 
         def work(column: int) -> None:
@@ -633,7 +652,7 @@ def inverted_blocks(grams: np.ndarray, counts: np.ndarray, sigma2: float, worker
 def _likelihoods(adjoint: _Adjoint, potentials: ShardPotentials, task: Sequence[Shard]) -> _TaskSums:
     engine, sums = adjoint._engine, adjoint.task()
     for shard in task:
-        found = []
+        found: list[chain.Marginals | chain.Change] = []
         if shard.complete and not engine.per_position and not engine.second_order:
             place = adjoint.node_errors(shard)
             for point, (scores, edges) in enumerate(potentials(shard)):
@@ -669,7 +688,7 @@ def _tangent(
     return sums
 
 
-def _errors(clique: Clique, shard: ScoredShard) -> np.ndarray:
+def _errors(clique: MappedClique, shard: ScoredShard) -> np.ndarray:
     shard = shard.with_edges_repeated() if clique.per_position else shard
     found = shard.marginals()
     shard.subtract_observed(found)
@@ -717,12 +736,12 @@ def _block_parts(
     engine: ThreadEngine, forms: dict[int, str], settled: float, shard: ScoredShard
 ) -> tuple[dict[Clique, np.ndarray], dict[int, PartialSum]]:
     """Marginals of cliques, and parts of the small blocks."""
-    every_pair = any(engine.terms[j].clique.needs_every_pair(form) for j, form in forms.items())
+    every_pair = any(engine.labelled[j].needs_every_pair(form) for j, form in forms.items())
     # Edges handed over per position give the marginals of every pair.
     found = (shard.with_edges_repeated() if every_pair or engine.per_position else shard).marginals()
     weights = shard.position_weights()
     parts = {
-        j: engine.terms[j].clique.block_part(found, shard.offsets, weights, form, settled) for j, form in forms.items()
+        j: engine.labelled[j].block_part(found, shard.offsets, weights, form, settled) for j, form in forms.items()
     }
     return {clique: clique.distribution(found) for clique in dict.fromkeys([NODE, *engine._types])}, parts
 
@@ -736,7 +755,7 @@ def _real_parts(
     for j, chosen in rows.items():
         first, last = np.searchsorted(chosen, [shard.rows.start, shard.rows.stop])
         own = chosen[first:last]
-        p = engine.terms[j].clique.distribution(found)[own - shard.rows.start].astype(np.float64)
+        p = engine.mapped[j].distribution(found)[own - shard.rows.start].astype(np.float64)
         variance = (p * (1 - p)).sum(axis=1) / engine.terms[j].columns  # with two labels one column holds all of it
         parts[j] = engine.maps[j].real_gram(own, weights[own - shard.rows.start] * variance)
     return parts, float((found.node * (1 - found.node)).sum(dtype=np.float64))

@@ -408,7 +408,7 @@ class HostVectors(Vectors):
     def to_array(self, vector: np.ndarray) -> np.ndarray:
         return vector
 
-    def cast(self, vector: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    def cast(self, vector: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
         if vector.dtype == dtype:
             return vector
         return self._copied(vector, dtype)
@@ -416,7 +416,7 @@ class HostVectors(Vectors):
     def _double(self, values: np.ndarray) -> np.ndarray:
         return values.astype(np.float64, copy=False)
 
-    def _copied(self, vector: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    def _copied(self, vector: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
         out = self.empty(dtype)
         self._over_slices(_long_vectors.copied, 2, self._values(vector), self._written(out))
         return out
@@ -637,9 +637,13 @@ class Pairs:
         """
         vectors = self._vectors
         free = vectors.xp.where(vectors._free(theta, gradient, thresholds))[0]
-        here = [vectors.to_array(values[free]) for values in (scale, gradient, thresholds, theta)]
+        curvature, slope, least, start = (
+            vectors.to_array(values[free]) for values in (scale, gradient, thresholds, theta)
+        )
         steps, changes = ([vectors.to_array(own[slot][free]) for slot in slots] for own in (self._steps, self._changes))
-        step, change = minimised_model(*here, steps, changes, matrix, self.dtype, most, tolerance)
+        step, change = minimised_model(
+            curvature, slope, least, start, steps, changes, matrix, self.dtype, most, tolerance
+        )
         direction = vectors.zeros()
         direction[free] = vectors.from_array(step)
         return direction, change
