@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from keyword import iskeyword
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import click
 
@@ -70,6 +70,11 @@ class _Group(click.Group):
             ctx.fail(f"No such command '{args[0]}': {hint}")
         ctx.meta[options.ARGUMENTS] = args[1:]  # to explain errors by
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # Click would import all of them.
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(_Commands.SUMMARIES.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         with contextlib.suppress(ValueError):  # signals belong to the main thread, and this is another
@@ -128,34 +133,36 @@ def _leave(message: str, code: int) -> NoReturn:
 class _Commands(Mapping[str, click.Command]):
     """The subcommands by name, each imported when it is asked for, so that `tag` waits for no other."""
 
-    NAMES = (
-        "featurize",
-        "select-basis",
-        "train",
-        "tag",
-        "evaluate",
-        "crossval",
-        "audit",
-        "tune",
-        "inspect",
-        "import",
-        "export",
-    )
+    SUMMARIES: ClassVar[dict[str, str]] = {
+        "featurize": "Encode data into an .npz file.",
+        "select-basis": "Choose pivots for a kernel.",
+        "train": "Train a model.",
+        "tag": "Label sequences with a model.",
+        "evaluate": "Score predicted labels against gold ones.",
+        "crossval": "Cross-validate, over a grid if wanted.",
+        "audit": "Find labels that are probably wrong.",
+        "tune": "Find a configuration.",
+        "inspect": "Show what a model holds.",
+        "import": "Read a model of another program.",
+        "export": "Write a model for another program.",
+    }
 
     def __getitem__(self, name: str) -> click.Command:
-        if name not in self.NAMES:
-            raise KeyError(name)
         module = name.replace("-", "_") + "_" * iskeyword(name)
-        return getattr(import_module(f".commands.{module}", __package__), module)
+        if name not in self.SUMMARIES:
+            raise KeyError(name)
+        command = getattr(import_module(f".commands.{module}", __package__), module)
+        command.short_help = self.SUMMARIES[name]
+        return command
 
     def __contains__(self, name: object) -> bool:
-        return name in self.NAMES
+        return name in self.SUMMARIES
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.NAMES)
+        return iter(self.SUMMARIES)
 
     def __len__(self) -> int:
-        return len(self.NAMES)
+        return len(self.SUMMARIES)
 
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

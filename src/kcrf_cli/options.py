@@ -5,7 +5,7 @@
         data: str = options.data()
         prune: float | None = options.option("Drop weights ... Default: keep all.", "EPS", type=...)
 
-    @options.command(TrainArguments, "Train a model.")
+    @options.command(TrainArguments)
     def train(run: TrainArguments) -> None: ...
 
 Options that several commands have are functions, or classes that are fields of others (`group`). Options that set
@@ -183,7 +183,7 @@ def read_options(kind: type[Run], values: dict[str, Any]) -> Run:
     return _Group(kind).value(values)
 
 
-def command(kind: type[Run], short_help: str, name: str = "") -> Callable[[Callable[[Run], None]], click.Command]:
+def command(kind: type[Run], name: str = "") -> Callable[[Callable[[Run], None]], click.Command]:
     """Return a decorator that makes a command of a function of these options."""
 
     def decorate(function: Callable[[Run], None]) -> click.Command:
@@ -191,7 +191,7 @@ def command(kind: type[Run], short_help: str, name: str = "") -> Callable[[Calla
             function(read_options(kind, values))
 
         own = name or function.__name__.replace("_", "-")
-        return Command(own, _Group(kind), callback=call, help=function.__doc__, short_help=short_help)
+        return Command(own, _Group(kind), callback=call, help=function.__doc__)
 
     return decorate
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from kcrf_cli.about import SHELLS
+from kcrf_cli.main import main
 
 
 def test_versions(kcrf):
@@ -99,3 +100,17 @@ def test_one_thing_at_a_time(kcrf, sample_data):
     done = kcrf("train", sample_data / "digits.conll", "--dry-run", "--dump-config")
     assert done.code == 2 and "give one of them" in done.err
     assert kcrf("select-basis", sample_data / "digits.conll", "--kernel", "rbf", "--dump-config").code == 0
+
+
+def test_the_list_of_commands_imports_none_of_them():
+    code = (
+        "import sys\n"
+        "from kcrf_cli.main import main\n"
+        "main(['--help'], standalone_mode=False)\n"
+        "found = [name for name in sys.modules if name in ('numpy', 'kcrf_core.config') or 'commands.' in name]\n"
+        "sys.exit(bool(found))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(f"  {name} " in done.stdout for name in main.commands)
+    assert all(command.short_help in done.stdout for command in main.commands.values())

@@ -116,7 +116,7 @@ class AuditArguments:
             )
 
 
-@options.command(AuditArguments, "Find labels that are probably wrong.")
+@options.command(AuditArguments)
 def audit(run: AuditArguments) -> None:
     """Find labels of DATA that are probably wrong, the worst first, and say how many there are.
 

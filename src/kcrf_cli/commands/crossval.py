@@ -88,7 +88,7 @@ class CrossvalArguments:
             raise click.UsageError("--folds-file says what the folds are: leave out --folds, --group and --stratify")
 
 
-@options.command(CrossvalArguments, "Cross-validate, over a grid if wanted.")
+@options.command(CrossvalArguments)
 def crossval(run: CrossvalArguments) -> None:
     """Train and judge on K folds of whole sequences of DATA.
 

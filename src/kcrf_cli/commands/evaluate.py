@@ -163,7 +163,7 @@ class EvaluateArguments:
         return read_data(path, format_, columns, layout or own, self.threads, self.quiet)
 
 
-@options.command(EvaluateArguments, "Score predicted labels against gold ones.")
+@options.command(EvaluateArguments)
 def evaluate(run: EvaluateArguments) -> None:
     """Score DATA: tagged output with gold and predicted labels as its last two columns, or, with -m, labelled data.
 

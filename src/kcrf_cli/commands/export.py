@@ -22,7 +22,7 @@ class ExportArguments:
     quiet: bool = options.quiet()
 
 
-@options.command(ExportArguments, "Write a model for another program.")
+@options.command(ExportArguments)
 def export(run: ExportArguments) -> None:
     """Write MODEL so that CRFsuite, CRF++ or Wapiti reads it, and labels as kcrf does.
 

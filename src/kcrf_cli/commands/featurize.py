@@ -122,7 +122,7 @@ class FeaturizeArguments:
                 raise click.UsageError(f"{path} is in {output}, which would be replaced: give another name")
 
 
-@options.command(FeaturizeArguments, "Encode data into an .npz file.")
+@options.command(FeaturizeArguments)
 def featurize(run: FeaturizeArguments) -> None:
     """Encode DATA, so that later commands need not read and encode it again.
 

@@ -32,7 +32,7 @@ class ImportArguments:
     quiet: bool = options.quiet()
 
 
-@options.command(ImportArguments, "Read a model of another program.", "import")
+@options.command(ImportArguments, "import")
 def import_(run: ImportArguments) -> None:
     """Make a model of ours out of MODEL, which CRFsuite, CRF++ (text or binary) or Wapiti wrote.
 

@@ -50,7 +50,7 @@ class InspectArguments:
     json: bool = options.json()
 
 
-@options.command(InspectArguments, "Show what a model holds.")
+@options.command(InspectArguments)
 def inspect(run: InspectArguments) -> None:
     """Show what FILE holds: a model, a basis, a dataset or a folder of shards.
 

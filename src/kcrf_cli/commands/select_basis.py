@@ -28,7 +28,7 @@ class BasisArguments:
     quiet: bool = options.quiet()
 
 
-@options.command(BasisArguments, "Choose pivots for a kernel.")
+@options.command(BasisArguments)
 def select_basis(run: BasisArguments) -> None:
     """Choose pivots among the positions of DATA, for `train --basis`.
 

@@ -182,7 +182,7 @@ class TagArguments:
         return free
 
 
-@options.command(TagArguments, "Label sequences with a model.")
+@options.command(TagArguments)
 def tag(run: TagArguments) -> None:
     """Label the sequences of INPUT (default: stdin), which may or may not carry gold labels.
 

@@ -152,7 +152,7 @@ class TrainArguments:
         )
 
 
-@options.command(TrainArguments, "Train a model.")
+@options.command(TrainArguments)
 def train(run: TrainArguments) -> None:
     """Train a model on the labelled sequences of DATA.
 

@@ -122,7 +122,7 @@ class TuneArguments:
                 )
 
 
-@options.command(TuneArguments, "Find a configuration.")
+@options.command(TuneArguments)
 def tune(run: TuneArguments) -> None:
     """Find a configuration for the labelled sequences of DATA.
 
