@@ -267,33 +267,49 @@ class ConjunctionCounter:
         self._last = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32)
 
     def add(self, inputs: Inputs) -> None:
-        """Take more rows."""
+        """Take more rows. Threads number the conjunctions of some rows each, then all are numbered again in order."""
         indptr, indices = _features(inputs)
-        ends = _row_ends(indptr, self._kernel.degree)
-        own, numbers = _numbered(indptr, indices, self._kernel.degree, self._base, ends, self._workers)
-        if self.count:
-            self._make_room(self.count + len(own))
-            table = np.empty(len(own), dtype=np.int32)
-            self.count = _conjunctions.number_keys(own, self._keys, self._slots, self.count, table)
-            numbers = np.take(table, numbers, out=numbers, mode="clip")  # any other mode makes a copy first
-        else:
-            self._keys, self.count = own, len(own)
-            self._hashes, self._counts = np.zeros((len(own), 2), dtype=np.uint64), np.zeros(len(own), dtype=np.int64)
+        degree, base, workers = self._kernel.degree, self._base, self._workers
+        ends = _row_ends(indptr, degree)
+        numbers = np.empty(ends[-1], dtype=np.int32)
+        tasks = 1 if len(numbers) < FEWEST_TO_SHARE else workers.threads
+        cuts = np.unique(np.searchsorted(ends, np.linspace(0, ends[-1], tasks + 1)))
+        parts = [slice(first, last + 1) for first, last in pairwise(cuts.tolist())]
+        found = workers.map(lambda rows: _numbered(indptr[rows], indices, degree, base, ends[rows], numbers), parts)
+        tables = list(map(self._table, list(found)))
+
+        def renumber(numbered: tuple[slice, np.ndarray | None]) -> None:
+            rows, table = numbered
+            if table is not None:
+                own = numbers[ends[rows.start] : ends[rows.stop - 1]]
+                np.take(table, own, out=own, mode="clip")  # any other mode makes a copy first
+
+        workers.run(renumber, zip(parts, tables, strict=True))
+        self._make_room(self.count)
         _conjunctions.add_supports(ends, numbers, self._hashes, self._counts, self._rows)
         self._rows += len(indptr) - 1
         self._last = ends, numbers
 
-    def _make_room(self, needed: int) -> None:
-        if needed > len(self._keys):
-            size = max(needed, len(self._keys) * 3 // 2)
-            for name in ("_keys", "_hashes", "_counts"):
-                own = getattr(self, name)
-                more = np.zeros((size, *own.shape[1:]), dtype=own.dtype)
-                more[: self.count] = own[: self.count]
-                setattr(self, name, more)
+    def _table(self, keys: np.ndarray) -> np.ndarray | None:
+        """Put keys into the table; return their numbers there, None where they are the first."""
+        if not self.count:
+            self._keys, self.count = keys, len(keys)
+            return None
+        self._make_room(self.count + len(keys))
         if len(self._slots) < 2 * len(self._keys):
-            self._slots = empty_slots(len(self._keys), _FIRST_SLOTS)
+            self._slots = empty_slots(len(self._keys))
             _conjunctions.fill_slots(self._keys, self.count, self._slots)
+        table = np.empty(len(keys), dtype=np.int32)
+        self.count = _conjunctions.number_keys(keys, self._keys, self._slots, self.count, table)
+        return table
+
+    def _make_room(self, needed: int) -> None:
+        for name in ("_keys", "_hashes", "_counts"):
+            own = getattr(self, name)
+            if needed > len(own):
+                more = np.zeros((max(needed, len(own) * 3 // 2), *own.shape[1:]), dtype=own.dtype)
+                more[: len(own)] = own
+                setattr(self, name, more)
 
     def conjunctions(
         self, cut_off: int, by_degree: bool = False, merge: bool = True, rows: bool = False
@@ -337,40 +353,9 @@ def _entries(
 
 
 def _numbered(
-    indptr: np.ndarray, indices: np.ndarray, degree: int, base: int, ends: np.ndarray, workers: Workers
-) -> tuple[np.ndarray, np.ndarray]:
-    """Keys of distinct conjunctions [Q] in the order in which they first come, and the numbers of those of rows [E].
-
-    Each thread numbers those of some rows; then keys are numbered again, rows before rows.
-    """
-    numbers = np.empty(ends[-1], dtype=np.int32)
-    if workers.threads == 1 or len(numbers) < FEWEST_TO_SHARE:
-        return _numbered_part(indptr, indices, degree, base, ends, numbers), numbers
-    cuts = np.unique(np.searchsorted(ends, np.linspace(0, ends[-1], workers.threads + 1)))
-    parts = [slice(first, last + 1) for first, last in pairwise(cuts.tolist())]
-    found = list(
-        workers.map(lambda rows: _numbered_part(indptr[rows], indices, degree, base, ends[rows], numbers), parts)
-    )
-    total = sum(map(len, found))
-    keys, slots = np.empty(total, dtype=np.int64), empty_slots(total)
-    count, tables = 0, []
-    for own in found:
-        tables.append(np.empty(len(own), dtype=np.int32))
-        count = _conjunctions.number_keys(own, keys, slots, count, tables[-1])
-
-    def renumber(numbered: tuple[slice, np.ndarray]) -> None:
-        rows, table = numbered
-        own = numbers[ends[rows.start] : ends[rows.stop - 1]]
-        own[...] = table[own]
-
-    workers.run(renumber, zip(parts, tables, strict=True))
-    return keys[:count].copy(), numbers
-
-
-def _numbered_part(
     indptr: np.ndarray, indices: np.ndarray, degree: int, base: int, ends: np.ndarray, numbers: np.ndarray
 ) -> np.ndarray:
-    """Keys of the distinct conjunctions of some rows [Q]; their numbers go where the rows end."""
+    """Return keys of the distinct conjunctions of some rows [Q]; their numbers go where the rows end."""
     slots = empty_slots(0, _FIRST_SLOTS)
     keys = np.empty(len(slots) // 2, dtype=np.int64)
     row = count = 0
