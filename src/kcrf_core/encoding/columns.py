@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,30 +22,65 @@ ROWS_BELOW_A_HEADER = 10
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 
 
-class TrainingColumns(Protocol):
+class TrainingColumns(ABC):
     """Columns that features are fitted to: those of a corpus, or of one on disk that is gone through in parts."""
 
     corpus: Corpus  # all of it, or a little of it for what all have in common
-    warnings: list[str]  # what looks like a slip
+    warnings: list[str]  # about likely mistakes
 
     @property
+    @abstractmethod
     def parts(self) -> Sequence[Columns]:
-        """All of it in parts, made anew each time."""
+        """All data in parts, made anew each time."""
 
+    @property
+    @abstractmethod
+    def positions(self) -> int:
+        """Number of positions of all data."""
+
+    @abstractmethod
     def value_counts(self, column: int) -> tuple[list[str], np.ndarray]:
-        """Distinct values in order of appearance, and how often each is there [V]."""
+        """Return distinct values in order of appearance, and the count of each [V]."""
 
+    @abstractmethod
     def attribute_counts(self) -> tuple[Sequence[str], np.ndarray]:
-        """The same of names of attributes."""
+        """Return names of attributes, and the count of each."""
+
+    @abstractmethod
+    def has_numbers(self, column: int) -> bool | None:
+        """Return True for a column of numbers, False if all of them are missing, None if it has words."""
+
+    @abstractmethod
+    def kinds(self, column: int) -> np.ndarray:
+        """Return the kind of each distinct value, [V]: a number, missing or a word."""
 
     def looks_real(self, column: int, name: str) -> bool:
-        """Whether a column without a declared type holds numbers."""
+        """Return True if a column without a declared type holds numbers."""
+        found = self.has_numbers(column)
+        if found is not None:
+            return found
+        (values, counts), kinds = self.value_counts(column), self.kinds(column)
+        words = int(counts[kinds == WORD].sum())
+        # A column of numbers may have its name above them.
+        headed = self.corpus.header is None and kinds[0] == WORD and words == 1 and self.positions > ROWS_BELOW_A_HEADER
+        if words <= (1 - MOSTLY_NUMBERS) * self.positions or headed:
+            for part in self.parts:
+                part.real(column, name)  # raises at the first word, with its line
+        # Finding a line goes through the data.
+        if (kinds == NUMBER).any() or mixed_warnings("", values, counts, kinds, ""):
+            odd = values[int((kinds == WORD).argmax())]
+            place = self.first_line(column, odd)
+            assert place is not None
+            self.warnings += mixed_warnings(name, values, counts, kinds, f"'{odd}' in line {place[1]}")
+        return False
 
     def first_line(self, column: int, value: str) -> tuple[str, int] | None:
-        """The source and the line where a column first has a value; None where it has not."""
+        """Return the source and the line where a column first has a value; None where it has not."""
+        found = (part.first_line(column, value) for part in self.parts)
+        return next((place for place in found if place is not None), None)
 
 
-class Columns:
+class Columns(TrainingColumns):
     """Columns of a corpus by their distinct values, each worked out once."""
 
     def __init__(
@@ -59,26 +95,36 @@ class Columns:
         self._numbers: dict[int, np.ndarray] = {}
         self._coded: dict[int, CodedColumn] = {}
         self._kinds: dict[int, np.ndarray] = {}
-        self.warnings: list[str] = []  # what looks like a slip
+        self.warnings: list[str] = []
         # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
         self.held_out: dict[str, np.ndarray] = {}
         self._derived: dict[tuple[Hashable, ...], tuple[object, Any]] = {}
 
     @property
     def parts(self) -> Sequence[Columns]:
-        """All of it, as those who fit to data that comes in parts want it."""
         return [self]
 
+    @property
+    def positions(self) -> int:
+        return self.corpus.positions
+
     def value_counts(self, column: int) -> tuple[list[str], np.ndarray]:
-        """Distinct values in order of appearance, and how often each is there [V]."""
         values, inverse = self.distinct(column)
         return values, np.bincount(inverse, minlength=len(values))
 
     def attribute_counts(self) -> tuple[Sequence[str], np.ndarray]:
-        """Names of attributes, and how often each is there."""
         assert self.corpus.attributes is not None
         names = CodedColumn.of(self.corpus.attributes.names)
         return names.values, np.bincount(names.codes, minlength=len(names.values))
+
+    def has_numbers(self, column: int) -> bool | None:
+        numbers = self.numbers(column)
+        return None if numbers is None else not np.isnan(numbers).all()
+
+    def kinds(self, column: int) -> np.ndarray:
+        if column not in self._kinds:
+            self._kinds[column] = self.coded(column).distinct_numbers(self.missing)[1]
+        return self._kinds[column]
 
     def coded(self, column: int) -> CodedColumn:
         if column not in self._coded:
@@ -151,19 +197,7 @@ class Columns:
             )
         return numbers
 
-    def looks_real(self, column: int, name: str) -> bool:
-        """Whether a column without a declared type holds numbers."""
-        numbers = self.numbers(column)
-        if numbers is not None:
-            return not np.isnan(numbers).all()
-        words = self._words(column)
-        if words.sum() <= (1 - MOSTLY_NUMBERS) * self.corpus.positions or self._headed(words):
-            self.real(column, name)  # raises, with the line
-        self._warn_of_numbers(column, name, words)
-        return False
-
     def first_line(self, column: int, value: str) -> tuple[str, int] | None:
-        """The source and the line where a column first has a value; None where it has not."""
         values, codes = self.distinct(column)
         if value not in values:
             return None
@@ -171,25 +205,13 @@ class Columns:
         return self.corpus.source, int(self.corpus.lines[t])
 
     def _words(self, column: int) -> np.ndarray:
-        """Where a column has what is neither a number nor missing, [N]."""
-        return (self._kinds_of(column) == WORD)[self.coded(column).codes]
+        """Return a mask of positions whose value is neither a number nor missing, [N]."""
+        return (self.kinds(column) == WORD)[self.coded(column).codes]
 
     def _headed(self, words: np.ndarray) -> bool:
-        """Whether a column looks like one of numbers with its name above them."""
+        """Return True if a column looks like one of numbers with its name above them."""
         first_line = self.corpus.header is None and len(words) > 0 and bool(words[0])
         return first_line and len(words) > ROWS_BELOW_A_HEADER and not words[1:].any()
-
-    def _warn_of_numbers(self, column: int, name: str, words: np.ndarray) -> None:
-        """Take note of a column that is taken for categories although most of it are numbers."""
-        coded, t = self.coded(column), int(words.argmax())
-        odd = f"'{coded[t]}' in line {self.corpus.lines[t]}"
-        self.warnings += mixed_warnings(name, *self.value_counts(column), self._kinds_of(column), odd)
-
-    def _kinds_of(self, column: int) -> np.ndarray:
-        """Whether each of the distinct values is a number, missing or a word, [V]."""
-        if column not in self._kinds:
-            self._kinds[column] = self.coded(column).distinct_numbers(self.missing)[1]
-        return self._kinds[column]
 
 
 def mixed_warnings(name: str, values: Sequence[str], counts: np.ndarray, kinds: np.ndarray, odd: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..chains import borders_with_positions, borders_within, portion_borders
-from ..system import complete_sequences, piece_rows
+from ..system import complete_sequences, offsets_of, piece_rows
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -66,18 +66,22 @@ class Dataset:
 
     def span(self, first: int, last: int) -> Dataset:
         """The sequences first:last, without a copy of their codes and numbers."""
-        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
-        return Dataset(
-            offsets=self.offsets[first : last + 1] - rows.start,
+        rows, sequences = slice(int(self.offsets[first]), int(self.offsets[last])), slice(first, last)
+        cut = None if self.cut is None else self.cut[sequences]
+        offsets = self.offsets[first : last + 1] - rows.start
+        return replace(self._taken(rows, sequences), offsets=offsets, cut=cut, missing=(), portions=None)
+
+    def _taken(self, rows: slice | np.ndarray, sequences: slice | np.ndarray) -> Dataset:
+        """Return the data of some positions and the weights of their sequences."""
+        return replace(
+            self,
             lines=self.lines[rows],
             labels=None if self.labels is None else self.labels[rows],
-            weights=None if self.weights is None else self.weights[first:last],
+            weights=None if self.weights is None else self.weights[sequences],
             codes=self.codes[rows],
             real=self.real[rows],
             bag=None if self.bag is None else self.bag[rows],
             bag_unseen=self.bag_unseen[rows],
-            source=self.source,
-            cut=None if self.cut is None else self.cut[first:last],
         )
 
     def subset(self, which: Sequence[int] | np.ndarray) -> Dataset:
@@ -88,17 +92,9 @@ class Dataset:
 
     def pieces(self, first: np.ndarray, last: np.ndarray, which: np.ndarray, cut: np.ndarray | None) -> Dataset:
         """Positions first:last of pieces of the sequences numbered `which`, [P] all, each a sequence that is cut so."""
-        rows = piece_rows(first, last)
         return replace(
-            self,
-            offsets=np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64),
-            lines=self.lines[rows],
-            labels=None if self.labels is None else self.labels[rows],
-            weights=None if self.weights is None else self.weights[which],
-            codes=self.codes[rows],
-            real=self.real[rows],
-            bag=None if self.bag is None else self.bag[rows],
-            bag_unseen=self.bag_unseen[rows],
+            self._taken(piece_rows(first, last), which),
+            offsets=offsets_of(last - first),
             cut=cut,
             portions=None if self.portions is None else borders_within(self.portions, which),
         )

@@ -15,9 +15,9 @@ from typing import overload
 import numpy as np
 
 from ..config import Config
-from ..corpora import NUMBER, WORD, CodedColumn, Corpus, SharedColumn, Spool, SpooledRows
+from ..corpora import Corpus, SharedColumn, Spool, SpooledRows
 from ..system import Workers, sequence_chunks
-from .columns import MOSTLY_NUMBERS, ROWS_BELOW_A_HEADER, Columns, mixed_warnings
+from .columns import Columns, TrainingColumns
 from .dataset import Dataset
 from .encoding import Encoding, fit_to
 
@@ -57,7 +57,7 @@ class _PartColumns(Columns):
         return self._tables[whole][shared.used], shared.codes
 
 
-class SpooledColumns:
+class SpooledColumns(TrainingColumns):
     """Columns of a spooled corpus that is to be cut into some shards: see `TrainingColumns`."""
 
     def __init__(self, spool: Spool, missing: tuple[str, ...], shards: int, fitting: bool = True):
@@ -90,38 +90,21 @@ class SpooledColumns:
         corpus = self._spool.part(*run)
         return _PartColumns(corpus, self._missing, self._fitting, self._tables, self._lock, self._spool)
 
+    @property
+    def positions(self) -> int:
+        return self._spool.positions
+
     def value_counts(self, column: int) -> tuple[list[str], np.ndarray]:
         return self._spool.distinct(column).values, self._spool.counts(column)
 
     def attribute_counts(self) -> tuple[Sequence[str], np.ndarray]:
         return self._spool.attribute_counts
 
-    def looks_real(self, column: int, name: str) -> bool:
-        if self._spool.is_numeric(column):
-            return self._spool.has_numbers(column)
-        distinct, counts = self._spool.distinct(column), self._spool.counts(column)
-        kinds = distinct.distinct_numbers(self._missing)[1]
-        words = int(counts[kinds == WORD].sum())
-        headed = self.corpus.header is None and kinds[0] == WORD and words == 1
-        if words <= (1 - MOSTLY_NUMBERS) * self._spool.positions or (
-            headed and self._spool.positions > ROWS_BELOW_A_HEADER
-        ):
-            for part in self.parts:
-                part.real(column, name)  # raises at the first word, with its line
-        odd = distinct.values[int((kinds == WORD).argmax())]
-        if self._may_be_numbers(distinct, counts, kinds):
-            place = self.first_line(column, odd)
-            assert place is not None
-            self.warnings += mixed_warnings(name, distinct.values, counts, kinds, f"'{odd}' in line {place[1]}")
-        return False
+    def has_numbers(self, column: int) -> bool | None:
+        return self._spool.has_numbers(column) if self._spool.is_numeric(column) else None
 
-    def _may_be_numbers(self, distinct: CodedColumn, counts: np.ndarray, kinds: np.ndarray) -> bool:
-        """Whether there is something to warn of: finding a line goes through the data."""
-        return bool((kinds == NUMBER).any()) or bool(mixed_warnings("", distinct.values, counts, kinds, ""))
-
-    def first_line(self, column: int, value: str) -> tuple[str, int] | None:
-        found = (part.first_line(column, value) for part in self.parts)
-        return next((place for place in found if place is not None), None)
+    def kinds(self, column: int) -> np.ndarray:
+        return self._spool.distinct(column).distinct_numbers(self._missing)[1]
 
     def sample(self, most: int) -> Corpus:
         """Sequences with about so many positions in all, evenly spread over the data, or all of it."""

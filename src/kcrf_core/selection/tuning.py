@@ -15,7 +15,7 @@ from ..encoding import UNKNOWN, Dataset, RealFeature, column_names, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import decided_labels
 from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
-from ..system import AUTO, Workers
+from ..system import Workers
 from ..training import HoldOut, Units, size_contents, train
 from . import EFFORTS
 from .arena import CorpusArena, affordable_rungs, make_rungs, setting_cost
@@ -191,17 +191,13 @@ def tune(
     total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)
     labels = sorted(set(corpus.columns[-1]) - {config.unobserved})
-    yardstick = choose_yardstick(labels, metric or _stated(config.training.metric))
+    yardstick = choose_yardstick(labels, metric or config.training.metric)
     run = _Run(raw, source, space, yardstick, total / searches, budget is not None, config.training.seed,
                workers, journal, listener, stopped)  # fmt: skip
     found = run.search(corpus, hold_out, dev)
     if nested is None or found.interrupted:
         return found
     return replace(found, nested=run.outer_folds(corpus, hold_out, nested))
-
-
-def _stated(setting: str) -> str | None:
-    return None if setting == AUTO else setting
 
 
 @dataclass(frozen=True)
