@@ -113,7 +113,7 @@ class _Settings:
     def _options(self) -> list[DeclaredOption]:
         from kcrf_core.config import declared_options
 
-        return [one for one in declared_options().values() if {one.name, one.section}.intersection(self.wanted)]
+        return list(declared_options(*self.wanted).values())
 
 
 def _made(one: DeclaredOption) -> click.Option:

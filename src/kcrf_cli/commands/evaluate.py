@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kcrf_core.model import Also, Model
     from kcrf_core.scoring import Decision, Judgement, Labelling
 
-REPORT_RESAMPLES = 1000  # of a page or a picture, which have room for intervals
+REPORT_RESAMPLES = 1000  # of a page or a plot, which have room for intervals
 
 PLOT_KINDS = ("all", "f1", "confusion", "reliability", "precision-recall", "roc")
 TARGETS = ("accuracy", "sequence-accuracy", "precision", "recall", "f1", "macro-f1", "weighted-f1")

@@ -194,7 +194,7 @@ def tag(run: TagArguments) -> None:
     gives the line that each position has in its source, its label if it has one, and the predicted one.
 
     With --lag a sequence need not end: each label leaves when K more lines have been read. With --engine cuda the
-    scores of pivots come from a card.
+    scores of pivots come from a GPU.
 
     \b
     Example:

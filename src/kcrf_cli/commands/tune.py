@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 DEFAULT_OUTER_FOLDS = 3
 
 
-def picture_shape(text: str) -> tuple[int, int]:
-    """Read rows and columns of a picture."""
+def image_shape(text: str) -> tuple[int, int]:
+    """Read rows and columns of an image."""
     found = re.fullmatch(r"(\d+)x(\d+)", text.strip().lower())
     if found is None:
         raise ValueError(f"'{text}' is not rows and columns of pixels, as 16x8")
@@ -50,7 +50,7 @@ class TuneArguments:
         "The columns of numbers are pixels of images with so many rows and columns, as 16x8. Default: they are no "
         "images.",
         "RxC",
-        type=options.OfKind(picture_shape),
+        type=options.OfKind(image_shape),
     )
     metric: str | None = options.metric()
     dev: str | None = options.option(

@@ -57,9 +57,13 @@ class DeclaredOption:
     path: str  # its place in the configuration; empty where it stands for several
 
 
-def declared_options() -> dict[str, DeclaredOption]:
-    """Return all options by name: those of kernels, maps, columns, the chain and training."""
-    kernel = {"type": KERNEL, **kernel_settings(), "cosine": COSINE}
+def declared_options(*wanted: str) -> dict[str, DeclaredOption]:
+    """Return options by name: those of the wanted sections, and single ones by name; all of them without any.
+
+    Kernels are imported only where their section is wanted.
+    """
+    of_kernels = kernel_settings() if not wanted or "kernel" in wanted else {}
+    kernel = {"type": KERNEL, **of_kernels, "cosine": COSINE}
     found = [
         *_options(kernel, "terms.node.kernel.", "kernel"),
         *_options(settings_of(MapConfig), "terms.node.map.", "kernel"),
@@ -68,7 +72,7 @@ def declared_options() -> dict[str, DeclaredOption]:
         *_options(settings_of(TrainingConfig), "training.", "training"),
         DeclaredOption("c2", "training", C2, ""),
     ]
-    return {option.name: option for option in found}
+    return {one.name: one for one in found if not wanted or one.section in wanted or one.name in wanted}
 
 
 def _options(settings: Mapping[str, DeclaredSetting], path: str, section: str) -> Iterator[DeclaredOption]:

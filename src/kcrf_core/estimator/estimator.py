@@ -362,7 +362,7 @@ class KernelCRF(Protocol):
 
         `effort` ("small", "normal" or "large") counts work, so that the result is the same every time; `budget` counts
         seconds in its place. `groups` has a value for each sequence: those with the same one are held out together.
-        `shape` says that rows of arrays are pictures, as (16, 8). `X_dev` and `y_dev` are what candidates are judged
+        `shape` says that rows of arrays are images, as (16, 8). `X_dev` and `y_dev` are what candidates are judged
         by, where given. The configuration becomes the parameter `config`; `tuning_` has all that was tried. Of the
         other parameters `metric`, `decode`, `scheme`, `solver`, `tolerance`, `random_state` and `n_jobs` are kept to.
 
