@@ -178,7 +178,8 @@ BUGS = [
         "max(initial=-1)) for border",
         "core/test_composed_engine.py core/test_repeated_maps.py",
     ),
-    Bug("kcrf_core/model/pruning.py", "    return low\n", "    return high\n", "core/test_pruning.py"),
+    Bug("kcrf_core/model/novelty.py", "np.maximum(out[rows], ", "np.minimum(out[rows], ", "core/test_novelty.py"),
+    Bug("kcrf_core/features/pruning.py", "    return low\n", "    return high\n", "core/test_pruning.py"),
     Bug(
         "kcrf_core/objective/_proximal.pyx",
         "(aim + limit if aim < -limit else 0.0)",

@@ -7,7 +7,7 @@ import pytest
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels.plain import RBFKernel
-from kcrf_core.maps import ExplicitMap, ReducedMap, RepeatedMap, has_nested_columns
+from kcrf_core.maps import ExplicitMap, ReducedMap, RepeatedMap
 from kcrf_core.objective import Objective, ObjectiveTerm
 from problems import random_inputs
 
@@ -55,7 +55,7 @@ def test_the_same_operator(rng, workers, kind):
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(shared.mean_diagonal(), whole.mean_diagonal(), rtol=1e-12)
-    assert has_nested_columns(shared) == has_nested_columns(whole) == (kind == "reduced")
+    assert shared.nested == whole.nested == (kind == "reduced")
     if kind == "reduced":
         np.testing.assert_allclose(shared.residual(workers), whole.residual(workers), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(shared.features(workers), whole.features(workers), rtol=1e-12, atol=1e-15)

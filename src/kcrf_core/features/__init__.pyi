@@ -6,7 +6,7 @@ from .label_match import LabelMatch
 from .linear import Affine, AffineTerm, ExplicitTerm, FeatureTerm
 from .observed_features import frequent_only, kept_in, observed_only
 from .partitions import DataInMemory, MakeMap, TermInputs, TrainingData
-from .pivots import FittedPivots, KernelTerm
+from .pivots import FittedPivots, KernelTerm, PivotPlan
 from .plans import begin_growth, fit_terms, fit_to, map_type, outside_gain, plan_term, select_bases, stored_bases
 from .pruning import PruneReport
 from .stored_terms import StoredTerm, read_terms, stored_config
@@ -29,6 +29,7 @@ __all__ = [
     "LabelMatch",
     "MakeMap",
     "MappedTerm",
+    "PivotPlan",
     "PruneReport",
     "StoredBasis",
     "StoredTerm",

@@ -1,4 +1,4 @@
-"""What a term is while it is trained: a plan of its map, then the map on training data, before any weight is estimated.
+"""Terms while they are trained: a plan of the map, then the map on training data, before any weight is estimated.
 
 A plan says which kind of map a term gets, how many columns and why, and how much memory that takes; it is made once,
 by `plan_term`, and training carries it out. A fitted term has the map and makes a term of the model out of weights.

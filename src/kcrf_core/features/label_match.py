@@ -1,4 +1,4 @@
-"""Which label of an earlier model is which label here, by name."""
+"""Labels of an earlier model and those here, matched by name."""
 
 from __future__ import annotations
 

@@ -148,10 +148,10 @@ class FeatureTerm(Term):
 
     @abstractmethod
     def _most_parts(self, features: int) -> int:
-        """How many parts an input of that many features has at most."""
+        """Return the most parts that an input of that many features can have."""
 
     def _inverse_lengths(self, inputs: Inputs) -> np.ndarray:
-        """What products are multiplied with, [n]."""
+        """Return the factors of products, [n]."""
         return inverse_roots(self._squared_lengths(inputs)) if self.cosine else np.ones(len(inputs))
 
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

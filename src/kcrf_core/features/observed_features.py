@@ -40,14 +40,14 @@ def observed_only(
 
 
 def by_label(term: FittedTerm, problem: Problem) -> FittedTerm:
-    """The same term with a column of weights for each label."""
+    """Return the term with a column of weights for each label."""
     if term.config.clique is not NODE or NODE.columns(problem.label_count) == problem.label_count:
         return term
     return replace(term, config=replace(term.config, type=STATE.name))
 
 
 def frequent_only(fitted: Sequence[FittedTerm], problem: Problem, least: float, workers: Workers) -> list[FittedTerm]:
-    """The same terms; pairs of a feature and a label have no weight whose values at all positions sum to less."""
+    """Return the terms without weights of pairs of a feature and a label whose values sum to less than `least`."""
     return [_frequent(by_label(term, problem), problem, least, workers) for term in fitted]
 
 

@@ -45,13 +45,14 @@ BYTES_PER_PAIR, FULL_BYTES_PER_PAIR = 8, 24
 
 def reduced_plan(term: TermConfig, data: TermInputs) -> ChosenPlan:
     """Plan pivots chosen before training; random ones for a basis that is to grow later on."""
-    size, enough = pivot_limits(term, data)
-    select = term.map.select
-    if select == GRADIENT:  # to choose sigma2 and terms by, before it grows
-        from ..maps import automatic_size
+    from ..maps import automatic_size
 
-        size, select = min(size, automatic_size(_positions(data))), "random"
-    return ChosenPlan(term, data, size, enough, select)
+    assert data.whole is not None
+    size, enough = pivot_limits(term, len(data.whole))
+    if term.map.select != GRADIENT:
+        return ChosenPlan(term, data, size, enough, term.map.select)
+    # To choose sigma2 and terms by, before it grows.
+    return ChosenPlan(term, data, min(size, automatic_size(len(data.whole))), enough, "random")
 
 
 def full_plan(term: TermConfig, data: TermInputs) -> FullPlan:
@@ -60,20 +61,17 @@ def full_plan(term: TermConfig, data: TermInputs) -> FullPlan:
 
 
 def growing_plan(term: TermConfig, data: TermInputs) -> GrowingPlan:
-    return GrowingPlan(term, data, pivot_limits(term, data)[0])
+    assert data.whole is not None
+    return GrowingPlan(term, data, pivot_limits(term, len(data.whole))[0])
 
 
-def pivot_limits(term: TermConfig, data: TermInputs) -> tuple[int, float]:
+def pivot_limits(term: TermConfig, positions: int) -> tuple[int, float]:
     """Return how many pivots a term may have, and the part of the trace that is little enough to stop before."""
     from ..maps import LITTLE_LEFT, automatic_size
 
     if term.map.size is not None:
-        return min(term.map.size, _positions(data)), term.map.residual
-    return automatic_size(_positions(data)), term.map.residual or LITTLE_LEFT
-
-
-def _positions(data: TermInputs) -> int:
-    return sum(map(len, data))
+        return min(term.map.size, positions), term.map.residual
+    return automatic_size(positions), term.map.residual or LITTLE_LEFT
 
 
 @dataclass(frozen=True)
@@ -399,7 +397,7 @@ class KernelTerm(Term):
 
     @property
     def computable(self) -> bool:
-        """Whether coefficients and kernel values of the pivots are finite in the precision of the term."""
+        """True if coefficients and kernel values of the pivots are finite in the precision of the term."""
         with np.errstate(over="ignore", invalid="ignore"):
             pivots, alpha = self._prepared
             values = (alpha.values, self.kernel.diagonal(self.pivots), pivots.gram(self.pivots.take(slice(0, 1))))

@@ -181,7 +181,7 @@ def begin_growth(
     workers: Workers,
     observer: Observer,
 ) -> list[FittedTerm]:
-    """The same terms; those whose basis is to grow have their first pivots."""
+    """Return the terms; those whose basis is to grow have their first pivots."""
     context = FitContext(DataInMemory(encoding, dataset), config, workers, observer)
     return [term.begun_growth(context) for term in fitted]
 
@@ -195,7 +195,7 @@ def outside_gain(
     certify: str,
     workers: Workers,
 ) -> float:
-    """What leaving the span of the maps could still gain, summed over terms."""
+    """Bound or estimate what leaving the span of the maps could still gain, summed over terms."""
     found: dict[Clique, np.ndarray] = {}
 
     def errors(clique: Clique) -> np.ndarray:

@@ -29,7 +29,7 @@ HALVINGS = 10  # of the range, on a logarithmic scale, in which the threshold is
 
 @dataclass(frozen=True)
 class PruneReport:
-    """What pruning took, and what that changed."""
+    """Sizes and figures of a model before and after pruning."""
 
     prune: float  # eps
     weights: int  # numbers before, and after
@@ -82,7 +82,7 @@ def needless_first(
     budget: float,
     workers: Workers,
 ) -> int:
-    """How many of the first parts may go."""
+    """Return how many of the first parts may go."""
 
     def fitting(rows: slice) -> int:
         K = values(inputs.take(rows))

@@ -1,4 +1,4 @@
-"""What a file says about a term, checked as it is read: shared by the terms of models and those of bases.
+"""Entries of terms in files, checked as they are read: shared by the terms of models and those of bases.
 
 The header has an entry for each term, and arrays belong to term number 3 by names that begin with `term3.`.
 """

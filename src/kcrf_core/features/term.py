@@ -1,4 +1,4 @@
-"""What a term of a model is: a sum over parts, features or pivots, that scores positions.
+"""Terms of a model: sums over parts, features or pivots, that score positions.
 
 Each kind of map has one class, which knows everything about it: how it scores, what a file holds of it, what its parts
 are called, what they add to a score, and which of them can be dropped. The fitted terms of `training` make them.
@@ -44,7 +44,7 @@ class TermParts:
 
 @dataclass(frozen=True)
 class WeightTable:
-    """What the parts of a term are called, and what each adds to a score where it is there."""
+    """Names of the parts of a term, and what each adds to a score where it is there."""
 
     items: int  # features, conjunctions or pivots
     name: Callable[[int], str]
@@ -106,7 +106,7 @@ class Term(ABC):
 
     @property
     def is_linear(self) -> bool:
-        """Whether it has one weight for each feature, and nothing else that adds to scores."""
+        """True if it has one weight for each feature, and nothing else that adds to scores."""
         return False
 
     def on_device(self, device: Device) -> Term | None:
@@ -121,8 +121,8 @@ class Term(ABC):
 
     @abstractmethod
     def pruned(self, inputs: Inputs, budget: float, workers: Workers) -> Term:
-        """The same term with zeros in the place of what changes no score of the inputs by more than the budget."""
+        """Return the term with zeros for what changes no score of the inputs by more than the budget."""
 
     @abstractmethod
     def compacted(self) -> Term:
-        """The same scores, without room for what is zero."""
+        """Return a term of the same scores, without room for what is zero."""

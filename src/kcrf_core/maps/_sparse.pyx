@@ -1,13 +1,11 @@
-"""Products with a sparse matrix in compressed rows, against thin dense matrices.
+"""Loops over sparse matrices in compressed rows.
 
-    multiply:   out[rows] += A[rows] W        with A the map itself:       scores (`multiply_codes`: of one-hot rows)
-                                              W itself in compressed rows: `multiply_few`, `multiply_codes_few`
-                                              a W of which only some places are held: `multiply_kept`
-    accumulate: a sum in double precision     add_rows: the same for some rows
+    multiply_codes:      out += A W for one-hot rows A that are given by their codes
+    multiply_few:        the same for compressed rows, with W in compressed rows itself; `multiply_codes_few` for codes
+    accumulate:          a sum in double precision; `add_rows` for some rows
 
-`values` may be empty: then every stored entry is 1, as in one-hot encodings. Each call does a range of rows, so that
-threads can share a product and its result does not depend on how many there are. `native` has what a pass does with
-these on all threads, and their adjoints.
+`values` may be empty: then every stored entry is 1, as in one-hot encodings. `native` has what a pass does with such
+matrices on all threads.
 
 What is done once for a matrix is here, too: rows of codes, rows merged, transposed and taken, sums of squares.
 """
@@ -17,7 +15,6 @@ from libc.stdlib cimport free, malloc
 import numpy as np
 
 from ._prefetch cimport prefetch
-from .native cimport multiply_rows
 
 ctypedef fused real:
     float
@@ -26,32 +23,13 @@ ctypedef fused real:
 ctypedef long long int64
 
 
-def multiply(
-    const int64[::1] indptr,           # [N+1]
-    const int[::1] indices,            # [nnz]
-    const real[::1] values,            # [nnz], or [0] for all ones
-    const real[:, ::1] W,              # [D, C]
-    Py_ssize_t first,
-    Py_ssize_t last,
-    real[:, ::1] out,                  # [last-first, C] added to
-):
-    cdef const real* entries = &values[0] if values.shape[0] else NULL
-    if W.shape[1] == 0 or last <= first or indptr[first] == indptr[last]:
-        return
-    with nogil:
-        multiply_rows(
-            <const long long*>&indptr[0], &indices[0], entries, NULL, &W[0, 0], W.shape[1], first, last, &out[0, 0],
-            real is float,
-        )
-
-
 def multiply_codes(
     const int[:, ::1] codes,           # [n, F] one value for each field, negative for none
     const int64[::1] first,            # [F] the row of W of each field's code 0
     const real[:, ::1] W,              # [D, C]
     real[:, ::1] out,                  # [n, C] added to
 ):
-    """The product of `multiply` for one-hot rows that are given by their codes."""
+    """out += A W for one-hot rows that are given by their codes."""
     cdef Py_ssize_t t, f, c, C = W.shape[1]
     cdef const real* row
     cdef real* target
@@ -81,7 +59,7 @@ def multiply_few(
     const double[::1] weights,         # [K]
     double[:, ::1] out,                # [n, C] added to
 ):
-    """The product of `multiply` for all rows, with a W of which few values are not zero."""
+    """out += A W for compressed rows, with a W of which few values are not zero."""
     cdef Py_ssize_t t, i, k, row
     cdef bint ones = values.shape[0] == 0
     cdef double value
@@ -184,26 +162,6 @@ def add_rows(
             target = &total[places[i], 0]
             for c in range(C):
                 target[c] += values[i, c]
-
-
-def multiply_kept(
-    const int64[::1] indptr,           # [N+1]
-    const int[::1] indices,            # [nnz]
-    const real[::1] values,            # [nnz], or [0] for all ones
-    const int64[::1] starts,           # [D+1] where what is held of each row of W begins and ends
-    const real[::1] W,                 # [H] from `lay_out`
-    Py_ssize_t first,
-    Py_ssize_t last,
-    real[:, ::1] out,                  # [last-first, C] added to
-):
-    cdef const real* entries = &values[0] if values.shape[0] else NULL
-    if W.shape[0] == 0 or last <= first or indptr[first] == indptr[last]:
-        return
-    with nogil:
-        multiply_rows(
-            <const long long*>&indptr[0], &indices[0], entries, <const long long*>&starts[0], &W[0], out.shape[1],
-            first, last, &out[0, 0], real is float,
-        )
 
 
 def one_hot(
@@ -310,24 +268,6 @@ def take_rows(
                 out[k + shift] = indices[k]
                 if values.shape[0]:
                     out_values[k + shift] = values[k]
-
-
-def common_values(
-    const int[::1] indices,            # [nnz]
-    const double[::1] values,          # [nnz]
-    double[::1] common,                # [D] of ones, out: the values of columns
-):
-    """Whether all entries of each column have one value."""
-    cdef int64 k
-    cdef bint same = True
-    with nogil:
-        for k in range(indices.shape[0]):
-            common[indices[k]] = values[k]
-        for k in range(indices.shape[0]):
-            if common[indices[k]] != values[k]:
-                same = False
-                break
-    return same
 
 
 def add_squares(

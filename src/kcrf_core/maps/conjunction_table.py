@@ -83,7 +83,7 @@ def _features(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def conjunction_count(inputs: Inputs, degree: int) -> int:
-    """How many conjunctions the rows have, each counted once for every row."""
+    """Count the conjunctions of rows, each once for every row."""
     return int(_row_ends(_features(inputs)[0], degree)[-1])
 
 
@@ -201,7 +201,7 @@ def _squares(keys: np.ndarray, base: int, kernel: PolynomialKernel) -> np.ndarra
 
 
 def _sizes(keys: np.ndarray, base: int) -> np.ndarray:
-    """How many features conjunctions [Q] have, by their keys."""
+    """Return the number of features of conjunctions [Q], by their keys."""
     return np.searchsorted([1, base, base**2], keys, side="right")
 
 
@@ -372,7 +372,7 @@ def _numbered(
 def shared_conjunctions(
     source: Conjunctions, target: Conjunctions, columns: np.ndarray
 ) -> tuple[scipy.sparse.csr_array, int]:
-    """What W / n of the target's columns scores in the source's columns, [D, D'], and how many conjunctions both have.
+    """Return what W / n of the target's columns scores in those of the source, [D, D'], and how many both have.
 
     `columns` [F] are the source's features there, or -1. A conjunction of j features in a column G there scores
     w_j^2 W_G / n_G, and what the members of a column here score is its share of Phi W times its norm.

@@ -133,14 +133,17 @@ class ExplicitMap(FeatureMap):
             native.all_scores(native.ALONE, own, len(out), out, fresh)
         elif fresh:
             out[...] = 0
-        if not self.sparse_size:
-            return
+        if self.sparse_size:
+            own = self._sparse_products(sparse, out.shape[1], self._rows.indptr[rows.start : rows.stop + 1])
+            native.all_scores(native.ALONE, own, len(out), out, False)
+
+    def _sparse_products(self, sparse: np.ndarray | KeptWeights, columns: int, indptr: np.ndarray) -> Products:
+        """Return products of sparse columns in rows that end there."""
         part = self._rows
-        entries, bounds = (part.indptr, part.indices, part.values_in(out.dtype)), (rows.start, rows.stop)
         if isinstance(sparse, KeptWeights):
-            _sparse.multiply_kept(*entries, sparse.places.starts, sparse.block, *bounds, out)
-        else:
-            _sparse.multiply(*entries, sparse, *bounds, out)
+            values = part.values_in(sparse.block.dtype)
+            return native.kept(indptr, part.indices, values, sparse.places.starts, sparse.block, columns)
+        return native.sparse(indptr, part.indices, part.values_in(sparse.dtype), sparse)
 
     def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray | None:
         if not self.dense_size:
@@ -160,13 +163,7 @@ class ExplicitMap(FeatureMap):
                 return None
             found.append(native.dense(values, dense, columns))
         if self.sparse_size or not found:
-            part = self._rows
-            dtype = (sparse.block if isinstance(sparse, KeptWeights) else sparse).dtype
-            entries = (part.indptr, part.indices, part.values_in(dtype))
-            if isinstance(sparse, KeptWeights):
-                found.append(native.kept(*entries, sparse.places.starts, sparse.block, columns))
-            else:
-                found.append(native.sparse(*entries, sparse))
+            found.append(self._sparse_products(sparse, columns, self._rows.indptr))
         return found
 
     def _real(self, rows: slice | np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -177,7 +174,7 @@ class ExplicitMap(FeatureMap):
         return values
 
     def in_double(self, held: bool) -> ExplicitMap:
-        """The same map: passes in double precision find all digits."""
+        """Return this map: passes in double precision find all digits."""
         return self
 
     def extent(self, scale: np.ndarray) -> Extent:
@@ -285,7 +282,7 @@ class ExplicitMap(FeatureMap):
         return np.concatenate(found)
 
     def narrow(self, columns: np.ndarray) -> ExplicitMap:
-        """The same rows with some of the columns, given in ascending order."""
+        """Return rows with some of the columns, given in ascending order."""
         split = np.searchsorted(columns, self.sparse_size)
         sparse, dense = columns[:split], columns[split:] - self.sparse_size
         real = self._real(slice(None), np.dtype(np.float64))[:, dense]
@@ -323,7 +320,7 @@ class ExplicitRecipe:
 
 @dataclass(frozen=True)
 class MergedColumns:
-    """Which column each feature belongs to."""
+    """The column that each feature belongs to."""
 
     column: np.ndarray  # [D] int32, below G
     size: int  # G
@@ -350,7 +347,7 @@ class MergedColumns:
         return out
 
     def compressed(self, inputs: Inputs) -> CompressedRows:
-        """The same for inputs; where rows have all features of their columns, no entry has a value of its own."""
+        """Return rows of inputs; where they have all features of their columns, no entry has a value of its own."""
         rows, counts = CompressedRows.of_inputs(inputs), self.counts
         if not _sparse.merge(rows.indptr, rows.indices, self.column, counts):
             return CompressedRows.of(self.rows(sparse_block(inputs)))

@@ -1,4 +1,4 @@
-"""What a feature map is: an operator Phi [N, D] with Phi Phi^T = K, or nearly.
+"""Feature maps: operators Phi [N, D] with Phi Phi^T = K, or nearly.
 
 A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
 
@@ -51,7 +51,7 @@ class FeatureMap(ABC):
     @property
     @abstractmethod
     def head(self) -> Head:
-        """What stands between weights and rows."""
+        """Input transform of the map: factors of columns, or the triangle of pivots."""
 
     @property
     def narrows_weights(self) -> bool:
@@ -204,7 +204,7 @@ def new_sums(size: int, columns: int, dtype: np.dtype) -> np.ndarray:
 def sums_of_rows(
     feature_map: FeatureMap, R: np.ndarray, workers: Workers, portions: Portions | None = None
 ) -> np.ndarray | None:
-    """What `adjoint_rows` gives for all rows; None where there are no sums."""
+    """Return the sums of `adjoint_rows` for all rows; None where there are none."""
     if not feature_map.dense_size:
         return None
     values, (N, C) = feature_map.dense_rows(R.dtype), R.shape

@@ -62,7 +62,7 @@ class GrowingBasis:
         return len(self.basis.rows)
 
     def has_room(self) -> bool:
-        """Whether there may be more pivots."""
+        """True if there may be more pivots."""
         if self._exhausted or len(self) >= self.size or self.basis.curve[-1] <= self._enough * self.basis.curve[0]:
             return False
         return bool((self.basis.residual > self._floor).any())

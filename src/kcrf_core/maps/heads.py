@@ -25,7 +25,7 @@ from .triangles import Triangle, inverted
 
 
 class Head(Protocol):
-    """What the owner of a term's weights needs of its map."""
+    """Part of a map that the owner of a term's weights needs."""
 
     @property
     def size(self) -> int: ...  # D
@@ -56,7 +56,7 @@ class Head(Protocol):
         extent: Extent,
         outside: Callable[[float], float],
     ) -> Rounding:
-        """What rounding may change, for rows of this extent; `outside` is asked where a map stands for a whole space.
+        """Bound what rounding may change, for rows of this extent; `outside` is for maps of a whole space.
 
         It is given what values of the pivots may be off by.
         """
@@ -117,7 +117,7 @@ class ExplicitHead:
         return self.rounding_of(float(np.sqrt(squares.max(initial=0.0))), error_sum, positions, extent)
 
     def rounding_of(self, longest: float, error_sum: float, positions: int, extent: Extent) -> Rounding:
-        """The same from the length of the longest column of weights."""
+        """Bound it from the length of the longest column of weights."""
         return Rounding(
             loss=error_sum * extent.largest * summation_error(extent.widest) * longest,
             gradient=extent.largest * summation_error(positions) * error_sum,
@@ -150,7 +150,7 @@ class PivotHead:
         return np.empty(0)
 
     def leading(self, m: int, memory: Budget) -> PivotHead:
-        """That of the first m pivots."""
+        """Return the head of the first m pivots."""
         return PivotHead.of(np.ascontiguousarray(self.triangle[:m, :m]), self.curve[: m + 1], memory)
 
     def inverse(self, m: int, dtype: np.dtype) -> np.ndarray:
@@ -183,7 +183,7 @@ class PivotHead:
         return self.system.solve(sums, workers, out=out)
 
     def squares(self, raw: np.ndarray) -> np.ndarray:
-        """What each pivot took from the trace when it was chosen."""
+        """Return what each pivot took from the trace when it was chosen."""
         return -np.diff(self.curve) * raw[0]
 
     @cached_property
@@ -218,7 +218,7 @@ class PivotHead:
         extent: Extent,
         outside: Callable[[float], float],
     ) -> Rounding:
-        """The same from the length of alpha, the largest sum of sizes of its columns, and |L^-1|."""
+        """Bound it from the length of alpha, the largest sum of sizes of its columns, and |L^-1|."""
         M, largest, value = max(self.size, 1), extent.largest, extent.value_error
         # L L^T is the kernel matrix of the pivots but for this, in norm: rounded values, and a rounded factorisation.
         # Seen in extended precision on random inputs: 0.05 to 6 times the root of M times a rounding, here it is 16.

@@ -54,7 +54,7 @@ class KeptWeights:
         return self.places.rows, self.places.width
 
     def laid_out(self, scale: np.ndarray, dtype: np.dtype, team: Team) -> np.ndarray:
-        """What a pass holds [H] of W, its rows times their factors [D] where there are any."""
+        """Return W as a pass holds it, [H], its rows times their factors [D] where there are any."""
         own, out = self.places, np.empty(self.places.starts[-1], dtype=dtype)
         block = np.ascontiguousarray(self.block, dtype=np.float64)
         rows = len(scale) if len(scale) else own.rows
@@ -67,7 +67,7 @@ class KeptWeights:
         return np.bincount(columns, np.square(self.block, dtype=np.float64), minlength=self.places.width)
 
     def stored(self) -> SparseWeights:
-        """Those that are not zero."""
+        """Return weights that are not zero."""
         places = self.places
         columns = (places.kept % places.width).astype(np.int32)
         return SparseWeights(places.width, places.ends, columns, self.block).where(self.block != 0)

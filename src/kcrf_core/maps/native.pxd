@@ -27,10 +27,3 @@ cdef struct map_products:
 cdef class Products:
     cdef map_products parts
     cdef tuple _held
-
-# out [last - first, C] += A[first:last] W for compressed rows; of a W of which only some places are held, `starts` say
-# where, else they are NULL. Callers share this, so that the loops of `_thin_products.h` are compiled once.
-cdef void multiply_rows(
-    const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
-    Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out, bint single,
-) noexcept nogil

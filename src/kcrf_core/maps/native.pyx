@@ -67,16 +67,6 @@ TOGETHER = PORTIONS_TOGETHER  # portions whose sums are added up before those of
 ALONE = Team(1)  # for who is on a thread of its own already
 
 
-cdef void multiply_rows(
-    const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
-    Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out, bint single,
-) noexcept nogil:
-    if starts == NULL:
-        kcrf_multiply(indptr, indices, values, W, C, first, last, out, single)
-    else:
-        kcrf_multiply_kept(indptr, indices, values, starts, W, C, first, last, out, single)
-
-
 cdef class Products:
     """Products with a map at some weights."""
 
@@ -118,8 +108,14 @@ cdef void sparse_scores(
     cdef Py_ssize_t size = sizeof(float) if self.single else sizeof(double)
     if fresh:
         memset(out, 0, (last - first) * self.C * size)
-    if self.weights != NULL and self.indptr[first] < self.indptr[last]:
-        multiply_rows(
+    if self.weights == NULL or self.indptr[first] == self.indptr[last]:
+        return
+    if self.starts == NULL:
+        kcrf_multiply(
+            self.indptr, self.indices, self.values, self.weights, self.C, first, last, out, self.single,
+        )
+    else:
+        kcrf_multiply_kept(
             self.indptr, self.indices, self.values, self.starts, self.weights, self.C, first, last, out, self.single,
         )
 

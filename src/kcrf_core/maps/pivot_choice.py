@@ -41,7 +41,7 @@ FULL_LIMIT = 20_000
 
 
 def automatic_size(positions: int) -> int:
-    """How many pivots to choose at most where nobody said how many."""
+    """Return the most pivots to choose where no number is given."""
     affordable = int((SELECTION_WORK / max(positions, 1)) ** 0.5)
     return min(max(affordable, FEWEST_PIVOTS), MOST_PIVOTS, positions)
 

@@ -65,12 +65,12 @@ class KernelRows:
         return KernelRows(self._inputs.take(rows), self._pivots, self.memory, (self, rows), self._hold)
 
     def leading(self, m: int) -> KernelRows:
-        """The same rows for the first m pivots."""
+        """Return rows for the first m pivots."""
         pivots = Pivots(self._pivots.inputs.take(slice(m)), self._pivots.kernel, self.dtype)
         return KernelRows(self._inputs, pivots, self.memory, None, self._hold)
 
     def in_double(self, held: bool) -> KernelRows:
-        """The same rows with values in double precision."""
+        """Return rows with values in double precision."""
         pivots = Pivots(self._pivots.inputs, self._pivots.kernel)
         return KernelRows(self._inputs, pivots, self.memory, None, held)
 
@@ -84,12 +84,12 @@ class KernelRows:
 
     @property
     def held(self) -> bool:
-        """Whether as many rows are to be held as fit, else none."""
+        """True if as many rows are to be held as fit, else none."""
         return self._hold
 
     @property
     def value_error(self) -> float:
-        """How far values in double precision may be from those of the kernel, as a part of the largest."""
+        """Largest error of values in double precision, as a part of the largest value."""
         pivots = self._pivots
         errors = (pivots.kernel.value_errors(inputs, pivots.inputs) for inputs in (self._inputs, pivots.inputs))
         return max(float(own.max(initial=0.0)) for own in errors)
@@ -147,7 +147,7 @@ class KernelRows:
         return self._held if self._complete() else None
 
     def _complete(self) -> bool:
-        """Whether all rows are held and computed."""
+        """True if all rows are held and computed."""
         return self._held is not None and len(self._held) == self.shape[0] and bool(self._filled.all())
 
     def _computed(self, rows: slice) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What rounding in double precision may change about an evaluation of P, so that what is proven stays true.
+"""Effects of rounding in double precision on an evaluation of P, so that what is proven stays true.
 
 Let scores be F + dF where F = Phi W exactly, errors m, and the gradient of the loss g + dg where g = Phi^T m. The loss
 is convex in the scores, so Lemma 9 becomes
@@ -24,13 +24,13 @@ UNIT = float(np.finfo(np.float64).eps) / 2
 
 
 def summation_error(terms: int) -> float:
-    """How far a sum of so many products may be off, as a part of the sum of their sizes."""
+    """Bound the error of a sum of so many products, as a part of the sum of their sizes."""
     return ROOTS * sqrt(max(terms, 1)) * UNIT
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What is largest about rows of a map."""
+    """Largest length and width of rows of a map."""
 
     largest: float  # length of a row; of pivots its square, k(x, x)
     widest: int = 0  # values of a row
@@ -38,7 +38,7 @@ class Extent:
     outside: bool = False  # whether a map that stands for the whole space leaves some of it out
 
     def joined(self, other: Extent) -> Extent:
-        """That of the rows of both."""
+        """Return the extent of the rows of both."""
         return Extent(
             max(self.largest, other.largest),
             max(self.widest, other.widest),

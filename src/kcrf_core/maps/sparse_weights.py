@@ -15,7 +15,7 @@ import numpy as np
 
 from ..files import LARGEST, Contents
 from ..system import row_products
-from . import _sparse
+from . import _sparse, native
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -36,7 +36,7 @@ class SparseWeights:
 
     @classmethod
     def of(cls, weights: np.ndarray) -> SparseWeights:
-        """Those of weights [D, C] that are not zero."""
+        """Take those of weights [D, C] that are not zero."""
         rows, columns = np.nonzero(weights)
         counts = np.bincount(rows, minlength=len(weights))
         return cls(weights.shape[1], _ends(counts), columns.astype(np.int32), weights[rows, columns])
@@ -87,7 +87,7 @@ class SparseWeights:
         _sparse.multiply_few(*args, first, self.ends, self.columns, self.values, out)
 
     def add_dense(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
-        """The same for rows [n, R] of real values."""
+        """out [n, C] += A W for rows A [n, R] of real values."""
         n, R = rows.shape
         self.add_rows(np.arange(n + 1) * R, np.tile(np.arange(R), n), rows.ravel(), first, out)
 
@@ -128,8 +128,8 @@ class _AllWeights:
     def add_rows(
         self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, first: int, out: np.ndarray
     ) -> None:
-        rows = (indptr.astype(np.int64), indices.astype(np.int32), values)
-        _sparse.multiply(*rows, self.values[first:], 0, len(out), out)
+        own = native.sparse(indptr.astype(np.int64), indices.astype(np.int32), values, self.values[first:])
+        native.all_scores(native.ALONE, own, len(out), out, False)
 
     def add_dense(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
         out += row_products(rows, self.values[first : first + rows.shape[1]])
@@ -144,7 +144,7 @@ def multiplier(weights: Weights) -> SparseWeights | _AllWeights:
 
 
 def without_zeros(weights: Weights) -> SparseWeights:
-    """The same weights, those that are not zero alone."""
+    """Return weights that are not zero."""
     return SparseWeights.of(weights) if isinstance(weights, np.ndarray) else weights
 
 
@@ -163,7 +163,7 @@ def held_values(weights: Weights) -> np.ndarray:
 
 
 def pack_weights(weights: Weights, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What the header of a file says about weights, and their arrays."""
+    """Return the entry of weights in the header of a file, and their arrays."""
     if isinstance(weights, np.ndarray):
         return {}, {at: weights}
     return {"weights": "sparse"}, weights.pack(at)

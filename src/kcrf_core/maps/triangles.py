@@ -90,7 +90,7 @@ class Triangle:
 
 
 def inverse_bytes(M: int) -> int:
-    """What the inverses of blocks take of memory."""
+    """Return the memory of the inverses of blocks."""
     return sum((block.stop - block.start) ** 2 for block in ranges(M, BLOCK)) * 8 // 2
 
 

@@ -1,4 +1,4 @@
-"""How much memory training will take at its peak, worked out before it begins by the plans that training carries out.
+"""Memory of training at its peak, worked out before it begins by the plans that training carries out.
 
 Three stages follow each other, and what one of them needs for itself is gone in the next: the data are read, maps are
 made, and weights are estimated. The peak is that of the largest. Short-lived copies are counted where they are as large
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..config import Config
 from ..encoding import Dataset, Encoding
-from ..features import DTYPES, DataInMemory, StoredBasis, TermFootprint, plan_term, stored_bases
+from ..features import DTYPES, DataInMemory, PivotPlan, StoredBasis, TermFootprint, plan_term, stored_bases
 from ..maps import PIECE_VALUES, ColumnOrder
 from ..model import ShardFolder
 from ..objective import MOST_POSITIONS
@@ -66,7 +66,7 @@ class Footprint:
 
     @property
     def held(self) -> int:
-        """What there is room for of the tables."""
+        """Bytes of the tables that there is room for."""
         return min(self.table, max(self.budget - self.fixed, 0))
 
     @property
@@ -109,7 +109,7 @@ class Footprint:
 
     @property
     def shard(self) -> int:
-        """What the largest shard takes where it is on a cluster: its part of maps and errors, and some weights."""
+        """Bytes of the largest shard on a cluster: its part of maps and errors, and some weights."""
         weights = 3 * 8 * sum(term.parameters for term in self.terms if not term.table)
         return int(self.largest_share * (self.table + self.fixed + self.errors)) + weights
 
@@ -127,16 +127,16 @@ class Footprint:
 
     @property
     def device(self) -> int:
-        """What a device has to hold, with as many kernel values as the budget has room for."""
+        """Bytes on a device, with as many kernel values as the budget has room for."""
         return self.held + self.device_maps + self.device_chains + self.solver
 
     @property
     def device_maps(self) -> int:
-        """What maps take there besides kernel values."""
+        """Bytes of maps on a device besides kernel values."""
         return sum(term.fixed * (1 if term.table else DEVICE_MAP) for term in self.terms)
 
     def beside_device(self) -> Footprint:
-        """What is left for this process where a device has the kernel values."""
+        """Return what is left for this process where a device has the kernel values."""
         return replace(self, terms=tuple(replace(term, table=0) for term in self.terms))
 
     def device_lines(self, name: str) -> list[str]:
@@ -149,26 +149,10 @@ class Footprint:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "device": self.device,
-            "shards": self.shards,
-            "shard": self.shard,
-            "total": self.total,
-            "budget": self.budget,
-            "program": self.program,
-            "data": self.data,
-            "reading": self.reading,
-            "building": self.building,
-            "fitting": self.fitting,
-            "terms": [term.to_dict() for term in self.terms],
-            "table": self.table,
-            "held": self.held,
-            "errors": self.errors,
-            "waiting": self.waiting,
-            "chains": self.chains,
-            "threads": self.threads,
-            "solver": self.solver,
-        }
+        before = ("device", "shards", "shard", "total", "budget", "program", "data", "reading", "building", "fitting")
+        after = ("table", "held", "errors", "waiting", "chains", "threads", "solver")
+        terms = {"terms": [term.to_dict() for term in self.terms]}
+        return {name: getattr(self, name) for name in before} | terms | {name: getattr(self, name) for name in after}
 
 
 def footprint(
@@ -179,7 +163,7 @@ def footprint(
     memory: Budget,
     threads: int | None = None,
 ) -> Footprint:
-    """What training would take, with so many threads or all that there are."""
+    """Forecast the memory of training, with so many threads or all that there are."""
     training, N = config.training, dataset.positions
     Y, itemsize = len(encoding.labels), DTYPES[training.precision].itemsize
     stored = stored_bases(basis)
@@ -194,7 +178,7 @@ def footprint(
         width = Y if few else term.clique.columns(Y)
         # In single precision in double later, for the proof: of all its points side by side where there are pivots.
         errors += N * width * 8 * (PROOF_POINTS if plan.has_pivots and itemsize < 8 else 1)
-        if plan.has_pivots:  # kernel values that are not held, in double precision for a proof at least
+        if isinstance(plan, PivotPlan):  # kernel values that are not held, in double precision for a proof at least
             piece = max(piece, 8 * min(PIECE_VALUES, N * plan.size))
         terms.append(plan.footprint(width, itemsize, dataset, few))
     parameters = sum(term.clique.size(Y) for term in config.label_terms) + sum(term.parameters for term in terms)
@@ -238,7 +222,7 @@ def _nbytes(*arrays: np.ndarray | None) -> int:
 def shard_footprint(
     folder: ShardFolder, config: Config, basis: StoredBasis | None, memory: Budget, threads: int | None = None
 ) -> Footprint:
-    """What training on shards would take: maps of one shard at a time, and weights of all columns.
+    """Forecast the memory of training on shards: maps of one shard at a time, and weights of all columns.
 
     How many weights maps have is estimated by how many more the largest shard has than a half of it; with a cut-off
     those conjunctions come to be kept that are too rare in one shard, about as many again with every doubling.

@@ -7,7 +7,7 @@ Sequences with the same inputs and other labels stay apart; `repeated_maps` shar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -26,17 +26,27 @@ WORTH_COLLAPSING = 0.1
 def collapse(
     problem: Problem, dataset: Dataset, fitted: Sequence[FittedTerm], observer: Observer
 ) -> tuple[Problem, Dataset, list[FittedTerm]]:
-    """The same data and terms with every distinct sequence once, where enough of them recur."""
-    groups = SequenceGroups()
-    groups.add(dataset)
-    if not groups.worth_collapsing:
+    """Return the data and terms with every distinct sequence once, where enough of them recur."""
+    smaller, first = distinct_only(problem, [dataset], observer)
+    if first is None:
         return problem, dataset, list(fitted)
-    first, group = groups.found
-    observer.note(f"{counted(len(first), 'distinct sequence')} of {dataset.sequences:,}: each is gone through once")
     rows = sequence_rows(dataset.offsets, first)
-    smaller = replace(problem.subset(first), weights=np.bincount(group, problem.weights, minlength=len(first)))
     terms = [term if term.map is None else replace(term, map=term.map.subset(rows)) for term in fitted]
     return smaller, dataset.subset(first), terms
+
+
+def distinct_only(
+    problem: Problem, partitions: Iterable[Dataset], observer: Observer
+) -> tuple[Problem, np.ndarray | None]:
+    """Return the problem of distinct sequences and their numbers; None where too few recur for that to pay."""
+    groups = SequenceGroups()
+    for dataset in partitions:
+        groups.add(dataset)
+    if not groups.worth_collapsing:
+        return problem, None
+    first, group = groups.found
+    observer.note(f"{counted(len(first), 'distinct sequence')} of {len(group):,}: each is gone through once")
+    return replace(problem.subset(first), weights=np.bincount(group, problem.weights, minlength=len(first))), first
 
 
 class SequenceGroups:
@@ -62,7 +72,7 @@ class SequenceGroups:
 
     @property
     def worth_collapsing(self) -> bool:
-        """Whether enough positions fall away where each distinct sequence is gone through once."""
+        """True if enough positions fall away where each distinct sequence is gone through once."""
         return self._kept <= (1 - WORTH_COLLAPSING) * self._positions
 
     @property

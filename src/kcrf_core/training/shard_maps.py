@@ -163,7 +163,7 @@ class _Lengths(Inputs):
 
 @dataclass(frozen=True, eq=False)
 class DistantMap:
-    """What is in memory of an explicit map whose rows are in shards."""
+    """An explicit map whose rows are in shards: its head and its scale."""
 
     head: ExplicitHead
     scale: float  # mean of k(x, x)
@@ -229,7 +229,7 @@ class Scratch:
 def _write(stream: IO[bytes], array: np.ndarray) -> None:
     """Write an array as `numpy.save` does, which does not say why it fails: C's streams, that it goes by, lose that."""
     np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
-    stream.write(array.reshape(-1).view(np.uint8))
+    stream.write(array.reshape(-1).view(np.uint8).data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,8 +247,8 @@ class WrittenMap:
     table = 0
 
     def subset(self, rows: np.ndarray, scratch: Scratch, workers: Workers) -> tuple[WrittenMap, bool]:
-        """The same of some rows, written anew, and whether all distinct rows that it has are still there."""
-        made = self.load(workers)
+        """Write the map of some rows; return it, and True if all of its distinct rows are still there."""
+        made: Any = self.load(workers)
         kept = scratch.keep(made.recipe(rows))
         whole = self.repeated and _has_all(made.group[rows], made.group)
         return replace(kept, columns=self.columns[kept.columns]), whole
@@ -286,7 +286,7 @@ class ShardKernel:
     columns = None  # all of them
 
     def subset(self, rows: np.ndarray, scratch: Scratch, workers: Workers) -> tuple[ShardKernel, bool]:
-        """The same of some rows."""
+        """Return kernel values of some rows."""
         rows = rows if self.rows is None else self.rows[rows]
         return replace(self, rows=rows, positions=len(rows), token=new_token()), True
 

@@ -9,7 +9,7 @@ with the same shards, given the same choices.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -37,7 +37,7 @@ from ..solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
 from .prior_search import Prior
-from .repeated_sequences import SequenceGroups
+from .repeated_sequences import distinct_only
 from .shard_maps import Scratch, ShardedData
 from .task import Solution, TrainingTask
 from .training import Report, TrainingRun, TrainOptions
@@ -50,9 +50,9 @@ SAMPLE_POSITIONS = 400_000
 class ShardedTask(TrainingTask):
     """Terms whose maps are in shards, by recipes for each portion of the problem."""
 
-    names: Sequence[str] = ()  # of the parts
-    executor: Executor | None = None  # who has the parts
-    scratch: Scratch | None = None  # where maps are written
+    names: Sequence[str] = field(kw_only=True)  # of the parts
+    executor: Executor = field(kw_only=True)  # which has the parts
+    scratch: Scratch = field(kw_only=True)  # where maps are written
 
     def subset(self, sequences: np.ndarray) -> ShardedTask:
         """The sequences of these numbers, in ascending order; their maps are written anew."""
@@ -63,12 +63,13 @@ class ShardedTask(TrainingTask):
         terms = []
         for term in self.terms:
             if term.partitions is not None:
-                parts = [term.partitions[number] for number in alive]
+                parts: list[Any] = [term.partitions[number] for number in alive]
                 own = [
                     part.subset(chosen, self.scratch, self.workers) for part, chosen in zip(parts, rows, strict=True)
                 ]
-                own_map = term.map if all(whole for _, whole in own) else term.map.without_counts()
-                term = replace(term, partitions=tuple(part for part, _ in own), map=own_map)
+                distant: Any = term.map
+                distant = distant if all(whole for _, whole in own) else distant.without_counts()
+                term = replace(term, partitions=tuple(part for part, _ in own), map=distant)
             terms.append(term)
         problem, names = self.problem.subset(sequences), [self.names[number] for number in alive]
         return replace(self, problem=problem, terms=tuple(terms), names=names)
@@ -219,20 +220,20 @@ class ShardRun(TrainingRun):
 
     def _on_shards(self, names: Sequence[str], chosen: Mapping[str, FittedTerm]) -> ShardedTask:
         """Terms of these names on all of the data."""
-        training = self._training
+        training, borders = self._training, self._dataset.borders
         self._observer.stage("going through shards")
-        first, group, kept = self._distinct()
-        problem = self._problem
-        data = replace(self._data, kept=kept, scratch=self._scratch)
+        problem, first = distinct_only(self._problem, self._trained_on(), self._observer)
+        data = replace(self._data, scratch=self._scratch)
+        alive = list(range(len(data.parts)))
+        if first is not None:
+            own = np.split(first, np.searchsorted(first, borders[1:-1]))
+            data = replace(data, kept=tuple(each - border for each, border in zip(own, borders[:-1], strict=True)))
+            alive = [number for number, each in enumerate(own) if len(each)]
         config = replace(self._config, terms=tuple(term for term in self._terms if term.name in names))
         context = FitContext(data, config, self._workers, self._observer)
         pivots = {name: partial(data.with_pivots, term, context.dtype, self._observer) for name, term in chosen.items()}
         terms = fit_to(context, {}, chosen=pivots)
         hand_back()
-        if first is not None:
-            weights = np.bincount(group, problem.weights, minlength=len(first))
-            problem = replace(problem.subset(first), weights=weights)
-        alive = [number for number, own in enumerate(kept) if own is None or len(own)]
         terms = [
             replace(term, partitions=tuple(term.partitions[number] for number in alive)) if term.partitions else term
             for term in terms
@@ -252,21 +253,6 @@ class ShardRun(TrainingRun):
             executor=self._executor,
             scratch=self._scratch,
         )
-
-    def _distinct(self) -> tuple[np.ndarray | None, np.ndarray | None, tuple[np.ndarray | None, ...]]:
-        """The first of each group of equal sequences and the group of each, if that pays; those of each part."""
-        groups, borders = SequenceGroups(), self._dataset.borders
-        for dataset in self._trained_on():
-            groups.add(dataset)
-        if not groups.worth_collapsing:
-            return None, None, (None,) * len(self._data.parts)
-        first, group = groups.found
-        self._observer.note(
-            f"{counted(len(first), 'distinct sequence')} of {self._dataset.sequences:,}: each is gone through once"
-        )
-        ends = np.searchsorted(first, borders)
-        kept = [first[a:b] - border for a, b, border in zip(ends[:-1], ends[1:], borders[:-1], strict=True)]
-        return first, group, tuple(kept)
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
         """The task of the final fit, on all shards."""
@@ -296,7 +282,7 @@ class ShardRun(TrainingRun):
         """Shards with those sequences and labels that are trained on."""
         borders = self._dataset.offsets[self._dataset.borders].tolist()
         for part, rows in zip(self._data.parts, pairwise(borders), strict=True):
-            yield replace(part.dataset(), labels=self._dataset.labels[slice(*rows)])
+            yield replace(part.dataset(), labels=self._dataset.known_labels[slice(*rows)])
 
 
 class _Prefixed(Observer):
