@@ -211,14 +211,14 @@ def test_passes_give_the_same_bits_every_time(kind, rng, workers, device):
     _, other = both(kind, rng, workers, device, np.float32)
     theta = other.vectors.from_array(rng.normal(size=other.size))
     again = device.engine(other.problem, other.engine.objective_terms, workers, np.float32)
-    for _ in range(4):  # the third is recorded on a card
+    for _ in range(4):  # the third is recorded on a GPU
         found = [engine.evaluate(theta) for engine in (other.engine, again)]
         assert found[0][0] == found[1][0]
         assert (other.vectors.to_array(found[0][1]) == other.vectors.to_array(found[1][1])).all()
 
 
-@pytest.mark.skipif("cuda" not in ENGINES, reason="memory of a card")
-def test_large_arrays_come_from_a_card_in_pieces(rng):
+@pytest.mark.skipif("cuda" not in ENGINES, reason="memory of a GPU")
+def test_large_arrays_come_from_a_gpu_in_pieces(rng):
     backend, values = open_device(DeviceChoice("cuda")).backend, rng.normal(size=(3, 5_000_001))
     assert (backend.numpy(backend.array(values)) == values).all()
     assert (backend.numpy(backend.array(values).T) == values.T).all()

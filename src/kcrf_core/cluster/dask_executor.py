@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from itertools import count
@@ -38,7 +38,7 @@ SILENT = 15.0  # seconds without a heartbeat after which a worker is reported; t
 DROPPED = 60.0  # seconds after which it is dropped, where nothing else is said
 FETCHING = 20.0  # seconds to fetch an answer in, at first; it doubles
 
-Arguments = Sequence[tuple]
+Arguments = Iterable[tuple]
 
 
 @dataclass

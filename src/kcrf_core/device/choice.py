@@ -1,8 +1,8 @@
 """Which device does the arithmetic, in the words of users, and the way to it.
 
-cuda         the first card of this machine, by PyTorch
+cuda         the first GPU of this machine, by PyTorch
 cuda:1       the second
-torch:cpu    PyTorch without a card, for trying it
+torch:cpu    PyTorch without a GPU, for trying it
 numpy        the same engine on NumPy, for testing it
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .device import Device
 
 KINDS = "cuda, cuda:NUMBER, torch:cpu and numpy"
-CARD = re.compile(r"cuda(?::(\d+))?")
+GPU = re.compile(r"cuda(?::(\d+))?")
 
 
 def is_device(name: str) -> bool:
@@ -43,7 +43,7 @@ class DeviceChoice:
     address: str
 
     def __post_init__(self) -> None:
-        if self.address not in ("torch:cpu", "numpy") and not CARD.fullmatch(self.address):
+        if self.address not in ("torch:cpu", "numpy") and not GPU.fullmatch(self.address):
             raise ConfigError(f"unknown engine '{self.address}': devices are {KINDS}", settings=["engine"])
 
 
@@ -55,7 +55,7 @@ def open_device(
 ) -> Device:
     """The device, with so many bytes for tables; `tell` hears how long it took to get there.
 
-    `threads` are for PyTorch without a card.
+    `threads` are for PyTorch without a GPU.
     """
     from ..system import Backend
     from .device import Device
@@ -103,7 +103,7 @@ def _with_torch(address: str, threads: int | None) -> Backend:
         return TorchBackend(address, "cpu")
     if not torch.cuda.is_available():
         raise ConfigError(
-            f"the engine '{address}' needs a card that PyTorch {torch.__version__} can use, and there is none: without "
+            f"the engine '{address}' needs a GPU that PyTorch {torch.__version__} can use, and there is none: without "
             "an 'engine' threads do the work, and torch:cpu is there to try it",
             settings=["engine"],
         )

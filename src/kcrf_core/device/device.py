@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..chains import Edges, Problem
-from ..errors import NumericError
 from ..kernels import Inputs, Kernel
 from ..maps import FeatureMap
 from ..objective import ObjectiveTerm
@@ -65,23 +64,16 @@ class Device(ArrayPlace):
         return None if form is None or exact is None else DeviceSource(inputs, kernel, workers, self, form, exact)
 
     def triangle(self, kernel: Kernel, pivots: Inputs) -> np.ndarray | None:
-        """L [M, M] of pivots, which stays there, too; None for a kernel that it does not know."""
+        """Return L [M, M] of pivots, which stays there, too; None for an unknown kernel, or where it finds none."""
         form = laid_out(kernel, DOUBLE, self.backend)
         if form is None:
             return None
         with self.watched():
             frame = form.frame(pivots)
             K = form.block(form.rows(pivots, frame), slice(None), form.pivots(pivots, frame))
-            if not bool((abs(K) < np.inf).all()):
-                raise NumericError(
-                    "kernel values of the pivots are not finite: scale the columns, or choose a smaller gamma"
-                )
-            factor = self.backend.cholesky(K)
+            factor = self.backend.cholesky(K) if bool((abs(K) < np.inf).all()) else None
             if factor is None:
-                raise NumericError(
-                    "the kernel matrix of the pivots is not positive definite: some of them are alike; "
-                    "choose fewer pivots, or a kernel with a larger gamma"
-                )
+                return None
             here = self.backend.numpy(factor)
         self.remember(here, factor)
         return here

@@ -1,7 +1,7 @@
 """The engine whose arithmetic is on a device: P, its gradient and its Hessian products never leave it.
 
 A pass is one function of theta on arrays whose shapes the data alone decides, without a look at any value on the way,
-so that a card can record and replay it. Sums are in double precision, and so are messages of forward-backward.
+so that a GPU can record and replay it. Sums are in double precision, and so are messages of forward-backward.
 
 What is asked for now and then, such as blocks of the Hessian and predictions, is done as by a `ThreadEngine`, on maps
 whose products are taken on the device (`LentMap`); so is a pass whose messages cannot be trusted.

@@ -104,7 +104,7 @@ def row_sums(values: Array, R: Array, backend: Backend) -> Array:
         return values.T @ R
     R, C, whole = backend.cast(R, dtype), R.shape[1], N // ROWS_AT_ONCE
     total = backend.cast(values[whole * ROWS_AT_ONCE :].T @ R[whole * ROWS_AT_ONCE :], DOUBLE)
-    for some in ranges(whole, PIECES_AT_ONCE):  # many products in one go: one alone is too small for a card
+    for some in ranges(whole, PIECES_AT_ONCE):  # many products in one go: one alone is too small for a GPU
         part = slice(some.start * ROWS_AT_ONCE, some.stop * ROWS_AT_ONCE)
         pieces = values[part].reshape(-1, ROWS_AT_ONCE, D)
         found = backend.permuted(pieces, (0, 2, 1)) @ R[part].reshape(-1, ROWS_AT_ONCE, C)

@@ -136,7 +136,7 @@ class KernelDevice(Protocol):
         """Return kernel values for a factorisation; None for a kernel that it does not know."""
 
     def triangle(self, kernel: Kernel, pivots: Inputs) -> np.ndarray | None:
-        """Return L [M, M] of pivots; None for a kernel that it does not know."""
+        """Return L [M, M] of pivots; None for a kernel that it does not know, or where it finds none."""
 
     def row_squares(
         self, kernel: Kernel, inputs: Inputs, pivots: Inputs, inverse: np.ndarray, dtype: np.dtype

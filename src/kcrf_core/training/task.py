@@ -15,7 +15,7 @@ from ..chains import Edges, Problem
 from ..device import device_of
 from ..encoding import Encoding
 from ..errors import Interrupted
-from ..features import FittedTerm, kept_in
+from ..features import FittedTerm, MappedTerm, kept_in
 from ..model import Model
 from ..objective import ComposedEngine, Engine, Objective, ObjectiveTerm, ThreadEngine, Vector, executor_of
 from ..solvers import INTERRUPTED, Observer, Run, SolverResult
@@ -92,7 +92,7 @@ class TrainingTask:
         """Each map with these columns alone."""
         terms = []
         for term, own in zip(self.terms, columns, strict=True):
-            if own is not None:
+            if own is not None and term.map is not None:
                 kept = kept_in(term, own, self.problem.label_count)
                 roots = None if term.roots is None else term.roots[own]
                 term = replace(term, map=term.map.narrow(own), kept=kept, roots=roots)
@@ -110,9 +110,10 @@ class Solution:
 
     def model(self, encoding: Encoding, precision: str) -> Model:
         """The model that these parameters make."""
-        objective, theta, terms = self.objective, self.result.theta, self.task.terms
-        mapped = tuple(terms[j].to_model(objective.stored_weights(theta, j), precision) for j in objective.mapped)
-        return Model(encoding, mapped, objective.potentials_of(theta))
+        objective, theta = self.objective, self.result.theta
+        mapped = [(j, term) for j, term in enumerate(self.task.terms) if isinstance(term, MappedTerm)]
+        terms = tuple(term.to_model(objective.stored_weights(theta, j), precision) for j, term in mapped)
+        return Model(encoding, terms, objective.potentials_of(theta))
 
 
 NOTHING_YET = "interrupted before the final fit: there is no model yet"
