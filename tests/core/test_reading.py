@@ -35,7 +35,7 @@ from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.system import Workers
 
 
-class Pieces:
+class Pieces(io.BufferedIOBase):
     """A stream that hands out the given pieces one by one, like a pipe, and counts them."""
 
     def __init__(self, pieces):

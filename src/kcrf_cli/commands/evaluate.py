@@ -288,7 +288,7 @@ def _draw(path: str, kind: str, found: Judgement, labelling: Labelling) -> None:
 
     from ..report import plots
 
-    if kind != "all" and kind not in plots.pictures_of(labelling):
+    if kind != "all" and kind not in plots.kinds_of(labelling):
         which = "the predicted labels" if kind == "reliability" else "all labels"
         raise DataError(
             f"no probabilities of {which} to draw: give a model, or columns LABEL:p as tag --marginals all writes them",

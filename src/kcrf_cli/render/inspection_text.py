@@ -196,10 +196,10 @@ def _cell(value: float | None) -> str:
 def _transitions(found: dict[str, Any], top: int) -> str:
     labels = [shown(label) for label in found["labels"]]
     if len(labels) > WIDEST_TABLE:
-        from kcrf_core.model import strongest_transitions
+        from kcrf_core.model import strongest_edges
 
-        strongest = strongest_transitions(labels, found["transitions"], max(top, 1))
-        entries = [{"labels": [before, after], "weight": weight} for before, after, weight in strongest]
+        strongest = strongest_edges(labels, found["transitions"], max(top, 1))
+        entries = [entry for entry in strongest if entry["weight"]]
         return _strongest("strongest transitions (all of them: --dump, --plot)", entries)
     rows = [["(start)", *map(_cell, found["start"]), ""]]
     for label, row, last in zip(labels, found["transitions"], found["end"], strict=True):

@@ -1,4 +1,4 @@
-"""What `evaluate` found as one page that needs nothing else: no script, no font, no picture from elsewhere."""
+"""What `evaluate` found as one page that needs nothing else: no script, no font, no image from elsewhere."""
 
 from __future__ import annotations
 
@@ -355,8 +355,8 @@ def _reliability(found: Judgement) -> str:
         table = _table(("probabilities of", "log-loss", "Brier score", "calibration error %"), rows)
         lines = [line for line in lines if "(" in line]  # what is remarkable about them
     note = "On the dashed line, labels are right as often as they are said to be; below it, the system is too sure."
-    picture = svg.reliability(found.calibration.bins)
-    return table + _note(lines) + _note([note]) + f'<div class="wide">\n{picture}\n</div>'
+    plot = svg.reliability(found.calibration.bins)
+    return table + _note(lines) + _note([note]) + f'<div class="wide">\n{plot}\n</div>'
 
 
 def _calibration_cells(one: Calibration) -> tuple[str, ...]:

@@ -24,12 +24,12 @@ FORMATS = ("png", "svg", "pdf")
 
 # Labels up to which transitions have their numbers in them, and their names beside them.
 MOST_NUMBERS, MOST_TICKS = 30, 120
-MOST_FEATURES = 40  # of a picture of importance
+MOST_FEATURES = 40  # of a plot of importance
 FEW_LABELS = 12  # up to which numbers have two digits after the point
 
 
 def check_plot(path: str | None) -> None:
-    """Refuse a picture that cannot be drawn, before the work is done."""
+    """Refuse a plot that cannot be drawn, before the work is done."""
     if path is None:
         return
     suffix = os.path.splitext(path)[1].lstrip(".").lower()
@@ -268,14 +268,14 @@ def doubtful(path: str, audit: Audit) -> None:
 COLUMN, HEIGHT = 3.4, 2.9  # inches, the first the width of a column of a paper with two
 MOST_CURVES = 8
 MOST_ROWS = 30  # of F1 by label
-SHEET_LABELS = 15  # of the confusion on a sheet with other pictures
+SHEET_LABELS = 15  # of the confusion on a sheet with other plots
 MOST_COUNTS = 20  # labels up to which the confusion has its counts
 TINY, SMALL, MIDDLE = 5.5, 7, 8  # points
 BLUE, ORANGE = "#2f6db5", "#c8551b"
 
 
 def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> None:
-    """One picture of an evaluation, as wide as a column of a paper, or all there are on a sheet of two columns."""
+    """Draw one plot of an evaluation, as wide as a column of a paper, or all there are on a sheet of two columns."""
     from matplotlib import rc_context
 
     from kcrf_core.scoring import scores_shown
@@ -287,7 +287,7 @@ def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> 
         "precision-recall": _precision_recall,
         "roc": _roc,
     }
-    kinds = pictures_of(labelling) if kind == "all" else [kind]
+    kinds = kinds_of(labelling) if kind == "all" else [kind]
     with rc_context({"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": SMALL, "axes.linewidth": 0.6}):
         if kind == "all":
             rows = (len(kinds) + 1) // 2
@@ -304,8 +304,8 @@ def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> 
         _save(figure, path)
 
 
-def pictures_of(labelling: Labelling) -> list[str]:
-    """The kinds that the labels and their probabilities are enough for."""
+def kinds_of(labelling: Labelling) -> list[str]:
+    """Return the kinds of plots that the labels and their probabilities are enough for."""
     kinds = ["f1", "confusion"]
     if labelling.probabilities is not None:
         kinds.append("reliability")

@@ -1,6 +1,6 @@
-"""Pictures as SVG text, to stand inside a page.
+"""Plots as SVG text, to stand inside a page.
 
-Colours come from the classes of the page, so that a picture fits light and dark; numbers are rounded when they are
+Colours come from the classes of the page, so that a plot fits light and dark; numbers are rounded when they are
 written, so that the same data gives the same text.
 """
 

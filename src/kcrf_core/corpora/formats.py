@@ -16,7 +16,18 @@ from ..system import PAUSE, Pause, Workers, listed
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
 from .layout import PLAIN, Layout
-from .lines import CONTENTS, Block, ParsedBlock, append_labels, blocks, checked, display_name, may_wait, opened
+from .lines import (
+    CONTENTS,
+    Block,
+    ParsedBlock,
+    append_labels,
+    blocks,
+    blocks_and_pauses,
+    checked,
+    display_name,
+    may_wait,
+    opened,
+)
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,7 @@ class Format:
             return
         self.check_layout(layout)
         known, chosen = None, tuple(columns or self.default_columns)
-        for block in blocks(stream, name, self.sequence_per_line, pauses=True, layout=layout):
+        for block in blocks_and_pauses(stream, name, self.sequence_per_line, layout):
             if block is PAUSE:
                 yield PAUSE
             elif known is None:

@@ -17,7 +17,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, overload
 
 import numpy as np
 
@@ -168,38 +167,28 @@ def _has_more(stream: io.BufferedReader) -> bool:
         return False
 
 
-@overload
 def blocks(
-    stream: io.BufferedReader,
-    name: str,
-    sequence_per_line: bool = False,
-    pauses: Literal[False] = False,
-    layout: Layout = PLAIN,
-) -> Iterator[Block]: ...
-@overload
-def blocks(
-    stream: io.BufferedReader,
-    name: str,
-    sequence_per_line: bool = False,
-    *,
-    pauses: Literal[True],
-    layout: Layout = PLAIN,
-) -> Iterator[Block | Pause]: ...
-def blocks(
-    stream: io.BufferedReader, name: str, sequence_per_line: bool = False, pauses: bool = False, layout: Layout = PLAIN
+    stream: io.BufferedReader, name: str, sequence_per_line: bool = False, layout: Layout = PLAIN
+) -> Iterator[Block]:
+    """Yield the blocks of `blocks_and_pauses`."""
+    return (block for block in blocks_and_pauses(stream, name, sequence_per_line, layout) if block is not PAUSE)
+
+
+def blocks_and_pauses(
+    stream: io.BufferedReader, name: str, sequence_per_line: bool = False, layout: Layout = PLAIN
 ) -> Iterator[Block | Pause]:
     """Cut a stream after blank lines, or after any line that is a sequence, as late as what has arrived allows.
 
     All sequences that are complete are handed out before more is asked for, so that a pipe is answered at
-    once; what is kept is never more than one unfinished sequence and one read. With `pauses` there is a `PAUSE` among
-    the blocks wherever more has to be waited for.
+    once; what is kept is never more than one unfinished sequence and one read. There is a `PAUSE` among the blocks
+    wherever more has to be waited for.
     """
     pending = bytearray()
     first_line = 1
     searched = 0  # no blank line ends before this byte, which begins a line
-    pauses = pauses and may_wait(stream)
+    waits = may_wait(stream)
     while True:
-        if pauses and not _has_more(stream):
+        if waits and not _has_more(stream):
             yield PAUSE
         chunk = stream.read1(READ_SIZE)
         if not chunk:

@@ -263,37 +263,30 @@ class _Templates:
                         target[string] = row if before is None else before + row
 
     def _lines_of(self, feature: Feature, places: Sequence[int], node: bool) -> Iterator[_Line]:
-        """The line for some fields of a feature, by their places in its window, or all lines of its bag as one."""
+        """Yield the lines for fields of a feature, by their places in its window, or all lines of its bag as one."""
         if isinstance(feature, TemplateFeature | LineFeature):
             lines = self._translated(feature.config.templates)
             convert = _converter(feature.config.templates, lines, self.program)
             values = feature.vocabulary.values
             yield _Line("\n".join(lines.values()), {code: convert(value) for code, value in enumerate(values)})
-        elif isinstance(feature, ConjunctionFeature):
+            return
+        if isinstance(feature, ConjunctionFeature):
             parts = [(part, offset) for part, (_, offset) in zip(feature.parts, feature.config.parts, strict=True)]
-            for w in places:
-                shift = feature.config.seen[w]
-                separator = self._separator(feature)
-                macros = [self._macro(part, offset + shift) for part, offset in parts]
-                name = self._prefix("u" if node else "b", self._named(feature) + (f".{w}" if w else ""))
-                reach = max(abs(offset + s) for _, offset in feature.config.parts for s in feature.config.seen)
-                strings = {}
-                for code in range(feature.field_sizes[w]):
-                    codes = zip(parts, feature.part_codes(w, code), strict=True)
-                    texts = [self._value(part.vocabulary.values, one, reach) for (part, _), one in codes]
-                    strings[code] = name + separator.join(texts)
-                yield _Line(name + separator.join(macros), strings)
+            separator, several = self._separator(feature), False
+            reach = max(abs(offset + shift) for _, offset in parts for shift in feature.config.seen)
         else:
             assert isinstance(feature, CategoricalFeature)
-            for w in places:
-                offset = feature.config.seen[w]
-                label = self._named(feature) + (f".{w}" if len(feature.config.seen) > 1 else "")
-                name = self._prefix("u" if node else "b", label)
-                values = feature.vocabulary.values
-                strings = {
-                    code: name + self._value(values, code, feature.reach) for code in range(feature.field_sizes[w])
-                }
-                yield _Line(name + self._macro(feature, offset), strings)
+            parts, separator, several, reach = [(feature, 0)], "", len(feature.config.seen) > 1, feature.reach
+        for w in places:
+            name = self._prefix("u" if node else "b", self._named(feature) + (f".{w}" if w or several else ""))
+            macros = [self._macro(part, offset + feature.config.seen[w]) for part, offset in parts]
+            strings = {}
+            for code in range(feature.field_sizes[w]):
+                codes = feature.part_codes(w, code) if isinstance(feature, ConjunctionFeature) else (code,)
+                pairs = zip(parts, codes, strict=True)
+                texts = [self._value(part.vocabulary.values, own, reach) for (part, _), own in pairs]
+                strings[code] = name + separator.join(texts)
+            yield _Line(name + separator.join(macros), strings)
 
     @staticmethod
     def _named(feature: Feature) -> str:

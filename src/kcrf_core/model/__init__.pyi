@@ -23,7 +23,7 @@ from .shard_folders import (
     new_folder,
     save_shards,
 )
-from .summary import strongest_transitions, summarise, term_sizes, trained_by, unpack
+from .summary import strongest_edges, summarise, term_sizes, trained_by, unpack
 from .weights import NamedWeights, end_weights, feature_names, state_weights, transition_weights
 
 __all__ = [
@@ -68,7 +68,7 @@ __all__ = [
     "save_shards",
     "scores_in_place",
     "state_weights",
-    "strongest_transitions",
+    "strongest_edges",
     "summarise",
     "term_sizes",
     "trained_by",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..config import layout_dict
 from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, Feature, RealFeature
@@ -76,7 +77,7 @@ def _model(model: Model, top: int) -> dict[str, Any]:
     out["start"], out["end"] = _finite(edges.start), _finite(edges.end)
     out["transitions"] = _finite(edges.transitions)
     if edges.triples is not None:
-        out["triples"] = {"weights": edges.triples.size, "top": _strongest_triples(model, top)}
+        out["triples"] = {"weights": edges.triples.size, "top": strongest_edges(model.labels, edges.triples, top)}
     return out
 
 
@@ -125,12 +126,12 @@ def _finite(table: np.ndarray) -> list[Any]:
     return [value if np.isfinite(value) else None for value in table.tolist()]
 
 
-def _strongest_triples(model: Model, top: int) -> list[dict[str, Any]]:
-    triples, labels = model.edges.triples, model.labels
-    assert triples is not None
-    order = np.argsort(-np.abs(triples), axis=None, kind="stable")[:top]
-    places = np.stack(np.unravel_index(order, triples.shape), axis=1)
-    found = [{"labels": [labels[y] for y in place], "weight": float(triples[tuple(place)])} for place in places]
+def strongest_edges(labels: Sequence[str], table: ArrayLike, count: int) -> list[dict[str, Any]]:
+    """Return the largest weights of a table of label pairs or triples by size, the largest first; None counts as 0."""
+    weights = np.nan_to_num(np.array(table, dtype=np.float64))
+    order = np.argsort(-np.abs(weights), axis=None, kind="stable")[:count]
+    places = np.stack(np.unravel_index(order, weights.shape), axis=1)
+    found = [{"labels": [labels[y] for y in place], "weight": float(weights[tuple(place)])} for place in places]
     return sorted(found, key=lambda each: -each["weight"])
 
 
@@ -180,15 +181,3 @@ _KINDS = {
     "basis": _Kind(unpack_basis, _basis),
     "dataset": _Kind(unpack_dataset, _dataset),
 }
-
-
-def strongest_transitions(labels: Sequence[str], transitions: Sequence[Sequence[float | None]], count: int) -> list:
-    """The largest weights by size: the label before, the label after, the weight; the largest first."""
-    found = [
-        (before, after, weight)
-        for before, row in zip(labels, transitions, strict=True)
-        for after, weight in zip(labels, row, strict=True)
-        if weight
-    ]
-    kept = sorted(found, key=lambda each: -abs(each[2]))[:count]
-    return sorted(kept, key=lambda each: -each[2])
