@@ -3,7 +3,7 @@
     multiply:   out[rows] += A[rows] W        with A the map itself:       scores (`multiply_codes`: of one-hot rows)
                                               W itself in compressed rows: `multiply_few`, `multiply_codes_few`
                                               a W of which only some places are held: `multiply_kept`
-    accumulate: a sum in double precision     add_rows: the same for some rows
+    add_rows: sums of some rows in double precision
 
 `values` may be empty: then every stored entry is 1, as in one-hot encodings. Each call does a range of rows, so that
 threads can share a product and its result does not depend on how many there are. `native` has what a pass does with
@@ -113,22 +113,14 @@ def multiply_codes_few(
                         out[t, columns[k]] += weights[k]
 
 
-def accumulate(
-    double[::1] total,                 # [n] added to
-    const real[::1] part,              # [n]
-):
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(total.shape[0]):
-            total[i] += part[i]
-
-
 cdef extern from "_thin_products.h" nogil:
     enum:
         PORTIONS_TOGETHER
         NEXT_PORTION
         NEXT_GROUP
     int ROW_OF(int index)
+
+ROWS = NEXT_GROUP - 1  # bits of an index that are a row, the others being marks
 
 
 def mark_portions(
@@ -153,17 +145,6 @@ def mark_portions(
                     if portion / PORTIONS_TOGETHER != before / PORTIONS_TOGETHER:
                         mark |= NEXT_GROUP
                 indices[k] = <int>(<unsigned int>row | mark)
-
-
-def unmarked(const int[::1] indices):
-    """Rows without marks, a copy."""
-    rows = np.empty(indices.shape[0], dtype=np.int32)
-    cdef int[::1] out = rows
-    cdef Py_ssize_t k
-    with nogil:
-        for k in range(indices.shape[0]):
-            out[k] = ROW_OF(indices[k])
-    return rows
 
 
 def add_rows(
@@ -310,24 +291,6 @@ def take_rows(
                 out[k + shift] = indices[k]
                 if values.shape[0]:
                     out_values[k + shift] = values[k]
-
-
-def common_values(
-    const int[::1] indices,            # [nnz]
-    const double[::1] values,          # [nnz]
-    double[::1] common,                # [D] of ones, out: the values of columns
-):
-    """Whether all entries of each column have one value."""
-    cdef int64 k
-    cdef bint same = True
-    with nogil:
-        for k in range(indices.shape[0]):
-            common[indices[k]] = values[k]
-        for k in range(indices.shape[0]):
-            if common[indices[k]] != values[k]:
-                same = False
-                break
-    return same
 
 
 def add_squares(
