@@ -8,9 +8,10 @@ beginning before it. Only entries that no labelling has been made of yet can be 
 from libc.math cimport INFINITY, NAN
 from libc.string cimport memcpy, memmove
 
-from ._max_plus cimport kcrf_max_plus
 from ._messages cimport StatePotentials
-from ._states cimport Block, block_of, blocks, Chain, chain_of_labels, first_of, int64, label_of, source, States
+from ._states cimport (
+    Block, block_of, blocks, Chain, chain_of_labels, first_of, int64, kcrf_max_plus, label_of, source, States,
+)
 
 cdef enum:
     PARENT = 0       # -1: none, the entry is a way to end

@@ -113,6 +113,12 @@ static inline double kcrf_exponentials(const void *values, int single, ptrdiff_t
     return KCRF_DISPATCH(kcrf_exponentials_any, values, single, Y, out);
 }
 
+/* now[j] = max over i < n of before[i] + E[i, j], for j < width; minus infinity where n is 0. */
+static inline void kcrf_max_plus(const double *before, const double *E, ptrdiff_t n, ptrdiff_t width, double *now)
+{
+    KCRF_DISPATCH(kcrf_max_plus, before, E, n, width, now);
+}
+
 static inline ptrdiff_t kcrf_stride(ptrdiff_t Y) { return (Y + 7) / 8 * 8; }
 
 static inline ptrdiff_t kcrf_rows(ptrdiff_t T, ptrdiff_t Y)

@@ -323,7 +323,10 @@ static FORCE_INLINE TARGET double NAME(least)(
 }
 
 /* Whether the least entries of psi and of the forward messages [T, stride] leave all terms far from underflow. Without
-   forbidden transitions every entry has its share of all of the row before, which sums to LEAST_KEPT at least. */
+   forbidden transitions every entry has its share of all of the row before, which sums to LEAST_KEPT at least.
+
+   kcrf_lossless alone would do: passes over sequences of 400 and of 2,000 random positions took 1.2 to 1.6 times as long
+   with it (2, 9 and 23 labels, processor time of one ARM core). */
 static NEVER_INLINE TARGET int NAME(nothing_small)(
     double least_psi, const double *alpha, ptrdiff_t T, ptrdiff_t Y, ptrdiff_t stride, const struct kcrf_shared *shared)
 {
@@ -420,7 +423,8 @@ static NEVER_INLINE TARGET int NAME(sequence)(
     return 1;
 }
 
-/* The same with two labels, where a sequence is a few numbers per position and vectors run along it. */
+/* The same with two labels, where a sequence is a few numbers per position and vectors run along it: `sequence` took 1.7
+   to 1.9 times as long (8,000 random positions in sequences of 20 to 2,000, processor time of one ARM core). */
 static FORCE_INLINE TARGET int NAME(two_labels)(
     const void *scores, int single, ptrdiff_t T, double weight, const struct kcrf_shared *shared, double *rows,
     void *node, double *log_z)
@@ -533,6 +537,22 @@ static NEVER_INLINE TARGET double NAME(exponentials_any)(const void *values, int
 }
 
 END_MAY_FUSE
+
+/* The step of Viterbi. Which i it was is left to those who walk back: they want it for one j of a step only. */
+static TARGET void NAME(max_plus)(
+    const double *restrict before, const double *restrict E, ptrdiff_t n, ptrdiff_t width, double *restrict now)
+{
+    for (ptrdiff_t j = 0; j < width; j++)
+        now[j] = -INFINITY;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double value = before[i];
+        const double *restrict row = E + i * width;
+        for (ptrdiff_t j = 0; j < width; j++) {
+            const double next = value + row[j];
+            now[j] = next > now[j] ? next : now[j];
+        }
+    }
+}
 
 #undef lanes
 #undef AT

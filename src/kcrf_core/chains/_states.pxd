@@ -36,6 +36,7 @@ cdef extern from "_recursions.h" nogil:
         double deeper,
     )
     double kcrf_exponentials(const void* values, bint single, Py_ssize_t Y, double* out)
+    void kcrf_max_plus(const double* before, const double* E, Py_ssize_t n, Py_ssize_t width, double* now)
     Py_ssize_t kcrf_stride(Py_ssize_t Y)
     Py_ssize_t kcrf_rows(Py_ssize_t T, Py_ssize_t Y)
 

@@ -6,7 +6,7 @@ begins, and the potentials between labels; chains of second order are those whos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Edges:
         return cls(np.zeros((labels, labels)), np.zeros(labels), np.zeros(labels))
 
     def with_triples(self, triples: np.ndarray) -> Edges:
-        return Edges(self.transitions, self.start, self.end, triples)
+        return replace(self, triples=triples)
 
     def plus(self, other: Edges) -> Edges:
         """Transitions, first and last labels of both, triples of this."""
@@ -44,7 +44,11 @@ class Edges:
 
     def plus_pairs(self, pairs: np.ndarray) -> Edges:
         """With potentials [n, Y, Y] added, row t leading from t-1 to t."""
-        return Edges(self.transitions + pairs, self.start, self.end, self.triples)
+        return replace(self, transitions=self.transitions + pairs)
+
+    def rows(self, which: slice | np.ndarray) -> Edges:
+        """Return the potentials of some positions."""
+        return self if self.transitions.ndim == 2 else replace(self, transitions=self.transitions[which])
 
     def cut(self, start: bool, end: bool) -> Edges:
         """Without potentials of the first or of the last label, where a sequence is cut off there from others."""

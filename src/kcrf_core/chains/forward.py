@@ -41,10 +41,10 @@ class Messages:
             before = before[:, None] + stacked[min(done, len(stacked) - 1)] + scores[done]
             out[done] = before
             done += 1
-        own = replace(edges, transitions=edges.transitions[done:] if edges.transitions.ndim == 3 else edges.transitions)
         layout = PairStates.of(np.zeros((1, Y, Y))) if pairs else None
         last = np.ascontiguousarray(before).ravel()
-        _messages.forward(own.potentials(layout), scores[done:], last, out[done:].reshape(n - done, out[0].size))
+        potentials = edges.rows(slice(done, None)).potentials(layout)
+        _messages.forward(potentials, scores[done:], last, out[done:].reshape(n - done, out[0].size))
         return cls(out, 2 if pairs else 1, begun)
 
     @property
@@ -62,18 +62,19 @@ class Messages:
         out = np.empty((n, Y))
         begin = 0
         if self.order == 2 and self.first:
-            out[0] = chain.marginals(*_rows(scores, edges, 0, 1 + ahead), np.array([0, 1 + ahead])).node[0]
+            there = slice(0, 1 + ahead)
+            out[0] = chain.marginals(scores[there], edges.rows(there), np.array([0, 1 + ahead])).node[0]
             begin = 1
         pairs = self.order == 2
         size = (ahead + 2) * Y * (Y if pairs or edges.transitions.ndim == 3 else 1)
         at_once = max(VALUES_AT_ONCE // size, 1)
         for first in range(begin, n, at_once):
             last = min(first + at_once, n)
-            out[first:last] = self._windows(scores, edges, ahead, first, last)
+            out[first:last] = self._windows(scores, edges, ahead, first, last)[:, 0]
         return out
 
     def _windows(self, scores: np.ndarray, edges: chain.Edges, ahead: int, first: int, last: int) -> np.ndarray:
-        """Marginals of the positions first:last, each the first of a chain of its own."""
+        """Return marginals of each of the positions first:last and those ahead of it, [last - first, 1 + ahead, Y]."""
         Y = scores.shape[1]
         pairs = self.order == 2
         length = 1 + ahead + pairs  # a message over pairs leads to the position from the one before it
@@ -96,33 +97,12 @@ class Messages:
             edges.triples,
         )
         found = chain.marginals(local.reshape(-1, Y), windows, np.arange(last - first + 1) * length)
-        return found.node.reshape(-1, length, Y)[:, int(pairs)]
+        return found.node.reshape(-1, length, Y)[:, int(pairs) :]
 
     @staticmethod
     def to_the_end(before: np.ndarray | None, scores: np.ndarray, edges: chain.Edges) -> np.ndarray:
-        """Marginals of the last positions of a sequence, given all of it: [n, Y]."""
-        n = len(scores)
+        """Return marginals of the last positions of a sequence, given all of it: [n, Y]."""
+        n, first = len(scores), slice(0, 1)
         if before is None:
             return chain.marginals(scores, edges, np.array([0, n])).node
-        first = Messages.of(*_rows(scores, edges, 0, 1), before).values[0]
-        transitions = edges.transitions
-        zeros = np.zeros(scores.shape[1])
-        if edges.triples is None:
-            scores = scores.copy()
-            scores[0] = first
-            return chain.marginals(scores, replace(edges, start=zeros), np.array([0, n])).node
-        Y = scores.shape[1]
-        stacked = np.zeros((n + 1, Y, Y))
-        stacked[1:] = transitions
-        stacked[1] = first
-        local = np.vstack([zeros, zeros, scores[1:]])
-        return chain.marginals(local, chain.Edges(stacked, zeros, edges.end, edges.triples), np.array([0, n + 1])).node[
-            1:
-        ]
-
-
-def _rows(scores: np.ndarray, edges: chain.Edges, first: int, last: int) -> tuple[np.ndarray, chain.Edges]:
-    """Potentials of some positions."""
-    if edges.transitions.ndim == 3:
-        edges = replace(edges, transitions=edges.transitions[first:last])
-    return scores[first:last], edges
+        return Messages.of(scores[first], edges.rows(first), before)._windows(scores, edges, n - 1, 0, 1)[0]

@@ -33,7 +33,7 @@ class Held:
 
     def tangent(self, d_scores: np.ndarray, d_edges: chain.Edges) -> chain.Change:
         """Along directions that are those of the whole chunk."""
-        directions = d_scores[self.rows], _rows_of(d_edges, self.rows)
+        directions = d_scores[self.rows], d_edges.rows(self.rows)
         return chain.tangent(self.scores, self.edges, self.offsets, *directions, self.weights)
 
     def subtract(self, found: chain.Marginals | chain.Change, held: chain.Marginals | chain.Change) -> None:
@@ -62,7 +62,7 @@ def hold(
     held[observed] = -np.inf
     held[observed, own[observed]] = kept
     ends = np.concatenate([[0], np.cumsum(np.diff(offsets)[sequences])]).astype(np.int64)
-    return Held(sequences, rows, ends, held, _rows_of(edges, rows), weights[sequences])
+    return Held(sequences, rows, ends, held, edges.rows(rows), weights[sequences])
 
 
 def first_impossible(problem: Problem, forbidden: chain.Edges) -> int | None:
@@ -79,9 +79,3 @@ def first_impossible(problem: Problem, forbidden: chain.Edges) -> int | None:
         if np.isneginf(reach + own.end).all():
             return int(held.rows[first])
     return None
-
-
-def _rows_of(edges: chain.Edges, rows: np.ndarray) -> chain.Edges:
-    if edges.transitions.ndim == 2:
-        return edges
-    return chain.Edges(edges.transitions[rows], edges.start, edges.end, edges.triples)

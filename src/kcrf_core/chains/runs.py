@@ -34,17 +34,16 @@ def run_probabilities(
     `apart` [Y, Y] says of pairs of neighbouring labels whether a run may end between them.
     """
     out = np.empty(len(starts))
-    Y, whole = scores.shape[1], edges.transitions.ndim == 3
+    Y = scores.shape[1]
     for first, last in sequence_chunks(offsets, max(PAIRS_AT_ONCE // Y**2, 1)):
         rows = slice(int(offsets[first]), int(offsets[last]))
         own = slice(*np.searchsorted(starts, [rows.start, rows.stop]).tolist())
         if own.start == own.stop:
             continue
-        here = Edges(edges.transitions[rows] if whole else edges.transitions, edges.start, edges.end, edges.triples)
         probabilities = _by_pairs if edges.triples is None else _by_partitions
         out[own] = probabilities(
             scores[rows],
-            here,
+            edges.rows(rows),
             offsets[first : last + 1] - rows.start,
             labels[rows],
             starts[own] - rows.start,
@@ -105,7 +104,6 @@ def _by_partitions(
             some[there[0] - 1] += np.where(apart[:, labels[a]], 0.0, IMPOSSIBLE)
         if b < rows.stop:
             some[there[-1] + 1] += np.where(apart[labels[b - 1]], 0.0, IMPOSSIBLE)
-        own = edges.transitions[rows] if edges.transitions.ndim == 3 else edges.transitions
-        left = chain.marginals(some, Edges(own, edges.start, edges.end, edges.triples), np.array([0, len(some)])).log_z
+        left = chain.marginals(some, edges.rows(rows), np.array([0, len(some)])).log_z
         out[r] = np.exp(left[0] - everything[s])
     return out

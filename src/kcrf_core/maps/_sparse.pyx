@@ -2,7 +2,7 @@
 
     multiply_codes:      out += A W for one-hot rows A that are given by their codes
     multiply_few:        the same for compressed rows, with W in compressed rows itself; `multiply_codes_few` for codes
-    accumulate:          a sum in double precision; `add_rows` for some rows
+    add_rows:            sums of some rows in double precision
 
 `values` may be empty: then every stored entry is 1, as in one-hot encodings. `native` has what a pass does with such
 matrices on all threads.
@@ -91,22 +91,14 @@ def multiply_codes_few(
                         out[t, columns[k]] += weights[k]
 
 
-def accumulate(
-    double[::1] total,                 # [n] added to
-    const real[::1] part,              # [n]
-):
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(total.shape[0]):
-            total[i] += part[i]
-
-
 cdef extern from "_thin_products.h" nogil:
     enum:
         PORTIONS_TOGETHER
         NEXT_PORTION
         NEXT_GROUP
     int ROW_OF(int index)
+
+ROWS = NEXT_GROUP - 1  # bits of an index that are a row, the others being marks
 
 
 def mark_portions(
@@ -131,17 +123,6 @@ def mark_portions(
                     if portion / PORTIONS_TOGETHER != before / PORTIONS_TOGETHER:
                         mark |= NEXT_GROUP
                 indices[k] = <int>(<unsigned int>row | mark)
-
-
-def unmarked(const int[::1] indices):
-    """Rows without marks, a copy."""
-    rows = np.empty(indices.shape[0], dtype=np.int32)
-    cdef int[::1] out = rows
-    cdef Py_ssize_t k
-    with nogil:
-        for k in range(indices.shape[0]):
-            out[k] = ROW_OF(indices[k])
-    return rows
 
 
 def add_rows(

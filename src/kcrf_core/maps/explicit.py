@@ -268,7 +268,7 @@ class ExplicitMap(FeatureMap):
         order = slice(None) if (np.diff(rows) >= 0).all() else np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], np.arange(self._rows.shape[0] + 1)).astype(np.int64)
         part, own = self._columns, np.ascontiguousarray(columns[order], dtype=np.int32)
-        pairs = (part.indptr, _sparse.unmarked(part.indices), part.values, ends, own, width)
+        pairs = (part.indptr, part.indices & np.int32(_sparse.ROWS), part.values, ends, own, width)
         places = np.empty(_sparse.seen_places(*pairs, np.empty(0, dtype=np.int64)), dtype=np.int64)
         if len(places):
             _sparse.seen_places(*pairs, places)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..system import Workers, ranges
-from . import _sparse, native
+from . import native
 from .heads import Head
 from .kept_places import KeptWeights
 from .native import Products
@@ -177,7 +177,7 @@ class FeatureMap(ABC):
 
 def accumulate(total: np.ndarray, part: np.ndarray) -> None:
     """total += part, in place and in double precision, without the interpreter's lock."""
-    _sparse.accumulate(total.reshape(-1), part.reshape(-1))
+    np.add(total, part, out=total)
 
 
 def sum_of_parts(

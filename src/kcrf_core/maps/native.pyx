@@ -139,15 +139,19 @@ def kept(
 def dense(const real[:, ::1] matrix, const real[:, ::1] W, Py_ssize_t C):
     """Rows of values, for C columns of weights that are `padded`."""
     cdef Products made = Products.__new__(Products)
-    cdef Py_ssize_t P = kcrf_padded(C, real is float)
-    if matrix.shape[1] != W.shape[0] or W.shape[1] != P:
+    of_matrix(made, matrix, C)
+    if matrix.shape[1] != W.shape[0] or W.shape[1] != made.parts.P:
         raise ValueError(f"weights [{W.shape[0]}, {W.shape[1]}] do not fit {matrix.shape[1]} values and {C} columns")
-    made.parts.scores, made.parts.adjoint = dense_scores, dense_adjoint
-    made.parts.C, made.parts.P, made.parts.M, made.parts.single = C, P, matrix.shape[1], real is float
-    made.parts.matrix = &matrix[0, 0] if matrix.shape[0] and matrix.shape[1] else NULL
-    made.parts.weights = &W[0, 0] if W.shape[0] and P else NULL
+    made.parts.weights = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
     made._held = (matrix, W)
     return made
+
+
+cdef void of_matrix(Products made, const real[:, ::1] matrix, Py_ssize_t C) noexcept:
+    """Set up products with dense rows, without weights."""
+    made.parts.scores, made.parts.adjoint = dense_scores, dense_adjoint
+    made.parts.C, made.parts.P, made.parts.M = C, kcrf_padded(C, real is float), matrix.shape[1]
+    made.parts.single, made.parts.matrix = real is float, &matrix[0, 0] if matrix.shape[0] and matrix.shape[1] else NULL
 
 
 def padded(values, dtype):
@@ -307,36 +311,40 @@ def all_sums(Team team not None, Products own not None, const real[:, ::1] R):
 
 def add_sums(const real[:, ::1] matrix, const real[:, ::1] R, double[:, ::1] sums):
     """sums [M, P] += those of some rows [n, M] with errors R [n, C]."""
-    cdef Py_ssize_t first, last, n = matrix.shape[0], M = matrix.shape[1], C = R.shape[1]
-    cdef Py_ssize_t P = kcrf_padded(C, real is float)
-    cdef real* scratch
-    if R.shape[0] != n or sums.shape[0] != M or sums.shape[1] != P:
+    cdef Py_ssize_t n = matrix.shape[0], M = matrix.shape[1], C = R.shape[1]
+    cdef Products own = Products.__new__(Products)
+    cdef void* scratch
+    of_matrix(own, matrix, C)
+    if R.shape[0] != n or sums.shape[0] != M or sums.shape[1] != own.parts.P:
         raise ValueError("errors or sums do not fit the rows")
     if n == 0 or M == 0 or C == 0:
         return
-    scratch = <real*>malloc(ROWS_PER_TASK * P * sizeof(real))
+    scratch = malloc(ROWS_PER_TASK * own.parts.P * sizeof(real))
     if scratch == NULL:
         raise MemoryError
     with nogil:
-        first = 0
-        while first < n:
-            last = min(first + ROWS_PER_TASK, n)
-            pad_errors(&R[first, 0], last - first, C, P, real is float, scratch)
-            kcrf_dense_columns(&matrix[first, 0], M, last - first, M, scratch, P, &sums[0, 0], real is float)
-            first = last
+        add_adjoint(&own.parts, 0, n, <const char*>&R[0, 0], scratch, &sums[0, 0])
         free(scratch)
 
 
 cdef void sums_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
     cdef whole_map* state = <whole_map*>given
-    cdef const map_products* parts = state.parts
-    cdef Py_ssize_t first = item * state.per_part, end = min(first + state.per_part, state.rows), last
-    cdef double* sums = state.sums + item * parts.M * parts.P
-    cdef char* scratch = state.scratch + member * state.scratch_size
-    memset(sums, 0, parts.M * parts.P * sizeof(double))
+    cdef Py_ssize_t first = item * state.per_part, size = state.parts.M * state.parts.P
+    memset(state.sums + item * size, 0, size * sizeof(double))
+    add_adjoint(
+        state.parts, first, min(first + state.per_part, state.rows), state.errors,
+        state.scratch + member * state.scratch_size, state.sums + item * size,
+    )
+
+
+cdef void add_adjoint(
+    const map_products* parts, Py_ssize_t first, Py_ssize_t end, const char* errors, void* scratch, double* sums
+) noexcept nogil:
+    """sums [M, P] += those of rows first:end with their errors, of errors [rows, C] of all."""
+    cdef Py_ssize_t last, size = parts.C * (sizeof(float) if parts.single else sizeof(double))
     while first < end:
         last = min(first + ROWS_PER_TASK, end)
-        pad_errors(state.errors + first * parts.C * state.size, last - first, parts.C, parts.P, parts.single, scratch)
+        pad_errors(errors + first * size, last - first, parts.C, parts.P, parts.single, scratch)
         parts.adjoint(parts, first, last, scratch, sums)
         first = last
 
