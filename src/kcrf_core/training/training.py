@@ -162,12 +162,25 @@ def train(
     (('0', '1'), 'certified')
     """
     options = TrainOptions(
-        certify, select_terms, min_gain, start, dev, keep, prune, hold_out or HoldOut(), checkpoint, min_frequency
+        basis,
+        observer or Observer(),
+        interrupted or _never,
+        certify,
+        select_terms,
+        min_gain,
+        start,
+        dev,
+        keep,
+        prune,
+        hold_out or HoldOut(),
+        checkpoint,
+        min_frequency,
     )
-    run = TrainingRun(
-        encoding, dataset, config, basis, workers, observer or Observer(), interrupted or (lambda: False), options
-    )
-    return run.run()
+    return TrainingRun(encoding, dataset, config, workers, options).run()
+
+
+def _never() -> bool:
+    return False
 
 
 def judge(
@@ -201,8 +214,8 @@ def judge(
     >>> sorted(found.sigma2), sorted(found.judged.counts), len(found.judged.log_counts)
     (['edge', 'node'], ['posterior', 'viterbi'], 200)
     """
-    told, ended = observer or Observer(), interrupted or (lambda: False)
-    run = TrainingRun(encoding, dataset, config, basis, workers, told, ended, TrainOptions())
+    options = TrainOptions(basis, observer or Observer(), interrupted or _never)
+    run = TrainingRun(encoding, dataset, config, workers, options)
     return run.judge(splits, sigma2 or {}, together, enough)
 
 
@@ -229,8 +242,11 @@ def problem_splits(
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Wishes about a run that are no part of the configuration; `train` says what they mean."""
+    """Options of a run that are no part of the configuration; `train` says what they mean."""
 
+    basis: StoredBasis | None = None
+    observer: Observer = field(default_factory=Observer)
+    interrupted: Callable[[], bool] = _never
     certify: str = "estimate"  # or exact
     select_terms: bool = False
     min_gain: float = MIN_GAIN  # in P, with select_terms
@@ -251,13 +267,10 @@ class TrainingRun:
         encoding: Encoding,
         dataset: Dataset,
         config: Config,
-        basis: StoredBasis | None,
         workers: Workers,
-        observer: Observer,
-        interrupted: Callable[[], bool],
         options: TrainOptions,
     ):
-        training = config.training
+        training, observer = config.training, options.observer
         if training.precision == "single" and training.tolerance < SINGLE_TOLERANCE:
             observer.note(f"a tolerance below {SINGLE_TOLERANCE:g} is beyond single precision: double is used")
             training = replace(training, precision="double")
@@ -267,19 +280,19 @@ class TrainingRun:
         self._hold_out = options.hold_out
         if self._violations is not None and self._violations.kept is not None:
             self._hold_out = self._hold_out.subset(self._violations.kept)
-        self._yardstick = choose_yardstick(encoding.labels, None if training.metric == AUTO else training.metric)
+        self._yardstick = choose_yardstick(encoding.labels, training.metric)
         self._decode = None if training.decode == AUTO else training.decode
         if self._violations is not None:
             observer.note(self._violations.text(training.scheme))
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
             observer.note(f"dev: {hopeless:,} labels that the scheme forbids where they stand count as wrong")
-        self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, basis, workers
+        self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, options.basis, workers
         self._config, self._training, self._options, self._observer = config, training, options, observer
         solve, self._checkpoint = SOLVERS[training.solver], options.checkpoint
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
-        self._minimiser = Minimiser(solve, observer, interrupted)
+        self._minimiser = Minimiser(solve, observer, options.interrupted)
         if executor_of(workers) is not None:
             self._tell_shares()
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
