@@ -40,9 +40,9 @@ from .checkpoint import Checkpoint, array_digest
 from .decoder_choice import DecoderChoice
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
-from .held_out import HoldOut, Splits, make_splits
+from .held_out import HoldOut, Splits
 from .prior_search import HeldOut, Prior, choose_prior, plan_splits
-from .problems import check_partial, check_sparse, forbidden_transitions, problem_of
+from .problems import check_partial, check_sparse, forbidden_transitions
 from .repeated_sequences import collapse
 from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
@@ -200,44 +200,22 @@ def judge(
     """Fit a configuration to the folds of `splits` and judge it by what is held out of them, as `train` would.
 
     Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. If they are to move
-    `together`, none is moved by itself. Splits belong to the dataset: see `problem_splits`. Once `enough` returns True
+    `together`, none is moved by itself. Splits belong to the dataset: see `make_splits`. Once `enough` returns True
     the search makes do with the settings that it has, if it has one; once `interrupted` does, `Interrupted` is raised.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus
-    >>> from kcrf_core.training import judge, problem_splits
+    >>> from kcrf_core.training import judge, make_splits, problem_of
     >>> config = parse_config({})
     >>> encoding, dataset = fit_encoding(config, read_corpus("sample_data/pitch_accent.conll").subset(range(200)))
     >>> with Workers() as workers:
-    ...     found = judge(
-    ...         encoding, dataset, config, splits=problem_splits(encoding, dataset, seed=0), workers=workers
-    ...     )
+    ...     splits = make_splits(problem_of(encoding, dataset), seed=0)
+    ...     found = judge(encoding, dataset, config, splits=splits, workers=workers)
     >>> sorted(found.sigma2), sorted(found.judged.counts), len(found.judged.log_counts)
     (['edge', 'node'], ['posterior', 'viterbi'], 200)
     """
     options = TrainOptions(basis, observer or Observer(), interrupted or _never)
     run = TrainingRun(encoding, dataset, config, workers, options)
     return run.judge(splits, sigma2 or {}, together, enough)
-
-
-def problem_splits(
-    encoding: Encoding,
-    dataset: Dataset,
-    *,
-    seed: int,
-    hold_out: HoldOut | None = None,
-    folds: int = 2,
-    most_positions: int | None = None,
-) -> Splits | None:
-    """Folds of a dataset for `judge`, with gaps that suit its encoding's windows; None where it has too little data."""
-    reach = max(encoding.reach([feature.config.name for feature in encoding.features]))
-    return make_splits(
-        problem_of(encoding, dataset),
-        seed=seed,
-        wishes=hold_out,
-        reach=reach,
-        folds=folds,
-        most_positions=most_positions,
-    )
 
 
 @dataclass(frozen=True)
