@@ -17,7 +17,7 @@ from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.scoring import median_run
 from kcrf_core.solvers import Observer, Trial
 from kcrf_core.system import Workers
-from kcrf_core.training import HoldOut, blocks_of, judge, make_splits, problem_splits, train
+from kcrf_core.training import HoldOut, blocks_of, judge, make_splits, problem_of, train
 from problems import random_inputs
 
 # Pieces of two sequences of 9 and 5 positions: whole, cut before, cut after, cut on both sides, a single position.
@@ -203,7 +203,7 @@ class Trials(Observer):
 def test_judge_gives_the_counts_of_every_unit_and_the_bytes_of_any_threads(rng):
     corpus, config = drawn(rng, 40, 12), parse_config({})
     encoding, dataset = fit_encoding(config, corpus)
-    splits = problem_splits(encoding, dataset, seed=0, folds=3)
+    splits = make_splits(problem_of(encoding, dataset), seed=0, reach=2, folds=3)
     found = []
     for threads in (1, 2, 3):
         with Workers(threads) as workers:
@@ -220,7 +220,7 @@ def test_judge_gives_the_counts_of_every_unit_and_the_bytes_of_any_threads(rng):
 def test_judge_of_given_values_tries_nothing_else(rng, workers):
     corpus, config = drawn(rng, 40, 12), parse_config({"training": {"sigma2": 2.0}})
     encoding, dataset = fit_encoding(config, corpus)
-    splits = problem_splits(encoding, dataset, seed=0)
+    splits = make_splits(problem_of(encoding, dataset), seed=0, reach=2)
     found = judge(encoding, dataset, config, splits=splits, workers=workers)
     assert found.sigma2 == {"node": 2.0, "edge": 2.0} and len(found.tried) == 1
 

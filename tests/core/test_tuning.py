@@ -19,7 +19,7 @@ from kcrf_core.selection import arena as arena_module
 from kcrf_core.selection import tuning as tuning_module
 from kcrf_core.selection.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost
 from kcrf_core.system import Workers
-from kcrf_core.training import HoldOut, judge, problem_splits
+from kcrf_core.training import HoldOut, judge, make_splits, problem_of
 
 TINY = 0.6e9
 
@@ -190,7 +190,7 @@ def test_a_judgement_with_many_labels_begins_on_a_part_that_it_can_pay_for():
 def test_a_search_for_sigma2_makes_do_with_what_it_has_when_time_is_up(accents):
     config = parse_config({"terms": [{"features": ["c2"]}, {"type": "edge"}]})
     encoding, dataset = fit_encoding(config, accents)
-    splits = problem_splits(encoding, dataset, seed=0)
+    splits = make_splits(problem_of(encoding, dataset), seed=0, reach=2)
     began, ended = [], []
 
     def interrupted():

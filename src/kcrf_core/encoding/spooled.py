@@ -16,7 +16,7 @@ import numpy as np
 
 from ..config import Config
 from ..corpora import Corpus, SharedColumn, Spool, SpooledRows
-from ..system import Workers, sequence_chunks
+from ..system import Workers, offsets_of, sequence_chunks
 from .columns import Columns, TrainingColumns
 from .dataset import Dataset
 from .encoding import Encoding, fit_to
@@ -201,7 +201,7 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
             missing[name] = missing.get(name, 0) + number
     cuts = [np.zeros((p.sequences, 2), dtype=bool) if p.cut is None else p.cut for p in parts]
     return Dataset(
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        offsets=offsets_of(lengths),
         lines=np.concatenate([part.lines for part in parts]),
         labels=None if first.labels is None else np.concatenate([part.labels for part in parts]),
         weights=weights,

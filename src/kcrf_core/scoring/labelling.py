@@ -14,7 +14,7 @@ import numpy as np
 
 from ..corpora import PREDICTED, CodedColumn, Corpus
 from ..errors import DataError
-from ..system import counted
+from ..system import counted, offsets_of
 from .calibration import Probabilities, WholeProbabilities, from_marginals
 
 # Printed probabilities are rounded: their sum may be off 1 by this much times the number of labels.
@@ -177,7 +177,7 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         first,
         gold=_joined_column([part.gold for part in parts]),
         predicted=_joined_column([part.predicted for part in parts]),
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        offsets=offsets_of(lengths),
         lines=np.concatenate([part.lines for part in parts]),
         words=None,
         probabilities=Probabilities.joined(given) if len(given) == len(parts) else None,

@@ -20,10 +20,11 @@ from .held_out import (
 )
 from .preparing import Prepared, groups_of, prepare, read_folds, without_column
 from .prior_search import Prior
+from .problems import problem_of
 from .scored import Scored, scored_parts
 from .shard_run import SAMPLE_POSITIONS, check_shard_terms, train_shards
 from .structure import MIN_GAIN
-from .training import Report, judge, problem_splits, train
+from .training import Report, judge, train
 from .warm_start import WarmStart
 
 __all__ = [
@@ -61,7 +62,7 @@ __all__ = [
     "named_engine",
     "open_engine",
     "prepare",
-    "problem_splits",
+    "problem_of",
     "read_folds",
     "scored_parts",
     "shard_footprint",

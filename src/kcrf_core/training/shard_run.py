@@ -8,7 +8,7 @@ with the same shards, given the same choices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -20,7 +20,7 @@ from ..config import GRADIENT, Config, TermConfig
 from ..device import device_of
 from ..encoding import Dataset, join_datasets, spread_sequences
 from ..errors import ConfigError
-from ..features import FitContext, FittedTerm, StoredBasis, fit_to, map_type, observed_only
+from ..features import FitContext, FittedTerm, fit_to, map_type, observed_only
 from ..model import Model, ShardFolder, digest, joined_digests
 from ..objective import (
     ComposedEngine,
@@ -110,10 +110,7 @@ def train_shards(
     config: Config,
     *,
     outline: Dataset | None = None,
-    basis: StoredBasis | None = None,
     workers: Workers,
-    observer: Observer | None = None,
-    interrupted: Callable[[], bool] | None = None,
     **wishes: Any,
 ) -> tuple[Model, Report]:
     """Fit a model to a folder of shards; `wishes` are those of `TrainOptions`, and `train` says what they mean.
@@ -133,18 +130,8 @@ def train_shards(
         )
     check_shard_terms(config)
     with Scratch(folder.path) as scratch:
-        run = ShardRun(
-            folder,
-            folder.outline() if outline is None else outline,
-            config,
-            basis,
-            workers,
-            observer or Observer(),
-            interrupted or (lambda: False),
-            options,
-            scratch,
-        )
-        return run.run()
+        outline = folder.outline() if outline is None else outline
+        return ShardRun(folder, outline, config, workers, options, scratch).run()
 
 
 class ShardRun(TrainingRun):
@@ -155,19 +142,17 @@ class ShardRun(TrainingRun):
         folder: ShardFolder,
         outline: Dataset,
         config: Config,
-        basis: StoredBasis | None,
         workers: Workers,
-        observer: Observer,
-        interrupted: Callable[[], bool],
         options: TrainOptions,
         scratch: Scratch,
     ):
-        super().__init__(folder.encoding, outline, config, basis, workers, observer, interrupted, options)
+        super().__init__(folder.encoding, outline, config, workers, options)
         self._folder, self._scratch = folder, scratch
         self._executor = executor_of(workers) or LocalExecutor(workers)
         device = device_of(workers)
         if device is not None:
-            observer.note(f"engine {device.backend.name}: threads go through shards; pivots and sigma2 are found on it")
+            name = device.backend.name
+            options.observer.note(f"engine {name}: threads go through shards; pivots and sigma2 are found on it")
         kept = None if self._violations is None else self._violations.kept
         self._data = ShardedData.of(folder, kept)
 
@@ -187,17 +172,16 @@ class ShardRun(TrainingRun):
             f"pivots and sigma2 are chosen on {counted(sample.sequences, 'sequence')} from all over the data, "
             f"{sample.positions:,} of {counted(self._dataset.positions, 'position')}"
         )
-        options = replace(self._options, dev=None, start=None, keep="last", hold_out=self._hold_out.subset(which))
-        rehearsal = TrainingRun(
-            self._encoding,
-            sample,
-            replace(self._config, terms=self._terms),
-            self._basis,
-            self._workers,
-            _Prefixed(self._observer, "sample: "),
-            self._minimiser.interrupted,
-            options,
+        options = replace(
+            self._options,
+            observer=_Prefixed(self._observer, "sample: "),
+            dev=None,
+            start=None,
+            keep="last",
+            hold_out=self._hold_out.subset(which),
         )
+        config = replace(self._config, terms=self._terms)
+        rehearsal = TrainingRun(self._encoding, sample, config, self._workers, options)
         task = rehearsal.fit_terms()
         if rehearsal.precision != self._training.precision:
             self._training = replace(self._training, precision=rehearsal.precision)

@@ -40,9 +40,9 @@ from .checkpoint import Checkpoint, array_digest
 from .decoder_choice import DecoderChoice
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
-from .held_out import HoldOut, Splits, make_splits
+from .held_out import HoldOut, Splits
 from .prior_search import HeldOut, Prior, choose_prior, plan_splits
-from .problems import check_partial, check_sparse, forbidden_transitions, problem_of
+from .problems import check_partial, check_sparse, forbidden_transitions
 from .repeated_sequences import collapse
 from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
@@ -162,12 +162,25 @@ def train(
     (('0', '1'), 'certified')
     """
     options = TrainOptions(
-        certify, select_terms, min_gain, start, dev, keep, prune, hold_out or HoldOut(), checkpoint, min_frequency
+        basis,
+        observer or Observer(),
+        interrupted or _never,
+        certify,
+        select_terms,
+        min_gain,
+        start,
+        dev,
+        keep,
+        prune,
+        hold_out or HoldOut(),
+        checkpoint,
+        min_frequency,
     )
-    run = TrainingRun(
-        encoding, dataset, config, basis, workers, observer or Observer(), interrupted or (lambda: False), options
-    )
-    return run.run()
+    return TrainingRun(encoding, dataset, config, workers, options).run()
+
+
+def _never() -> bool:
+    return False
 
 
 def judge(
@@ -187,50 +200,31 @@ def judge(
     """Fit a configuration to the folds of `splits` and judge it by what is held out of them, as `train` would.
 
     Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. If they are to move
-    `together`, none is moved by itself. Splits belong to the dataset: see `problem_splits`. Once `enough` returns True
+    `together`, none is moved by itself. Splits belong to the dataset: see `make_splits`. Once `enough` returns True
     the search makes do with the settings that it has, if it has one; once `interrupted` does, `Interrupted` is raised.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus
-    >>> from kcrf_core.training import judge, problem_splits
+    >>> from kcrf_core.training import judge, make_splits, problem_of
     >>> config = parse_config({})
     >>> encoding, dataset = fit_encoding(config, read_corpus("sample_data/pitch_accent.conll").subset(range(200)))
     >>> with Workers() as workers:
-    ...     found = judge(
-    ...         encoding, dataset, config, splits=problem_splits(encoding, dataset, seed=0), workers=workers
-    ...     )
+    ...     splits = make_splits(problem_of(encoding, dataset), seed=0)
+    ...     found = judge(encoding, dataset, config, splits=splits, workers=workers)
     >>> sorted(found.sigma2), sorted(found.judged.counts), len(found.judged.log_counts)
     (['edge', 'node'], ['posterior', 'viterbi'], 200)
     """
-    told, ended = observer or Observer(), interrupted or (lambda: False)
-    run = TrainingRun(encoding, dataset, config, basis, workers, told, ended, TrainOptions())
+    options = TrainOptions(basis, observer or Observer(), interrupted or _never)
+    run = TrainingRun(encoding, dataset, config, workers, options)
     return run.judge(splits, sigma2 or {}, together, enough)
-
-
-def problem_splits(
-    encoding: Encoding,
-    dataset: Dataset,
-    *,
-    seed: int,
-    hold_out: HoldOut | None = None,
-    folds: int = 2,
-    most_positions: int | None = None,
-) -> Splits | None:
-    """Folds of a dataset for `judge`, with gaps that suit its encoding's windows; None where it has too little data."""
-    reach = max(encoding.reach([feature.config.name for feature in encoding.features]))
-    return make_splits(
-        problem_of(encoding, dataset),
-        seed=seed,
-        wishes=hold_out,
-        reach=reach,
-        folds=folds,
-        most_positions=most_positions,
-    )
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Wishes about a run that are no part of the configuration; `train` says what they mean."""
+    """Options of a run that are no part of the configuration; `train` says what they mean."""
 
+    basis: StoredBasis | None = None
+    observer: Observer = field(default_factory=Observer)
+    interrupted: Callable[[], bool] = _never
     certify: str = "estimate"  # or exact
     select_terms: bool = False
     min_gain: float = MIN_GAIN  # in P, with select_terms
@@ -251,13 +245,10 @@ class TrainingRun:
         encoding: Encoding,
         dataset: Dataset,
         config: Config,
-        basis: StoredBasis | None,
         workers: Workers,
-        observer: Observer,
-        interrupted: Callable[[], bool],
         options: TrainOptions,
     ):
-        training = config.training
+        training, observer = config.training, options.observer
         if training.precision == "single" and training.tolerance < SINGLE_TOLERANCE:
             observer.note(f"a tolerance below {SINGLE_TOLERANCE:g} is beyond single precision: double is used")
             training = replace(training, precision="double")
@@ -267,19 +258,19 @@ class TrainingRun:
         self._hold_out = options.hold_out
         if self._violations is not None and self._violations.kept is not None:
             self._hold_out = self._hold_out.subset(self._violations.kept)
-        self._yardstick = choose_yardstick(encoding.labels, None if training.metric == AUTO else training.metric)
+        self._yardstick = choose_yardstick(encoding.labels, training.metric)
         self._decode = None if training.decode == AUTO else training.decode
         if self._violations is not None:
             observer.note(self._violations.text(training.scheme))
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
             observer.note(f"dev: {hopeless:,} labels that the scheme forbids where they stand count as wrong")
-        self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, basis, workers
+        self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, options.basis, workers
         self._config, self._training, self._options, self._observer = config, training, options, observer
         solve, self._checkpoint = SOLVERS[training.solver], options.checkpoint
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
-        self._minimiser = Minimiser(solve, observer, interrupted)
+        self._minimiser = Minimiser(solve, observer, options.interrupted)
         if executor_of(workers) is not None:
             self._tell_shares()
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)

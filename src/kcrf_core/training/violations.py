@@ -17,7 +17,7 @@ from ..config import TrainingConfig
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..errors import DataError, NumericError
 from ..scoring import allowed_transitions
-from ..system import counted, positions_within, sequence_rows
+from ..system import counted, offsets_of, positions_within, sequence_rows
 from .problems import HANDLED, allowed_by, forbidding, problem_of
 
 DROP, FREE = HANDLED
@@ -136,7 +136,7 @@ def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, train
     The best labelling where each label that is observed and is not kept costs 1 says which they are.
     """
     rows = sequence_rows(problem.offsets, sequences)
-    offsets = np.concatenate([[0], np.cumsum(np.diff(problem.offsets)[sequences])]).astype(np.int64)
+    offsets = offsets_of(np.diff(problem.offsets)[sequences])
     cuts = np.zeros((len(sequences), 2), dtype=bool) if problem.cut is None else problem.cut[sequences]
     while True:
         # With fewer labels observed, fewer transitions may be.
@@ -151,7 +151,7 @@ def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, train
             for cut in itertools.product((False, True), repeat=2):
                 alike = np.flatnonzero((cuts == cut).all(axis=1))
                 some = sequence_rows(offsets, alike)
-                ends = np.concatenate([[0], np.cumsum(np.diff(offsets)[alike])]).astype(np.int64)
+                ends = offsets_of(np.diff(offsets)[alike])
                 best[some] = chain.viterbi(scores[some], forbidding(allowed).cut(*cut), ends)[0]
         except NumericError:
             raise DataError(
