@@ -157,6 +157,12 @@ BUGS = [
         "core/test_estimator.py::test_c2_is_another_name_for_sigma2",
     ),
     Bug(
+        "kcrf_core/estimator/estimator.py",
+        "np.ones(len(X)) if sample_weight is None",
+        "np.ones(len(X)) if sample_weight is not y",
+        "core/test_estimator.py",
+    ),
+    Bug(
         "kcrf_core/features/label_match.py", "by_labels.mean(axis=1", "by_labels.mean(axis=0", "core/test_warm_start.py"
     ),
     Bug("kcrf_core/kernels/_kernels.pyx", "if rows[i, c] < 0:", "if rows[i, c] <= 0:", "core/test_kernels.py"),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._lazy import deferred
 from ..errors import ConfigError
-from ..system import Number, Whole, described, ranges
+from ..system import Number, Whole, described
 from .kernel import Fitting, Kernel, KernelConfig, setting
 from .plain import RBFKernel, check_width, sample_rows, suitable_gamma
 
@@ -95,6 +95,8 @@ class Neighbourhoods:
 
     def on(self, pictures: np.ndarray, backend: Backend) -> np.ndarray:
         """Return the same by products of matrices, as a device wants it: a core takes 13 microseconds a picture."""
+        from ..system import ranges  # which imports NumPy, and `--help` reads the settings of this file
+
         xp, (down, across), (H, W) = backend.xp, map(backend.array, self.pools), self.shape
         found = [np.zeros((0, len(self.offsets) * down.shape[1] * across.shape[1]))]
         for part in ranges(len(pictures), PICTURES_AT_ONCE):
