@@ -1,5 +1,7 @@
 from numpy import ndarray
 
+ROWS: int
+
 def multiply_codes(codes: ndarray, first: ndarray, W: ndarray, out: ndarray) -> None: ...
 def multiply_few(
     indptr: ndarray,
