@@ -30,7 +30,7 @@ def forbidden_edges(Y):
     return edges
 
 
-def random_posterior(rng, workers, kinds, Y, sequences=8, longest=4, forbid=False):
+def random_objective(rng, workers, kinds, Y, sequences=8, longest=4, forbid=False):
     offsets = random_offsets(rng, sequences, longest)
     labels = rng.integers(0, Y, offsets[-1]).astype(np.int32)
     if forbid:
@@ -79,7 +79,7 @@ def enumerated(objective, theta):
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("Y", [2, 3])
 def test_value_gradient_and_hessian(rng, workers, Y, kinds, forbid):
-    objective = random_posterior(rng, workers, KINDS[kinds], Y, forbid=forbid)
+    objective = random_objective(rng, workers, KINDS[kinds], Y, forbid=forbid)
     theta = 0.5 * rng.normal(size=objective.size)
     found = objective.evaluate(theta)
     np.testing.assert_allclose(found.value, enumerated(objective, theta), rtol=1e-11)
@@ -98,7 +98,7 @@ def test_value_gradient_and_hessian(rng, workers, Y, kinds, forbid):
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("Y", [2, 3])
 def test_all_solvers_reach_the_same_optimum(rng, workers, Y, kinds):
-    objective = random_posterior(rng, workers, KINDS[kinds], Y, sequences=30, forbid=kinds == "all")
+    objective = random_objective(rng, workers, KINDS[kinds], Y, sequences=30, forbid=kinds == "all")
     found = [solver(objective, np.zeros(objective.size), Run(1e-6, 3000)) for solver in SOLVERS.values()]
     for result in found:
         assert result.reason == CERTIFIED
@@ -108,7 +108,7 @@ def test_all_solvers_reach_the_same_optimum(rng, workers, Y, kinds):
 
 def test_forbidden_transitions_stay_where_they_are(rng, workers):
     """They have probability zero, so nothing pulls at them but the prior."""
-    objective = random_posterior(rng, workers, (NODE, EDGE, EDGE2), 3, sequences=20, forbid=True)
+    objective = random_objective(rng, workers, (NODE, EDGE, EDGE2), 3, sequences=20, forbid=True)
     found = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-8, 3000))
     edges = objective.engine.edges(found.theta)
     assert edges.transitions[0, 1] == 0 and edges.start[1] == 0
@@ -170,7 +170,7 @@ def test_block_of_triples_is_never_below_the_exact_one(rng, workers):
 
 
 def test_a_large_edge_block_is_a_diagonal_above_the_matrix(rng, workers, monkeypatch):
-    objective = random_posterior(rng, workers, (NODE, EDGE), 3)
+    objective = random_objective(rng, workers, (NODE, EDGE), 3)
     theta = rng.normal(size=objective.size)
     matrix = objective.hessian_blocks(theta).small(1)
     monkeypatch.setattr("kcrf_core.chains.cliques.LARGEST_EDGE_BLOCK", 1)
@@ -181,7 +181,7 @@ def test_a_large_edge_block_is_a_diagonal_above_the_matrix(rng, workers, monkeyp
 
 def test_settled_positions_are_left_out_of_blocks(rng, workers):
     """What they would add is below what they have left, and fewer rows are gone through."""
-    objective = random_posterior(rng, workers, (NODE, EDGE), 3, sequences=30)
+    objective = random_objective(rng, workers, (NODE, EDGE), 3, sequences=30)
     theta = 20 * rng.normal(size=objective.size)
     exact, rough = objective.hessian_blocks(theta), objective.hessian_blocks(theta, settled=1e-3)
     assert exact.share(0) == 1 and rough.share(0) < 0.6

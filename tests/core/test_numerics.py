@@ -10,7 +10,7 @@ from kcrf_core.chains import chain
 from kcrf_core.corpora import Corpus
 from kcrf_core.errors import NumericError
 from kcrf_core.kernels.plain import RBFKernel
-from kcrf_core.maps.factorisation import independent_pivots
+from kcrf_core.maps.kernel_sources import ThreadSource
 from problems import random_inputs
 
 KERNELS = {
@@ -103,6 +103,7 @@ def test_pivots_that_are_mixtures_of_others_are_found(rng, workers):
     """Each comes twice: the second is explained by the first."""
     inputs = random_inputs(rng, 6, 1, 2)
     twice = inputs.take(np.array([0, 1, 0, 2, 1, 3, 3]))
-    kept = independent_pivots(RBFKernel(0.7), twice, 1e-10, workers)
-    assert kept.tolist() == [0, 1, 3, 5]
-    assert independent_pivots(RBFKernel(0.7), inputs.take(np.arange(4)), 1e-10, workers).tolist() == [0, 1, 2, 3]
+    source = ThreadSource(twice, RBFKernel(0.7), workers, np.dtype(np.float64))
+    assert source.independent(np.arange(7), 1e-10).tolist() == [0, 1, 3, 5]
+    source = ThreadSource(inputs, RBFKernel(0.7), workers, np.dtype(np.float64))
+    assert source.independent(np.arange(4), 1e-10).tolist() == [0, 1, 2, 3]

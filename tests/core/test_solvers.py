@@ -29,7 +29,7 @@ from kcrf_core.solvers.metric import BlockMetric, LeadingColumns
 from problems import random_inputs, random_offsets
 
 
-def random_posterior(rng, workers, Y, sequences, kernel=None, size=None, dtype=np.float64, longest=4):
+def random_objective(rng, workers, Y, sequences, kernel=None, size=None, dtype=np.float64, longest=4):
     """Node scores by a reduced map for a kernel, by an explicit one without; and transitions."""
     offsets = random_offsets(rng, sequences, longest)
     problem = Problem(rng.integers(0, Y, offsets[-1]).astype(np.int32), offsets, rng.random(sequences) + 0.5, Y)
@@ -52,7 +52,7 @@ def random_posterior(rng, workers, Y, sequences, kernel=None, size=None, dtype=n
 def test_bundles_never_bound_above_the_optimum(rng, workers, cases):
     """Many convex cases: points anywhere, and points on the way to the optimum."""
     for _ in range(cases):
-        objective = random_posterior(rng, workers, int(rng.integers(2, 4)), 4)
+        objective = random_objective(rng, workers, int(rng.integers(2, 4)), 4)
         best = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-10, 5000))
         bundle = Bundle()
         for scale in (1.0, 0.3, 0.1, 0.1, 0.03, 0.01, 0.01):
@@ -101,7 +101,7 @@ def test_leading_columns_are_the_map_of_the_first_pivots(rng, workers):
 @pytest.mark.parametrize("Y", [2, 3])
 def test_beginning_on_a_part_ends_at_the_same_optimum(rng, workers, Y, dtype, monkeypatch):
     monkeypatch.setattr(nested, "FEWEST_COLUMNS", 2)
-    objective = random_posterior(rng, workers, Y, 60, RBFKernel(0.3), 30, dtype)
+    objective = random_objective(rng, workers, Y, 60, RBFKernel(0.3), 30, dtype)
     part = nested.narrowed(objective)
     assert part.terms[0].rows == 6
     sizes = []
@@ -117,7 +117,7 @@ def test_beginning_on_a_part_ends_at_the_same_optimum(rng, workers, Y, dtype, mo
 def test_part_and_whole_agree_on_the_objective(rng, workers, monkeypatch):
     """Zeros for the other columns leave P as it is: interrupted there, a point of the whole comes back."""
     monkeypatch.setattr(nested, "FEWEST_COLUMNS", 2)
-    objective = random_posterior(rng, workers, 3, 40, RBFKernel(0.3), 30)
+    objective = random_objective(rng, workers, 3, 40, RBFKernel(0.3), 30)
     seen = []
     run = Run(1e-9, 100, observe=lambda progress: seen.append(progress.value), interrupted=lambda: len(seen) >= 6)
     found = SOLVERS["auto"](objective, np.zeros(objective.size), run)
@@ -130,7 +130,7 @@ def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
     """With all columns leading and nothing left out, two labels have the exact block of (30)."""
     monkeypatch.setattr("kcrf_core.solvers.metric.SMALLEST_VARIANCE", 0.0)
     monkeypatch.setattr("kcrf_core.solvers.metric.PASSES_TO_BUILD", 1000)
-    objective = random_posterior(rng, workers, 2, 12, RBFKernel(0.3))
+    objective = random_objective(rng, workers, 2, 12, RBFKernel(0.3))
     blocks, run = objective.hessian_blocks(rng.normal(size=objective.size)), Run(1e-3, 10)
     metric = BlockMetric(blocks, LeadingColumns(objective, run), run)
     node, edge = objective.blocks
@@ -142,7 +142,7 @@ def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
 
 @pytest.mark.parametrize("Y", [2, 4])
 def test_metric_is_symmetric_and_positive(rng, workers, Y):
-    objective = random_posterior(rng, workers, Y, 30, RBFKernel(0.3), 12)
+    objective = random_objective(rng, workers, Y, 30, RBFKernel(0.3), 12)
     run = Run(1e-3, 10)
     metric = BlockMetric(objective.hessian_blocks(np.zeros(objective.size)), LeadingColumns(objective, run), run)
     dense = np.array([metric(unit) for unit in np.eye(objective.size)])
@@ -153,7 +153,7 @@ def test_metric_is_symmetric_and_positive(rng, workers, Y):
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_books_are_kept(rng, workers, name):
     """Without pivots work is passes and products, and blocks on top of them; every step takes at least a pass."""
-    objective = random_posterior(rng, workers, 3, 20)
+    objective = random_objective(rng, workers, 3, 20)
     found = SOLVERS[name](objective, np.zeros(objective.size), Run(1e-5, 500))
     assert found.reason == CERTIFIED
     assert 1 <= found.steps < found.passes
@@ -189,7 +189,7 @@ def test_primal_and_dual_agree_at_degree_one(rng, workers):
 
 def test_a_run_that_goes_on_counts_all_of_it_and_forgets_what_was_proven(rng, workers):
     """A larger problem has a lower optimum: bounds of the smaller one do not hold for it."""
-    whole = random_posterior(rng, workers, 3, 40, RBFKernel(0.5), 60)
+    whole = random_objective(rng, workers, 3, 40, RBFKernel(0.5), 60)
     part = whole.narrowed({0: 20})
     run = Run(1e-4, 500)
     small = SOLVERS["lbfgs"](part, np.zeros(part.size), run)
@@ -203,7 +203,7 @@ def test_a_run_that_goes_on_counts_all_of_it_and_forgets_what_was_proven(rng, wo
 
 def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     """A power of v Phi^T Phi + I / sigma^2 on the pivots, of the diagonal elsewhere."""
-    objective = random_posterior(rng, workers, 9, 26, RBFKernel(0.5), 20)
+    objective = random_objective(rng, workers, 9, 26, RBFKernel(0.5), 20)
     term, N = objective.terms[0], objective.problem.positions
     m, C, Y = term.rows, 9, 9
     assert POSITIONS_PER_COLUMN * m >= N  # so that no position is left out
@@ -227,7 +227,7 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
 
 
 def test_few_positions_are_not_worth_eigenvectors(rng, workers):
-    objective = random_posterior(rng, workers, 2, 12, RBFKernel(0.5), 30)
+    objective = random_objective(rng, workers, 2, 12, RBFKernel(0.5), 30)
     assert objective.engine.objective_terms[0].map.size > 20  # or they would not be in question
     found = FirstGuess(objective, Run(1e-4, 500)).at(np.zeros(objective.size))
     assert isinstance(found, Diagonal)
@@ -236,7 +236,7 @@ def test_few_positions_are_not_worth_eigenvectors(rng, workers):
 
 @pytest.mark.parametrize("solver", ["lbfgs", "auto"])
 def test_turned_guesses_lead_to_the_same_optimum(rng, workers, monkeypatch, solver):
-    objective = random_posterior(rng, workers, 5, 60, RBFKernel(0.5), 20)
+    objective = random_objective(rng, workers, 5, 60, RBFKernel(0.5), 20)
     assert isinstance(FirstGuess(objective, Run(1e-4, 500)).at(np.zeros(objective.size)), Turned)
     turned = SOLVERS[solver](objective, np.zeros(objective.size), Run(1e-8, 2000))
     monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_TURNED", objective.size)
@@ -304,7 +304,7 @@ def test_real_columns_beside_words_and_with_some_weights_alone(rng, workers):
 
 def test_what_a_run_in_single_precision_learned_is_proven_in_double(rng, workers):
     """The bundle is not thrown away: its points are evaluated once more, and prove more than the best one alone."""
-    objective = random_posterior(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
+    objective = random_objective(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
     best = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-5, 5000))
     gained = []
     for tolerance in (3e-2, 1e-2, 3e-3):
@@ -317,7 +317,7 @@ def test_what_a_run_in_single_precision_learned_is_proven_in_double(rng, workers
 
 
 def test_runs_that_prove_nothing_take_no_pass_in_double_precision(rng, workers, monkeypatch):
-    objective = random_posterior(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
+    objective = random_objective(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
     monkeypatch.setattr(Objective, "in_double", None)
     result = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-2, 500, proves=False))
     assert result.reason == CERTIFIED and result.lower == -np.inf

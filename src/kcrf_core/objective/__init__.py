@@ -1,4 +1,4 @@
-"""The negative log-posterior P: a sum over shards of sequences, its gradient, its Hessian and what they prove.
+"""The negative log-posterior P: a sum over chunks of sequences, its gradient, its Hessian and what they prove.
 
 An engine does the arithmetic and owns the vectors; `Objective` is the prior plus an engine.
 """

@@ -1,3 +1,4 @@
+from .chunks import MOST_POSITIONS
 from .composed_engine import ComposedEngine, ComposedTerm
 from .engine import Engine, EngineBlocks, Predictions, TermShape
 from .executors import Executor, ExecutorWorkers, LocalExecutor, executor_of
@@ -14,7 +15,6 @@ from .parts import (
     summed,
     term_recipe,
 )
-from .shards import MOST_POSITIONS
 from .thread_engine import ObjectiveTerm, ThreadEngine
 from .vectors import HostVectors, Pairs, Vector, Vectors
 

@@ -1,6 +1,6 @@
-"""The engine that works in this process: shards on threads, one BLAS thread inside each.
+"""The engine that works in this process: chunks on threads, one BLAS thread inside each.
 
-Results of shards are taken up in their order, so that sums have the same bytes on any number of threads.
+Results of chunks are taken up in their order, so that sums have the same bytes on any number of threads.
 
 Its blocks of the Hessian (30) take each term by itself and its cliques as independent of each other. A term with a map
 has the block Phi^T [(diag p - p p^T)(Phi v)], labels coupled, p the marginals of its cliques: an operator, two products
@@ -51,15 +51,15 @@ from ..maps import (
 from ..scoring import DECODINGS
 from ..system import Workers, hand_back, linear_algebra, ranges
 from ._passes import MOST_MAPS, Passes
+from .chunks import Chunk, Rooms, ScoredChunk, make_chunks, make_tasks
 from .engine import Engine, Predictions, TermShape
-from .shards import Rooms, ScoredShard, Shard, make_shards, make_tasks
 from .vectors import HostVectors, Vector
 
 ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
 WORTH_LEAVING_OUT = 0.4  # part of the rows: rows that stay are copied once for all products
 
 Result = TypeVar("Result")
-ShardPotentials = Callable[[Shard], list[tuple[np.ndarray, Edges]]]  # scores and edges of a shard at some points
+ChunkPotentials = Callable[[Chunk], list[tuple[np.ndarray, Edges]]]  # scores and edges of a chunk at some points
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ObjectiveTerm:
 
 
 class ThreadEngine(Engine):
-    """Shards of one problem on threads of this process; vectors are NumPy arrays."""
+    """Chunks of one problem on threads of this process; vectors are NumPy arrays."""
 
     def __init__(
         self,
@@ -107,14 +107,14 @@ class ThreadEngine(Engine):
         self.per_position = any(clique.per_position for clique in self._types)
         self.second_order = any(term.clique.second_order for term in self.terms)
         widths = [own.dense_size for own in self.maps.values()]
-        self.shards = make_shards(problem, max(widths, default=0))
+        self.chunks = make_chunks(problem, max(widths, default=0))
         Y = problem.label_count
         sum_sizes = [width * self.terms[j].columns for width, j in zip(widths, self.mapped, strict=True)]
-        borders, among_tasks = make_tasks(self.shards, 8 * (Y * Y + 2 * Y + sum(sum_sizes)), self.portions.borders)
-        self._tasks = [self.shards[first:last] for first, last in pairwise(borders.tolist())]
+        borders, among_tasks = make_tasks(self.chunks, 8 * (Y * Y + 2 * Y + sum(sum_sizes)), self.portions.borders)
+        self._tasks = [self.chunks[first:last] for first, last in pairwise(borders.tolist())]
         self._portion_tasks = Portions(among_tasks)
         self._passes = self._make_passes(borders)
-        # Cliques of sequences that lack labels come with every pass, see `ScoredShard.subtract_observed`.
+        # Cliques of sequences that lack labels come with every pass, see `ScoredChunk.subtract_observed`.
         self._observed = [
             Sums.observed(problem.portion(number), self.per_position, self.second_order)
             for number in range(len(self.portions))
@@ -126,14 +126,14 @@ class ThreadEngine(Engine):
         alone = [clique.axes for clique in self._types] == [1] and not self.second_order
         if not alone or not self.problem.complete.all() or not self.problem.positions:
             return None
-        problem, ends = self.problem, np.cumsum([0, *(len(shard.weights) for shard in self.shards)])
+        problem, ends = self.problem, np.cumsum([0, *(len(chunk.weights) for chunk in self.chunks)])
         return Passes(
             borders,
             ends.astype(np.int64),
             np.ascontiguousarray(problem.offsets, dtype=np.int64),
             np.ascontiguousarray(problem.labels, dtype=np.int32),
             np.ascontiguousarray(problem.weights, dtype=np.float64),
-            np.array([shard.cut for shard in self.shards], dtype=np.uint8),
+            np.array([chunk.cut for chunk in self.chunks], dtype=np.uint8),
             problem.label_count,
         )
 
@@ -262,7 +262,7 @@ class ThreadEngine(Engine):
             return grams, math.fsum(left for _, left in found)
 
         found = [
-            of_portion(part) for part in self._by_portion(self._over_shards(theta, partial(_real_parts, self, rows)))
+            of_portion(part) for part in self._by_portion(self._over_chunks(theta, partial(_real_parts, self, rows)))
         ]
         grams = [tree_sum([parts[number] for parts, _ in found]) for number in range(len(rows))]
         return grams, tree_sum([left for _, left in found])
@@ -276,41 +276,41 @@ class ThreadEngine(Engine):
 
     def errors(self, theta: Vector, clique: Clique) -> np.ndarray:
         assert isinstance(clique, MappedClique)
-        return np.concatenate(list(self._over_shards(theta, partial(_errors, clique))))
+        return np.concatenate(list(self._over_chunks(theta, partial(_errors, clique))))
 
     def predictions(self, theta: Vector) -> Predictions:
-        path, posterior, gold = map(np.concatenate, zip(*self._over_shards(theta, _predictions), strict=True))
+        path, posterior, gold = map(np.concatenate, zip(*self._over_chunks(theta, _predictions), strict=True))
         return Predictions(dict(zip(DECODINGS, (path, posterior), strict=True)), gold)
 
     def right_labels(self, theta: Vector) -> float:
-        return tree_sum([sum(part) for part in self._by_portion(self._over_shards(theta, _right))])
+        return tree_sum([sum(part) for part in self._by_portion(self._over_chunks(theta, _right))])
 
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:
-        return np.concatenate(list(self._over_shards(theta, _sequence_logs)))
+        return np.concatenate(list(self._over_chunks(theta, _sequence_logs)))
 
     def drawn_labels(self, theta: Vector, chance: np.ndarray) -> np.ndarray:
-        return np.concatenate(list(self._over_shards(theta, partial(_drawn, chance))), axis=1)
+        return np.concatenate(list(self._over_chunks(theta, partial(_drawn, chance))), axis=1)
 
-    def scored_shards(self, theta: Vector) -> Iterator[ScoredShard]:
-        """Yield the shards with their potentials."""
-        return self._over_shards(theta, lambda shard: shard)
+    def scored_chunks(self, theta: Vector) -> Iterator[ScoredChunk]:
+        """Yield the chunks with their potentials."""
+        return self._over_chunks(theta, lambda chunk: chunk)
 
-    # ------------------------------------------------------------------------- shards on threads
+    # ------------------------------------------------------------------------- chunks on threads
 
     def _by_portion(self, found: Iterable[Result]) -> list[list[Result]]:
-        """Group what was found of shards by portions."""
-        ends = np.cumsum([len(shard.labels) for shard in self.shards])
+        """Group what was found of chunks by portions."""
+        ends = np.cumsum([len(chunk.labels) for chunk in self.chunks])
         counts = np.diff(np.searchsorted(ends, self.portions.borders, side="right"))
         found = iter(found)
         return [list(islice(found, count)) for count in counts.tolist()]
 
-    def _over_shards(self, theta: Vector, work: Callable[[ScoredShard], Result]) -> Iterator[Result]:
-        """Call `work` for every shard with its potentials, on threads; results come in the order of shards."""
+    def _over_chunks(self, theta: Vector, work: Callable[[ScoredChunk], Result]) -> Iterator[Result]:
+        """Call `work` for every chunk with its potentials, on threads; results come in the order of chunks."""
         potentials = self._potentials([self.potentials(theta)], [theta])
-        return self.workers.map(lambda shard: work(shard.scored(*potentials(shard)[0])), self.shards)
+        return self.workers.map(lambda chunk: work(chunk.scored(*potentials(chunk)[0])), self.chunks)
 
-    def _potentials(self, shared: Sequence[Edges], vectors: Sequence[Vector]) -> ShardPotentials:
-        """Return a function to the scores and edges of a shard, for each of some vectors with their shared edges."""
+    def _potentials(self, shared: Sequence[Edges], vectors: Sequence[Vector]) -> ChunkPotentials:
+        """Return a function to the scores and edges of a chunk, for each of some vectors with their shared edges."""
         prepared = {j: self._prepared(j, vectors) for j in self.mapped}
         return partial(self._potentials_of, prepared, shared, None)
 
@@ -328,13 +328,13 @@ class ThreadEngine(Engine):
         )
 
     def _potentials_of(
-        self, prepared: dict[int, object], shared: Sequence[Edges], rooms: Rooms | None, shard: Shard
+        self, prepared: dict[int, object], shared: Sequence[Edges], rooms: Rooms | None, chunk: Chunk
     ) -> list[tuple[np.ndarray, Edges]]:
-        """Return node scores [n, Y] of a shard and edges: shared ones, or one for each row where terms ask for that.
+        """Return node scores [n, Y] of a chunk and edges: shared ones, or one for each row where terms ask for that.
 
-        With `rooms` scores are there until the same thread asks for those of another shard.
+        With `rooms` scores are there until the same thread asks for those of another chunk.
         """
-        n, Y, points = shard.rows.stop - shard.rows.start, self.problem.label_count, len(shared)
+        n, Y, points = chunk.rows.stop - chunk.rows.start, self.problem.label_count, len(shared)
         scores: dict[MappedClique, np.ndarray] = {}
         for j, ready in prepared.items():
             clique = self.mapped[j]
@@ -342,7 +342,7 @@ class ThreadEngine(Engine):
             if fresh:
                 shape = (n, points * clique.columns(Y))
                 scores[clique] = np.empty(shape, self.dtype) if rooms is None else rooms(clique, shape, self.dtype)
-            self.maps[j].add_scores(ready, shard.rows, scores[clique], fresh)
+            self.maps[j].add_scores(ready, chunk.rows, scores[clique], fresh)
         found = []
         for point, edges in enumerate(shared):
             out = Potentials(None, edges)
@@ -366,7 +366,7 @@ def _columns_of(point: int, width: int) -> slice:
 
 @dataclass
 class _TaskSums:
-    """What the shards of one task, or of all, add up to; for each point."""
+    """What the chunks of one task, or of all, add up to; for each point."""
 
     log_likelihoods: np.ndarray  # [points]
     sums: list[Sums]  # of each point
@@ -412,22 +412,22 @@ class _Adjoint:
         """Of each point."""
         return tree_sum([portion.log_likelihoods for portion in self.portions]).tolist()
 
-    def node_errors(self, shard: Shard) -> np.ndarray | None:
-        """Where the errors of single positions of a shard, [n, Y], have to be in the end; None if not as they are."""
+    def node_errors(self, chunk: Chunk) -> np.ndarray | None:
+        """Where the errors of single positions of a chunk, [n, Y], have to be in the end; None if not as they are."""
         Y = self._engine.problem.label_count
         whole = [own for clique, own in self.residuals.items() if clique.axes == 1 and own.shape[1] == Y]
-        return whole[0][shard.rows] if self._points == 1 and whole else None
+        return whole[0][chunk.rows] if self._points == 1 and whole else None
 
-    def add_errors(self, task: _TaskSums, shard: Shard, found: Sequence[chain.Marginals | chain.Change]) -> None:
-        """What a shard's errors, not weighted yet, give."""
+    def add_errors(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Marginals | chain.Change]) -> None:
+        """What a chunk's errors, not weighted yet, give."""
         for total, each in zip(task.sums, found, strict=True):
-            shard.weigh(each)
-            total.add(shard.sums(each))
-        self.add_parts(task, shard, found)
+            chunk.weigh(each)
+            total.add(chunk.sums(each))
+        self.add_parts(task, chunk, found)
 
-    def add_parts(self, task: _TaskSums, shard: Shard, found: Sequence[chain.Marginals | chain.Change]) -> None:
+    def add_parts(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Marginals | chain.Change]) -> None:
         """Parts of maps, of errors that are weighted already."""
-        engine, rows, Y = self._engine, shard.rows, self._engine.problem.label_count
+        engine, rows, Y = self._engine, chunk.rows, self._engine.problem.label_count
         own = {clique: residuals[rows] for clique, residuals in self.residuals.items()}
         for clique, errors in own.items():
             for point, each in enumerate(found):
@@ -475,7 +475,7 @@ class ThreadBlocks:
         problem, Y = engine.problem, engine.problem.label_count
         self._weights = problem.position_weights()
         forms = {j: clique.block_form(Y, guess) for j, clique in engine.labelled.items()}
-        found = list(engine._over_shards(theta, partial(_block_parts, engine, forms, settled)))
+        found = list(engine._over_chunks(theta, partial(_block_parts, engine, forms, settled)))
         marginals = [each for each, _ in found]
         self._marginals = {
             clique: np.concatenate([each[clique] for each in marginals]).astype(engine.dtype, copy=False)
@@ -646,80 +646,80 @@ def inverted_blocks(grams: np.ndarray, counts: np.ndarray, sigma2: float, worker
     return np.stack(list(workers.map(work, list(grams)))), sum(int(rows) * m * m + m**3 for rows in counts)
 
 
-# What is done with one task, or with one shard and its potentials.
+# What is done with one task, or with one chunk and its potentials.
 
 
-def _likelihoods(adjoint: _Adjoint, potentials: ShardPotentials, task: Sequence[Shard]) -> _TaskSums:
+def _likelihoods(adjoint: _Adjoint, potentials: ChunkPotentials, task: Sequence[Chunk]) -> _TaskSums:
     engine, sums = adjoint._engine, adjoint.task()
-    for shard in task:
+    for chunk in task:
         found: list[chain.Marginals | chain.Change] = []
-        if shard.complete and not engine.per_position and not engine.second_order:
-            place = adjoint.node_errors(shard)
-            for point, (scores, edges) in enumerate(potentials(shard)):
-                likelihood, errors, own = shard.errors(scores, edges, engine._rooms, place)
+        if chunk.complete and not engine.per_position and not engine.second_order:
+            place = adjoint.node_errors(chunk)
+            for point, (scores, edges) in enumerate(potentials(chunk)):
+                likelihood, errors, own = chunk.errors(scores, edges, engine._rooms, place)
                 sums.log_likelihoods[point] += likelihood
                 sums.sums[point].add(own)
                 found.append(errors)
-            adjoint.add_parts(sums, shard, found)
+            adjoint.add_parts(sums, chunk, found)
             continue
-        for point, (scores, edges) in enumerate(potentials(shard)):
-            scored = shard.scored(scores, edges)
+        for point, (scores, edges) in enumerate(potentials(chunk)):
+            scored = chunk.scored(scores, edges)
             likely = scored.marginals()
             observed = scored.subtract_observed(likely)
-            sums.log_likelihoods[point] += float(shard.weights @ (observed - likely.log_z))
+            sums.log_likelihoods[point] += float(chunk.weights @ (observed - likely.log_z))
             found.append(likely)
-        adjoint.add_errors(sums, shard, found)
+        adjoint.add_errors(sums, chunk, found)
     return sums
 
 
 def _tangent(
-    adjoint: _Adjoint, potentials: ShardPotentials, direction: ShardPotentials, task: Sequence[Shard]
+    adjoint: _Adjoint, potentials: ChunkPotentials, direction: ChunkPotentials, task: Sequence[Chunk]
 ) -> _TaskSums:
     sums = adjoint.task()
     for each in task:
         [(d_scores, d_edges)] = direction(each)
-        shard = each.scored(*potentials(each)[0])
-        d_edges = d_edges.cut(*shard.cut)
-        change = chain.tangent(shard.scores, shard.edges, shard.offsets, d_scores, d_edges, shard.weights)
-        held = shard.held()
+        chunk = each.scored(*potentials(each)[0])
+        d_edges = d_edges.cut(*chunk.cut)
+        change = chain.tangent(chunk.scores, chunk.edges, chunk.offsets, d_scores, d_edges, chunk.weights)
+        held = chunk.held()
         if held is not None:
             held.subtract(change, held.tangent(d_scores, d_edges))
-        adjoint.add_errors(sums, shard, [change])
+        adjoint.add_errors(sums, chunk, [change])
     return sums
 
 
-def _errors(clique: MappedClique, shard: ScoredShard) -> np.ndarray:
-    shard = shard.with_edges_repeated() if clique.per_position else shard
-    found = shard.marginals()
-    shard.subtract_observed(found)
-    return clique.gather(found, found.node.shape[1]) * shard.position_weights()[:, None]
+def _errors(clique: MappedClique, chunk: ScoredChunk) -> np.ndarray:
+    chunk = chunk.with_edges_repeated() if clique.per_position else chunk
+    found = chunk.marginals()
+    chunk.subtract_observed(found)
+    return clique.gather(found, found.node.shape[1]) * chunk.position_weights()[:, None]
 
 
-def _predictions(shard: ScoredShard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _predictions(chunk: ScoredChunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels by Viterbi and by posterior decoding, and probabilities of gold labels, [n] each."""
-    scores, edges, offsets = shard.scores, shard.edges, shard.offsets
+    scores, edges, offsets = chunk.scores, chunk.edges, chunk.offsets
     path = chain.viterbi(scores, edges, offsets)[0]
-    node = shard.marginals().node
+    node = chunk.marginals().node
     posterior = chain.posterior_labels(node, scores, edges, offsets)
-    return path, posterior, node[np.arange(len(node)), shard.labels]
+    return path, posterior, node[np.arange(len(node)), chunk.labels]
 
 
-def _right(shard: ScoredShard) -> float:
-    best = chain.viterbi(shard.scores, shard.edges, shard.offsets)[0]
-    return float(shard.position_weights() @ (best == shard.labels))
+def _right(chunk: ScoredChunk) -> float:
+    best = chain.viterbi(chunk.scores, chunk.edges, chunk.offsets)[0]
+    return float(chunk.position_weights() @ (best == chunk.labels))
 
 
-def _sequence_logs(shard: ScoredShard) -> np.ndarray:
-    likely = shard.marginals()
-    return shard.subtract_observed(likely) - likely.log_z
+def _sequence_logs(chunk: ScoredChunk) -> np.ndarray:
+    likely = chunk.marginals()
+    return chunk.subtract_observed(likely) - likely.log_z
 
 
-def _drawn(chance: np.ndarray, shard: ScoredShard) -> np.ndarray:
-    found = shard.with_edges_repeated().marginals()
-    draws, lengths = len(chance), np.diff(shard.offsets)
-    labels = np.zeros((draws, len(shard.labels)), dtype=np.int32)
+def _drawn(chance: np.ndarray, chunk: ScoredChunk) -> np.ndarray:
+    found = chunk.with_edges_repeated().marginals()
+    draws, lengths = len(chance), np.diff(chunk.offsets)
+    labels = np.zeros((draws, len(chunk.labels)), dtype=np.int32)
     for t in range(int(lengths.max(initial=0))):
-        rows = shard.offsets[:-1][lengths > t] + t
+        rows = chunk.offsets[:-1][lengths > t] + t
         # [draws, rows, Y] probabilities of labels given the one before, up to a factor
         likely = (
             found.edge[rows, labels[:, rows - 1]]
@@ -727,35 +727,35 @@ def _drawn(chance: np.ndarray, shard: ScoredShard) -> np.ndarray:
             else np.broadcast_to(found.node[rows], (draws, len(rows), found.node.shape[1]))
         )
         steps = np.cumsum(likely, axis=2, dtype=np.float64)
-        aim = chance[:, shard.rows][:, rows, None] * steps[:, :, -1:]
+        aim = chance[:, chunk.rows][:, rows, None] * steps[:, :, -1:]
         labels[:, rows] = (steps <= aim).sum(axis=2)
     return labels
 
 
 def _block_parts(
-    engine: ThreadEngine, forms: dict[int, str], settled: float, shard: ScoredShard
+    engine: ThreadEngine, forms: dict[int, str], settled: float, chunk: ScoredChunk
 ) -> tuple[dict[Clique, np.ndarray], dict[int, PartialSum]]:
     """Marginals of cliques, and parts of the small blocks."""
     every_pair = any(engine.labelled[j].needs_every_pair(form) for j, form in forms.items())
     # Edges handed over per position give the marginals of every pair.
-    found = (shard.with_edges_repeated() if every_pair or engine.per_position else shard).marginals()
-    weights = shard.position_weights()
+    found = (chunk.with_edges_repeated() if every_pair or engine.per_position else chunk).marginals()
+    weights = chunk.position_weights()
     parts = {
-        j: engine.labelled[j].block_part(found, shard.offsets, weights, form, settled) for j, form in forms.items()
+        j: engine.labelled[j].block_part(found, chunk.offsets, weights, form, settled) for j, form in forms.items()
     }
     return {clique: clique.distribution(found) for clique in dict.fromkeys([NODE, *engine._types])}, parts
 
 
 def _real_parts(
-    engine: ThreadEngine, rows: dict[int, np.ndarray], shard: ScoredShard
+    engine: ThreadEngine, rows: dict[int, np.ndarray], chunk: ScoredChunk
 ) -> tuple[dict[int, np.ndarray], float]:
-    """Gram matrices of real columns on those rows [n] that a shard has, and the variance of its labels."""
-    found = (shard.with_edges_repeated() if engine.per_position else shard).marginals()
-    weights, parts = shard.position_weights(), {}
+    """Gram matrices of real columns on those rows [n] that a chunk has, and the variance of its labels."""
+    found = (chunk.with_edges_repeated() if engine.per_position else chunk).marginals()
+    weights, parts = chunk.position_weights(), {}
     for j, chosen in rows.items():
-        first, last = np.searchsorted(chosen, [shard.rows.start, shard.rows.stop])
+        first, last = np.searchsorted(chosen, [chunk.rows.start, chunk.rows.stop])
         own = chosen[first:last]
-        p = engine.mapped[j].distribution(found)[own - shard.rows.start].astype(np.float64)
+        p = engine.mapped[j].distribution(found)[own - chunk.rows.start].astype(np.float64)
         variance = (p * (1 - p)).sum(axis=1) / engine.terms[j].columns  # with two labels one column holds all of it
-        parts[j] = engine.maps[j].real_gram(own, weights[own - shard.rows.start] * variance)
+        parts[j] = engine.maps[j].real_gram(own, weights[own - chunk.rows.start] * variance)
     return parts, float((found.node * (1 - found.node)).sum(dtype=np.float64))

@@ -1,7 +1,7 @@
-"""Shards: runs of whole sequences, the pieces that P is a sum over.
+"""Chunks: runs of whole sequences, the pieces that P is a sum over.
 
-A shard is cut by the data and the configuration alone, never by the number of threads or the memory there is, and sums
-over shards are taken in their order. So results have the same bytes wherever shards are worked on.
+A chunk is cut by the data and the configuration alone, never by the number of threads or the memory there is, and sums
+over chunks are taken in their order. So results have the same bytes wherever chunks are worked on.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy as np
 from ..chains import Held, Problem, Sums, chain, hold
 from ..system import positions_within, sequence_chunks
 
-# Positions in a shard: few enough that a shard of a reduced map stays in the second cache of one core, where its values
-# are wanted twice, and that many cores have several each; enough to keep what is done once for a shard out of the way.
+# Positions in a chunk: few enough that a chunk of a reduced map stays in the second cache of one core, where its values
+# are wanted twice, and that many cores have several each; enough to keep what is done once for a chunk out of the way.
 FEWEST_POSITIONS, MOST_POSITIONS = 128, 2048
-SHARD_VALUES = 3 << 17
+CHUNK_VALUES = 3 << 17
 
-# Tasks, runs of shards with sums of their own. Those of a portion: as many as fit these bytes, and not fewer than keep
+# Tasks, runs of chunks with sums of their own. Those of a portion: as many as fit these bytes, and not fewer than keep
 # many cores busy where there are the usual eight portions.
 FEWEST_TASKS, MOST_TASKS, TASK_BYTES = 4, 32, 1 << 23
 LAST_TASK = 0.4  # the size of the last one, as a part of the mean: whoever is late should be late with little
 
 
 class Rooms(threading.local):
-    """Arrays that a thread fills again for every shard: fresh memory would be handed out page by page each time."""
+    """Arrays that a thread fills again for every chunk: fresh memory would be handed out page by page each time."""
 
     def __init__(self) -> None:
         self._bytes: dict[object, np.ndarray] = {}
@@ -45,7 +45,7 @@ class Rooms(threading.local):
 
 
 @dataclass(frozen=True)
-class Shard:
+class Chunk:
     """A run of whole sequences, without potentials."""
 
     rows: slice  # positions of the problem
@@ -78,8 +78,8 @@ class Shard:
         ends[list(self.cut)] = 0.0
         return likelihood, chain.Change(node, edge), Sums(edge, ends[0], ends[1], None)
 
-    def scored(self, scores: np.ndarray, edges: chain.Edges) -> ScoredShard:
-        return ScoredShard(
+    def scored(self, scores: np.ndarray, edges: chain.Edges) -> ScoredChunk:
+        return ScoredChunk(
             self.rows, self.offsets, self.labels, self.weights, self.label_count, self.cut, scores, edges.cut(*self.cut)
         )
 
@@ -109,8 +109,8 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class ScoredShard(Shard):
-    """A shard with its potentials at some parameters."""
+class ScoredChunk(Chunk):
+    """A chunk with its potentials at some parameters."""
 
     scores: np.ndarray  # [n, Y]
     edges: chain.Edges
@@ -118,7 +118,7 @@ class ScoredShard(Shard):
     def marginals(self) -> chain.Marginals:
         return chain.marginals(self.scores, self.edges, self.offsets, self.weights)
 
-    def with_edges_repeated(self) -> ScoredShard:
+    def with_edges_repeated(self) -> ScoredChunk:
         """The same with edges for every row, which makes the marginals of every pair come out."""
         n, Y = self.scores.shape
         if self.edges.transitions.ndim == 3:
@@ -149,20 +149,20 @@ class ScoredShard(Shard):
         return scores
 
 
-def make_shards(problem: Problem, widest: int) -> list[Shard]:
-    """The shards of a problem, for maps with at most `widest` values of a row that are held densely.
+def make_chunks(problem: Problem, widest: int) -> list[Chunk]:
+    """The chunks of a problem, for maps with at most `widest` values of a row that are held densely.
 
-    All sequences of a shard are cut in the same way.
+    All sequences of a chunk are cut in the same way.
     """
-    size = min(max(SHARD_VALUES // max(widest, 1), FEWEST_POSITIONS), MOST_POSITIONS)
-    shards = []
+    size = min(max(CHUNK_VALUES // max(widest, 1), FEWEST_POSITIONS), MOST_POSITIONS)
+    chunks = []
     for begin, stop, cut in _alike(problem):
         for first, last in sequence_chunks(problem.offsets[begin : stop + 1], size):
             offsets = problem.offsets[begin + first : begin + last + 1]
             rows = slice(int(offsets[0]), int(offsets[-1]))
             weights = problem.weights[begin + first : begin + last]
-            shards.append(Shard(rows, offsets - offsets[0], problem.labels[rows], weights, problem.label_count, cut))
-    return shards
+            chunks.append(Chunk(rows, offsets - offsets[0], problem.labels[rows], weights, problem.label_count, cut))
+    return chunks
 
 
 def _alike(problem: Problem) -> Iterator[tuple[int, int, tuple[bool, bool]]]:
@@ -175,13 +175,13 @@ def _alike(problem: Problem) -> Iterator[tuple[int, int, tuple[bool, bool]]]:
         yield begin, stop, (False, False) if problem.cut is None else tuple(problem.cut[begin].tolist())
 
 
-def make_tasks(shards: list[Shard], sum_bytes: int, borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where tasks begin and end among the shards, [tasks + 1], and portions among the tasks, [portions + 1].
+def make_tasks(chunks: list[Chunk], sum_bytes: int, borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where tasks begin and end among the chunks, [tasks + 1], and portions among the tasks, [portions + 1].
 
     Each has sums of so many bytes. They get smaller towards the end of a portion, whose borders are positions.
     """
     tasks, portions = [0], [0]
-    ends = np.array([0, *(shard.rows.stop for shard in shards)])
+    ends = np.array([0, *(chunk.rows.stop for chunk in chunks)])
     for first, last in pairwise(np.searchsorted(ends, borders).tolist()):
         count = min(max(TASK_BYTES // max(sum_bytes, 1), FEWEST_TASKS), MOST_TASKS, max(last - first, 1))
         at = np.linspace(0, 1, count + 1)
