@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -37,6 +38,16 @@ def test_a_model_is_within_the_gap_and_gives_the_same_labels(kcrf, data, tmp_pat
     there = kcrf("tag", "-m", tmp_path / "None.npz", data, "--engine", "numpy")
     assert here.code == there.code == 0 and here.out == there.out
     assert "engine numpy: numpy, ready" in there.err
+
+
+def test_training_by_threads_imports_nothing_of_a_device(data, tmp_path):
+    code = (
+        f"import sys\nfrom kcrf_cli.main import main\n"
+        f"try:\n    main(['train', {str(data)!r}, '--sigma2', '1', '-q', '-o', {str(tmp_path / 'm.npz')!r}])\n"
+        "except SystemExit: pass\n"
+        "sys.exit(any(name in sys.modules for name in ('kcrf_core.device.device', 'torch')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0 and (tmp_path / "m.npz").exists()
 
 
 def test_bases_and_cross_validation_go_there_too(kcrf, data, tmp_path):

@@ -23,7 +23,7 @@ cdef enum:
 cdef double* best_beginnings(const Chain* C, const double* scores, Py_ssize_t T, double* now) noexcept nogil:
     """Put the best score of a path up to each position that ends in each state, [T, P]; return the last row.
 
-    NaN hides from comparisons: the last row is all NaN where any score is. Row 0 has states of first-order chains alone.
+    NaN hides from comparisons: the last row is all NaN where any score is. Row 0 is for first-order chains alone.
     """
     cdef const States* L = &C.states
     cdef Py_ssize_t t, p, j, a, P = L.P, begin = C.pairs != NULL

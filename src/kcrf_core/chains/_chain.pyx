@@ -10,12 +10,13 @@ Entries take preallocated outputs, release the GIL, and return STATUS_OK or the 
 sequence that has no finite log Z.
 """
 
-from libc.math cimport log, INFINITY, isfinite
+from libc.math cimport log, INFINITY
 from libc.string cimport memset
 
 from ._messages cimport Found, log_messages, log_room
 from ._states cimport (
-    Chain, chain_of_labels, exponentials, exponentials_of_table, int64, kcrf_depth, kcrf_rows, kcrf_sequence, kcrf_shared,
+    Chain, chain_of_labels, exponentials, exponentials_of_table, int64, kcrf_depth, kcrf_rows, kcrf_sequence,
+    kcrf_shared,
     kcrf_stride,
 )
 

@@ -4,7 +4,7 @@
                + e[y_T] - log Z                                                                    (25)-(27)
 
 A chain of second order is one of first order over pairs of labels (`_states.pxd`): potentials of pairs stand beside the
-scores of its states, those of triples are its transitions. A sequence of one position has no pair; its states are labels.
+scores of its states, those of triples its transitions. A sequence of one position has no pair; its states are labels.
 
 The recursions run on exponentials that are scaled at every position, which costs no logarithm per state. Scaling is
 exact until a scale gets too small, or all of them together; then what underflowed might have mattered (`_recursions.h`
@@ -267,7 +267,8 @@ cdef bint scaled_messages(
     if not kcrf_outweighs(scales, T, log(<double>Y)) and not kcrf_lossless(
         scores, False, T, Y, R.alpha, P, P, kcrf_depth(C.start, False, Y), C.pairs if begin else C.table,
         P if begin else Q, C.pairs_apart or C.table_apart,
-        kcrf_depth(C.pairs if begin else C.table, False, P if begin else Q), kcrf_depth(C.table, False, Q) if begin else 0.0,
+        kcrf_depth(C.pairs if begin else C.table, False, P if begin else Q),
+        kcrf_depth(C.table, False, Q) if begin else 0.0,
     ):
         return False
     memset(R.sums, 0, Q * sizeof(double))
@@ -518,11 +519,11 @@ def recursions(
     const int64[::1] offsets,          # [S+1], sequence k is rows offsets[k]:offsets[k+1]
     const double[::1] weights,         # [S] multiply what is added to sums
     double[:, ::1] node,               # [n, Y] out: p(y_t | x)
-    double[:, ::1] pair,               # [1, P] += weighted sums of p(y_{t-1}, y_t | x), or [n, P] out; None in first order
+    double[:, ::1] pair,               # [1, P] += weighted sums of p(y_{t-1}, y_t | x), or [n, P] out; None in order 1
     double[:, ::1] transition,         # [1, Q] += weighted sums of transitions, or [n, Q] out, zero before
     double[::1] log_z,                 # [S] out
 ):
-    """Find marginals, or in their place derivatives along a direction; log Z is not finite where nothing is possible."""
+    """Find marginals, or derivatives along a direction instead; log Z is not finite where nothing is possible."""
     cdef const Chain* whole = &potentials.chain
     cdef const States* L = &whole.states
     cdef Py_ssize_t k, at, T, own, longest = 0
@@ -575,7 +576,7 @@ def forward(
     """Put forward messages in log space, for sequences that are not at their end yet.
 
     a_t[k] = log sum_j exp(a_{t-1}[j] + table_t[j, k]) + local_t[k] over states, each less its largest entry: they stay
-    in range however long the sequence is. Minus infinity is impossible. Each row takes the logarithms once, so log space
+    in range however long the sequence is. Minus infinity is impossible. Each row takes logarithms once, so log space
     costs little beside what is done with the messages.
     """
     cdef const Chain* C = &potentials.chain

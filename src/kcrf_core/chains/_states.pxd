@@ -1,7 +1,7 @@
 # States of chains, and products of messages with potentials that the recursions over them share.
 #
 # A state is a label, or in chains of second order an allowed pair of labels. Pairs are numbered by their first label,
-# then by their second; the state at t is (y_{t-1}, y_t). Transitions stand in blocks, one for each label in the middle: a
+# then by their second; the state at t is (y_{t-1}, y_t). Transitions are in blocks, one for each label in the middle: a
 # matrix from the pairs that end in it to those that begin with it, so that every inner loop is a product with a dense
 # matrix, whatever is forbidden. A chain of first order has a single block, from all labels to all labels.
 

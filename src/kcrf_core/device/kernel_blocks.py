@@ -12,13 +12,15 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-import scipy.sparse
 
 from ..kernels import CompositeKernel, CosineKernel, Fill, InnerProductKernel, Inputs, Kernel
 from ..system import DOUBLE, Array, Backend
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 NO_CODE = -1
 # Inputs as kernels see them where that takes work, by backend.

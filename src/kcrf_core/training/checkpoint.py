@@ -14,12 +14,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .._version import __version__
-from ..device import Device, device_of
+from ..device import device_of
 from ..errors import ConfigError, FileFormatError
 from ..files import content_digest, pack_tree, read_container, unpack_tree, write_container
 from ..objective import Objective, Vector
@@ -30,6 +30,9 @@ from .decoder_choice import DecoderChoice
 from .dev import Look
 from .held_out import Pieces, Split, Splits
 from .prior_search import HeldOut, Prior
+
+if TYPE_CHECKING:
+    from ..device import Device
 
 KIND = "checkpoint"
 EVERY = 300.0  # seconds between two of them

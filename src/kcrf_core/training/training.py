@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ..chains import NODE
 from ..config import GRADIENT, Config, TermConfig, variance_text
-from ..device import Device, device_of
+from ..device import device_of
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..features import (
     DTYPES,
@@ -48,6 +48,9 @@ from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
 from .violations import Violations, forbidden_count, kept_to_scheme
 from .warm_start import WarmStart
+
+if TYPE_CHECKING:
+    from ..device import Device
 
 # Kernel values in single precision are another kernel, by a few parts in a million: finer certificates need double.
 SINGLE_TOLERANCE = 1e-5
