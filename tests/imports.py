@@ -93,7 +93,9 @@ class Source:
 
         Names that it gives anew (`import KernelCRF as CRF`) are left out.
         """
-        if not any(isinstance(node, ast.Call) and _called(node) == "lazy" for node in self.nodes):
+        if not self.is_package or not any(
+            isinstance(node, ast.Call) and _called(node) == "lazy" for node in self.nodes
+        ):
             return {}
         stub = ast.parse(self.path.with_suffix(".pyi").read_text(encoding="utf-8"))
         nodes = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.level == 1]

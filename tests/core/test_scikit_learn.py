@@ -46,7 +46,8 @@ def test_grid_search_finds_the_kernel(rng):
     assert search.predict(X)[0] == search.best_estimator_.predict_single(X[0])
 
 
-@pytest.mark.parametrize("weighted", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [True, False])
 def test_grid_search_in_processes(rng, weighted):
     """With weights of sequences, or with a score of ours."""
     X, y = word_data(rng)
