@@ -398,10 +398,10 @@ EARLY_STAGES = {
     ("stage", "number", "older"),
     [
         ("search", signal.SIGINT, True),
-        ("pivots", signal.SIGTERM, False),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
+                ("pivots", signal.SIGTERM, False),
                 ("search", signal.SIGTERM, True),
                 ("search", signal.SIGINT, False),
                 ("pivots", signal.SIGINT, True),

@@ -122,6 +122,7 @@ def test_encoded_data_is_refused(kcrf, small, tmp_path):
     assert "encoded already" in done.err
 
 
+@pytest.mark.slow
 @POSIX
 def test_an_interruption_leaves_the_best_so_far_and_a_journal_to_go_on_from(sample_data, tmp_path):
     found = tmp_path / "found.yaml"

@@ -108,9 +108,9 @@ def test_spans_and_sequences_are_judged_as_a_whole(order, kinds):
         sequence = by_sequence[number + 1]
         assert sequence.log_probability == pytest.approx(np.log(before[whole].sum()), rel=1e-8)
         assert sequence.wrong == pytest.approx(1 - after[whole].sum(), rel=1e-8, abs=1e-12)
-        of_gold = spans([labels[y] for y in part.gold])
-        for start, end, kind in of_gold:
-            has = np.array([(start, end, kind) in spans([labels[y] for y in path]) for path in paths])
+        of_paths = [spans([labels[y] for y in path]) for path in paths]
+        for start, end, kind in spans([labels[y] for y in part.gold]):
+            has = np.array([(start, end, kind) in own for own in of_paths])
             has &= (paths[:, start:end] == part.gold[start:end]).all(axis=1)
             one = by_start[int(part.rows[0]) + start]
             assert (one.type, one.end - one.start, one.line) == (kind, end - start, corpus.lines[one.start])

@@ -258,6 +258,7 @@ def rare_spans():
     return Corpus("toy", (words, labels), np.arange(0, 3201, 8), np.arange(1, 3201))
 
 
+@pytest.mark.slow
 def test_the_figure_may_want_more_than_log_p(workers):
     """Spans that are rare: log p is careful, F1 is not. The search goes up as long as that gains more than noise."""
     corpus = rare_spans()

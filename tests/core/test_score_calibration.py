@@ -138,9 +138,9 @@ def test_whole_spans_and_sequences_are_judged_by_their_joint_probability(decode)
         weights = np.exp(logs - np.logaddexp.reduce(logs))
         best = [labels.index(label) for label in found.predicted[rows]]
         of_sequences.append(weights[(paths == best).all(axis=1)].sum())
-        gold = spans(corpus.columns[-1][rows])
+        gold, of_paths = spans(corpus.columns[-1][rows]), [spans([labels[y] for y in path]) for path in paths]
         for start, end, kind in spans(found.predicted[rows]):
-            has = np.array([(start, end, kind) in spans([labels[y] for y in path]) for path in paths])
+            has = np.array([(start, end, kind) in own for own in of_paths])
             has &= (paths[:, start:end] == best[start:end]).all(axis=1)
             of_spans.append(weights[has].sum())
             right.append((start, end, kind) in gold)
