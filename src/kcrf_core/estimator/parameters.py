@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
+from inspect import cleandoc
 from textwrap import wrap
 from typing import Any, TypeVar
 
@@ -97,7 +98,8 @@ def documented(kind: type[Estimator]) -> type[Estimator]:
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # a dataclass, as the caller knows
     options = [one for one in declared_options().values() if one.section in MODEL_SECTIONS and one.name in known]
     lines = [line for one in options for line in _documentation(one)]
-    kind.__doc__ = (kind.__doc__ or "").replace("{settings}", "\n".join(lines).strip())
+    # Python takes indentation off docstrings since 3.13.
+    kind.__doc__ = cleandoc(kind.__doc__ or "").replace("{settings}", "\n".join(lines))
     return kind
 
 
@@ -106,7 +108,7 @@ def _documentation(option: DeclaredOption) -> list[str]:
     kind = option.setting.kind
     choices = [", ".join(f'"{one}"' for one in kind) + "."] if isinstance(kind, OneOf) else []
     text = " ".join([f"{option.name} :", *choices, option.setting.help])
-    return wrap(text, 120, initial_indent=" " * 4, subsequent_indent=" " * 8, break_on_hyphens=False)
+    return wrap(text, 116, subsequent_indent=" " * 4, break_on_hyphens=False)
 
 
 def decision_of(cost: Any, decode: Any) -> Decision:
