@@ -1,4 +1,4 @@
-"""What `evaluate` found as one page that needs nothing else: no script, no font, no image from elsewhere."""
+"""The results of `evaluate` as one page that needs nothing else: no script, no font, no image from elsewhere."""
 
 from __future__ import annotations
 

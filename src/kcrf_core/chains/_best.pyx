@@ -59,7 +59,7 @@ cdef double* best_beginnings(const Chain* C, const double* scores, Py_ssize_t T,
 
 
 cdef inline double added(const Chain* C, const double* scores, Py_ssize_t t, Py_ssize_t p) noexcept nogil:
-    """What position t adds to the score of a state."""
+    """Return the score of a state at position t, without transitions."""
     cdef double score = scores[t * C.states.Y + label_of(&C.states, p)]
     return score if C.pairs == NULL else C.pairs[(t * C.states.P if C.pairs_apart else 0) + p] + score
 

@@ -77,7 +77,7 @@ class InnerProductKernel(Kernel):
 
     def function(self, block: Array, xp: ModuleType) -> None:
         """Turn v [n, M] into kernel values, in place, by operators and by functions that numpy and torch share."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has `apply` alone, for threads: see has_array_form")
 
     @classmethod
     def has_array_form(cls) -> bool:

@@ -159,20 +159,20 @@ class FeatureMap(ABC):
         """Return the map with some of the columns, given in ascending order."""
 
     def leading(self, m: int) -> FeatureMap:
-        """Return the map of the first m pivots."""
-        raise NotImplementedError
+        """Return the map of the first m pivots, of a map whose columns are nested."""
+        raise NotImplementedError(f"{type(self).__name__} has no pivots")
 
     def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
         """Return Phi [N, M]; kernel values times a matrix [M, M], where that is given."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no pivots")
 
     def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
         """Return places in W [D, width] of features that are not zero in a row [n] that goes with a column [n]."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} is not explicit")
 
     def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Return Phi^T Phi [R, R] of real columns on some rows [n], each counted so many times [n]."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no real columns")
 
 
 def accumulate(total: np.ndarray, part: np.ndarray) -> None:

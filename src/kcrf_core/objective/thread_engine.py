@@ -366,7 +366,7 @@ def _columns_of(point: int, width: int) -> slice:
 
 @dataclass
 class _TaskSums:
-    """What the chunks of one task, or of all, add up to; for each point."""
+    """Sums over the chunks of one task, or of all, for each point."""
 
     log_likelihoods: np.ndarray  # [points]
     sums: list[Sums]  # of each point
@@ -419,7 +419,7 @@ class _Adjoint:
         return whole[0][chunk.rows] if self._points == 1 and whole else None
 
     def add_errors(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Marginals | chain.Change]) -> None:
-        """What a chunk's errors, not weighted yet, give."""
+        """Weigh the errors of a chunk, and add them to the sums of its task."""
         for total, each in zip(task.sums, found, strict=True):
             chunk.weigh(each)
             total.add(chunk.sums(each))

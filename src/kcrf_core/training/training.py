@@ -289,7 +289,7 @@ class TrainingRun:
             self._tell_device(device)
 
     def _tell_shares(self) -> None:
-        """What an executor does, and what is done here."""
+        """Report the work of an executor and the work of this process."""
         config, options = self._config, self._options
         here = {
             "pivots are chosen": self._basis is None and any(_has_pivots(term) for term in config.mapped_terms),
