@@ -43,7 +43,7 @@ from kcrf_core.features import load_basis, save_basis, select_bases
 from kcrf_core.files import packing, read_container, unpacked
 from kcrf_core.files.compression import SUFFIXES
 from kcrf_core.model import Model, dump, load_dataset, save_dataset, summarise, unpack
-from kcrf_core.solvers import Observer
+from kcrf_core.objective.solvers import Observer
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcrf_core.solvers import Note, Observer
+from kcrf_core.objective.solvers import Note, Observer
 
 
 class Recorder(Observer):

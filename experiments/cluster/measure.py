@@ -124,7 +124,7 @@ def _of_file(path: str, options: list[str], workers):
     from kcrf_cli.options import read_options
     from kcrf_core.features import DTYPES, fit_terms
     from kcrf_core.objective import ObjectiveTerm
-    from kcrf_core.solvers import Observer
+    from kcrf_core.objective.solvers import Observer
     from kcrf_core.training.problems import problem_of
 
     context = train.make_context("train", [path, *options, "--dry-run"])

@@ -25,9 +25,9 @@ from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import DTYPES, fit_terms
 from kcrf_core.objective import Objective, ObjectiveTerm, Point
-from kcrf_core.solvers import SOLVERS, Observer, Progress, Run, SolverResult, lbfgs
-from kcrf_core.solvers.first_guess import Diagonal
-from kcrf_core.solvers.run import until_stopped
+from kcrf_core.objective.solvers import SOLVERS, Observer, Progress, Run, SolverResult, lbfgs
+from kcrf_core.objective.solvers.first_guess import Diagonal
+from kcrf_core.objective.solvers.run import until_stopped
 from kcrf_core.system import Workers
 
 HERE = Path(__file__).parent

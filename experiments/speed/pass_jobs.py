@@ -25,7 +25,7 @@ from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features.plans import fit_terms
 from kcrf_core.objective import Objective, ObjectiveTerm
-from kcrf_core.solvers import Observer
+from kcrf_core.objective.solvers import Observer
 from kcrf_core.system import Workers
 
 ROUNDS = 7  # after one that is not counted

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from kcrf_core.features import load_basis
-from kcrf_core.solvers import SOLVERS
+from kcrf_core.objective.solvers import SOLVERS
 from kcrf_core.system import Backend
 
 CHOICES = ("--sigma2", "1", "--kernel", "rbf", "--size", "80", "--threads", "1")

@@ -18,8 +18,8 @@ from kcrf_cli.main import CLOSED_PIPE, EXIT_CODES, INTERRUPTED, TERMINATED, main
 from kcrf_core.chains import CLIQUES
 from kcrf_core.config import config, load_template, load_yaml, looks_like_template, parse_config
 from kcrf_core.kernels import kernel_settings, kernel_types
+from kcrf_core.objective.solvers import SOLVERS
 from kcrf_core.scoring import SCHEMES
-from kcrf_core.solvers import SOLVERS
 
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "man"

@@ -18,7 +18,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import fit_terms
 from kcrf_core.maps import DeviceWorkers
 from kcrf_core.objective import ObjectiveTerm
-from kcrf_core.solvers import Observer
+from kcrf_core.objective.solvers import Observer
 from kcrf_core.system import size_text
 from kcrf_core.training import footprint
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from kcrf_cli.io.log import Both, RunLog
-from kcrf_core.solvers import (
+from kcrf_core.objective.solvers import (
     DevProgress,
     DevScore,
     Event,

@@ -6,7 +6,7 @@ import pytest
 
 from certificates import Fit, configured, corpus_of, outcome
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.solvers import Progress
+from kcrf_core.objective.solvers import Progress
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 from listening import Recorder

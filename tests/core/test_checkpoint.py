@@ -12,7 +12,7 @@ from kcrf_core.corpora import read_corpus
 from kcrf_core.encoding import UNOBSERVED, fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.files import pack_tree, unpack_tree
-from kcrf_core.solvers import FinalFit, Observer, Progress
+from kcrf_core.objective.solvers import FinalFit, Observer, Progress
 from kcrf_core.system import Workers
 from kcrf_core.training import Checkpoint, HoldOut, fit_calibration, train
 

@@ -31,7 +31,7 @@ from kcrf_core.objective import (
     ObjectiveTerm,
     composed_engine,
 )
-from kcrf_core.solvers import SOLVERS, Run
+from kcrf_core.objective.solvers import SOLVERS, Run
 
 KERNEL = PolynomialKernel(2, 1.0, 1.0, 1.0)
 

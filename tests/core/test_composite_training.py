@@ -16,7 +16,7 @@ from kcrf_core.features import KernelTerm, load_basis, save_basis, select_bases
 from kcrf_core.files import read_container, write_container
 from kcrf_core.kernels import gram
 from kcrf_core.model import Model
-from kcrf_core.solvers import Observer
+from kcrf_core.objective.solvers import Observer
 from kcrf_core.training import WarmStart
 
 SUM = {"type": "sum", "parts": [{"type": "rbf", "features": ["c1"]}, {"type": "poly", "features": ["c0"], "weight": 2}]}

@@ -21,7 +21,7 @@ from kcrf_core.maps import (
     why_not,
 )
 from kcrf_core.objective import Objective, ObjectiveTerm
-from kcrf_core.solvers import SOLVERS, Run
+from kcrf_core.objective.solvers import SOLVERS, Run
 from kcrf_core.system import Workers
 from problems import random_inputs, random_offsets
 

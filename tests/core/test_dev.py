@@ -10,8 +10,8 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import ConjunctionTerm
+from kcrf_core.objective.solvers import DevProgress, DevScore, Progress
 from kcrf_core.scoring import evaluation
-from kcrf_core.solvers import DevProgress, DevScore, Progress
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 from listening import Recorder

@@ -24,7 +24,7 @@ from kcrf_core.device import (
 )
 from kcrf_core.errors import DeviceError
 from kcrf_core.objective import HostVectors, Objective, ThreadEngine
-from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.system import Backend
 from kcrf_core.training import open_engine
 

@@ -17,7 +17,7 @@ from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
 from kcrf_core.maps.growing_basis import best_of_block, residual_products
 from kcrf_core.objective import Objective, ObjectiveTerm, certificates
-from kcrf_core.solvers import SOLVERS, DevProgress, GrowthRound, Observer, Progress, Run
+from kcrf_core.objective.solvers import SOLVERS, DevProgress, GrowthRound, Observer, Progress, Run
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
 from listening import Recorder

@@ -14,8 +14,8 @@ from kcrf_core.corpora import Corpus
 from kcrf_core.errors import ConfigError
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import Objective, ObjectiveTerm
+from kcrf_core.objective.solvers import Observer, Trial
 from kcrf_core.scoring import median_run
-from kcrf_core.solvers import Observer, Trial
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, blocks_of, judge, make_splits, problem_of, train
 from problems import random_inputs

@@ -11,7 +11,7 @@ from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.objective import Objective, ObjectiveTerm
-from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
 from problems import random_inputs, random_offsets
 
 KINDS = {

@@ -10,9 +10,9 @@ import scipy.sparse
 
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import HostVectors
+from kcrf_core.objective.solvers.first_guess import Diagonal
+from kcrf_core.objective.solvers.lbfgs import FEWEST_PAIRS, Memory
 from kcrf_core.objective.vectors import LEAST_BYTES, LONGEST_SLICE, SHORTEST_SLICE, SLICES, Buffers
-from kcrf_core.solvers.first_guess import Diagonal
-from kcrf_core.solvers.lbfgs import FEWEST_PAIRS, Memory
 from kcrf_core.system import Workers
 
 LONG = 4 * LONGEST_SLICE + 77

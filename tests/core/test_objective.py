@@ -13,7 +13,7 @@ from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.objective import Objective, ObjectiveTerm, certificates
-from kcrf_core.solvers import CERTIFIED, PASSES, SOLVERS, Run
+from kcrf_core.objective.solvers import CERTIFIED, PASSES, SOLVERS, Run
 from kcrf_core.system import Workers
 from problems import random_inputs, random_offsets
 

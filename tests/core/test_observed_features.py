@@ -22,7 +22,7 @@ from kcrf_core.maps import DeviceWorkers, SparseWeights, as_dense, matrix_of
 from kcrf_core.maps import explicit as merged_columns
 from kcrf_core.model import Model, dump, state_weights
 from kcrf_core.objective import Objective, ObjectiveTerm
-from kcrf_core.solvers import Observer
+from kcrf_core.objective.solvers import Observer
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
 

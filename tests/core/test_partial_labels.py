@@ -16,8 +16,8 @@ from kcrf_core.encoding import UNKNOWN, UNOBSERVED, fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.model import Model, load_dataset, save_dataset
 from kcrf_core.objective import Objective
-from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
-from kcrf_core.solvers.run import STATIONARY
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
+from kcrf_core.objective.solvers.run import STATIONARY
 
 HIDDEN = "?"
 

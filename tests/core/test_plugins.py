@@ -22,8 +22,8 @@ from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus,
 from kcrf_core.corpora import FORMATS
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.kernels import KERNELS, fit_kernel, gram, kernel_from_dict, kernel_settings, kernel_to_dict
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS
 from kcrf_core.scoring import SCHEMES
-from kcrf_core.solvers import CERTIFIED, SOLVERS
 from kcrf_core.system import Registry, Workers
 from problems import random_inputs
 
@@ -69,7 +69,7 @@ KERNELS.register("cauchy", CauchyKernel)
 SOLVER = '''
 """Steepest descent: the gradient, and the line search of the run."""
 
-from kcrf_core.solvers import SOLVERS
+from kcrf_core.objective.solvers import SOLVERS
 
 
 def descend(objective, theta, now, run):

@@ -15,7 +15,7 @@ from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features.plans import fit_terms
 from kcrf_core.objective import Objective, ObjectiveTerm
-from kcrf_core.solvers import Observer
+from kcrf_core.objective.solvers import Observer
 from kcrf_core.training import train
 from kcrf_core.training.repeated_sequences import SequenceGroups, collapse
 from listening import Recorder

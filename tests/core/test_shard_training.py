@@ -15,7 +15,7 @@ from kcrf_core.encoding import encoded_shards, fit_spooled, join_datasets
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.maps import explicit
 from kcrf_core.model import digest, load_folder, new_folder, save_shards
-from kcrf_core.solvers import Note, Observer
+from kcrf_core.objective.solvers import Note, Observer
 from kcrf_core.system import Workers
 from kcrf_core.training import shard_run, train, train_shards
 

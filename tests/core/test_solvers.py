@@ -14,9 +14,9 @@ from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.objective import Objective, ObjectiveTerm
-from kcrf_core.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
-from kcrf_core.solvers.bundle import POINTS, Bundle, best_combination
-from kcrf_core.solvers.first_guess import (
+from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
+from kcrf_core.objective.solvers.bundle import POINTS, Bundle, best_combination
+from kcrf_core.objective.solvers.first_guess import (
     EDGES_BESIDE_TURNED,
     POSITIONS_PER_COLUMN,
     POWER,
@@ -25,7 +25,7 @@ from kcrf_core.solvers.first_guess import (
     FirstGuess,
     Turned,
 )
-from kcrf_core.solvers.metric import BlockMetric, LeadingColumns
+from kcrf_core.objective.solvers.metric import BlockMetric, LeadingColumns
 from problems import random_inputs, random_offsets
 
 
@@ -128,8 +128,8 @@ def test_part_and_whole_agree_on_the_objective(rng, workers, monkeypatch):
 
 def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
     """With all columns leading and nothing left out, two labels have the exact block of (30)."""
-    monkeypatch.setattr("kcrf_core.solvers.metric.SMALLEST_VARIANCE", 0.0)
-    monkeypatch.setattr("kcrf_core.solvers.metric.PASSES_TO_BUILD", 1000)
+    monkeypatch.setattr("kcrf_core.objective.solvers.metric.SMALLEST_VARIANCE", 0.0)
+    monkeypatch.setattr("kcrf_core.objective.solvers.metric.PASSES_TO_BUILD", 1000)
     objective = random_objective(rng, workers, 2, 12, RBFKernel(0.3))
     blocks, run = objective.hessian_blocks(rng.normal(size=objective.size)), Run(1e-3, 10)
     metric = BlockMetric(blocks, LeadingColumns(objective, run), run)
@@ -239,7 +239,7 @@ def test_turned_guesses_lead_to_the_same_optimum(rng, workers, monkeypatch, solv
     objective = random_objective(rng, workers, 5, 60, RBFKernel(0.5), 20)
     assert isinstance(FirstGuess(objective, Run(1e-4, 500)).at(np.zeros(objective.size)), Turned)
     turned = SOLVERS[solver](objective, np.zeros(objective.size), Run(1e-8, 2000))
-    monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_TURNED", objective.size)
+    monkeypatch.setattr("kcrf_core.objective.solvers.first_guess.FEWEST_TURNED", objective.size)
     straight = SOLVERS[solver](objective, np.zeros(objective.size), Run(1e-8, 2000))
     assert turned.reason == straight.reason == CERTIFIED
     np.testing.assert_allclose(turned.value, straight.value, rtol=2e-8)

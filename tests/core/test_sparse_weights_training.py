@@ -17,8 +17,8 @@ from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ExplicitMap, SparseWeights, find_conjunctions
 from kcrf_core.model import Model
 from kcrf_core.objective import Objective, ObjectiveTerm
-from kcrf_core.solvers import CERTIFIED, SOLVERS, Run, proximal
-from kcrf_core.solvers.bundle import Bundle, best_sparse_combination
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal
+from kcrf_core.objective.solvers.bundle import Bundle, best_sparse_combination
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
 from problems import random_inputs, random_offsets

@@ -16,7 +16,7 @@ from kcrf_core.features import StoredBasis, select_bases
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.model import Model
 from kcrf_core.objective import Objective, ObjectiveTerm, certificates
-from kcrf_core.solvers import CHANCE, DROPPED, EXCLUDED, SOLVERS, TAKEN, UNDECIDED, Observer, Run
+from kcrf_core.objective.solvers import CHANCE, DROPPED, EXCLUDED, SOLVERS, TAKEN, UNDECIDED, Observer, Run
 from kcrf_core.system import Workers, positions_within
 from kcrf_core.training import train
 from kcrf_core.training.structure_null import drawn_labels, exchanged, tail

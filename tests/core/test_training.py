@@ -22,7 +22,7 @@ from kcrf_core.files import read_container, write_container
 from kcrf_core.kernels import gram
 from kcrf_core.maps import sparse_block
 from kcrf_core.model import Model
-from kcrf_core.solvers import FinalFit, Observer
+from kcrf_core.objective.solvers import FinalFit, Observer
 from kcrf_core.system import Workers
 from kcrf_core.training import footprint, train
 from listening import Recorder

@@ -11,7 +11,7 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features.observed_features import observed_only
 from kcrf_core.features.plans import fit_terms
-from kcrf_core.solvers import Observer
+from kcrf_core.objective.solvers import Observer
 from kcrf_core.training.problems import problem_of
 from kcrf_core.training.task import TrainingTask
 

@@ -12,8 +12,8 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.objective.solvers import Observer
 from kcrf_core.scoring import allowed_transitions
-from kcrf_core.solvers import Observer
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 

@@ -15,7 +15,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, NumericError
 from kcrf_core.kernels import Inputs, KernelConfig, fit_kernel
 from kcrf_core.kernels.plain import DOUBTED_ROWS, MEDIAN_SAMPLE
-from kcrf_core.solvers import Observer
+from kcrf_core.objective.solvers import Observer
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 

@@ -185,7 +185,7 @@ def train(run: TrainArguments) -> None:
     from kcrf_core.errors import Interrupted
     from kcrf_core.exchange import training_configuration
     from kcrf_core.model import Model, term_sizes
-    from kcrf_core.solvers import CERTIFIED, INTERRUPTED, WorkersThere
+    from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, WorkersThere
     from kcrf_core.training import (
         EVERY,
         MIN_GAIN,

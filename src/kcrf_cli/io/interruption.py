@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from kcrf_core.solvers import Event, FinalFit, Observer, Progress
+from kcrf_core.objective.solvers import Event, FinalFit, Observer, Progress
 
 from .files import say
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 import click
 
 from kcrf_core.files import naming
-from kcrf_core.solvers import (
+from kcrf_core.objective.solvers import (
     DevProgress,
     Event,
     GrowthRound,

@@ -6,7 +6,7 @@ import sys
 from functools import singledispatchmethod
 from typing import Any
 
-from kcrf_core.solvers import (
+from kcrf_core.objective.solvers import (
     ALL_TERMS,
     DevProgress,
     Event,

@@ -14,7 +14,7 @@ from .visible import shown, shown_json
 
 if TYPE_CHECKING:
     from kcrf_core.features import PruneReport
-    from kcrf_core.solvers import DevScore, GrowthRound, Structure
+    from kcrf_core.objective.solvers import DevScore, GrowthRound, Structure
     from kcrf_core.training import CalibrationReport, DevReport, Growth, Report
 
 

@@ -16,8 +16,8 @@ from ..chains import CLIQUES
 from ..corpora import MISSING, Layout
 from ..kernels import KernelConfig
 from ..maps import METHODS
+from ..objective.solvers import SOLVERS
 from ..scoring import DECODINGS, METRICS, SCHEMES
-from ..solvers import SOLVERS
 from ..system import (
     AUTO,
     Automatic,

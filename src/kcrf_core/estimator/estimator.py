@@ -59,6 +59,7 @@ from ..model import (
     transition_weights,
     with_labels,
 )
+from ..objective.solvers import CERTIFIED, Event, Note, Observer, Progress, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..selection import (
     BY_FOLDS,
@@ -75,7 +76,6 @@ from ..selection import (
     make_settings,
 )
 from ..selection import tune as search
-from ..solvers import CERTIFIED, Event, Note, Observer, Progress, Trial
 from ..system import AUTO, Workers
 from ..training import HoldOut, open_engine, train
 from .auditing import LabelAudit

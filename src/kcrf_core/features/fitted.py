@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # `tag` imports this module and needs none of these
     from ..kernels import Inputs
     from ..maps import FeatureMap, GrowingBasis, Weights
     from ..objective import MapRecipe
-    from ..solvers import Observer
+    from ..objective.solvers import Observer
     from .bases import TermBasis
     from .label_match import LabelMatch
     from .partitions import TermInputs, TrainingData

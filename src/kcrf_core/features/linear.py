@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..kernels import PolynomialKernel
     from ..maps import ExplicitMap, FeatureMap, MergedColumns, Weights
     from ..objective import MapRecipe
-    from ..solvers import Observer
+    from ..objective.solvers import Observer
     from .fitted import FitContext
     from .label_match import LabelMatch
     from .stored_terms import StoredTerm

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..chains import NODE, STATE, Problem
 from ..errors import ConfigError
-from ..solvers import Observer
+from ..objective.solvers import Observer
 from ..system import Workers
 from .fitted import FittedTerm, MappedTerm
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..encoding import Dataset, Encoding
 from ..kernels import Inputs
 from ..maps import FeatureMap, RepeatedMap
-from ..solvers import Observer
+from ..objective.solvers import Observer
 from ..system import Workers, counted
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..device import Device
     from ..encoding import Dataset, Encoding, Translation
     from ..maps import Basis, FeatureMap, GrowingBasis, PivotHead, ReducedMap, Weights
-    from ..solvers import Observer
+    from ..objective.solvers import Observer
     from .bases import TermBasis
     from .fitted import FitContext
     from .label_match import LabelMatch
@@ -317,7 +317,7 @@ class FittedPivots(MappedTerm):
 
     def grown(self, dataset: Dataset, workers: Workers, dtype: np.dtype) -> FittedPivots:
         """Return the term with the pivots that its basis has by now; the columns that were there stay as they are."""
-        from ..solvers import Observer
+        from ..objective.solvers import Observer
         from .partitions import InputsInMemory
 
         growing = self.growing

@@ -14,7 +14,7 @@ from ..errors import ConfigError, DataError
 from ..kernels import Inputs
 from ..maps import conjunction_count, why_not
 from ..objective import Objective, Vector
-from ..solvers import Observer
+from ..objective.solvers import Observer
 from ..system import Workers
 from .bases import StoredBasis, TermBasis
 from .conjunctions import MOST_CONJUNCTIONS, ConjunctionPlan

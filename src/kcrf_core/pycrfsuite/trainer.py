@@ -21,7 +21,7 @@ from ..corpora import AttributeRows, CodedColumn, Corpus
 from ..encoding import AttributeFeature, fit_encoding
 from ..errors import KcrfError
 from ..exchange import crfsuite_of, write_crfsuite
-from ..solvers import Note, Observer, Progress
+from ..objective.solvers import Note, Observer, Progress
 from ..system import Workers
 from ..training import train as fit
 from .items import ItemSequence

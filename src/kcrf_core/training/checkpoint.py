@@ -23,8 +23,18 @@ from ..device import device_of
 from ..errors import ConfigError, FileFormatError
 from ..files import content_digest, pack_tree, read_container, unpack_tree, write_container
 from ..objective import Objective, Vector
+from ..objective.solvers import (
+    INTERRUPTED,
+    STATE_CLASSES,
+    DevScore,
+    Observer,
+    Run,
+    SolverResult,
+    Structure,
+    TermJudgement,
+    Trial,
+)
 from ..scoring import Yardstick
-from ..solvers import INTERRUPTED, STATE_CLASSES, DevScore, Observer, Run, SolverResult, Structure, TermJudgement, Trial
 from ..system import Workers, counted
 from .decoder_choice import DecoderChoice
 from .dev import Look

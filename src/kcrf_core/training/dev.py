@@ -18,8 +18,8 @@ from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..features import MappedTerm
 from ..model import Model
 from ..objective import Objective, Vector
+from ..objective.solvers import BEST, DevProgress, DevScore, Observer, Progress, moved
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
-from ..solvers import BEST, DevProgress, DevScore, Observer, Progress, moved
 from ..system import Workers
 from .decoder_choice import DecoderChoice, choose_decoder
 from .held_out import blocks_of

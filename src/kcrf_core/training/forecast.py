@@ -19,7 +19,7 @@ from ..features import DTYPES, DataInMemory, PivotPlan, StoredBasis, TermFootpri
 from ..maps import PIECE_VALUES, ColumnOrder
 from ..model import ShardFolder
 from ..objective import MOST_POSITIONS
-from ..solvers import PROOF_POINTS, fit_bytes
+from ..objective.solvers import PROOF_POINTS, fit_bytes
 from ..system import Budget, available_threads, counted, size_text
 
 # Interpreter and libraries, with what their threads allocate; SciPy's where there is more than one-hot features.

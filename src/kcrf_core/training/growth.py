@@ -26,7 +26,7 @@ from ..encoding import Dataset
 from ..features import FittedPivots, FittedTerm
 from ..maps import FeatureMap, GrowingBasis
 from ..objective import Vector, certificates
-from ..solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, moved
+from ..objective.solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, moved
 from ..system import counted
 from .dev import Watch
 from .task import Minimiser, Solution, TrainingTask

@@ -28,8 +28,8 @@ import numpy as np
 
 from ..errors import Interrupted
 from ..objective import Objective, Vector
+from ..objective.solvers import ALL_TERMS, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
-from ..solvers import ALL_TERMS, Trial
 from ..system import counted
 from .decoder_choice import DecoderChoice, choose_decoder
 from .held_out import HANDFUL, HoldOut, Split, Splits, describe_units, make_splits

@@ -16,7 +16,7 @@ import numpy as np
 from ..chains import Problem
 from ..encoding import Dataset
 from ..features import FittedTerm
-from ..solvers import Observer
+from ..objective.solvers import Observer
 from ..system import counted, sequence_rows
 
 # Part of the positions that must fall away: rows of maps are copied for it.

@@ -31,7 +31,7 @@ from ..maps import (
 )
 from ..model import ShardFolder, StoredShard, encoding_of
 from ..objective import MapRecipe
-from ..solvers import Observer
+from ..objective.solvers import Observer
 from ..system import Workers, sequence_rows
 
 

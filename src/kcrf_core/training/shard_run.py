@@ -33,7 +33,7 @@ from ..objective import (
     executor_of,
     term_recipe,
 )
-from ..solvers import Event, Note, Observer, Run
+from ..objective.solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
 from .prior_search import Prior

@@ -27,7 +27,17 @@ from ..config import Config
 from ..errors import ConfigError, DataError
 from ..maps import FeatureMap
 from ..objective import Objective, Vector, certificates
-from ..solvers import ALWAYS, CHANCE, DROPPED, EXCLUDED, TAKEN, UNCONFIRMED, UNDECIDED, Structure, TermJudgement
+from ..objective.solvers import (
+    ALWAYS,
+    CHANCE,
+    DROPPED,
+    EXCLUDED,
+    TAKEN,
+    UNCONFIRMED,
+    UNDECIDED,
+    Structure,
+    TermJudgement,
+)
 from .structure_null import centred, drawn_labels, exchanged, tail
 from .task import Minimiser, TrainingTask
 

@@ -18,7 +18,7 @@ from ..errors import Interrupted
 from ..features import FittedTerm, MappedTerm, kept_in
 from ..model import Model
 from ..objective import ComposedEngine, Engine, Objective, ObjectiveTerm, ThreadEngine, Vector, executor_of
-from ..solvers import INTERRUPTED, Observer, Run, SolverResult
+from ..objective.solvers import INTERRUPTED, Observer, Run, SolverResult
 from ..system import Workers, sequence_rows
 from .held_out import Pieces
 

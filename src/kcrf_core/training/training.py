@@ -33,8 +33,19 @@ from ..features import (
 from ..kernels import Kernel, KernelConfig
 from ..model import Model, digest
 from ..objective import Vector, executor_of
+from ..objective.solvers import (
+    CERTIFIED,
+    PRUNED,
+    SOLVERS,
+    FinalFit,
+    Observer,
+    Run,
+    SolverResult,
+    Structure,
+    Trial,
+    moved,
+)
 from ..scoring import DECODINGS, choose_yardstick
-from ..solvers import CERTIFIED, PRUNED, SOLVERS, FinalFit, Observer, Run, SolverResult, Structure, Trial, moved
 from ..system import AUTO, Workers, counted, hand_back
 from .checkpoint import Checkpoint, array_digest
 from .decoder_choice import DecoderChoice

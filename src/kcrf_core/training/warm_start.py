@@ -26,7 +26,7 @@ from ..errors import ConfigError, FileFormatError, NumericError
 from ..features import FittedTerm, LabelMatch, MappedTerm
 from ..model import Model
 from ..objective import Objective, Vector
-from ..solvers import Observer
+from ..objective.solvers import Observer
 from ..system import listed
 
 

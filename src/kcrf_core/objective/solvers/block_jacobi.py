@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NoReturn
 
-from ..objective import HessianBlocks, Objective, Point, Vector
+from .. import HessianBlocks, Objective, Point, Vector
 from .conjugate_gradients import conjugate_gradients
 from .lbfgs import Memory, step
 from .metric import BlockMetric, LeadingColumns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..objective import Vector, Vectors
+from .. import Vector, Vectors
 
 MOST_STEPS = 200
 

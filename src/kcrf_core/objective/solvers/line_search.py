@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..objective import Point, Vector, Vectors
+from .. import Point, Vector, Vectors
 
 SUFFICIENT_DECREASE, CURVATURE = 1e-4, 0.9
 MOST_TRIALS = 20

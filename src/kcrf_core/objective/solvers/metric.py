@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import MappedClique
-from ..objective import HessianBlocks, Objective, Vector
-from ..system import linear_algebra
+from ...chains import MappedClique
+from ...system import linear_algebra
+from .. import HessianBlocks, Objective, Vector
 from .run import Run
 
 MOST_COLUMNS = 300

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .._lazy import lazy
-from ..system import Registry
+from ..._lazy import lazy
+from ...system import Registry
 
 
 class _Solvers(Registry[Callable[..., Any]]):

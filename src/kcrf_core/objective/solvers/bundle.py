@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..objective import Objective, Point, Slack, Vector, mixed_bound
+from .. import Objective, Point, Slack, Vector, mixed_bound
 
 POINTS = 5
 PROOF_POINTS = POINTS + 1  # those of a bound, and the one where P is the smallest

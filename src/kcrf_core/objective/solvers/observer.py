@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from ..scoring import DECODINGS
+from ...scoring import DECODINGS
 from .run import Progress
 
 ALL_TERMS = "all"

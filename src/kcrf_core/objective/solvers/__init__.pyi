@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from ..system import Registry
+from ...system import Registry
 from .bundle import PROOF_POINTS
 from .lbfgs import fit_bytes
 from .observer import (

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..chains import LabelClique
-from ..objective import OPERATIONS_PER_CUBE, Objective, TermShape, Vector, Vectors
+from ...chains import LabelClique
+from .. import OPERATIONS_PER_CUBE, Objective, TermShape, Vector, Vectors
 from .run import Run
 
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;

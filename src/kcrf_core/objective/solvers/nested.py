@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from ..objective import Objective, Point, Vector
+from .. import Objective, Point, Vector
 from . import lbfgs, proximal
 from .first_guess import FirstGuess
 from .run import Run

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..objective import Objective, Point, Vector, Vectors
-from ..system import hand_back
+from ...system import hand_back
+from .. import Objective, Point, Vector, Vectors
 from .bundle import POINTS
 from .first_guess import Diagonal, FirstGuess, Unsized
 from .run import LONG, Run

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..objective import Objective, Point, Vector
+from .. import Objective, Point, Vector
 from .block_jacobi import descend_by_blocks
 from .run import Run
 

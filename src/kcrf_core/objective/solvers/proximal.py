@@ -23,8 +23,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..objective import Objective, Point, Vector
-from ..system import hand_back
+from ...system import hand_back
+from .. import Objective, Point, Vector
 from .first_guess import POWER
 from .lbfgs import FEWEST_PAIRS, RememberedPairs, most_sparse_pairs
 from .run import Run

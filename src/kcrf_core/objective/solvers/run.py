@@ -23,8 +23,8 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from ..errors import NumericError
-from ..objective import HessianBlocks, Objective, Point, Vector, Vectors
+from ...errors import NumericError
+from .. import HessianBlocks, Objective, Point, Vector, Vectors
 from .bundle import Bound, Bundle, BundlePart, Combination
 from .line_search import line_search
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..objective import Objective, Point, Vector
+from .. import Objective, Point, Vector
 from .conjugate_gradients import conjugate_gradients
 from .metric import BlockMetric, LeadingColumns
 from .run import Run
