@@ -1,4 +1,4 @@
-"""Put what was measured together: results.json, the table of README.md, ratios.png and growth.png.
+"""Put what was measured together: results.json, the table of README.md, peers.png, ratios.png and growth.png.
 
 Groups that were not measured again keep the figures they had.
 """
@@ -21,6 +21,15 @@ AXES = {
     "positions": "positions (CoNLL-2000, 22 labels, linear)",
     "columns": "pivots (OCR, 26 labels, poly-3)",
     "labels": "labels (generated, 20,000 positions)",
+}
+# Rows of the figure in the project's README: what was measured, and beside which peer.
+PEERS = {
+    "encoding, CoNLL file to dataset": "read and encode text vs. python-crfsuite",
+    "linear training until P is within 0.1 %, 2 threads": "train a linear CRF, 2 threads vs. CRFsuite",
+    "linear training until P is within 0.1 %, 1 thread": "train a linear CRF, 1 thread vs. CRFsuite",
+    "tagging, linear model": "tag text vs. python-crfsuite",
+    "kernel training, OCR poly-3, against SVC": "train a kernel CRF vs. SVC",
+    "kernel tagging, OCR, against SVC": "tag with a kernel CRF vs. SVC",
 }
 
 
@@ -70,6 +79,23 @@ def draw_ratios(results: dict) -> None:
     figure.savefig(HERE / "ratios.png", dpi=110, metadata={"Software": None})
 
 
+def draw_peers(results: dict) -> None:
+    """Plot the time of peers relative to kcrf, for the README."""
+    rows = {row["what"]: row for found in results.values() for row in found.get("rows", ())}
+    ratios = [rows[what]["ratio"] for what in PEERS]
+    times = [1 / ratio if rows[what]["unit"] == "s" else ratio for what, ratio in zip(PEERS, ratios, strict=True)]
+    figure, axes = plt.subplots(figsize=(7, 2.4), layout="constrained")
+    bars = axes.barh(list(PEERS.values()), times, color="tab:blue")
+    axes.bar_label(bars, [f"{time:.0f}" for time in times], padding=3, fontsize=9)
+    axes.set_xscale("log")
+    axes.set_xlim(1, 300)
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlabel("time of the peer / time of kcrf (logarithmic scale)")
+    figure.savefig(HERE / "peers.png", dpi=130, metadata={"Software": None})
+
+
 def draw_growth(curves: dict) -> None:
     figure, panels = plt.subplots(1, len(curves), figsize=(4 * len(curves), 3.2), layout="constrained", squeeze=False)
     for axes, (by, points) in zip(panels[0], curves.items(), strict=True):
@@ -89,6 +115,7 @@ def main() -> None:
     fill(HERE / "README.md", table(results), peers=["python-crfsuite", "scikit-learn"])
     if any(found["rows"] for found in results.values()):
         draw_ratios(results)
+        draw_peers(results)
     if "growth" in results:
         draw_growth(results["growth"]["details"])
 

@@ -56,14 +56,10 @@ def test_help_examples(shell, name):
         assert done.returncode == 0, (line, done.stderr)
 
 
-def readme_sessions(page: str = "README.md") -> list[list[tuple[str, str]]]:
-    return sessions(ROOT / page)
-
-
 @pytest.mark.slow
 def test_readme_session(shell):
     """The README's session on sample data: every command works and says what the README shows."""
-    session = next(s for s in readme_sessions() if s[0][0].startswith("awk") and "crossval" in s[-1][0])
+    session = next(s for s in sessions(ROOT / "README.md") if s[0][0].startswith("awk") and "crossval" in s[-1][0])
     assert len(session) >= 5
     for command, output in session:
         done = shell(command + " 2>&1")
@@ -72,56 +68,25 @@ def test_readme_session(shell):
 
 
 @pytest.mark.slow
-def test_readme_comparison(shell, tmp_path):
-    """Two models compared: the table as the README shows it, and a page."""
-    session = next(s for s in readme_sessions() if "--compare" in s[-1][0])
-    for command, output in session:
-        done = shell(command)
-        assert done.returncode == 0, (command, done.stderr)
-        assert not differences(output, done.stdout), command
-    assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
-
-
-@pytest.mark.slow
-def test_readme_tagging(shell):
-    """More than labels, in the form that the README shows."""
-    session = next(s for s in readme_sessions() if any("--explain" in command for command, _ in s))
-    for command, output in session:
-        done = shell(command)
-        assert done.returncode == 0, (command, done.stderr)
-        assert not differences(output, done.stdout), command
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("option", ["--select-terms", "--select gradient"])
-def test_readme_choices(shell, option):
-    """The same terms are chosen for the same reasons, and a basis grows as it is shown."""
-    ((command, output),) = next(s for s in readme_sessions() if option in s[0][0])
-    done = shell(command)
-    assert done.returncode == 0, done.stderr
-    assert not differences(output, done.stdout), command
-
-
-@pytest.mark.slow
-def test_readme_configuration_and_templates(shell, tmp_path):
-    """The README's YAML trains, and so do a template and an attribute file typed as it shows."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (tmp_path / "config.yaml").write_text(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1])
-    done = shell("kcrf train sample_data/pitch_accent.conll -c config.yaml --sigma2 1 -o model.npz")
-    assert done.returncode == 0, done.stderr
+def test_foreign_formats(shell, tmp_path):
+    """A template and an attribute file are typed as the page about other tools shows."""
     (tmp_path / "template").write_text("U00:%x[0,0]\nU01:%x[-1,1]/%x[0,1]\nB\n")
     (tmp_path / "train.conll").write_text("the\tD\t0\ncat\tN\t1\n\na\tD\t0\ndog\tN\t1\n")
     for kind in ("train", "test"):
         (tmp_path / f"{kind}.crfsuite").write_text("0\tw=the\tlen:3\n1\tw=cat\tlen:3\n\n0\tw=a\tlen:1\n1\tw=dog\n")
-    session = next(s for s in readme_sessions() if "template" in s[0][0])
-    for command, _ in session:
+    for command in (
+        "kcrf train -c template train.conll -o model.npz",
+        "kcrf train train.crfsuite -o model.npz",
+        "kcrf tag -m model.npz test.crfsuite",
+        "kcrf featurize train.conll --export crfsuite -o out.crfsuite",
+    ):
         done = shell(command)
         assert done.returncode == 0, (command, done.stderr)
 
 
-def test_readme_pipeline(shell, tmp_path, sample_data):
-    """The README's Makefile goes from text to scores, and its line for .bashrc is one that bash understands."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_pipeline(shell, tmp_path, sample_data):
+    """The Makefile of the tour goes from text to scores, and its line for .bashrc is one that bash understands."""
+    text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
     (tmp_path / "Makefile").write_text(re.search(r"```make\n(.*?)```", text, re.DOTALL)[1])
     sequences = (sample_data / "pitch_accent.conll").read_text().split("\n\n")
     for kind, part in (("train", sequences[:60]), ("test", sequences[60:80])):
