@@ -179,7 +179,7 @@ BUGS = [
         "core/test_conjunctions.py",
     ),
     Bug(
-        "kcrf_core/maps/portions.py",
+        "kcrf_core/maps/partition_sums.py",
         "max(initial=-1)) + 1 for border",
         "max(initial=-1)) for border",
         "core/test_composed_engine.py core/test_repeated_maps.py",

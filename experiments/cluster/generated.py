@@ -1,4 +1,4 @@
-"""Generated data with kernel values, portion by portion: a worker makes its own, so that none is sent."""
+"""Generated data with kernel values, partition by partition: a worker makes its own, so that none is sent."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import Inputs, PolynomialKernel
 from kcrf_core.maps.heads import PivotHead
-from kcrf_core.maps.reduced import KernelRecipe, KernelRows, ReducedMap, pivot_triangle
-from kcrf_core.objective import EnginePart, Objective, ObjectiveTerm, PartRecipe
-from kcrf_core.objective.parts import TermRecipe
+from kcrf_core.maps.reduced import KernelRows, KernelSpec, ReducedMap, pivot_triangle
+from kcrf_core.objective import EnginePartition, EnginePartitionSpec, Objective, ObjectiveTerm
+from kcrf_core.objective.engine_partition import TermSpec
 from kcrf_core.system import Workers
 
 LENGTH, COLUMNS, LABELS = 25, 32, 26  # of a sequence, of inputs, and how many there are
@@ -30,21 +30,21 @@ def labels_of(number: int, positions: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Generated:
-    """So many positions in portions of equal size."""
+    """So many positions in partitions of equal size."""
 
     positions: int
-    portions: int
+    partitions: int
     pivots: int
 
     @property
     def each(self) -> int:
-        return self.positions // self.portions // LENGTH * LENGTH
+        return self.positions // self.partitions // LENGTH * LENGTH
 
-    def problem(self, portions: range) -> Problem:
+    def problem(self, partitions: range) -> Problem:
         sequences = self.each // LENGTH
-        labels = np.concatenate([labels_of(number, self.each) for number in portions])
-        offsets = np.arange(len(portions) * sequences + 1) * LENGTH
-        borders = np.arange(len(portions) + 1) * sequences
+        labels = np.concatenate([labels_of(number, self.each) for number in partitions])
+        offsets = np.arange(len(partitions) * sequences + 1) * LENGTH
+        borders = np.arange(len(partitions) + 1) * sequences
         return Problem(labels, offsets, np.ones(len(offsets) - 1), LABELS, None, borders)
 
     def pivot_inputs(self) -> Inputs:
@@ -54,35 +54,37 @@ class Generated:
         curve = np.linspace(1.0, 0.0, self.pivots + 1)
         return PivotHead.of(pivot_triangle(KERNEL, self.pivot_inputs(), workers), curve, workers.memory)
 
-    def recipes(self) -> list[GeneratedRecipe]:
-        return [GeneratedRecipe(self.positions, self.portions, self.pivots, number) for number in range(self.portions)]
+    def specs(self) -> list[GeneratedSpec]:
+        return [
+            GeneratedSpec(self.positions, self.partitions, self.pivots, number) for number in range(self.partitions)
+        ]
 
     def on_threads(self, workers: Workers) -> Objective:
-        real = np.concatenate([inputs_of(number, self.each).real for number in range(self.portions)])
+        real = np.concatenate([inputs_of(number, self.each).real for number in range(self.partitions)])
         N = len(real)
         inputs = Inputs(np.zeros((N, 0), np.int32), np.zeros(0, np.int64), real, None, np.zeros(N))
         rows = KernelRows.of(inputs, KERNEL, self.pivot_inputs(), workers.memory, DTYPE)
         own = ReducedMap(rows, self.head(workers), KERNEL.diagonal(inputs))
         terms = [ObjectiveTerm(NODE, 1.0, own), ObjectiveTerm(EDGE, 1.0)]
-        return Objective.on_threads(self.problem(range(self.portions)), terms, workers, DTYPE)
+        return Objective.on_threads(self.problem(range(self.partitions)), terms, workers, DTYPE)
 
 
 @dataclass(frozen=True)
-class GeneratedRecipe:
-    """One portion."""
+class GeneratedSpec:
+    """One partition."""
 
     positions: int
-    portions: int
+    partitions: int
     pivots: int
     number: int
 
     @property
     def name(self) -> str:
-        return f"shard {self.number + 1} of {self.portions}"
+        return f"shard {self.number + 1} of {self.partitions}"
 
     @property
     def _each(self) -> int:
-        return Generated(self.positions, self.portions, self.pivots).each
+        return Generated(self.positions, self.partitions, self.pivots).each
 
     @property
     def nbytes(self) -> int:
@@ -92,9 +94,9 @@ class GeneratedRecipe:
     def table(self) -> int:
         return self._each * self.pivots * DTYPE.itemsize
 
-    def load(self, workers: Workers) -> EnginePart:
-        data = Generated(self.positions, self.portions, self.pivots)
+    def load(self, workers: Workers) -> EnginePartition:
+        data = Generated(self.positions, self.partitions, self.pivots)
         inputs = inputs_of(self.number, self._each)
-        core = KernelRecipe(inputs, KERNEL, data.pivot_inputs(), KERNEL.diagonal(inputs), None, False, DTYPE)
+        core = KernelSpec(inputs, KERNEL, data.pivot_inputs(), KERNEL.diagonal(inputs), None, False, DTYPE)
         problem = data.problem(range(self.number, self.number + 1))
-        return PartRecipe(self.name, problem, (TermRecipe(NODE, core), TermRecipe(EDGE)), DTYPE).load(workers)
+        return EnginePartitionSpec(self.name, problem, (TermSpec(NODE, core), TermSpec(EDGE)), DTYPE).load(workers)

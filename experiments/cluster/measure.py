@@ -1,7 +1,7 @@
 """How long a pass takes on a cluster of this machine, and on as many threads of one process.
 
     python experiments/cluster/measure.py pivots --positions 1000000 --workers 2 --worker-threads 1
-    python experiments/cluster/measure.py pivots --positions 4000000 --portions 16 --workers 8 --worker-threads 2
+    python experiments/cluster/measure.py pivots --positions 4000000 --partitions 16 --workers 8 --worker-threads 2
     python experiments/cluster/measure.py file train.conll --workers 2 --worker-threads 1 -- --kernel poly --degree 2
 
 `pivots` generates data where it is needed; `file` takes that of a file, with options as `kcrf train` has them. Threads
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("data", nargs="?")
     parser.add_argument("--positions", type=int, default=1_000_000)
     parser.add_argument("--pivots", type=int, default=1_000)
-    parser.add_argument("--portions", type=int, default=8)
+    parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--worker-threads", type=int, default=1)
     parser.add_argument("--passes", type=int, default=20)
@@ -74,7 +74,7 @@ def main() -> None:
         if arguments.what == "pivots":
             from generated import DTYPE, Generated
 
-            data = Generated(arguments.positions, arguments.portions, arguments.pivots)
+            data = Generated(arguments.positions, arguments.partitions, arguments.pivots)
             objective = data.on_threads(workers)
         else:
             terms, problem, dtype = _of_file(arguments.data, [each for each in options if each != "--"], workers)
@@ -96,7 +96,7 @@ def main() -> None:
             executor = DaskExecutor(client, memory, print)
             executor.check()
             if arguments.what == "pivots":
-                problem, handles = data.problem(range(arguments.portions)), executor.load(data.recipes())
+                problem, handles = data.problem(range(arguments.partitions)), executor.load(data.specs())
                 composed = [ComposedTerm(NODE, data.head(workers)), ComposedTerm(EDGE)]
                 engine = ComposedEngine(problem, composed, executor, handles, workers, DTYPE)
                 objective = Objective(engine, [1.0, 1.0])

@@ -165,16 +165,16 @@ def test_other_hosts_without_certificates(kcrf, engine, data, tmp_path, monkeypa
 
 def test_what_is_sent_elsewhere_is_made_there_by_whoever_needs_it():
     """Not where it is received: that is no task, and Dask's loop waits for it."""
-    held = on_workers.HeldHere.made("part", 7, Making(), "recipe")
+    held = on_workers.HeldHere.made("part", 7, Making(), "spec")
     assert held.thing == "part" and held.__sizeof__() == 7
     sent = pickle.loads(pickle.dumps(held))
     assert Making.asked == [] and sent.__sizeof__() == 7
-    assert sent.thing == sent.thing == "made of recipe" and Making.asked == ["recipe"]
+    assert sent.thing == sent.thing == "made of spec" and Making.asked == ["spec"]
 
 
 class Making:
     asked: ClassVar[list[str]] = []
 
-    def __call__(self, recipe):
-        self.asked.append(recipe)
-        return f"made of {recipe}"
+    def __call__(self, spec):
+        self.asked.append(spec)
+        return f"made of {spec}"

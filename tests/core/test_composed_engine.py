@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
-from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, TRANSITIONS, Problem, portion_borders
+from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, TRANSITIONS, Problem, partition_borders
 from kcrf_core.features import Affine
 from kcrf_core.kernels import Inputs, PolynomialKernel, RBFKernel
 from kcrf_core.maps import (
     ColumnSupports,
     ExplicitMap,
-    Portions,
+    Partitions,
     ReducedMap,
     RepeatedMap,
     explicit,
     native,
-    portions,
+    partition_sums,
 )
 from kcrf_core.objective import (
     ComposedEngine,
@@ -41,8 +41,8 @@ class PicklingExecutor(LocalExecutor):
 
     remote = True
 
-    def load(self, recipes):
-        return super().load(pickle.loads(pickle.dumps(recipes)))
+    def load(self, specs):
+        return super().load(pickle.loads(pickle.dumps(specs)))
 
     def derive(self, handles, question, arguments):
         return super().derive(handles, question, _sent(list(arguments)))
@@ -73,7 +73,7 @@ def _sent(value):
     return Unpickler(room).load()
 
 
-def problem_of(rng, Y, sequences=300, missing=False, cut=False, weights=True, portions=9, empty=False):
+def problem_of(rng, Y, sequences=300, missing=False, cut=False, weights=True, partitions=9, empty=False):
     lengths = rng.integers(1, 14, sequences)
     if empty:
         lengths[:40] = lengths[60:110] = lengths[-50:] = 0
@@ -81,7 +81,7 @@ def problem_of(rng, Y, sequences=300, missing=False, cut=False, weights=True, po
     labels = rng.integers(0, Y, int(offsets[-1])).astype(np.int32)
     if missing:
         labels[rng.random(len(labels)) < 0.2] = -2
-    borders = np.unique(np.linspace(0, sequences, portions + 1).astype(np.int64))
+    borders = np.unique(np.linspace(0, sequences, partitions + 1).astype(np.int64))
     cuts = rng.random((sequences, 2)) < 0.3 if cut else None
     return Problem(labels, offsets, rng.random(sequences) + 0.5 if weights else np.ones(sequences), Y, cuts, borders)
 
@@ -97,9 +97,9 @@ def pivots_map(inputs, workers, dtype, M=40, kernel=KERNEL):
 
 
 def repeated_map(rng, problem, workers, dtype):
-    """Inputs that recur within portions."""
+    """Inputs that recur within partitions."""
     groups, first = [], 0
-    for part in Portions(problem.offsets[problem.borders]).slices:
+    for part in Partitions(problem.offsets[problem.borders]).slices:
         n = part.stop - part.start
         own = max(n // 3, 1)
         groups.append(first + np.concatenate([np.arange(own), rng.integers(0, own, n - own)]))
@@ -237,7 +237,7 @@ def test_blocks_have_the_same_bits(kind, settled, rng, workers, monkeypatch):
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("more", [{"missing": True}, {"cut": True}, {"weights": False}, {"portions": 40}, {"Y": 2}])
+@pytest.mark.parametrize("more", [{"missing": True}, {"cut": True}, {"weights": False}, {"partitions": 40}, {"Y": 2}])
 @pytest.mark.parametrize("kind", ["kept", "pivots"])
 def test_problems_of_all_kinds_have_the_same_bits(kind, more, rng, workers, monkeypatch):
     if kind == "kept" and more.get("Y") == 2:
@@ -254,7 +254,7 @@ def test_problems_of_all_kinds_have_the_same_bits(kind, more, rng, workers, monk
 
 
 @pytest.mark.parametrize("kind", ["pivots", "edge-x", "edge2"])
-def test_portions_of_empty_sequences_belong_to_others(kind, rng, workers, monkeypatch):
+def test_partitions_of_empty_sequences_belong_to_others(kind, rng, workers, monkeypatch):
     whole, composed = both(kind, rng, workers, monkeypatch, empty=True)
     assert 2 <= len(composed.engine.handles) < 8 and (np.diff(whole.problem.offsets[whole.problem.borders]) > 0).all()
     theta, vector = rng.normal(size=(2, whole.size))
@@ -292,17 +292,17 @@ def test_terms_are_chosen_alike(sample_data):
     assert found[0] == found[1]
 
 
-def test_a_sum_over_portions_is_a_tree(rng):
-    """Of sixteen portions first, then of those; a sum in one go has other bits."""
+def test_a_sum_over_partitions_is_a_tree(rng):
+    """Of sixteen partitions first, then of those; a sum in one go has other bits."""
     values = rng.normal(size=100) * 10.0 ** rng.integers(-8, 8, 100)
     numbers = values.tolist()
     groups = [reduce(add, numbers[first : first + native.TOGETHER]) for first in range(0, 100, native.TOGETHER)]
-    assert portions.tree_sum(numbers) == reduce(add, groups) != reduce(add, numbers)
+    assert partition_sums.tree_sum(numbers) == reduce(add, groups) != reduce(add, numbers)
 
 
-def test_portions_of_data_depend_on_positions_alone(rng):
+def test_partitions_of_data_depend_on_positions_alone(rng):
     offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 30, 3000))])
-    borders = portion_borders(offsets)
+    borders = partition_borders(offsets)
     assert len(borders) == 9 and borders[0] == 0 and borders[-1] == 3000
     sizes = np.diff(offsets[borders])
     assert sizes.max() - sizes.min() < 60

@@ -71,7 +71,7 @@ def prepared(tmp_path, text, config, name="data.conll", shards=5):
         parts = list(encoded_shards(encoding, parted, workers))
     with new_folder(tmp_path / "shards") as place:
         save_shards(place, encoding, config, parts)
-    whole = replace(join_datasets(parts), portions=parted.borders, source=str(path))
+    whole = replace(join_datasets(parts), partitions=parted.borders, source=str(path))
     return load_folder(tmp_path / "shards"), encoding, whole
 
 

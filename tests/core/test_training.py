@@ -538,8 +538,8 @@ def test_the_forecast_counts_what_the_fit_makes(rng, kind):
     assert [term.parameters for term in found.terms] == [term.map.size * widths[term.config.type] for term in mapped]
 
 
-def test_the_forecast_knows_that_inputs_are_shared_within_portions(rng):
-    """What recurs in another portion is there once more: it may be on another machine."""
+def test_the_forecast_knows_that_inputs_are_shared_within_partitions(rng):
+    """What recurs in another partition is there once more: it may be on another machine."""
     config = parse_config(with_options({}, {"sigma2": 1.0, "kernel": "rbf", "size": 5}))
     encoding, dataset = fit_encoding(config, toy_corpus(rng, sequences=600))
     rows = rng.integers(0, 40, dataset.positions)

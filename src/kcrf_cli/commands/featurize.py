@@ -255,7 +255,7 @@ class PartedRun:
             if single:
                 dataset = join_datasets(list(shards()))
                 if run.shards is not None:
-                    dataset = replace(dataset, portions=columns.borders)
+                    dataset = replace(dataset, partitions=columns.borders)
                 save_dataset(self.output, encoding, dataset, settings)
             else:
                 save_shards(folder, encoding, settings, shards())

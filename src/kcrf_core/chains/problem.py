@@ -1,8 +1,8 @@
 """Labelled sequences as training sees them: their labels, without their inputs.
 
-Portions are runs of whole sequences that one place goes through: a worker of a cluster, or a pass out of memory. Where
-nothing is said they are cut by positions alone, at least `FEWEST_PORTIONS` of them where that leaves enough in each. A
-part of the data keeps the borders of the whole.
+Partitions are runs of whole sequences that one place goes through: a worker of a cluster, or a pass out of memory. By
+default they are cut by positions alone, at least `FEWEST_PARTITIONS` of them where that leaves enough in each. A part
+of the data keeps the borders of the whole.
 
 With two labels a node term has one score column, F = Phi v (1, -1)/sqrt(2), and the same prior |v|^2: exactly the
 objective of two columns, whose rows sum to zero at the optimum (Lemma 13).
@@ -19,29 +19,29 @@ from ..system import complete_sequences, piece_rows, positions_within, sequence_
 
 _HALF = np.sqrt(0.5)
 
-# Positions of a portion: what is done once for each is little beside so many, and a worker has memory for some of them.
-LEAST_PORTION, LARGEST_PORTION = 512, 1 << 18
-FEWEST_PORTIONS = 8
+# Positions of a partition: enough to hide what is done once for each, and few enough for the memory of a worker.
+LEAST_PARTITION, LARGEST_PARTITION = 512, 1 << 18
+FEWEST_PARTITIONS = 8
 
 
-def portion_borders(offsets: np.ndarray) -> np.ndarray:
-    """Sequences that portions of the data begin with, and their number at the end, [portions + 1]."""
+def partition_borders(offsets: np.ndarray) -> np.ndarray:
+    """Sequences that partitions of the data begin with, and their number at the end, [partitions + 1]."""
     positions = int(offsets[-1])
-    count = max(min(FEWEST_PORTIONS, positions // LEAST_PORTION), -(-positions // LARGEST_PORTION), 1)
+    count = max(min(FEWEST_PARTITIONS, positions // LEAST_PARTITION), -(-positions // LARGEST_PARTITION), 1)
     borders = np.searchsorted(offsets, np.linspace(0, positions, count + 1))
     borders[0], borders[-1] = 0, len(offsets) - 1
     return np.unique(borders).astype(np.int64) if len(offsets) > 1 else np.zeros(2, dtype=np.int64)
 
 
 def borders_within(borders: np.ndarray, sequences: np.ndarray) -> np.ndarray | None:
-    """Borders of portions for some sequences in ascending order, portions with none left out; None in another order."""
+    """Return borders of partitions, without empty ones, for some sequences; None unless they are in ascending order."""
     if len(sequences) == 0 or (np.diff(sequences) < 0).any():
         return None
     return np.unique(np.searchsorted(sequences, borders)).astype(np.int64)
 
 
 def borders_with_positions(borders: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The same portions, of which those that have nothing but empty sequences belong to another one."""
+    """The same partitions, of which those that have nothing but empty sequences belong to another one."""
     at = offsets[borders]
     kept = (np.diff(at, append=at[-1] + 1) > 0) & (at > at[0])
     kept[[0, -1]] = True
@@ -59,17 +59,17 @@ class Problem:
     # [S, 2] bool, whether a sequence was cut off from what stood before and after it; None: none was. It has no clique
     # of a first or last label there.
     cut: np.ndarray | None = None
-    portions: np.ndarray | None = None  # [P+1] int64, sequences where portions begin and end; None: by positions
+    partitions: np.ndarray | None = None  # [P+1] int64, sequences where partitions begin and end; None: by positions
     least_count: float = 0.0  # pairs of labels that are rarer are taken for not seen
 
     @cached_property
     def borders(self) -> np.ndarray:
-        """Sequences where portions begin and end, [P+1]."""
-        borders = portion_borders(self.offsets) if self.portions is None else self.portions
+        """Sequences where partitions begin and end, [P+1]."""
+        borders = partition_borders(self.offsets) if self.partitions is None else self.partitions
         return borders_with_positions(borders, self.offsets)
 
-    def portion(self, number: int) -> Problem:
-        """One portion of it."""
+    def partition(self, number: int) -> Problem:
+        """One partition of it."""
         first, last = self.borders[number : number + 2].tolist()
         rows = slice(int(self.offsets[first]), int(self.offsets[last]))
         return Problem(

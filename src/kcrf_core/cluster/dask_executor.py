@@ -1,7 +1,7 @@
 """Parts on the workers of a Dask cluster.
 
 Parts are results of tasks, and so is all that they are made of: when a worker dies, Dask makes again elsewhere what it
-held, from recipes that stand in its graph. Nothing is scattered, parameters included, no task is bound to a worker, and
+held, from specs that stand in its graph. Nothing is scattered, parameters included, no task is bound to a worker, and
 there are no actors. Answers are taken up in the order of parts, so sums have the same bytes whoever worked them out.
 
 A task waits for ever where no worker is left. So whoever waits here asks the scheduler now and then, and gives up with
@@ -27,7 +27,7 @@ from distributed import Client, Future, KilledWorker, wait
 from .._version import __version__
 from ..errors import ClusterError
 from ..maps import TOGETHER
-from ..objective import Accumulator, DealtBlock, MapRecipe, PartRecipe, Recipe, SomeRows
+from ..objective import Accumulator, DealtBlock, EnginePartitionSpec, MapSpec, PartitionSpec, SomeRows
 from ..system import counted, size_text
 from . import TIMEOUTS, on_workers
 from .on_workers import Parcel
@@ -68,7 +68,7 @@ class DaskExecutor:
         self._reported: set[str] = set()  # workers that are silent
         self._client, self._tell, self._changed = client, tell or (lambda line: None), changed or (lambda count: None)
         self._asked = on_workers.Terms(__version__, memory)
-        self._data: weakref.WeakKeyDictionary[MapRecipe, Future] = weakref.WeakKeyDictionary()
+        self._data: weakref.WeakKeyDictionary[MapSpec, Future] = weakref.WeakKeyDictionary()
         self._run, self._numbers = uuid4().hex[:12], count()
         self._looked = self._seen = time.monotonic()  # the last look at the cluster, and the last one that saw a worker
         self.workers = 0
@@ -182,28 +182,28 @@ class DaskExecutor:
 
     # ------------------------------------------------------------------------- parts
 
-    def load(self, recipes: Sequence[Recipe]) -> list[Future]:
+    def load(self, specs: Sequence[PartitionSpec]) -> list[Future]:
         missing = [
-            recipe
-            for each in recipes
-            if isinstance(each, PartRecipe)
-            for recipe in each.maps
-            if recipe not in self._data
+            spec
+            for each in specs
+            if isinstance(each, EnginePartitionSpec)
+            for spec in each.maps
+            if spec not in self._data
         ]
         if missing:
-            keys = [f"kcrf-data-{recipe.token}" for recipe in missing]
+            keys = [f"kcrf-data-{spec.token}" for spec in missing]
             futures = self._client.map(on_workers.hold, list(map(Parcel, missing)), key=keys, pure=False)
             self._data.update(zip(missing, futures, strict=True))
-            self.traffic.sent += sum(_nbytes(recipe.__dict__) for recipe in missing)
-        return [self._part(recipe) for recipe in recipes]
+            self.traffic.sent += sum(_nbytes(spec.__dict__) for spec in missing)
+        return [self._part(spec) for spec in specs]
 
-    def _part(self, recipe: Recipe) -> Future:
+    def _part(self, spec: PartitionSpec) -> Future:
         key = self._key("part")
-        if isinstance(recipe, PartRecipe):
-            data = [self._data[own] for own in recipe.maps]
-            own = Parcel(recipe.without_maps())
+        if isinstance(spec, EnginePartitionSpec):
+            data = [self._data[own] for own in spec.maps]
+            own = Parcel(spec.without_maps())
             return self._client.submit(on_workers.make_part, own, self._asked, *data, key=key, pure=False)
-        return self._client.submit(on_workers.load_part, Parcel(recipe), self._asked, key=key, pure=False)
+        return self._client.submit(on_workers.load_part, Parcel(spec), self._asked, key=key, pure=False)
 
     def _key(self, what: str) -> str:
         return f"kcrf-{what}-{self._run}-{next(self._numbers)}"

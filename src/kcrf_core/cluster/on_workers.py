@@ -21,7 +21,7 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import ClusterError
-from ..objective import DealtBlock, EnginePart, summed
+from ..objective import DealtBlock, EnginePartition, summed
 from ..system import Workers, counted, free_memory, size_text
 
 # Of a worker's limit: above 0.6 Dask begins to write to disk what it holds.
@@ -171,29 +171,29 @@ class HeldHere:
         return self._size
 
 
-def make_part(recipe: Parcel, asked: Terms, *maps: Parcel) -> HeldHere:
+def make_part(spec: Parcel, asked: Terms, *maps: Parcel) -> HeldHere:
     """A part of data that the cluster has."""
-    return load_part(Parcel(recipe.value.with_maps([each.value for each in maps])), asked)
+    return load_part(Parcel(spec.value.with_maps([each.value for each in maps])), asked)
 
 
-def load_part(recipe: Parcel, asked: Terms) -> HeldHere:
+def load_part(spec: Parcel, asked: Terms) -> HeldHere:
     """A part, refused by name where it does not fit."""
-    size = recipe.value.nbytes + recipe.value.table
-    return HeldHere.made(_loaded(recipe, asked), size, _loaded, recipe, asked)
+    size = spec.value.nbytes + spec.value.table
+    return HeldHere.made(_loaded(spec, asked), size, _loaded, spec, asked)
 
 
-def _loaded(parcel: Parcel, asked: Terms) -> EnginePart:
-    recipe, pool = parcel.value, _pool(asked)
+def _loaded(parcel: Parcel, asked: Terms) -> EnginePartition:
+    spec, pool = parcel.value, _pool(asked)
     with _at_work:
-        needed = recipe.nbytes
+        needed = spec.nbytes
         if needed > pool.memory.left:
             left, total = size_text(pool.memory.left), size_text(pool.memory.total)
             raise ClusterError(
-                f"{recipe.name} takes {size_text(needed)}, and the worker {_here()[0]} has {left} left of {total}: "
+                f"{spec.name} takes {size_text(needed)}, and the worker {_here()[0]} has {left} left of {total}: "
                 "more workers or larger ones are needed",
                 settings=["memory"],
             )
-        part = recipe.load(pool)
+        part = spec.load(pool)
         pool.memory.spend(part, needed)
     return part
 

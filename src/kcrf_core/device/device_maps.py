@@ -343,7 +343,7 @@ class LentMap:
         return None
 
     def adjoint(
-        self, summed: object, R: np.ndarray, workers: Workers, out: Any = None, portions: object = None
+        self, summed: object, R: np.ndarray, workers: Workers, out: Any = None, partitions: object = None
     ) -> np.ndarray | KeptWeights:
         own, backend = map_on(self._place, self.here, R.dtype), self._place.backend
         found = backend.numpy(own.adjoint(backend.array(R, DOUBLE)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..chains import borders_with_positions, borders_within, portion_borders
+from ..chains import borders_with_positions, borders_within, partition_borders
 from ..system import complete_sequences, offsets_of, piece_rows
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ class Dataset:
     source: str | None = None  # the name of what it was read from, to show in messages
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have; for telling only
     cut: np.ndarray | None = None  # [S, 2] bool, whether a sequence was cut off from what stood before and after it
-    portions: np.ndarray | None = None  # [P+1] int64, sequences where portions begin and end; None: by positions
+    partitions: np.ndarray | None = None  # [P+1] int64, sequences where partitions begin and end; None: by positions
 
     @property
     def borders(self) -> np.ndarray:
-        """Sequences where portions begin and end, [P+1]; see `chains.problem`."""
-        borders = portion_borders(self.offsets) if self.portions is None else self.portions
+        """Sequences where partitions begin and end, [P+1]; see `chains.problem`."""
+        borders = partition_borders(self.offsets) if self.partitions is None else self.partitions
         return borders_with_positions(borders, self.offsets)
 
     @property
@@ -69,7 +69,7 @@ class Dataset:
         rows, sequences = slice(int(self.offsets[first]), int(self.offsets[last])), slice(first, last)
         cut = None if self.cut is None else self.cut[sequences]
         offsets = self.offsets[first : last + 1] - rows.start
-        return replace(self._taken(rows, sequences), offsets=offsets, cut=cut, missing=(), portions=None)
+        return replace(self._taken(rows, sequences), offsets=offsets, cut=cut, missing=(), partitions=None)
 
     def _taken(self, rows: slice | np.ndarray, sequences: slice | np.ndarray) -> Dataset:
         """Return the data of some positions and the weights of their sequences."""
@@ -96,7 +96,7 @@ class Dataset:
             self._taken(piece_rows(first, last), which),
             offsets=offsets_of(last - first),
             cut=cut,
-            portions=None if self.portions is None else borders_within(self.portions, which),
+            partitions=None if self.partitions is None else borders_within(self.partitions, which),
         )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # `tag` imports this module and needs none of these
     from ..encoding import Dataset, Translation
     from ..kernels import Inputs
     from ..maps import FeatureMap, GrowingBasis, Weights
-    from ..objective import MapRecipe
+    from ..objective import MapSpec
     from ..objective.solvers import Observer
     from .bases import TermBasis
     from .label_match import LabelMatch
@@ -116,7 +116,7 @@ class FittedTerm:
     # [D] root of the number of features that share a column; None: one each
     roots: np.ndarray | None = field(default=None, kw_only=True)
     # What the map of each partition is made of; None: the map is in memory
-    partitions: tuple[MapRecipe, ...] | None = field(default=None, kw_only=True)
+    partitions: tuple[MapSpec, ...] | None = field(default=None, kw_only=True)
     basis: TermBasis | None = field(default=None, kw_only=True)  # None: no pivots
     growing: GrowingBasis | None = field(default=None, kw_only=True)  # pivots that training adds to; None: it adds none
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..encoding import Dataset, Encoding, FeatureNames, Translation
     from ..kernels import PolynomialKernel
     from ..maps import ExplicitMap, FeatureMap, MergedColumns, Weights
-    from ..objective import MapRecipe
+    from ..objective import MapSpec
     from ..objective.solvers import Observer
     from .fitted import FitContext
     from .label_match import LabelMatch
@@ -69,7 +69,7 @@ class FeaturePlan(TermPlan):
 
     def _explicit(
         self, matrix: Callable[[Inputs], tuple[scipy.sparse.csr_array, np.ndarray]], context: FitContext, share: bool
-    ) -> tuple[FeatureMap, tuple[MapRecipe, ...] | None]:
+    ) -> tuple[FeatureMap, tuple[MapSpec, ...] | None]:
         """Return the map of rows that `matrix` gives by sparse and dense columns.
 
         The values of all partitions decide how entries are held.
@@ -105,9 +105,9 @@ class FittedFeatures(MappedTerm):
             kept = self.map.seen_with(*self.clique.observed_columns(problem), width)
         else:
             seen = np.zeros(places, dtype=bool)
-            for number, recipe in enumerate(self.partitions):
-                pairs = self.clique.observed_columns(problem.portion(number))
-                own, columns = recipe.load(workers).seen_with(*pairs, width), recipe.columns
+            for number, spec in enumerate(self.partitions):
+                pairs = self.clique.observed_columns(problem.partition(number))
+                own, columns = spec.load(workers).seen_with(*pairs, width), spec.columns
                 assert columns is not None
                 seen[columns[own // width].astype(np.int64) * width + own % width] = True
             kept = np.flatnonzero(seen)

@@ -29,7 +29,7 @@ def observed_only(
 ) -> list[FittedTerm]:
     """Return the terms; those with explicit maps have weights for pairs that the problem has.
 
-    Partitions of terms that are not in memory are the portions of the problem.
+    Terms that are not in memory have the partitions of the problem.
     """
     if not any(term.has_features for term in fitted):
         raise ConfigError(

@@ -21,7 +21,7 @@ from ..objective.solvers import Observer
 from ..system import Workers, counted
 
 if TYPE_CHECKING:
-    from ..objective import MapRecipe
+    from ..objective import MapSpec
 
 # Part of the positions whose input must have stood elsewhere before, for sharing to pay.
 WORTH_SHARING = 0.4
@@ -65,7 +65,7 @@ class TermInputs(ABC):
         """Return inputs with the lengths of all, for kernels to be fitted to."""
 
     @abstractmethod
-    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[MapRecipe, ...] | None]:
+    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[MapSpec, ...] | None]:
         """Return the map of all inputs, and what the map of each partition is made of unless they are in memory."""
 
     def distinct(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +99,7 @@ class TermInputs(ABC):
 
 @dataclass(frozen=True)
 class DataInMemory(TrainingData):
-    """A dataset in memory: one partition, whose portions keep their distinct inputs apart."""
+    """A dataset in memory: one partition for plans; distinct inputs are found within partitions of the problem."""
 
     own_encoding: Encoding
     dataset: Dataset
@@ -136,14 +136,14 @@ class InputsInMemory(TermInputs):
 
     @cached_property
     def distinct_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """First row of each group of equal inputs of a portion, portions in order, and the group of each row.
+        """First row of each group of equal inputs of a partition, partitions in order, and the group of each row.
 
-        Inputs are compared within a portion of the data: each portion may be elsewhere.
+        Inputs are compared within a partition of the data: each partition may be elsewhere.
         """
         _, group = self.whole.distinct()
         lengths = np.diff(self.dataset.offsets[self.dataset.borders])
-        portion = np.repeat(np.arange(len(lengths)), lengths)
-        both = portion * (int(group.max(initial=0)) + 1) + group
+        partition = np.repeat(np.arange(len(lengths)), lengths)
+        both = partition * (int(group.max(initial=0)) + 1) + group
         _, first, number = np.unique(both, return_index=True, return_inverse=True)
         order = np.argsort(first)
         rank = np.empty_like(order)

@@ -16,7 +16,7 @@ from .conjunction_table import (
     squared_weights,
     why_not,
 )
-from .explicit import ColumnSupports, ExplicitMap, ExplicitRecipe, MergedColumns
+from .explicit import ColumnSupports, ExplicitMap, ExplicitSpec, MergedColumns
 from .factorisation import Basis, Factorisation
 from .feature_map import FeatureMap, accumulate, new_sums, sum_of_parts, sums_of_rows
 from .growing_basis import GrowingBasis
@@ -25,10 +25,10 @@ from .heads import ExplicitHead, Head, PivotHead
 from .kept_places import KeptPlaces, KeptWeights
 from .kernel_sources import Candidates, DeviceWorkers, KernelSource, kernel_device
 from .native import TOGETHER, ordered_sums, product
+from .partition_sums import Partitions, add_rows, new_token, summed_by, tree_sum
 from .pivot_choice import LITTLE_LEFT, MOST_PIVOTS, automatic_size, choose_pivots, full_basis
-from .portions import Portions, add_rows, new_token, summed_by, tree_sum
-from .reduced import PIECE_VALUES, KernelRecipe, KernelRows, ReducedMap, pivot_triangle
-from .repeated_maps import RepeatedMap, RepeatedRecipe
+from .reduced import PIECE_VALUES, KernelRows, KernelSpec, ReducedMap, pivot_triangle
+from .repeated_maps import RepeatedMap, RepeatedSpec
 from .rounding import Extent, Rounding, summation_error
 from .sparse_weights import (
     SparseWeights,
@@ -61,7 +61,7 @@ __all__ = [
     "DeviceWorkers",
     "ExplicitHead",
     "ExplicitMap",
-    "ExplicitRecipe",
+    "ExplicitSpec",
     "Extent",
     "Factorisation",
     "FeatureMap",
@@ -69,16 +69,16 @@ __all__ = [
     "Head",
     "KeptPlaces",
     "KeptWeights",
-    "KernelRecipe",
     "KernelRows",
     "KernelSource",
+    "KernelSpec",
     "MergedColumns",
     "PairTable",
+    "Partitions",
     "PivotHead",
-    "Portions",
     "ReducedMap",
     "RepeatedMap",
-    "RepeatedRecipe",
+    "RepeatedSpec",
     "Rounding",
     "SparseWeights",
     "Weights",

@@ -16,7 +16,7 @@ import numpy as np
 from ..kernels import Inputs
 from . import _sparse
 from .columns import ColumnOrder, one_hot, sparse_block
-from .portions import Portions, summed_by
+from .partition_sums import Partitions, summed_by
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -103,7 +103,7 @@ class CompressedRows:
         _sparse.row_squares(self.indptr, self.indices, self.values, self.scale, out)
         return out
 
-    def raw_squares(self, counts: np.ndarray, portions: Portions | None = None) -> np.ndarray:
+    def raw_squares(self, counts: np.ndarray, partitions: Partitions | None = None) -> np.ndarray:
         """Sum of squares of each column, [D], but for its factor; rows count so many times [N]."""
         counts = counts.astype(np.float64, copy=False)
         whole = not len(self.values) and bool((counts == np.floor(counts)).all())  # numbers add up in any order
@@ -114,7 +114,7 @@ class CompressedRows:
             _sparse.add_squares(ends, self.indices, self.values, counts[part], out)
             return out
 
-        return summed_by(None if whole else portions, len(counts), of_rows)
+        return summed_by(None if whole else partitions, len(counts), of_rows)
 
 
 class ColumnValues:

@@ -25,7 +25,7 @@ from .hash_tables import empty_slots
 from .heads import ExplicitHead
 from .kept_places import KeptWeights
 from .native import Products
-from .portions import Portions, new_token, summed_by
+from .partition_sums import Partitions, new_token, summed_by
 from .rounding import Extent
 from .sparse_weights import SparseWeights, Weights
 
@@ -70,7 +70,7 @@ class ExplicitMap(FeatureMap):
     ) -> None:
         self._rows, self._dense, self._rest = rows, dense, rest
         self._columns = rows.by_columns() if by_columns is None else by_columns
-        self._marked = np.empty(0, dtype=np.int64)  # borders of portions that are marked there
+        self._marked = np.empty(0, dtype=np.int64)  # borders of partitions that are marked there
         self.sparse_size, self.dense_size = rows.width, dense.shape[1]
         self.size, self.real_size = self.sparse_size + self.dense_size, self.dense_size
 
@@ -88,7 +88,7 @@ class ExplicitMap(FeatureMap):
         """Its real columns, [N, R]."""
         return self._real(slice(None), dtype)
 
-    def recipe(self, rows: np.ndarray) -> ExplicitRecipe:
+    def spec(self, rows: np.ndarray) -> ExplicitSpec:
         """Return the columns that some rows have, without factors."""
         part = self._rows.take(rows)
         there = np.zeros(self.sparse_size, dtype=bool)
@@ -96,7 +96,7 @@ class ExplicitMap(FeatureMap):
         used = np.flatnonzero(there)
         core = replace(part, scale=NOTHING).narrow(used)
         columns = np.concatenate([used, np.arange(self.sparse_size, self.size)]).astype(np.int32)
-        return ExplicitRecipe(core, self._dense[rows], None if self._rest is None else self._rest[rows], columns)
+        return ExplicitSpec(core, self._dense[rows], None if self._rest is None else self._rest[rows], columns)
 
     @property
     def narrows_weights(self) -> bool:
@@ -190,12 +190,12 @@ class ExplicitMap(FeatureMap):
         R: np.ndarray,
         workers: Workers,
         out: np.ndarray | KeptWeights | None = None,
-        portions: Portions | None = None,
+        partitions: Partitions | None = None,
     ) -> np.ndarray | KeptWeights:
         # Feature by feature through the transpose: no thread needs a gradient of its own.
         out = np.empty((self.size, R.shape[1])) if out is None else out
         part, R, C = self._columns, np.ascontiguousarray(R), R.shape[1]
-        self._mark(portions)
+        self._mark(partitions)
         entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, self._tasks)
         if isinstance(out, KeptWeights):
             native.kept_places_gathered(workers.team, *entries, out.places.kept, out.places.ends, out.block)
@@ -209,11 +209,11 @@ class ExplicitMap(FeatureMap):
             out[self.sparse_size :] = summed[:, :C]
         return out
 
-    def _mark(self, portions: Portions | None) -> None:
-        """Mark where portions begin in the transpose, where that is not done yet."""
+    def _mark(self, partitions: Partitions | None) -> None:
+        """Mark where partitions begin in the transpose, where that is not done yet."""
         borders = np.empty(0, dtype=np.int64)
-        if portions is not None and len(portions) > 1:
-            borders = portions.borders
+        if partitions is not None and len(partitions) > 1:
+            borders = partitions.borders
         if not np.array_equal(borders, self._marked):
             _sparse.mark_portions(self._columns.indptr, self._columns.indices, borders)
             self._marked = borders
@@ -236,14 +236,14 @@ class ExplicitMap(FeatureMap):
         """
         return ExplicitHead(self.size, self.real_size, self._rows.scale, self._counts)
 
-    def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
+    def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
         """Sum of squares of each column, [D], but for factors of columns; rows count `counts` [N] times, or once."""
         counts = np.ones(self._rows.shape[0]) if counts is None else counts
 
         def of_real(part: slice) -> np.ndarray:
             return counts[part] @ np.square(self._dense[part], dtype=np.float64)
 
-        return np.concatenate([self._rows.raw_squares(counts, portions), summed_by(portions, len(counts), of_real)])
+        return np.concatenate([self._rows.raw_squares(counts, partitions), summed_by(partitions, len(counts), of_real)])
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Return the mean of k(x, x), which merging columns does not change."""
@@ -290,7 +290,7 @@ class ExplicitMap(FeatureMap):
 
 
 @dataclass(frozen=True, eq=False)
-class ExplicitRecipe:
+class ExplicitSpec:
     """Rows that the core of an explicit map is made of."""
 
     rows: CompressedRows

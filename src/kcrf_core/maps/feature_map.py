@@ -30,7 +30,7 @@ from . import native
 from .heads import Head
 from .kept_places import KeptWeights
 from .native import Products
-from .portions import Portions, tree_sum
+from .partition_sums import Partitions, tree_sum
 from .rounding import Extent, Rounding
 
 Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
@@ -94,19 +94,19 @@ class FeatureMap(ABC):
         R: np.ndarray,
         workers: Workers,
         out: np.ndarray | KeptWeights | None = None,
-        portions: Portions | None = None,
+        partitions: Partitions | None = None,
     ) -> np.ndarray | KeptWeights:
-        """Return Phi^T R [D, C], perhaps put into `out`, from sums of rows and R; sums are taken by portions."""
+        """Return Phi^T R [D, C], perhaps put into `out`, from sums of rows and R; sums are taken by partitions."""
 
     # ------------------------------------------------------------------------- sizes
 
     @abstractmethod
-    def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
+    def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
         """Return what `head.squares` makes sums of squares of; rows count `counts` [N] times, or once."""
 
-    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray:
+    def column_squares(self, counts: np.ndarray | None = None, partitions: Partitions | None = None) -> np.ndarray:
         """Return the sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
-        return self.head.squares(self.raw_squares(counts, portions))
+        return self.head.squares(self.raw_squares(counts, partitions))
 
     @abstractmethod
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
@@ -124,7 +124,7 @@ class FeatureMap(ABC):
     def _extent(self) -> Extent:
         return self.extent(self.head.scale)
 
-    def outside_roots(self, gram: float, errors: np.ndarray, portions: Portions | None = None) -> float:
+    def outside_roots(self, gram: float, errors: np.ndarray, partitions: Partitions | None = None) -> float:
         """Sum what lies outside a map that stands for a whole space: roots of residuals times errors."""
         return 0.0
 
@@ -139,7 +139,7 @@ class FeatureMap(ABC):
     # ------------------------------------------------------------------------- other maps
 
     @abstractmethod
-    def recipe(self, rows: np.ndarray) -> Any:
+    def spec(self, rows: np.ndarray) -> Any:
         """Return what makes the core of some rows again, anywhere."""
 
     @abstractmethod
@@ -202,14 +202,14 @@ def new_sums(size: int, columns: int, dtype: np.dtype) -> np.ndarray:
 
 
 def sums_of_rows(
-    feature_map: FeatureMap, R: np.ndarray, workers: Workers, portions: Portions | None = None
+    feature_map: FeatureMap, R: np.ndarray, workers: Workers, partitions: Partitions | None = None
 ) -> np.ndarray | None:
     """Return the sums of `adjoint_rows` for all rows; None where there are none."""
     if not feature_map.dense_size:
         return None
     values, (N, C) = feature_map.dense_rows(R.dtype), R.shape
 
-    def of_portion(rows: slice) -> np.ndarray:
+    def of_partition(rows: slice) -> np.ndarray:
         n = rows.stop - rows.start
         if values is not None:
             nothing = np.zeros((values.shape[1], native.padded_columns(C, R.dtype == np.float32)), dtype=R.dtype)
@@ -218,4 +218,4 @@ def sums_of_rows(
         found = sum_of_parts(lambda part: feature_map.adjoint_rows(R[part], part), parts, workers)
         return new_sums(feature_map.dense_size, C, R.dtype) if found is None else found
 
-    return tree_sum([of_portion(rows) for rows in (portions or Portions.one(N)).slices])
+    return tree_sum([of_partition(rows) for rows in (partitions or Partitions.one(N)).slices])

@@ -3,7 +3,7 @@
     scores     core rows times `ready(W)`
     gradient   `finish` of the sum of core rows^T R
 
-A head is a small value beside the rows, so that portions of rows can be elsewhere: they get what is ready, in the
+A head is a small value beside the rows, so that partitions of rows can be elsewhere: they get what is ready, in the
 precision of a pass, and what comes back from all of them is summed before it is finished. Explicit maps have factors of
 columns there, those of pivots the triangle L: ready(W) = L^-T W, finish(S) = L^-1 S.
 """

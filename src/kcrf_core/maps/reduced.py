@@ -26,7 +26,7 @@ from .heads import PivotHead
 from .kept_places import KeptWeights
 from .kernel_sources import kernel_device
 from .native import Products
-from .portions import Portions, new_token, summed_by
+from .partition_sums import Partitions, new_token, summed_by
 from .rounding import Extent
 from .triangles import factorise, square_gram
 
@@ -239,10 +239,10 @@ class ReducedMap(FeatureMap):
         assert self._head is not None  # nothing asks a core
         return self._head
 
-    def recipe(self, rows: np.ndarray) -> KernelRecipe:
+    def spec(self, rows: np.ndarray) -> KernelSpec:
         pivots, inputs = self._rows.pivots, self._rows.inputs.take(rows)
         residual = None if self._residual is None else self._residual[rows]
-        return KernelRecipe(
+        return KernelSpec(
             inputs, pivots.kernel, pivots.inputs, self._diagonal[rows], residual, self._whole, self._rows.dtype
         )
 
@@ -306,7 +306,7 @@ class ReducedMap(FeatureMap):
         R: np.ndarray,
         workers: Workers,
         out: np.ndarray | KeptWeights | None = None,
-        portions: Portions | None = None,
+        partitions: Partitions | None = None,
     ) -> np.ndarray:
         assert summed is not None and not isinstance(out, KeptWeights)
         sums = np.ascontiguousarray(summed[:, : R.shape[1]])
@@ -345,14 +345,14 @@ class ReducedMap(FeatureMap):
             self._residual = np.maximum(self._diagonal - squares, 0.0)
         return self._residual
 
-    def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
+    def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
         """Return the trace of the kernel matrix, [1]: squares of columns are parts of it."""
 
         def of_rows(part: slice) -> float:
             own = self._diagonal[part]
             return float(own.sum() if counts is None else own @ counts[part])
 
-        return np.array([summed_by(portions, len(self._diagonal), of_rows)])
+        return np.array([summed_by(partitions, len(self._diagonal), of_rows)])
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         return max(float(np.average(self._diagonal, weights=counts)), 1e-12)
@@ -362,18 +362,18 @@ class ReducedMap(FeatureMap):
         outside = self._whole and self._residual is not None and bool(self._residual.any())
         return Extent(float(self._diagonal.max(initial=0.0)), self.size, self._rows.value_error, outside)
 
-    def outside_roots(self, gram: float, errors: np.ndarray, portions: Portions | None = None) -> float:
+    def outside_roots(self, gram: float, errors: np.ndarray, partitions: Partitions | None = None) -> float:
         def of_rows(part: slice) -> float:
             assert self._residual is not None
             residual = self._residual[part]
             left = np.where(residual > 0, residual + gram, 0.0)
             return float(np.sqrt(left) @ np.linalg.norm(errors[part], axis=1))
 
-        return summed_by(portions, len(errors), of_rows)
+        return summed_by(partitions, len(errors), of_rows)
 
 
 @dataclass(frozen=True, eq=False)
-class KernelRecipe:
+class KernelSpec:
     """Inputs and pivots that the core of a reduced map is made of."""
 
     inputs: Inputs

@@ -17,7 +17,7 @@ from .feature_map import Empty, FeatureMap, sums_of_rows
 from .heads import Head
 from .kept_places import KeptWeights
 from .native import Products
-from .portions import Portions, new_token
+from .partition_sums import Partitions, new_token
 from .rounding import Extent
 
 ROWS_PER_TASK = 1024
@@ -36,7 +36,7 @@ class RepeatedMap(FeatureMap):
         # Positions of each distinct row, in compressed rows.
         self._positions = np.argsort(group, kind="stable").astype(np.int32)  # [N]
         self._ends = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)  # [U+1]
-        self._seen: tuple[Portions, Portions] | None = None  # portions of positions and those of distinct rows
+        self._seen: tuple[Partitions, Partitions] | None = None  # partitions of positions and those of distinct rows
 
     @property
     def head(self) -> Head:
@@ -46,9 +46,9 @@ class RepeatedMap(FeatureMap):
     def narrows_weights(self) -> bool:
         return self.distinct.narrows_weights
 
-    def recipe(self, rows: np.ndarray) -> RepeatedRecipe:
+    def spec(self, rows: np.ndarray) -> RepeatedSpec:
         chosen, group = np.unique(self.group[rows], return_inverse=True)
-        return RepeatedRecipe(self.distinct.recipe(chosen), group.ravel())
+        return RepeatedSpec(self.distinct.spec(chosen), group.ravel())
 
     def prepare(
         self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
@@ -76,12 +76,12 @@ class RepeatedMap(FeatureMap):
     def native(self, prepared: np.ndarray, columns: int) -> list[Products]:
         return [native.dealt(prepared, self._group)]
 
-    def _portions(self, portions: Portions | None) -> Portions | None:
-        """Portions of distinct rows."""
-        if portions is None:
+    def _partitions(self, partitions: Partitions | None) -> Partitions | None:
+        """Partitions of distinct rows."""
+        if partitions is None:
             return None
-        if self._seen is None or self._seen[0] is not portions:
-            self._seen = portions, portions.of_groups(self.group)
+        if self._seen is None or self._seen[0] is not partitions:
+            self._seen = partitions, partitions.of_groups(self.group)
         return self._seen[1]
 
     def adjoint(
@@ -90,14 +90,14 @@ class RepeatedMap(FeatureMap):
         R: np.ndarray,
         workers: Workers,
         out: np.ndarray | KeptWeights | None = None,
-        portions: Portions | None = None,
+        partitions: Partitions | None = None,
     ) -> np.ndarray | KeptWeights:
-        portions = self._portions(portions)
+        partitions = self._partitions(partitions)
         shared, R = np.empty((self._rows, R.shape[1]), dtype=R.dtype), np.ascontiguousarray(R)  # [U, C]
         own = native.sparse(self._ends, self._positions, R[:0, 0], R)
         native.all_scores(workers.team, own, self._rows, shared, True)
-        sums = sums_of_rows(self.distinct, shared, workers, portions)
-        return self.distinct.adjoint(sums, shared, workers, out, portions)
+        sums = sums_of_rows(self.distinct, shared, workers, partitions)
+        return self.distinct.adjoint(sums, shared, workers, out, partitions)
 
     def in_double(self, held: bool) -> RepeatedMap:
         distinct = self.distinct.in_double(held)
@@ -116,8 +116,8 @@ class RepeatedMap(FeatureMap):
     def extent(self, scale: np.ndarray) -> Extent:
         return self.distinct.extent(scale)
 
-    def outside_roots(self, gram: float, errors: np.ndarray, portions: Portions | None = None) -> float:
-        return self.distinct.outside_roots(gram, self._shared(errors), self._portions(portions))
+    def outside_roots(self, gram: float, errors: np.ndarray, partitions: Partitions | None = None) -> float:
+        return self.distinct.outside_roots(gram, self._shared(errors), self._partitions(partitions))
 
     def leading(self, m: int) -> RepeatedMap:
         return RepeatedMap(self.distinct.leading(m), self.group, self._workers)
@@ -129,9 +129,9 @@ class RepeatedMap(FeatureMap):
         chosen, group = np.unique(self.group[rows], return_inverse=True)
         return self.distinct.real_gram(chosen, np.bincount(group.ravel(), counts))
 
-    def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
+    def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
         counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
-        return self.distinct.raw_squares(counts, self._portions(portions))
+        return self.distinct.raw_squares(counts, self._partitions(partitions))
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
@@ -158,10 +158,10 @@ class RepeatedMap(FeatureMap):
 
 
 @dataclass(frozen=True, eq=False)
-class RepeatedRecipe:
+class RepeatedSpec:
     """Distinct rows, and where each of them stands."""
 
-    distinct: Any  # recipe of their core
+    distinct: Any  # spec of their core
     group: np.ndarray  # [n]
     token: str = field(default_factory=new_token)
 

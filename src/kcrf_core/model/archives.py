@@ -21,8 +21,8 @@ from ..files import Contents, pack_sparse, read_container, write_container
 
 def digest(dataset: Dataset) -> str:
     """SHA-256 of encoded data: equal for equal data under equal encodings, in the same shards where it has some."""
-    if dataset.portions is not None:
-        return joined_digests(digest(dataset.span(*ends)) for ends in pairwise(dataset.portions.tolist()))
+    if dataset.partitions is not None:
+        return joined_digests(digest(dataset.span(*ends)) for ends in pairwise(dataset.partitions.tolist()))
     total = hashlib.sha256()
     arrays = [dataset.offsets, dataset.codes, dataset.real]
     arrays += [] if dataset.labels is None else [dataset.labels]
@@ -62,8 +62,8 @@ def dataset_arrays(dataset: Dataset) -> dict[str, np.ndarray]:
         arrays["weights"] = dataset.weights
     if dataset.bag is not None:
         arrays |= pack_sparse(dataset.bag, "bag")
-    if dataset.portions is not None:
-        arrays["portions"] = dataset.portions
+    if dataset.partitions is not None:
+        arrays["portions"] = dataset.partitions
     return arrays
 
 
@@ -113,9 +113,10 @@ def unpack_arrays(contents: Contents, encoding: Encoding) -> Dataset:
     if len(bag_unseen) != N or np.any(bag_unseen < 0):
         raise contents.error("'bag_unseen' does not fit its positions")
     bag = None if like.bag is None else contents.sparse("bag", N, like.bag.shape[1])
-    portions = None
+    partitions = None
     if "portions" in contents.arrays:
-        portions = contents.array("portions", "int64", 1)
-        if len(portions) < 2 or portions[0] != 0 or portions[-1] != len(offsets) - 1 or np.any(np.diff(portions) <= 0):
+        partitions = contents.array("portions", "int64", 1)
+        fits = len(partitions) >= 2 and partitions[0] == 0 and partitions[-1] == len(offsets) - 1
+        if not fits or np.any(np.diff(partitions) <= 0):
             raise contents.error("'portions' do not fit its sequences")
-    return Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path, portions=portions)
+    return Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path, partitions=partitions)

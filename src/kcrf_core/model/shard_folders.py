@@ -144,7 +144,7 @@ class ShardFolder:
             bag_unseen=np.broadcast_to(0.0, N),
             source=self.path,
             missing=self.amount.missing,
-            portions=np.cumsum([0, *(shard.sequences for shard in self.shards)], dtype=np.int64),
+            partitions=np.cumsum([0, *(shard.sequences for shard in self.shards)], dtype=np.int64),
         )
 
 

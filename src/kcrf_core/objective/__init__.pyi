@@ -1,20 +1,20 @@
 from .chunks import MOST_POSITIONS
 from .composed_engine import ComposedEngine, ComposedTerm
 from .engine import Engine, EngineBlocks, Predictions, TermShape
+from .engine_partition import (
+    Accumulator,
+    DealtBlock,
+    EnginePartition,
+    EnginePartitionSpec,
+    MapSpec,
+    PartitionSpec,
+    SomeRows,
+    summed,
+    term_spec,
+)
 from .executors import Executor, ExecutorWorkers, LocalExecutor, executor_of
 from .inverse_powers import OPERATIONS_PER_CUBE, inverse_power_parts
 from .objective import HessianBlocks, Objective, Point, Slack, mixed_bound
-from .parts import (
-    Accumulator,
-    DealtBlock,
-    EnginePart,
-    MapRecipe,
-    PartRecipe,
-    Recipe,
-    SomeRows,
-    summed,
-    term_recipe,
-)
 from .thread_engine import ObjectiveTerm, ThreadEngine
 from .vectors import HostVectors, Pairs, Vector, Vectors
 
@@ -27,20 +27,20 @@ __all__ = [
     "DealtBlock",
     "Engine",
     "EngineBlocks",
-    "EnginePart",
+    "EnginePartition",
+    "EnginePartitionSpec",
     "Executor",
     "ExecutorWorkers",
     "HessianBlocks",
     "HostVectors",
     "LocalExecutor",
-    "MapRecipe",
+    "MapSpec",
     "Objective",
     "ObjectiveTerm",
     "Pairs",
-    "PartRecipe",
+    "PartitionSpec",
     "Point",
     "Predictions",
-    "Recipe",
     "Slack",
     "SomeRows",
     "TermShape",
@@ -51,5 +51,5 @@ __all__ = [
     "inverse_power_parts",
     "mixed_bound",
     "summed",
-    "term_recipe",
+    "term_spec",
 ]

@@ -23,8 +23,8 @@ from ..system import positions_within, sequence_chunks
 FEWEST_POSITIONS, MOST_POSITIONS = 128, 2048
 CHUNK_VALUES = 3 << 17
 
-# Tasks, runs of chunks with sums of their own. Those of a portion: as many as fit these bytes, and not fewer than keep
-# many cores busy where there are the usual eight portions.
+# Tasks, runs of chunks with sums of their own. A partition has as many as fit these bytes, and not fewer than keep many
+# cores busy where there are the usual eight partitions.
 FEWEST_TASKS, MOST_TASKS, TASK_BYTES = 4, 32, 1 << 23
 LAST_TASK = 0.4  # the size of the last one, as a part of the mean: whoever is late should be late with little
 
@@ -166,7 +166,7 @@ def make_chunks(problem: Problem, widest: int) -> list[Chunk]:
 
 
 def _alike(problem: Problem) -> Iterator[tuple[int, int, tuple[bool, bool]]]:
-    """Runs of sequences of one portion that are cut in the same way, and in which way."""
+    """Runs of sequences of one partition that are cut in the same way, and in which way."""
     borders = problem.borders
     if problem.cut is not None and len(problem.weights):
         changes = np.flatnonzero((problem.cut[1:] != problem.cut[:-1]).any(axis=1)) + 1
@@ -176,18 +176,18 @@ def _alike(problem: Problem) -> Iterator[tuple[int, int, tuple[bool, bool]]]:
 
 
 def make_tasks(chunks: list[Chunk], sum_bytes: int, borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where tasks begin and end among the chunks, [tasks + 1], and portions among the tasks, [portions + 1].
+    """Where tasks begin and end among the chunks, [tasks + 1], and partitions among the tasks, [partitions + 1].
 
-    Each has sums of so many bytes. They get smaller towards the end of a portion, whose borders are positions.
+    Each has sums of so many bytes. They get smaller towards the end of a partition, whose borders are positions.
     """
-    tasks, portions = [0], [0]
+    tasks, partitions = [0], [0]
     ends = np.array([0, *(chunk.rows.stop for chunk in chunks)])
     for first, last in pairwise(np.searchsorted(ends, borders).tolist()):
         count = min(max(TASK_BYTES // max(sum_bytes, 1), FEWEST_TASKS), MOST_TASKS, max(last - first, 1))
         at = np.linspace(0, 1, count + 1)
-        shares = at * (2 - LAST_TASK - (1 - LAST_TASK) * at)  # of the portion's positions, up to each border
+        shares = at * (2 - LAST_TASK - (1 - LAST_TASK) * at)  # of the partition's positions, up to each border
         own = ends[first : last + 1] - ends[first]
         found = np.searchsorted(own, shares * own[-1] * (1 - 1e-12)).clip(0, last - first)
         tasks += [first + place for place in np.unique(found).tolist() if first + place > tasks[-1]]
-        portions.append(len(tasks) - 1)
-    return np.array(tasks, dtype=np.int64), np.array(portions, dtype=np.int64)
+        partitions.append(len(tasks) - 1)
+    return np.array(tasks, dtype=np.int64), np.array(partitions, dtype=np.int64)

@@ -1,8 +1,8 @@
-"""An engine made of parts, one for each portion of the data, wherever an executor has them.
+"""An engine composed of partitions of the data, wherever an executor holds them.
 
-It owns the vectors and the heads of maps (`maps.heads`): what parts multiply with is made ready here, once for all of
-them, and what they give is summed in the order of portions and finished here. So each answer has the bits of that of a
-`ThreadEngine` on all data.
+It owns the vectors and the heads of maps (`maps.heads`): what partitions multiply with is made ready here, once for all
+of them, and their results are summed in their order and finished here. So each result has the bits of a `ThreadEngine`
+on all data.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..maps import Extent, Head
 from ..scoring import DECODINGS
 from ..system import Workers
 from .engine import Engine, Predictions, TermShape
+from .engine_partition import DealtBlock, partition_specs, row_plans
 from .executors import Executor, Handle
-from .parts import DealtBlock, recipes_of, row_plans
 from .thread_engine import ObjectiveTerm, inverted_blocks, leaves_out
 from .vectors import HostVectors
 
@@ -78,9 +78,9 @@ class ComposedEngine(Engine):
         forbidden: Edges | None = None,
     ) -> ComposedEngine:
         """Return the engine of maps that are here; `workers` are for operations on vectors."""
-        recipes = recipes_of(problem, terms, np.dtype(dtype), forbidden)
-        composed, about = [ComposedTerm.of(term) for term in terms], [recipe.about() for recipe in recipes]
-        return cls(problem, composed, executor, executor.load(recipes), workers, dtype, forbidden, about)
+        specs = partition_specs(problem, terms, np.dtype(dtype), forbidden)
+        composed, about = [ComposedTerm.of(term) for term in terms], [spec.about() for spec in specs]
+        return cls(problem, composed, executor, executor.load(specs), workers, dtype, forbidden, about)
 
     def _plans(self, j: int) -> tuple[np.ndarray, list[Handle]] | None:
         found = [self._chosen(j, number) for number in range(len(self.handles))]
@@ -246,8 +246,8 @@ class ComposedEngine(Engine):
 
     def _rows_of_parts(self, rows: np.ndarray) -> list[np.ndarray]:
         """Positions of all by those of each part."""
-        within = self.portions.within(rows).slices
-        return [rows[part] - whole.start for part, whole in zip(within, self.portions.slices, strict=True)]
+        within = self.partitions.within(rows).slices
+        return [rows[part] - whole.start for part, whole in zip(within, self.partitions.slices, strict=True)]
 
     def sampled_real_grams(self, theta: np.ndarray, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
         by_part = {j: self._rows_of_parts(own) for j, own in rows.items()}
@@ -263,7 +263,7 @@ class ComposedEngine(Engine):
     # ------------------------------------------------------------------------- predictions
 
     def _asked(self, theta: np.ndarray, question: str, *others: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the arguments of `EnginePart.at` for each part."""
+        """Yield the arguments of `EnginePartition.at` for each part."""
         return ((points[0], question, *others) for points in self._parts_of([theta]))
 
     def _joined(self, theta: np.ndarray, question: str, *others: Any) -> np.ndarray:
@@ -287,7 +287,7 @@ class ComposedEngine(Engine):
     def drawn_labels(self, theta: np.ndarray, chance: np.ndarray) -> np.ndarray:
         arguments = [
             (*asked, np.ascontiguousarray(chance[:, part]))
-            for asked, part in zip(self._asked(theta, "drawn_labels"), self.portions.slices, strict=True)
+            for asked, part in zip(self._asked(theta, "drawn_labels"), self.partitions.slices, strict=True)
         ]
         return np.concatenate(list(self.executor.ask(self.handles, "at", arguments)), axis=1)
 

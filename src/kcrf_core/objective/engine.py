@@ -26,8 +26,8 @@ from ..maps import (
     Head,
     KeptPlaces,
     KeptWeights,
+    Partitions,
     PivotHead,
-    Portions,
     Rounding,
 )
 from ..system import Workers
@@ -157,7 +157,7 @@ class Engine(ABC):
         # Cliques of terms with maps, and of those over labels alone, by the numbers of terms.
         self.mapped = {j: term.clique for j, term in enumerate(terms) if isinstance(term.clique, MappedClique)}
         self.labelled = {j: term.clique for j, term in enumerate(terms) if isinstance(term.clique, LabelClique)}
-        self.portions = Portions(problem.offsets[problem.borders].astype(np.int64))  # of positions
+        self.partitions = Partitions(problem.offsets[problem.borders].astype(np.int64))  # of positions
         self._extents: dict[tuple[int, int], Extent] = {}
 
     def block_slices(self) -> list[slice]:

@@ -1,6 +1,6 @@
 """Executors: they ask parts, in this process one after another, or elsewhere.
 
-An executor makes parts of recipes and asks each of them the same question, with arguments of its own. It hands out
+An executor makes parts of specs and asks each of them the same question, with arguments of its own. It hands out
 handles, one for each part; a handle may be an argument, and is then what it stands for. Answers come, and are summed,
 in the order of parts.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..system import Workers
-from .parts import Accumulator, Recipe
+from .engine_partition import Accumulator, PartitionSpec
 
 Handle = Any
 Arguments = Iterable[tuple]  # of each part, gone through once
@@ -25,7 +25,7 @@ class Executor(Protocol):
 
     remote: bool  # whether what parts are asked has to be sent
 
-    def load(self, recipes: Sequence[Recipe]) -> list[Handle]:
+    def load(self, specs: Sequence[PartitionSpec]) -> list[Handle]:
         """Handles of parts that are made when they are first asked, and again where they are gone."""
 
     def derive(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> list[Handle]:
@@ -58,7 +58,7 @@ def executor_of(workers: Workers) -> Executor | None:
 class LocalHandle:
     """A part, or what parts answer: what it is made of."""
 
-    recipe: Recipe | None
+    spec: PartitionSpec | None
     before: LocalHandle | None = None
     question: str = ""
     arguments: tuple = ()
@@ -83,8 +83,8 @@ class LocalExecutor:
         """How many parts, and what was made of them, are kept."""
         return len(self._made)
 
-    def load(self, recipes: Sequence[Recipe]) -> list[LocalHandle]:
-        return [LocalHandle(recipe) for recipe in recipes]
+    def load(self, specs: Sequence[PartitionSpec]) -> list[LocalHandle]:
+        return [LocalHandle(spec) for spec in specs]
 
     def derive(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> list[LocalHandle]:
         return [LocalHandle(None, handle, question, own) for handle, own in zip(handles, arguments, strict=True)]
@@ -107,9 +107,9 @@ class LocalExecutor:
             if id(handle) in self._made:
                 return
             handle = handle.before
-        assert handle.recipe is not None
+        assert handle.spec is not None
         if id(handle) not in self._made and id(handle) not in self._coming:
-            self._coming[id(handle)] = reader.submit(handle.recipe.load, self._workers)
+            self._coming[id(handle)] = reader.submit(handle.spec.load, self._workers)
 
     def total(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> Any:
         found = Accumulator()
@@ -129,10 +129,10 @@ class LocalExecutor:
             made, size = self._answer(handle.before, handle.question, handle.arguments), 0
             fits = id(handle.before) in self._made  # what is made of a part that is made again is no better off
         else:
-            assert handle.recipe is not None
+            assert handle.spec is not None
             coming = self._coming.pop(id(handle), None)
-            made = handle.recipe.load(self._workers) if coming is None else coming.result()
-            size = handle.recipe.nbytes
+            made = handle.spec.load(self._workers) if coming is None else coming.result()
+            size = handle.spec.nbytes
             fits = self._held + size <= self._workers.memory.total
         if fits:
             self._made[id(handle)] = made

@@ -40,7 +40,7 @@ from ..maps import (
     FeatureMap,
     Head,
     KeptWeights,
-    Portions,
+    Partitions,
     accumulate,
     new_sums,
     ordered_sums,
@@ -110,14 +110,14 @@ class ThreadEngine(Engine):
         self.chunks = make_chunks(problem, max(widths, default=0))
         Y = problem.label_count
         sum_sizes = [width * self.terms[j].columns for width, j in zip(widths, self.mapped, strict=True)]
-        borders, among_tasks = make_tasks(self.chunks, 8 * (Y * Y + 2 * Y + sum(sum_sizes)), self.portions.borders)
+        borders, among_tasks = make_tasks(self.chunks, 8 * (Y * Y + 2 * Y + sum(sum_sizes)), self.partitions.borders)
         self._tasks = [self.chunks[first:last] for first, last in pairwise(borders.tolist())]
-        self._portion_tasks = Portions(among_tasks)
+        self._partition_tasks = Partitions(among_tasks)
         self._passes = self._make_passes(borders)
         # Cliques of sequences that lack labels come with every pass, see `ScoredChunk.subtract_observed`.
         self._observed = [
-            Sums.observed(problem.portion(number), self.per_position, self.second_order)
-            for number in range(len(self.portions))
+            Sums.observed(problem.partition(number), self.per_position, self.second_order)
+            for number in range(len(self.partitions))
         ]
         self._rooms = Rooms()
 
@@ -149,8 +149,8 @@ class ThreadEngine(Engine):
         if len(thetas) > 1 or not self._evaluate_natively(adjoint, edges[0], prepared):
             potentials = partial(self._potentials_of, prepared, edges, self._rooms)
             self.workers.fold(partial(_likelihoods, adjoint, potentials), self._tasks, adjoint.add)
-        for portion, observed in zip(adjoint.portions, self._observed, strict=True):
-            for sums in portion.sums:
+        for partition, observed in zip(adjoint.partitions, self._observed, strict=True):
+            for sums in partition.sums:
                 sums.subtract(observed)
         return list(zip(adjoint.log_likelihoods(), adjoint.collect(), strict=True))
 
@@ -178,15 +178,15 @@ class ThreadEngine(Engine):
         if bad >= 0:
             return False  # the other way says what is wrong with it
         Y = self.problem.label_count
-        for portion, tasks in zip(adjoint.portions, self._portion_tasks.slices, strict=True):
+        for partition, tasks in zip(adjoint.partitions, self._partition_tasks.slices, strict=True):
             total = np.add.reduce(small[tasks], axis=0)  # one task after another
             pairs, first, last, likelihood = np.split(total, [Y * Y, Y * Y + Y, Y * Y + 2 * Y])
-            portion.log_likelihoods[0] = likelihood[0]
-            portion.sums[0].add(Sums(pairs.reshape(Y, Y), first, last, None))
+            partition.log_likelihoods[0] = likelihood[0]
+            partition.sums[0].add(Sums(pairs.reshape(Y, Y), first, last, None))
             for j, parts in zip(terms, sums, strict=True):
                 if parts is not None:
-                    portion.parts[j] = np.empty(parts.shape[1:])
-                    ordered_sums(self.workers.team, parts[tasks], portion.parts[j])
+                    partition.parts[j] = np.empty(parts.shape[1:])
+                    ordered_sums(self.workers.team, parts[tasks], partition.parts[j])
         return True
 
     def _remade(self, terms: Sequence[ObjectiveTerm], dtype: np.dtype | type) -> ThreadEngine:
@@ -215,7 +215,7 @@ class ThreadEngine(Engine):
         return self.maps[term].extent(scale)
 
     def outside_roots(self, theta: Vector, term: int, gram: float) -> float:
-        return self.maps[term].outside_roots(gram, self.errors(theta, self.mapped[term]), self.portions)
+        return self.maps[term].outside_roots(gram, self.errors(theta, self.mapped[term]), self.partitions)
 
     def product(self, theta: Vector, vector: Vector) -> Vector:
         adjoint = _Adjoint(self)
@@ -230,7 +230,7 @@ class ThreadEngine(Engine):
     # ------------------------------------------------------------------------- columns of maps
 
     def raw_squares(self, term: int) -> np.ndarray:
-        return self.maps[term].raw_squares(self._counts(), self.portions)
+        return self.maps[term].raw_squares(self._counts(), self.partitions)
 
     def _counts(self) -> np.ndarray | None:
         """Return how often each position counts; None: once."""
@@ -241,7 +241,7 @@ class ThreadEngine(Engine):
         m, weights = len(inverse), self.problem.position_weights()
         leading = self.maps[term].leading(m)
 
-        def of_portion(part: slice) -> np.ndarray:
+        def of_partition(part: slice) -> np.ndarray:
             own, total = rows[part], np.zeros((m, m))
             if not len(own):
                 return total
@@ -254,22 +254,23 @@ class ThreadEngine(Engine):
             self.workers.run(task, ranges(m, COLUMNS_AT_ONCE))
             return total
 
-        return summed_by(self.portions.within(rows), len(rows), of_portion)
+        return summed_by(self.partitions.within(rows), len(rows), of_partition)
 
     def sampled_real_grams(self, theta: Vector, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
-        def of_portion(found: Sequence[tuple[dict[int, np.ndarray], float]]) -> tuple[list[np.ndarray], float]:
+        def of_partition(found: Sequence[tuple[dict[int, np.ndarray], float]]) -> tuple[list[np.ndarray], float]:
             grams = [reduce(add, (parts[j] for parts, _ in found)) for j in rows]
             return grams, math.fsum(left for _, left in found)
 
         found = [
-            of_portion(part) for part in self._by_portion(self._over_chunks(theta, partial(_real_parts, self, rows)))
+            of_partition(part)
+            for part in self._by_partition(self._over_chunks(theta, partial(_real_parts, self, rows)))
         ]
         grams = [tree_sum([parts[number] for parts, _ in found]) for number in range(len(rows))]
         return grams, tree_sum([left for _, left in found])
 
     def leading_features(self, term: int, inverse: np.ndarray) -> np.ndarray:
         leading = self.maps[term].leading(len(inverse))
-        rows = (np.arange(part.start, part.stop) for part in self.portions.slices)
+        rows = (np.arange(part.start, part.stop) for part in self.partitions.slices)
         return np.concatenate([leading.subset(own).features(self.workers, inverse) for own in rows])
 
     # ------------------------------------------------------------------------- predictions
@@ -283,7 +284,7 @@ class ThreadEngine(Engine):
         return Predictions(dict(zip(DECODINGS, (path, posterior), strict=True)), gold)
 
     def right_labels(self, theta: Vector) -> float:
-        return tree_sum([sum(part) for part in self._by_portion(self._over_chunks(theta, _right))])
+        return tree_sum([sum(part) for part in self._by_partition(self._over_chunks(theta, _right))])
 
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:
         return np.concatenate(list(self._over_chunks(theta, _sequence_logs)))
@@ -297,10 +298,10 @@ class ThreadEngine(Engine):
 
     # ------------------------------------------------------------------------- chunks on threads
 
-    def _by_portion(self, found: Iterable[Result]) -> list[list[Result]]:
-        """Group what was found of chunks by portions."""
+    def _by_partition(self, found: Iterable[Result]) -> list[list[Result]]:
+        """Group what was found of chunks by partitions."""
         ends = np.cumsum([len(chunk.labels) for chunk in self.chunks])
-        counts = np.diff(np.searchsorted(ends, self.portions.borders, side="right"))
+        counts = np.diff(np.searchsorted(ends, self.partitions.borders, side="right"))
         found = iter(found)
         return [list(islice(found, count)) for count in counts.tolist()]
 
@@ -396,9 +397,9 @@ class _Adjoint:
         N, Y, empty = engine.problem.positions, engine.problem.label_count, engine.host.buffers.empty
         # Terms of one type have the same errors.
         self.residuals = {c: empty((N, points * c.columns(Y)), engine.dtype) for c in engine._types}
-        self.portions = [_TaskSums.zeros(engine, points) for _ in range(len(engine.portions))]
-        sizes = np.diff(engine._portion_tasks.borders)
-        self._coming = iter(np.repeat(np.arange(len(sizes)), sizes).tolist())  # portions of tasks, in their order
+        self.partitions = [_TaskSums.zeros(engine, points) for _ in range(len(engine.partitions))]
+        sizes = np.diff(engine._partition_tasks.borders)
+        self._coming = iter(np.repeat(np.arange(len(sizes)), sizes).tolist())  # partitions of tasks, in their order
 
     def task(self) -> _TaskSums:
         """Sums of one task, with nothing in them."""
@@ -406,11 +407,11 @@ class _Adjoint:
 
     def add(self, task: _TaskSums) -> None:
         """Tasks are added in their order."""
-        self.portions[next(self._coming)].add(task)
+        self.partitions[next(self._coming)].add(task)
 
     def log_likelihoods(self) -> list[float]:
         """Of each point."""
-        return tree_sum([portion.log_likelihoods for portion in self.portions]).tolist()
+        return tree_sum([partition.log_likelihoods for partition in self.partitions]).tolist()
 
     def node_errors(self, chunk: Chunk) -> np.ndarray | None:
         """Where the errors of single positions of a chunk, [n, Y], have to be in the end; None if not as they are."""
@@ -445,7 +446,7 @@ class _Adjoint:
         out = [engine.host.empty() for _ in range(self._points)]
         for j, clique in engine.labelled.items():
             for point, vector in enumerate(out):
-                found = tree_sum([clique.collect(portion.sums[point]) for portion in self.portions])
+                found = tree_sum([clique.collect(partition.sums[point]) for partition in self.partitions])
                 engine.host.put(vector, j, found)
         for j, own in engine.mapped.items():
             term = engine.terms[j]
@@ -454,9 +455,9 @@ class _Adjoint:
                 if self._points == 1
                 else engine.host.buffers.empty((term.rows, self._points * term.columns))
             )
-            parts = [portion.parts[j] for portion in self.portions if j in portion.parts]
+            parts = [partition.parts[j] for partition in self.partitions if j in partition.parts]
             summed = tree_sum(parts, _accumulated) if parts else None
-            made = engine.maps[j].adjoint(summed, self.residuals[own], engine.workers, place, engine.portions)
+            made = engine.maps[j].adjoint(summed, self.residuals[own], engine.workers, place, engine.partitions)
             if isinstance(made, KeptWeights) or isinstance(place, KeptWeights):
                 continue  # it is in its place
             if self._points > 1:
@@ -486,17 +487,17 @@ class ThreadBlocks:
         self.operations = sum(
             2 * engine.labelled[j].states(Y) ** 2 * p[j].positions for _, p in found for j in matrices
         )
-        by_portion = engine._by_portion(parts for _, parts in found)
+        by_partition = engine._by_partition(parts for _, parts in found)
         self._small = {
-            j: tree_sum([self._finished(j, form, number, parts) for number, parts in enumerate(by_portion)])
+            j: tree_sum([self._finished(j, form, number, parts) for number, parts in enumerate(by_partition)])
             for j, form in forms.items()
         }
         self._open: dict[int, tuple[FeatureMap, np.ndarray]] = {}
 
     def _finished(self, term: int, form: str, number: int, parts: Sequence[dict[int, PartialSum]]) -> np.ndarray:
-        """A small block of one portion."""
+        """A small block of one partition."""
         engine = self._engine
-        node, problem = self._marginals[NODE][engine.portions.slices[number]], engine.problem.portion(number)
+        node, problem = self._marginals[NODE][engine.partitions.slices[number]], engine.problem.partition(number)
         return engine.labelled[term].finish_block(
             reduce(add, (part[term].total for part in parts)), problem, node, form
         )
@@ -505,7 +506,7 @@ class ThreadBlocks:
     def variance(self) -> float:
         """The variance of labels, summed up."""
         p = self._marginals[NODE]
-        return summed_by(self._engine.portions, len(p), lambda rows: float((p[rows] * (1 - p[rows])).sum()))
+        return summed_by(self._engine.partitions, len(p), lambda rows: float((p[rows] * (1 - p[rows])).sum()))
 
     @property
     def unsettled(self) -> float:
@@ -542,13 +543,13 @@ class ThreadBlocks:
         """
         engine, shape = self._engine, self._engine.terms[term]
         Y, dtype = engine.problem.label_count, engine.dtype
-        feature_map, portions = engine.maps[term], engine.portions
+        feature_map, partitions = engine.maps[term], engine.partitions
         chosen: slice | np.ndarray = slice(None)
         if self.share(term) < 1 if leave_out is None else leave_out:
             own, chosen = self._open_part(term)
             if own is feature_map:
                 self._open[term] = own, _ = feature_map.subset(chosen), chosen
-            feature_map, portions = own, portions.within(chosen)
+            feature_map, partitions = own, partitions.within(chosen)
         ready = feature_map.prepare(shape.of_map(engine.vectors.to_array(block)), dtype, engine.workers)
         clique = engine.mapped[term]
         weights, p = self._weights[chosen].astype(dtype), self._marginals[clique][chosen]
@@ -561,7 +562,7 @@ class ThreadBlocks:
             return feature_map.adjoint_rows(residuals[rows], rows)
 
         sums = []
-        for part in portions.slices:
+        for part in partitions.slices:
             pieces = ranges(part.stop - part.start, ROWS_AT_ONCE)
             pieces = [slice(part.start + piece.start, part.start + piece.stop) for piece in pieces]
             sums.append(sum_of_parts(work, pieces, engine.workers))
@@ -570,7 +571,7 @@ class ThreadBlocks:
         if summed is None and feature_map.dense_size:
             summed = new_sums(feature_map.dense_size, shape.columns, dtype)
         out = np.empty(shape.size)
-        found = feature_map.adjoint(summed, residuals, engine.workers, shape.of_map(out), portions)
+        found = feature_map.adjoint(summed, residuals, engine.workers, shape.of_map(out), partitions)
         return engine.vectors.from_array(out if isinstance(found, KeptWeights) else found.ravel())
 
     def diagonal(self, term: int) -> np.ndarray:
@@ -590,7 +591,7 @@ class ThreadBlocks:
         out = np.empty(shape.size)
 
         def work(column: int) -> None:
-            squares = feature_map.raw_squares(self._weights * variance[:, column], engine.portions)
+            squares = feature_map.raw_squares(self._weights * variance[:, column], engine.partitions)
             if shape.kept is None:
                 out[column :: shape.columns] = squares
             else:
@@ -619,12 +620,12 @@ class ThreadBlocks:
         def work(label: int) -> tuple[np.ndarray, int]:
             rows = np.flatnonzero(curvature[:, label] > settled)
 
-            def of_portion(part: slice) -> np.ndarray:
+            def of_partition(part: slice) -> np.ndarray:
                 own = rows[part]
                 phi = columns[own].astype(np.float64)
                 return (phi * curvature[own, label][:, None]).T @ phi
 
-            return summed_by(self._engine.portions.within(rows), len(rows), of_portion), len(rows)
+            return summed_by(self._engine.partitions.within(rows), len(rows), of_partition), len(rows)
 
         found = list(self._engine.workers.map(work, range(curvature.shape[1])))
         return np.stack([gram for gram, _ in found]), np.array([rows for _, rows in found])

@@ -28,7 +28,7 @@ def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
     weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
     if not weights.any():
         raise DataError("all sequences have the weight 0, so there is nothing to learn from")
-    return Problem(dataset.labels, dataset.offsets, weights, len(encoding.labels), dataset.cut, dataset.portions)
+    return Problem(dataset.labels, dataset.offsets, weights, len(encoding.labels), dataset.cut, dataset.partitions)
 
 
 def check_partial(config: Config, select_terms: bool, certify: str) -> None:

@@ -22,15 +22,15 @@ from ..kernels import Inputs, Kernel
 from ..maps import (
     CompressedRows,
     ExplicitHead,
-    ExplicitRecipe,
+    ExplicitSpec,
     FeatureMap,
-    KernelRecipe,
+    KernelSpec,
     RepeatedMap,
-    RepeatedRecipe,
+    RepeatedSpec,
     new_token,
 )
 from ..model import ShardFolder, StoredShard, encoding_of
-from ..objective import MapRecipe
+from ..objective import MapSpec
 from ..objective.solvers import Observer
 from ..system import Workers, sequence_rows
 
@@ -127,7 +127,7 @@ class ShardInputs(TermInputs):
         assert first is not None
         return _Lengths(first.codes, first.sizes, first.real, first.bag, first.unseen, np.concatenate(norms))
 
-    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[MapRecipe, ...]]:
+    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[MapSpec, ...]]:
         """Make the map of each part once, and write it to scratch space."""
         scratch, written, squares, positions, whole = self._data.scratch, [], 0.0, 0, True
         assert scratch is not None
@@ -140,7 +140,7 @@ class ShardInputs(TermInputs):
                 rows = np.arange(len(inputs))
             else:
                 whole = whole and shared and _has_all(made.group[rows], made.group)
-            written.append(scratch.keep(made.recipe(rows)))
+            written.append(scratch.keep(made.spec(rows)))
         own = DistantMap(made.head, squares / max(positions, 1))
         # Training asks nothing of it but what it has: rows are asked for in parts.
         return cast("FeatureMap", own if whole else own.without_counts()), tuple(written)
@@ -206,10 +206,10 @@ class Scratch:
     def __exit__(self, *exception: object) -> None:
         self._folder.remove()
 
-    def keep(self, recipe: ExplicitRecipe | RepeatedRecipe) -> WrittenMap:
+    def keep(self, spec: ExplicitSpec | RepeatedSpec) -> WrittenMap:
         """Write what a map is made of, for passes to come."""
-        group = recipe.group if isinstance(recipe, RepeatedRecipe) else None
-        own = recipe.distinct if isinstance(recipe, RepeatedRecipe) else recipe
+        group = spec.group if isinstance(spec, RepeatedSpec) else None
+        own = spec.distinct if isinstance(spec, RepeatedSpec) else spec
         by_columns = own.rows.by_columns()
         arrays = [own.rows.indptr, own.rows.indices, own.rows.values, own.dense]
         arrays += [by_columns.indptr, by_columns.indices, by_columns.values]
@@ -223,7 +223,7 @@ class Scratch:
         except OSError as error:
             told = f"{error.strerror}, where scratch files of training go: make room, or put the shards on another disk"
             raise OSError(error.errno, told, self._place) from None
-        return WrittenMap(path, own.columns, recipe.nbytes, own.rows.width, own.rest is not None, group is not None)
+        return WrittenMap(path, own.columns, spec.nbytes, own.rows.width, own.rest is not None, group is not None)
 
 
 def _write(stream: IO[bytes], array: np.ndarray) -> None:
@@ -234,7 +234,7 @@ def _write(stream: IO[bytes], array: np.ndarray) -> None:
 
 @dataclass(frozen=True, eq=False)
 class WrittenMap:
-    """The recipe of an explicit map that is read from a file."""
+    """The spec of an explicit map that is read from a file."""
 
     path: str
     columns: np.ndarray  # [D'] int32, those of the whole map that it has, ascending
@@ -249,7 +249,7 @@ class WrittenMap:
     def subset(self, rows: np.ndarray, scratch: Scratch, workers: Workers) -> tuple[WrittenMap, bool]:
         """Write the map of some rows; return it, and True if all of its distinct rows are still there."""
         made: Any = self.load(workers)
-        kept = scratch.keep(made.recipe(rows))
+        kept = scratch.keep(made.spec(rows))
         whole = self.repeated and _has_all(made.group[rows], made.group)
         return replace(kept, columns=self.columns[kept.columns]), whole
 
@@ -264,13 +264,13 @@ class WrittenMap:
             dense = array()
             by_columns = CompressedRows(len(rows.indptr) - 1, array(), array(), array(), nothing)
             rest = array() if self.has_rest else None
-            own = ExplicitRecipe(rows, dense, rest, self.columns).made(by_columns)
+            own = ExplicitSpec(rows, dense, rest, self.columns).made(by_columns)
             return RepeatedMap(own, array(), workers) if self.repeated else own
 
 
 @dataclass(frozen=True, eq=False)
 class ShardKernel:
-    """The recipe of kernel values of a shard with pivots."""
+    """The spec of kernel values of a shard with pivots."""
 
     part: ShardPart
     features: tuple[str, ...]
@@ -309,5 +309,5 @@ class ShardKernel:
         elif self.rows is not None:
             inputs = inputs.take(self.rows)
         diagonal = self.kernel.diagonal(inputs)
-        own = KernelRecipe(inputs, self.kernel, self.pivots, diagonal, None, False, self.dtype).load(workers)
+        own = KernelSpec(inputs, self.kernel, self.pivots, diagonal, None, False, self.dtype).load(workers)
         return own if group is None else RepeatedMap(own, group, workers)

@@ -25,13 +25,13 @@ from ..model import Model, ShardFolder, digest, joined_digests
 from ..objective import (
     ComposedEngine,
     ComposedTerm,
+    EnginePartitionSpec,
     Executor,
     LocalExecutor,
     ObjectiveTerm,
-    PartRecipe,
     Vector,
     executor_of,
-    term_recipe,
+    term_spec,
 )
 from ..objective.solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
@@ -48,7 +48,7 @@ SAMPLE_POSITIONS = 400_000
 
 @dataclass(frozen=True)
 class ShardedTask(TrainingTask):
-    """Terms whose maps are in shards, by recipes for each portion of the problem."""
+    """Terms whose maps are in shards, by specs for each partition of the problem."""
 
     names: Sequence[str] = field(kw_only=True)  # of the parts
     executor: Executor = field(kw_only=True)  # which has the parts
@@ -79,10 +79,10 @@ class ShardedTask(TrainingTask):
         parts = []
         for number, name in enumerate(self.names):
             own = tuple(
-                term_recipe(term.clique, None if fitted.partitions is None else fitted.partitions[number], kept)
+                term_spec(term.clique, None if fitted.partitions is None else fitted.partitions[number], kept)
                 for term, fitted, kept in zip(terms, present, places, strict=True)
             )
-            parts.append(PartRecipe(name, self.problem.portion(number), own, self.dtype, self.forbidden))
+            parts.append(EnginePartitionSpec(name, self.problem.partition(number), own, self.dtype, self.forbidden))
         composed = [ComposedTerm.of(term) for term in terms]
         handles = self.executor.load(parts)
         return ComposedEngine(self.problem, composed, self.executor, handles, self.workers, self.dtype, self.forbidden)

@@ -1,7 +1,7 @@
-"""Portions: runs of rows whose sums are taken by themselves, wherever each of them is.
+"""Partitions: runs of rows whose sums are taken by themselves, wherever each of them is.
 
-A sum over rows of a map is taken within each portion, in the order of rows; then over so many portions after another
-(`TOGETHER`), and then over those. This tree is the same whether one process goes through all rows or each portion is
+A sum over rows of a map is taken within each partition, in the order of rows; then over `TOGETHER` partitions after
+each other, and then over those. This tree is the same whether one process goes through all rows or each partition is
 somewhere else, and so are the bits of what is summed.
 """
 
@@ -24,13 +24,13 @@ Summand = TypeVar("Summand")
 
 
 @dataclass(frozen=True, eq=False)
-class Portions:
-    """Where portions of rows begin and end."""
+class Partitions:
+    """Where partitions of rows begin and end."""
 
-    borders: np.ndarray  # [portions + 1] int64, from 0 to the number of rows
+    borders: np.ndarray  # [partitions + 1] int64, from 0 to the number of rows
 
     @classmethod
-    def one(cls, rows: int) -> Portions:
+    def one(cls, rows: int) -> Partitions:
         """All rows in one."""
         return cls(np.array([0, rows], dtype=np.int64))
 
@@ -41,33 +41,33 @@ class Portions:
     def slices(self) -> list[slice]:
         return [slice(first, last) for first, last in pairwise(self.borders.tolist())]
 
-    def within(self, rows: np.ndarray) -> Portions:
-        """Portions of some of the rows, given in ascending order."""
-        return Portions(np.searchsorted(rows, self.borders).astype(np.int64))
+    def within(self, rows: np.ndarray) -> Partitions:
+        """Partitions of some of the rows, given in ascending order."""
+        return Partitions(np.searchsorted(rows, self.borders).astype(np.int64))
 
-    def of_groups(self, group: np.ndarray) -> Portions:
-        """Portions of distinct rows, where those of a portion come after those of portions before it.
+    def of_groups(self, group: np.ndarray) -> Partitions:
+        """Partitions of distinct rows, where those of a partition come after those of partitions before it.
 
         `group` [N] has the distinct row of each row.
         """
         ends = [int(group[:border].max(initial=-1)) + 1 for border in self.borders.tolist()]
-        return Portions(np.maximum.accumulate(np.array(ends, dtype=np.int64)))
+        return Partitions(np.maximum.accumulate(np.array(ends, dtype=np.int64)))
 
 
 def new_token() -> str:
-    """The name of a recipe, which no other has."""
+    """The name of a spec, which no other has."""
     return uuid4().hex
 
 
 def tree_sum(parts: Sequence[Summand], plus: Callable[[Summand, Summand], Summand] = add) -> Summand:
-    """The sum of what portions give, in the one order that all sums over portions have."""
+    """The sum of what partitions give, in the one order that all sums over partitions have."""
     groups = [reduce(plus, parts[first : first + TOGETHER]) for first in range(0, len(parts), TOGETHER)]
     return reduce(plus, groups)
 
 
-def summed_by(portions: Portions | None, rows: int, work: Callable[[slice], Summand]) -> Summand:
-    """The sum over portions of what `work` gives for the rows of each; for one of so many rows where there are none."""
-    return tree_sum([work(part) for part in (portions or Portions.one(rows)).slices])
+def summed_by(partitions: Partitions | None, rows: int, work: Callable[[slice], Summand]) -> Summand:
+    """Sum what `work` returns for the rows of each partition; None is one partition of so many rows."""
+    return tree_sum([work(part) for part in (partitions or Partitions.one(rows)).slices])
 
 
 def add_rows(total: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:

@@ -1,13 +1,12 @@
-"""A part: a `ThreadEngine` on one portion of the data, which answers questions about it wherever it is.
+"""A partition: a `ThreadEngine` on a run of whole sequences, which answers questions wherever it is.
 
-Parts are made of recipes, picklable values: labels of a portion and recipes of its maps' cores (`maps.heads`), or
-anything else with the members of `Recipe`, such as the path of a file and how maps are made of it. A part can be made
-again anywhere and is the same there.
+Partitions are made of specs, picklable values: labels and specs of the cores of maps (`maps.heads`), or anything else
+with the members of `PartitionSpec`, such as the path of a file. A partition can be made again anywhere and is the same.
 
-Questions are names of methods of `EnginePart`, their arguments arrays and plain values. Parameters come as one block
-for each term: rows of what its head has made ready, those that the part has columns for, in the precision of a pass;
-parameters of terms over labels alone as they are. What comes back is summed over parts, by `plus` or an `Accumulator`,
-in the one order that all sums over portions have.
+Questions are names of methods of `EnginePartition`, their arguments arrays and plain values. Parameters come as one
+block for each term: rows that its head has made ready, those that the partition has columns for, in the precision of a
+pass; parameters of terms over labels alone as they are. Results are summed over partitions, by `plus` or an
+`Accumulator`, in the one order that all sums over partitions have.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from ..chains import Clique, Edges, MappedClique, Problem
-from ..maps import TOGETHER, KeptPlaces, Portions, add_rows, new_token, tree_sum
+from ..maps import TOGETHER, KeptPlaces, Partitions, add_rows, new_token, tree_sum
 from ..system import Workers
 from .thread_engine import ObjectiveTerm, ThreadBlocks, ThreadEngine
 from .vectors import HostVectors
 
 
-class MapRecipe(Protocol):
+class MapSpec(Protocol):
     """What the core of a map on some rows is made of."""
 
     @property
@@ -44,7 +43,7 @@ class MapRecipe(Protocol):
         """The core, with memory and threads of whoever asks."""
 
 
-class Recipe(Protocol):
+class PartitionSpec(Protocol):
     """What a part is made of."""
 
     @property
@@ -56,44 +55,44 @@ class Recipe(Protocol):
     @property
     def table(self) -> int: ...
 
-    def load(self, workers: Workers) -> EnginePart:
+    def load(self, workers: Workers) -> EnginePartition:
         """The part, with memory and threads of whoever asks."""
 
 
 @dataclass(frozen=True, eq=False)
-class TermRecipe:
+class TermSpec:
     """A term of a part."""
 
     clique: Clique
-    map: MapRecipe | None = None  # None: the term looks at labels alone
+    map: MapSpec | None = None  # None: the term looks at labels alone
     places: np.ndarray | None = None  # [K'] which of the parameters that are kept are here, ascending; None: all are
     kept: np.ndarray | None = None  # [K'] likewise, their places in the rows of W that are here
 
 
 @dataclass(frozen=True, eq=False)
-class PartRecipe:
+class EnginePartitionSpec:
     """A part made of what another process has: labels, and rows of maps."""
 
     name: str
     problem: Problem
-    terms: tuple[TermRecipe, ...]
+    terms: tuple[TermSpec, ...]
     dtype: np.dtype
     forbidden: Edges | None = None
     token: str = field(default_factory=new_token)
 
     @property
-    def maps(self) -> list[MapRecipe]:
+    def maps(self) -> list[MapSpec]:
         return [term.map for term in self.terms if term.map is not None]
 
     def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
         """What the part will say of columns and places of its terms."""
         return [(None if term.map is None else term.map.columns, term.places) for term in self.terms]
 
-    def without_maps(self) -> PartRecipe:
+    def without_maps(self) -> EnginePartitionSpec:
         """The same but for what its maps are made of, which may be sent once for many parts."""
         return replace(self, terms=tuple(replace(term, map=None) for term in self.terms))
 
-    def with_maps(self, maps: Sequence[MapRecipe]) -> PartRecipe:
+    def with_maps(self, maps: Sequence[MapSpec]) -> EnginePartitionSpec:
         """Inverse of `without_maps`."""
         coming = iter(maps)
         terms = (replace(term, map=next(coming)) if term.clique.mapped else term for term in self.terms)
@@ -116,10 +115,10 @@ class PartRecipe:
     def table(self) -> int:
         return sum(each.table for each in self.maps)
 
-    def load(self, workers: Workers) -> EnginePart:
-        return self.made([recipe.load(workers) for recipe in self.maps], workers)
+    def load(self, workers: Workers) -> EnginePartition:
+        return self.made([spec.load(workers) for spec in self.maps], workers)
 
-    def made(self, maps: Sequence[Any], workers: Workers) -> EnginePart:
+    def made(self, maps: Sequence[Any], workers: Workers) -> EnginePartition:
         """The same of maps that are there already."""
         maps = list(maps)
         terms = [
@@ -127,44 +126,44 @@ class PartRecipe:
         ]
         engine = ThreadEngine(self.problem, terms, workers, self.dtype, self.forbidden)
         columns = [None if term.map is None else term.map.columns for term in self.terms]
-        return EnginePart(engine, columns, [term.places for term in self.terms])
+        return EnginePartition(engine, columns, [term.places for term in self.terms])
 
 
-def term_recipe(clique: Clique, recipe: MapRecipe | None, places: KeptPlaces | None) -> TermRecipe:
+def term_spec(clique: Clique, spec: MapSpec | None, places: KeptPlaces | None) -> TermSpec:
     """A term of a part, of whose W only some places may have parameters."""
-    if recipe is None or places is None:
-        return TermRecipe(clique, recipe)
-    columns = np.arange(places.rows) if recipe.columns is None else recipe.columns.astype(np.int64)
+    if spec is None or places is None:
+        return TermSpec(clique, spec)
+    columns = np.arange(places.rows) if spec.columns is None else spec.columns.astype(np.int64)
     counts = places.ends[columns + 1] - places.ends[columns]
     own = np.repeat(places.ends[columns] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
     kept = np.repeat(np.arange(len(columns)) * places.width, counts) + places.kept[own] % places.width
-    return TermRecipe(clique, recipe, own, kept.astype(np.int64))
+    return TermSpec(clique, spec, own, kept.astype(np.int64))
 
 
-def recipes_of(
+def partition_specs(
     problem: Problem, terms: Sequence[ObjectiveTerm], dtype: np.dtype, forbidden: Edges | None
-) -> list[PartRecipe]:
-    """Recipes of all portions of a problem whose maps are here."""
-    portions = Portions(problem.offsets[problem.borders].astype(np.int64))
+) -> list[EnginePartitionSpec]:
+    """Specs of all partitions of a problem whose maps are here."""
+    partitions = Partitions(problem.offsets[problem.borders].astype(np.int64))
     shapes = [term.shape(problem.label_count) for term in terms]
-    maps = [None if term.map is None else portion_recipes(term.map, portions) for term in terms]
+    maps = [None if term.map is None else map_specs(term.map, partitions) for term in terms]
     found = []
-    for number in range(len(portions)):
+    for number in range(len(partitions)):
         own = tuple(
-            term_recipe(term.clique, None if recipes is None else recipes[number], shape.places)
-            for term, shape, recipes in zip(terms, shapes, maps, strict=True)
+            term_spec(term.clique, None if specs is None else specs[number], shape.places)
+            for term, shape, specs in zip(terms, shapes, maps, strict=True)
         )
-        name = f"shard {number + 1} of {len(portions)}"
-        found.append(PartRecipe(name, problem.portion(number), own, np.dtype(dtype), forbidden))
+        name = f"shard {number + 1} of {len(partitions)}"
+        found.append(EnginePartitionSpec(name, problem.partition(number), own, np.dtype(dtype), forbidden))
     return found
 
 
-def portion_recipes(feature_map: Any, portions: Portions) -> list[MapRecipe]:
-    """Recipes of a map's portions, made once: many problems share a map."""
-    key, held = portions.borders.tobytes(), feature_map.__dict__.setdefault("_portion_recipes", {})
+def map_specs(feature_map: Any, partitions: Partitions) -> list[MapSpec]:
+    """Specs of a map's partitions, made once: many problems share a map."""
+    key, held = partitions.borders.tobytes(), feature_map.__dict__.setdefault("_partition_specs", {})
     if key not in held:
         held.clear()
-        held[key] = [feature_map.recipe(np.arange(part.start, part.stop)) for part in portions.slices]
+        held[key] = [feature_map.spec(np.arange(part.start, part.stop)) for part in partitions.slices]
     return held[key]
 
 
@@ -287,7 +286,7 @@ def row_plans(rows: Sequence[np.ndarray], size: int) -> tuple[np.ndarray, list[R
 Blocks: TypeAlias = Sequence[np.ndarray | DealtBlock]  # of parameters, one for each term
 
 
-class PartVectors(HostVectors):
+class PartitionVectors(HostVectors):
     """Vectors of a part, which may also be lists of blocks in precisions of their own."""
 
     def take(self, vector: np.ndarray | list[np.ndarray], number: int) -> np.ndarray:
@@ -299,8 +298,8 @@ class PartVectors(HostVectors):
         return super().cast(vector, dtype)
 
 
-class EnginePart:
-    """One portion of the data, with the cores of its terms' maps."""
+class EnginePartition:
+    """One partition of the data, with the cores of its terms' maps."""
 
     def __init__(
         self,
@@ -308,7 +307,7 @@ class EnginePart:
         columns: Sequence[np.ndarray | None],  # of each term, those of the whole map that are here; None: all
         places: Sequence[np.ndarray | None],  # of each term, which parameters that are kept are here; None: all are
     ):
-        engine.vectors = PartVectors(engine.vectors.blocks, engine.workers)
+        engine.vectors = PartitionVectors(engine.vectors.blocks, engine.workers)
         self.engine, self._columns, self._places = engine, tuple(columns), tuple(places)
 
     def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
@@ -372,22 +371,22 @@ class EnginePart:
 
     # ------------------------------------------------------------------------- other parts
 
-    def in_double(self, held: bool) -> EnginePart:
+    def in_double(self, held: bool) -> EnginePartition:
         engine = self.engine.in_double(held)
         assert isinstance(engine, ThreadEngine)
-        return EnginePart(engine, self._columns, self._places)
+        return EnginePartition(engine, self._columns, self._places)
 
-    def narrowed(self, sizes: dict[int, int]) -> EnginePart:
-        return EnginePart(self.engine.narrowed(sizes), self._columns, self._places)
+    def narrowed(self, sizes: dict[int, int]) -> EnginePartition:
+        return EnginePartition(self.engine.narrowed(sizes), self._columns, self._places)
 
-    def blocks(self, theta: Blocks, guess: bool, settled: float) -> PartBlocks:
-        return PartBlocks(self, self.engine.blocks(self._vector(theta), guess, settled))
+    def blocks(self, theta: Blocks, guess: bool, settled: float) -> PartitionBlocks:
+        return PartitionBlocks(self, self.engine.blocks(self._vector(theta), guess, settled))
 
 
-class PartBlocks:
+class PartitionBlocks:
     """Blocks of the Hessian of one part."""
 
-    def __init__(self, part: EnginePart, blocks: ThreadBlocks):
+    def __init__(self, part: EnginePartition, blocks: ThreadBlocks):
         self._part, self._blocks = part, blocks
 
     def summary(self) -> tuple[int, float, list[np.ndarray], list[int]]:
