@@ -29,7 +29,7 @@ def test_dense_products_are_those_of_numpy(rng, dtype, shape):
     values, weights = rng.normal(size=(n, M)).astype(dtype), rng.normal(size=(M, C)).astype(dtype)
     errors, before = rng.normal(size=(n, C)).astype(dtype), rng.normal(size=(n, C)).astype(dtype)
     exact, size = values.astype(np.float64) @ weights, np.abs(values) @ np.abs(weights) + 1
-    own, found = native.dense(values, native.padded(weights, np.dtype(dtype)), C), []
+    own, found = native.dense(values, C, native.padded(weights, np.dtype(dtype))), []
     for threads in (1, 2, 5):
         team = Team(threads)
         out, added = np.full((n, C), np.nan, dtype=dtype), before.copy()
@@ -44,7 +44,7 @@ def test_dense_products_are_those_of_numpy(rng, dtype, shape):
         assert not sums[:, C:].any()
         # A row has the same bits in any company.
         alone = np.empty((1, C), dtype=dtype)
-        last = native.dense(values[-1:], native.padded(weights, np.dtype(dtype)), C)
+        last = native.dense(values[-1:], C, native.padded(weights, np.dtype(dtype)))
         native.all_scores(team, last, 1, alone, True)
         np.testing.assert_array_equal(alone, out[-1:])
         team.close()
@@ -69,9 +69,9 @@ def test_thin_products_with_matrices_of_any_layout(rng, filled, size):
 
 
 def test_what_does_not_fit_is_refused(rng):
-    own = native.dense(np.zeros((5, 3)), native.padded(np.zeros((3, 4)), np.dtype(np.float64)), 4)
+    own = native.dense(np.zeros((5, 3)), 4, native.padded(np.zeros((3, 4)), np.dtype(np.float64)))
     with pytest.raises(ValueError, match="fit"):
-        native.dense(np.zeros((5, 3)), np.zeros((3, 4 + 64)), 4)
+        native.dense(np.zeros((5, 3)), 4, np.zeros((3, 4 + 64)))
     with pytest.raises(ValueError, match="fit"):
         native.all_scores(Team(1), own, 5, np.zeros((4, 4)), True)
     with pytest.raises(ValueError, match="fit"):

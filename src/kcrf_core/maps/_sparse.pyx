@@ -1,13 +1,6 @@
 """Loops over sparse matrices in compressed rows.
 
-    multiply_codes:      out += A W for one-hot rows A that are given by their codes
-    multiply_few:        the same for compressed rows, with W in compressed rows itself; `multiply_codes_few` for codes
-    add_rows:            sums of some rows in double precision
-
-`values` may be empty: then every stored entry is 1, as in one-hot encodings. `native` has what a pass does with such
-matrices on all threads.
-
-What is done once for a matrix is here, too: rows of codes, rows merged, transposed and taken, sums of squares.
+`values` may be empty: then every stored entry is 1, as in one-hot encodings. `native` has the products of passes.
 """
 
 from libc.stdlib cimport free, malloc
@@ -29,7 +22,7 @@ def multiply_codes(
     const real[:, ::1] W,              # [D, C]
     real[:, ::1] out,                  # [n, C] added to
 ):
-    """out += A W for one-hot rows that are given by their codes."""
+    """Add A W for one-hot rows A, which are given by their codes, to out."""
     cdef Py_ssize_t t, f, c, C = W.shape[1]
     cdef const real* row
     cdef real* target
@@ -59,7 +52,7 @@ def multiply_few(
     const double[::1] weights,         # [K]
     double[:, ::1] out,                # [n, C] added to
 ):
-    """out += A W for compressed rows, with a W of which few values are not zero."""
+    """Add A W for compressed rows A and a W of which few values are not zero to out."""
     cdef Py_ssize_t t, i, k, row
     cdef bint ones = values.shape[0] == 0
     cdef double value
@@ -80,7 +73,7 @@ def multiply_codes_few(
     const double[::1] weights,         # [K]
     double[:, ::1] out,                # [n, C] added to
 ):
-    """The same for one-hot rows that are given by their codes."""
+    """Add A W for one-hot rows A, which are given by their codes, and such a W to out."""
     cdef Py_ssize_t t, f, k, row
     with nogil:
         for t in range(codes.shape[0]):
@@ -145,34 +138,13 @@ def add_rows(
                 target[c] += values[i, c]
 
 
-def one_hot(
-    const int[:, ::1] codes,           # [n, F] one value for each field, negative for none
-    const int64[::1] first,            # [F] the column of each field's code 0
-    int64[::1] indptr,                 # [n+1] out
-    int[::1] indices,                  # [codes that are not negative] out, or [0]: only where rows end is wanted
-):
-    """Columns of rows that are given by their codes."""
-    cdef Py_ssize_t t, f
-    cdef int64 k = 0
-    cdef bint fill = indices.shape[0] > 0
-    indptr[0] = 0
-    with nogil:
-        for t in range(codes.shape[0]):
-            for f in range(codes.shape[1]):
-                if codes[t, f] >= 0:
-                    if fill:
-                        indices[k] = <int>(first[f] + codes[t, f])
-                    k += 1
-            indptr[t + 1] = k
-
-
 def merge(
     int64[::1] indptr,                 # [n+1] of rows of features, in the end of rows of columns
     int[::1] indices,                  # [nnz] features, in the end columns, ascending in every row
     const int[::1] column,             # [D] the column that each feature belongs to
     const int64[::1] sizes,            # [G] features of each column
 ):
-    """Features become columns, each once in a row. Whether every row had all features of each of its columns."""
+    """Turn features into columns, each once in a row; return True if every row had all features of its columns."""
     cdef Py_ssize_t t
     cdef int64 begin = 0, end, k, place, filled = 0
     cdef int value, seen
@@ -294,7 +266,7 @@ def seen_places(
     Py_ssize_t width,
     int64[::1] found,                  # [K] out, or [0] where their number alone is wanted
 ):
-    """Places feature * width + column that some row has a feature and a column for; how many they are."""
+    """Find places feature * width + column for which some row has both; return their number."""
     cdef Py_ssize_t f
     cdef int64 k, j, count = 0
     cdef bint fill = found.shape[0] > 0

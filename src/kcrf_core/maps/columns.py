@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..kernels import Inputs
-from . import _sparse
+from ..system import offsets_of
 from .sparse_weights import Weights, multiplier
 
 if TYPE_CHECKING:
@@ -59,14 +59,9 @@ class ColumnOrder:
 
 
 def one_hot(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-    """Where rows end [n+1] int64, and the columns of their ones, int32, for categorical columns side by side."""
-    codes, first = np.ascontiguousarray(inputs.codes), ColumnOrder.of(inputs).fields[:-1]
-    indptr = np.empty(len(codes) + 1, dtype=np.int64)
-    _sparse.one_hot(codes, first, indptr, np.empty(0, dtype=np.int32))
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    if len(indices):
-        _sparse.one_hot(codes, first, indptr, indices)
-    return indptr, indices
+    """Return the ends of rows [n+1] int64 and the columns of their ones, int32, of categorical columns side by side."""
+    known, first = inputs.codes >= 0, ColumnOrder.of(inputs).fields[:-1].astype(np.int32)
+    return offsets_of(known.sum(axis=1)), (inputs.codes + first)[known]
 
 
 def sparse_block(inputs: Inputs) -> scipy.sparse.csr_array:

@@ -117,7 +117,7 @@ class ExplicitMap(FeatureMap):
         team = native.ALONE if workers is None else workers.team
         if isinstance(W, KeptWeights):
             return replace(W, block=W.laid_out(scale, dtype, team)), native.padded(W.places.tail(W.block, split), dtype)
-        W = np.ascontiguousarray(W, dtype=None if len(scale) else dtype)
+        W = np.ascontiguousarray(W, dtype=np.float64 if len(scale) else dtype)
         sparse = W[:split]
         if len(scale):
             sparse = empty((split, W.shape[1]), dtype)
@@ -129,7 +129,7 @@ class ExplicitMap(FeatureMap):
     ) -> None:
         sparse, dense = prepared
         if self.dense_size:
-            own = native.dense(self._real(rows, out.dtype), dense, out.shape[1])
+            own = native.dense(self._real(rows, out.dtype), out.shape[1], dense)
             native.all_scores(native.ALONE, own, len(out), out, fresh)
         elif fresh:
             out[...] = 0
@@ -142,8 +142,8 @@ class ExplicitMap(FeatureMap):
         part = self._rows
         if isinstance(sparse, KeptWeights):
             values = part.values_in(sparse.block.dtype)
-            return native.kept(indptr, part.indices, values, sparse.places.starts, sparse.block, columns)
-        return native.sparse(indptr, part.indices, part.values_in(sparse.dtype), sparse)
+            return native.sparse(indptr, part.indices, values, sparse.block, columns, sparse.places.starts)
+        return native.sparse(indptr, part.indices, part.values_in(sparse.dtype), sparse.ravel(), columns)
 
     def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray | None:
         if not self.dense_size:
@@ -161,7 +161,7 @@ class ExplicitMap(FeatureMap):
             values = self.dense_rows(dense.dtype)
             if values is None:
                 return None
-            found.append(native.dense(values, dense, columns))
+            found.append(native.dense(values, columns, dense))
         if self.sparse_size or not found:
             found.append(self._sparse_products(sparse, columns, self._rows.indptr))
         return found
@@ -198,12 +198,12 @@ class ExplicitMap(FeatureMap):
         self._mark(partitions)
         entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, self._tasks)
         if isinstance(out, KeptWeights):
-            native.kept_places_gathered(workers.team, *entries, out.places.kept, out.places.ends, out.block)
+            native.gathered(workers.team, *entries, out.block[None], out.places.kept, out.places.ends)
             if self.dense_size:
                 assert summed is not None
                 out.places.put_tail(out.block, self.sparse_size, np.ascontiguousarray(summed[:, :C]))
             return out
-        native.features_gathered(workers.team, *entries, out[: self.sparse_size])
+        native.gathered(workers.team, *entries, out[: self.sparse_size])
         if self.dense_size:
             assert summed is not None
             out[self.sparse_size :] = summed[:, :C]

@@ -212,8 +212,7 @@ def sums_of_rows(
     def of_partition(rows: slice) -> np.ndarray:
         n = rows.stop - rows.start
         if values is not None:
-            nothing = np.zeros((values.shape[1], native.padded_columns(C, R.dtype == np.float32)), dtype=R.dtype)
-            return native.all_sums(workers.team, native.dense(values[rows], nothing, C), R[rows])
+            return native.all_sums(workers.team, native.dense(values[rows], C), R[rows])
         parts = [slice(rows.start + part.start, rows.start + part.stop) for part in ranges(n, native.rows_per_part(n))]
         found = sum_of_parts(lambda part: feature_map.adjoint_rows(R[part], part), parts, workers)
         return new_sums(feature_map.dense_size, C, R.dtype) if found is None else found

@@ -81,7 +81,7 @@ class ExplicitHead:
             return W.astype(dtype, copy=False)
         out, split = np.empty(W.shape, dtype=dtype), len(self.scale)
         team = native.ALONE if workers is None else workers.team
-        native.scaled_rows(team, np.ascontiguousarray(W[:split]), self.scale, out[:split])
+        native.scaled_rows(team, np.ascontiguousarray(W[:split], dtype=np.float64), self.scale, out[:split])
         out[split:] = W[split:]
         return out
 

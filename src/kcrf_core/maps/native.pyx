@@ -1,13 +1,7 @@
 """Products with maps as C functions and their state, for passes that run without the interpreter's lock.
 
-`Products` of a map at some weights are made for one pass. What they point to stays as it is while they are there.
-
-    sparse    compressed rows times W          dense    rows of values times W, and sums of their transpose with errors
-    kept      the same with kept places of W   dealt    rows of a matrix by their numbers
-
-`all_scores` and `all_sums` take such products over all rows of a map, `ordered_sums` adds up parts of sums in their
-order, `features_gathered` and `kept_places_gathered` are adjoints of sparse products, `scaled_rows` and `laid_out` make
-their weights, and `product` is a matrix times a thin one: on a team each.
+`Products` of a map at some weights are made for one pass: compressed rows times W (`sparse`), or rows of values times W
+and sums of their transpose with errors (`dense`). The arrays that they point to stay as they are meanwhile.
 """
 
 from libc.stdlib cimport free, malloc
@@ -16,7 +10,6 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from ..system.team cimport Team
-from ._prefetch cimport prefetch
 
 cdef extern from "_thin_products.h" nogil:
     enum:
@@ -62,9 +55,9 @@ cdef enum:
     WEIGHT_ROWS_PER_TASK = 4096
 
 
-TOGETHER = PORTIONS_TOGETHER  # portions whose sums are added up before those of others
+TOGETHER = PORTIONS_TOGETHER  # portions whose sums are added before those of others
 
-ALONE = Team(1)  # for who is on a thread of its own already
+ALONE = Team(1)  # for callers that are on a thread of their own
 
 
 cdef class Products:
@@ -72,33 +65,33 @@ cdef class Products:
 
     @property
     def sums(self):
-        """Rows of the sums that these are added up to, 0 for none."""
+        """Number of rows of the sums that these are added to, 0 for none."""
         return self.parts.M if self.parts.adjoint != NULL else 0
 
 
 def padded_columns(Py_ssize_t C, bint single):
-    """How many columns C of them are padded to."""
+    """Return the number of columns that C of them are padded to."""
     return kcrf_padded(C, single)
 
 
-def sparse(const int64[::1] indptr, const int[::1] indices, const real[::1] values, const real[:, ::1] W):
-    """Compressed rows; no values means ones."""
-    cdef Products made = of_compressed(indptr, indices, values, W.shape[1])
-    made.parts.weights = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
-    made._held = (indptr, indices, values, W)
-    return made
-
-
-cdef Products of_compressed(
-    const int64[::1] indptr, const int[::1] indices, const real[::1] values, Py_ssize_t C
+def sparse(
+    const int64[::1] indptr,
+    const int[::1] indices,
+    const real[::1] values,            # no values means ones
+    const real[::1] W,                 # [D * C], or [H] from `laid_out`
+    Py_ssize_t C,
+    const int64[::1] starts=None,      # [D+1] where what is held of each row of W begins and ends; None: all of it
 ):
-    """Products with compressed rows, without weights."""
+    """Return the products of compressed rows."""
     cdef Products made = Products.__new__(Products)
-    made.parts.scores, made.parts.adjoint, made.parts.starts = sparse_scores, NULL, NULL
-    made.parts.C, made.parts.P, made.parts.M, made.parts.single = C, kcrf_padded(C, real is float), 0, real is float
+    made.parts.scores, made.parts.C, made.parts.single = sparse_scores, C, real is float
+    made.parts.P = kcrf_padded(C, real is float)
     made.parts.indptr = <const long long*>&indptr[0]
     made.parts.indices = &indices[0] if indices.shape[0] else NULL
     made.parts.values = &values[0] if values.shape[0] else NULL
+    made.parts.weights = &W[0] if W.shape[0] and C else NULL
+    made.parts.starts = <const long long*>&starts[0] if starts is not None else NULL
+    made._held = (indptr, indices, values, W, starts)
     return made
 
 
@@ -120,42 +113,23 @@ cdef void sparse_scores(
         )
 
 
-def kept(
-    const int64[::1] indptr,
-    const int[::1] indices,
-    const real[::1] values,
-    const int64[::1] starts,           # [D+1] where what is held of each row of W begins and ends
-    const real[::1] W,                 # [H] from `laid_out`
-    Py_ssize_t C,
-):
-    """Compressed rows, for a W of which only some places are held."""
-    cdef Products made = of_compressed(indptr, indices, values, C)
-    made.parts.starts = <const long long*>&starts[0]
-    made.parts.weights = &W[0] if W.shape[0] and C else NULL
-    made._held = (indptr, indices, values, starts, W)
-    return made
-
-
-def dense(const real[:, ::1] matrix, const real[:, ::1] W, Py_ssize_t C):
-    """Rows of values, for C columns of weights that are `padded`."""
+def dense(const real[:, ::1] matrix, Py_ssize_t C, const real[:, ::1] W=None):
+    """Return the products of rows of values, for C columns of `padded` weights; without weights, sums alone."""
     cdef Products made = Products.__new__(Products)
-    of_matrix(made, matrix, C)
-    if matrix.shape[1] != W.shape[0] or W.shape[1] != made.parts.P:
-        raise ValueError(f"weights [{W.shape[0]}, {W.shape[1]}] do not fit {matrix.shape[1]} values and {C} columns")
-    made.parts.weights = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
+    made.parts.scores, made.parts.adjoint = dense_scores, dense_adjoint
+    made.parts.C, made.parts.P, made.parts.M = C, kcrf_padded(C, real is float), matrix.shape[1]
+    made.parts.single, made.parts.matrix = real is float, &matrix[0, 0] if matrix.shape[0] and matrix.shape[1] else NULL
+    if W is not None:
+        if matrix.shape[1] != W.shape[0] or W.shape[1] != made.parts.P:
+            shape = f"[{W.shape[0]}, {W.shape[1]}]"
+            raise ValueError(f"weights {shape} do not fit {matrix.shape[1]} values and {C} columns")
+        made.parts.weights = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
     made._held = (matrix, W)
     return made
 
 
-cdef void of_matrix(Products made, const real[:, ::1] matrix, Py_ssize_t C) noexcept:
-    """Set up products with dense rows, without weights."""
-    made.parts.scores, made.parts.adjoint = dense_scores, dense_adjoint
-    made.parts.C, made.parts.P, made.parts.M = C, kcrf_padded(C, real is float), matrix.shape[1]
-    made.parts.single, made.parts.matrix = real is float, &matrix[0, 0] if matrix.shape[0] and matrix.shape[1] else NULL
-
-
 def padded(values, dtype):
-    """Rows [n, C] with zeros at their ends, as `dense` products want their weights."""
+    """Return rows [n, C] with zeros at their ends, as `dense` products take their weights."""
     n, C = values.shape
     out = np.zeros((n, kcrf_padded(C, dtype == np.float32)), dtype=dtype)
     out[:, :C] = values
@@ -193,48 +167,12 @@ cdef void dense_adjoint(
     )
 
 
-def dealt(const real[:, ::1] source, const int[::1] group):
-    """Rows of a matrix [U, C], one for each position."""
-    cdef Products made = Products.__new__(Products)
-    made.parts.scores, made.parts.adjoint = dealt_scores, NULL
-    made.parts.C, made.parts.single = source.shape[1], real is float
-    made.parts.P, made.parts.M = kcrf_padded(made.parts.C, real is float), 0
-    made.parts.matrix = &source[0, 0] if source.shape[0] and source.shape[1] else NULL
-    made.parts.indices = &group[0] if group.shape[0] else NULL
-    made._held = (source, group)
-    return made
-
-
-cdef void dealt_scores(
-    const map_products* self, Py_ssize_t first, Py_ssize_t last, void* out, bint fresh, void* scratch
-) noexcept nogil:
-    if self.single:
-        deal[float](self, first, last, <float*>out, fresh)
-    else:
-        deal[double](self, first, last, <double*>out, fresh)
-
-
-cdef void deal(const map_products* self, Py_ssize_t first, Py_ssize_t last, real* out, bint fresh) noexcept nogil:
-    cdef Py_ssize_t t, c, C = self.C
-    cdef const real* source = <const real*>self.matrix
-    cdef const real* row
-    for t in range(first, last):
-        if t + 4 < last:
-            prefetch(source + self.indices[t + 4] * C, C * sizeof(real))
-        row = source + self.indices[t] * C
-        if fresh:
-            memcpy(out + (t - first) * C, row, C * sizeof(real))
-        else:
-            for c in range(C):
-                out[(t - first) * C + c] += row[c]
-
-
 cdef inline Py_ssize_t runs(Py_ssize_t total, Py_ssize_t size) noexcept nogil:
-    """How many runs of up to `size` make the total."""
+    """Return the number of runs of up to `size` that make the total."""
     return (total + size - 1) // size
 
 
-# What is done for all rows of a map. The state of an operation is a struct that its tasks find everything in.
+# Operations on all rows of a map. The state of an operation is a struct, which its tasks read.
 
 cdef struct whole_map:
     const map_products* parts
@@ -248,7 +186,7 @@ cdef struct whole_map:
 
 
 def all_scores(Team team not None, Products own not None, Py_ssize_t rows, real[:, ::1] out, bint fresh):
-    """out [rows, C] += the scores of all rows, or is that where `fresh`."""
+    """Add the scores of all rows to out [rows, C], or put them there where `fresh`."""
     cdef whole_map state
     cdef bint single = real is float
     if out.shape[0] != rows or out.shape[1] != own.parts.C or own.parts.single != single:
@@ -282,12 +220,12 @@ cdef void scores_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept 
 
 
 def rows_per_part(Py_ssize_t rows):
-    """How many rows go into each part of a sum over all of them: as many parts as that is worth, whoever adds them."""
+    """Return the number of rows in each part of a sum over all of them, which depends on their number alone."""
     return max(runs(rows, MOST_PARTS * ROWS_PER_TASK), 1) * ROWS_PER_TASK
 
 
 def all_sums(Team team not None, Products own not None, const real[:, ::1] R):
-    """Sums [M, P] of all rows with errors R [rows, C], by parts that are added up in their order."""
+    """Return sums [M, P] of all rows with errors R [rows, C], by parts that are added in their order."""
     cdef whole_map state
     cdef Py_ssize_t rows = R.shape[0], parts
     cdef bint single = real is float
@@ -310,20 +248,18 @@ def all_sums(Team team not None, Products own not None, const real[:, ::1] R):
 
 
 def add_sums(const real[:, ::1] matrix, const real[:, ::1] R, double[:, ::1] sums):
-    """sums [M, P] += those of some rows [n, M] with errors R [n, C]."""
-    cdef Py_ssize_t n = matrix.shape[0], M = matrix.shape[1], C = R.shape[1]
-    cdef Products own = Products.__new__(Products)
+    """Add sums of rows [n, M] with errors R [n, C] to sums [M, P]."""
+    cdef Products own = dense(matrix, R.shape[1])
     cdef void* scratch
-    of_matrix(own, matrix, C)
-    if R.shape[0] != n or sums.shape[0] != M or sums.shape[1] != own.parts.P:
+    if R.shape[0] != matrix.shape[0] or sums.shape[0] != own.parts.M or sums.shape[1] != own.parts.P:
         raise ValueError("errors or sums do not fit the rows")
-    if n == 0 or M == 0 or C == 0:
+    if R.shape[0] == 0 or own.parts.M == 0 or own.parts.C == 0:
         return
     scratch = malloc(ROWS_PER_TASK * own.parts.P * sizeof(real))
     if scratch == NULL:
         raise MemoryError
     with nogil:
-        add_adjoint(&own.parts, 0, n, <const char*>&R[0, 0], scratch, &sums[0, 0])
+        add_adjoint(&own.parts, 0, R.shape[0], <const char*>&R[0, 0], scratch, &sums[0, 0])
         free(scratch)
 
 
@@ -340,7 +276,7 @@ cdef void sums_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept no
 cdef void add_adjoint(
     const map_products* parts, Py_ssize_t first, Py_ssize_t end, const char* errors, void* scratch, double* sums
 ) noexcept nogil:
-    """sums [M, P] += those of rows first:end with their errors, of errors [rows, C] of all."""
+    """Add sums of rows first:end with their errors to sums [M, P]; errors [rows, C] are those of all rows."""
     cdef Py_ssize_t last, size = parts.C * (sizeof(float) if parts.single else sizeof(double))
     while first < end:
         last = min(first + ROWS_PER_TASK, end)
@@ -352,7 +288,7 @@ cdef void add_adjoint(
 cdef void pad_errors(
     const void* source, Py_ssize_t n, Py_ssize_t C, Py_ssize_t P, bint single, void* out
 ) noexcept nogil:
-    """Rows [n, C] as rows [n, P] with zeros at their ends."""
+    """Copy rows [n, C] to rows [n, P] with zeros at their ends."""
     cdef Py_ssize_t t, size = sizeof(float) if single else sizeof(double)
     for t in range(n):
         memcpy(<char*>out + t * P * size, <const char*>source + t * C * size, C * size)
@@ -366,7 +302,7 @@ cdef struct parts_to_add:
 
 
 def ordered_sums(Team team not None, const double[:, :, ::1] parts, double[:, ::1] out):
-    """out [M, P] = sums over the first axis of parts [count, M, P], in its order."""
+    """Put sums over the first axis of parts [count, M, P], in its order, into out [M, P]."""
     cdef parts_to_add state
     state.count, state.M, state.P = parts.shape[0], parts.shape[1], parts.shape[2]
     if out.shape[0] != state.M or out.shape[1] != state.P:
@@ -407,7 +343,7 @@ cdef struct gathered_features:
     bint single
 
 
-def features_gathered(
+def gathered(
     Team team not None,
     const int64[::1] indptr,           # [D+1]
     const int[::1] indices,            # [nnz] with portions marked, see `_sparse.mark_portions`
@@ -415,28 +351,31 @@ def features_gathered(
     const double[::1] scale,           # [D] a factor of each row of the result, or [0] for ones
     const real[:, ::1] R,              # [N, C]
     const int64[:, ::1] tasks,         # [tasks, 2] features of each
-    double[:, ::1] out,                # [D, C]
+    double[:, ::1] out,                # [D, C]; with `kept` [1, K or more]
+    const int64[::1] kept=None,        # [K] places in W that have parameters; None: all
+    const int64[::1] ends=None,        # [D+1] where those of each row begin and end
 ):
-    """out = compressed rows, which are those of a map's transpose, times R; in double precision."""
+    """Put compressed rows, which are those of a map's transpose, times R into out; in double precision."""
     cdef gathered_features state
-    if R.shape[1] == 0 or tasks.shape[0] == 0 or out.shape[0] == 0:
+    if R.shape[1] == 0 or tasks.shape[0] == 0 or out.shape[0] == 0 or (kept is not None and kept.shape[0] == 0):
         return
-    prepare_gathered(&state, indptr, indices, values, scale, R, tasks)
-    state.out = &out[0, 0]
-    with nogil:
-        team.share(gather_task, &state, tasks.shape[0])
-
-
-cdef void prepare_gathered(
-    gathered_features* state, const int64[::1] indptr, const int[::1] indices, const real[::1] values,
-    const double[::1] scale, const real[:, ::1] R, const int64[:, ::1] tasks,
-) noexcept:
     state.indptr, state.C, state.single = <const long long*>&indptr[0], R.shape[1], real is float
     state.indices = &indices[0] if indices.shape[0] else NULL
     state.values = &values[0] if values.shape[0] else NULL
     state.scale = &scale[0] if scale.shape[0] else NULL
     state.R = &R[0, 0] if R.shape[0] else NULL
-    state.bounds = <const long long*>&tasks[0, 0]
+    state.bounds, state.out = <const long long*>&tasks[0, 0], &out[0, 0]
+    if kept is None:
+        with nogil:
+            team.share(gather_task, &state, tasks.shape[0])
+        return
+    state.kept, state.ends = <const long long*>&kept[0], <const long long*>&ends[0]
+    state.rooms = <double*>malloc(team.threads * state.C * sizeof(double))
+    if state.rooms == NULL:
+        raise MemoryError
+    with nogil:
+        team.share(gather_kept_task, &state, tasks.shape[0])
+        free(state.rooms)
 
 
 cdef void gather_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
@@ -454,33 +393,6 @@ cdef void gather_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept 
                 state.out[f * C + c] *= state.scale[f]
 
 
-def kept_places_gathered(
-    Team team not None,
-    const int64[::1] indptr,           # [D+1]
-    const int[::1] indices,            # [nnz] with portions marked, see `_sparse.mark_portions`
-    const real[::1] values,            # [nnz], or [0] for all ones
-    const double[::1] scale,           # [D], or [0] for ones
-    const real[:, ::1] R,              # [N, C]
-    const int64[:, ::1] tasks,         # [tasks, 2] features of each
-    const int64[::1] kept,             # [K] places in W
-    const int64[::1] ends,             # [D+1] where those of each row begin and end
-    double[::1] out,                   # [K] or more
-):
-    """The same at places of W that have parameters alone."""
-    cdef gathered_features state
-    if R.shape[1] == 0 or tasks.shape[0] == 0 or kept.shape[0] == 0:
-        return
-    prepare_gathered(&state, indptr, indices, values, scale, R, tasks)
-    state.kept, state.ends = <const long long*>&kept[0], <const long long*>&ends[0]
-    state.out = &out[0]
-    state.rooms = <double*>malloc(team.threads * state.C * sizeof(double))
-    if state.rooms == NULL:
-        raise MemoryError
-    with nogil:
-        team.share(gather_kept_task, &state, tasks.shape[0])
-        free(state.rooms)
-
-
 cdef void gather_kept_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
     cdef gathered_features* state = <gathered_features*>given
     cdef Py_ssize_t first = state.bounds[2 * item], last = state.bounds[2 * item + 1]
@@ -496,60 +408,28 @@ cdef void gather_kept_task(void* given, Py_ssize_t item, Py_ssize_t member) noex
     )
 
 
-ctypedef fused other_real:
-    float
-    double
-
 cdef struct weights_to_scale:
-    const void* W
-    bint single
+    const double* W
     const double* scale
     const long long* kept
     const long long* ends
     const long long* starts
     void* out
-    bint single_out
+    bint single
     Py_ssize_t rows, C
 
 
-def scaled_rows(
-    Team team not None,
-    const real[:, ::1] W,              # [D, C]
-    const double[::1] scale,           # [D]
-    other_real[:, ::1] out,            # [D, C]
-):
-    """Rows of W times their factors."""
+def scaled_rows(Team team not None, const double[:, ::1] W, const double[::1] scale, real[:, ::1] out):
+    """Put rows of W [D, C] times their factors [D] into out [D, C]."""
     cdef weights_to_scale state
     if W.shape[0] != scale.shape[0] or out.shape[0] != W.shape[0] or out.shape[1] != W.shape[1]:
         raise ValueError("factors do not fit the weights")
     if W.shape[0] == 0 or W.shape[1] == 0:
         return
-    state.W, state.single, state.scale = &W[0, 0], real is float, &scale[0]
-    state.out, state.single_out, state.rows, state.C = &out[0, 0], other_real is float, W.shape[0], W.shape[1]
+    state.W, state.scale, state.kept = &W[0, 0], &scale[0], NULL
+    state.out, state.single, state.rows, state.C = &out[0, 0], real is float, W.shape[0], W.shape[1]
     with nogil:
         team.share(scale_task, &state, runs(state.rows, WEIGHT_ROWS_PER_TASK))
-
-
-cdef void scale_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
-    cdef weights_to_scale* state = <weights_to_scale*>given
-    cdef Py_ssize_t first = item * WEIGHT_ROWS_PER_TASK, last = min(first + WEIGHT_ROWS_PER_TASK, state.rows)
-    if state.single and state.single_out:
-        scale_rows(<const float*>state.W, state.scale, first, last, state.C, <float*>state.out)
-    elif state.single:
-        scale_rows(<const float*>state.W, state.scale, first, last, state.C, <double*>state.out)
-    elif state.single_out:
-        scale_rows(<const double*>state.W, state.scale, first, last, state.C, <float*>state.out)
-    else:
-        scale_rows(<const double*>state.W, state.scale, first, last, state.C, <double*>state.out)
-
-
-cdef void scale_rows(
-    const real* W, const double* scale, Py_ssize_t first, Py_ssize_t last, Py_ssize_t C, other_real* out
-) noexcept nogil:
-    cdef Py_ssize_t f, c
-    for f in range(first, last):
-        for c in range(C):
-            out[f * C + c] = <other_real>(W[f * C + c] * scale[f])
 
 
 def laid_out(
@@ -563,45 +443,47 @@ def laid_out(
     Py_ssize_t rows,                   # that are laid out
     real[::1] out,                     # [H]
 ):
-    """Weights in the form that `kept` takes: whole rows, or each weight and its column."""
+    """Put weights into out as `sparse` takes them with `starts`: whole rows, or each weight and its column."""
     cdef weights_to_scale state
     if block.shape[0] == 0 or rows == 0:
         return
     state.W, state.scale = &block[0], &scale[0] if scale.shape[0] else NULL
     state.kept, state.ends, state.starts = &kept[0], &ends[0], &starts[0]
-    state.out, state.single_out, state.rows, state.C = &out[0], real is float, rows, C
+    state.out, state.single, state.rows, state.C = &out[0], real is float, rows, C
     with nogil:
-        team.share(lay_out_task, &state, runs(rows, WEIGHT_ROWS_PER_TASK))
+        team.share(scale_task, &state, runs(rows, WEIGHT_ROWS_PER_TASK))
 
 
-cdef void lay_out_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+cdef void scale_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
     cdef weights_to_scale* state = <weights_to_scale*>given
     cdef Py_ssize_t first = item * WEIGHT_ROWS_PER_TASK, last = min(first + WEIGHT_ROWS_PER_TASK, state.rows)
-    if state.single_out:
-        lay_out_rows(state, first, last, <float*>state.out)
+    if state.single:
+        scale_rows(state, first, last, <float*>state.out)
     else:
-        lay_out_rows(state, first, last, <double*>state.out)
+        scale_rows(state, first, last, <double*>state.out)
 
 
-cdef void lay_out_rows(const weights_to_scale* state, Py_ssize_t first, Py_ssize_t last, real* out) noexcept nogil:
+cdef void scale_rows(const weights_to_scale* state, Py_ssize_t first, Py_ssize_t last, real* out) noexcept nogil:
     cdef Py_ssize_t f, C = state.C
     cdef int64 k, place
     cdef int column
-    cdef double factor = 1.0
-    cdef const double* block = <const double*>state.W
+    cdef double factor
     for f in range(first, last):
+        factor = 1.0 if state.scale == NULL else state.scale[f]
+        if state.kept == NULL:
+            for k in range(f * C, (f + 1) * C):
+                out[k] = <real>(state.W[k] * factor)
+            continue
         place = state.starts[f]
-        if state.scale != NULL:
-            factor = state.scale[f]
         if state.starts[f + 1] - place == C:
             for k in range(place, place + C):
                 out[k] = 0
             for k in range(state.ends[f], state.ends[f + 1]):
-                out[place + state.kept[k] - f * C] = <real>(block[k] * factor)
+                out[place + state.kept[k] - f * C] = <real>(state.W[k] * factor)
         else:
             for k in range(state.ends[f], state.ends[f + 1]):
                 column = <int>(state.kept[k] - f * C)
-                out[place] = <real>(block[k] * factor)
+                out[place] = <real>(state.W[k] * factor)
                 memcpy(&out[place + 1], &column, sizeof(int))
                 place += 2
 
@@ -628,7 +510,7 @@ def product(
     int filled=0,                      # LOWER or UPPER where the rest of a square matrix is zero
     const double[:, ::1] less=None,    # [rows, C]
 ):
-    """out = matrix X, or less - matrix X."""
+    """Put matrix X, or less - matrix X, into out."""
     cdef thin_product state
     state.rows, state.columns, state.C = matrix.shape[0], matrix.shape[1], X.shape[1]
     if X.shape[0] != state.columns or out.shape[0] != state.rows or out.shape[1] != state.C:

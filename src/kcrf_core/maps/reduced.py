@@ -284,7 +284,7 @@ class ReducedMap(FeatureMap):
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
         for part, K in self._rows.pieces(rows):
-            own = native.dense(K.astype(out.dtype, copy=False), prepared, out.shape[1])
+            own = native.dense(K.astype(out.dtype, copy=False), out.shape[1], prepared)
             native.all_scores(native.ALONE, own, len(K), out[part], fresh)
 
     def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray:
@@ -298,7 +298,7 @@ class ReducedMap(FeatureMap):
 
     def native(self, prepared: np.ndarray, columns: int) -> list[Products] | None:
         values = self.dense_rows(prepared.dtype)
-        return None if values is None else [native.dense(values, prepared, columns)]
+        return None if values is None else [native.dense(values, columns, prepared)]
 
     def adjoint(
         self,

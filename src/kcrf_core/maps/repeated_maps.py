@@ -65,7 +65,7 @@ class RepeatedMap(FeatureMap):
         return scores
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
-        native.all_scores(native.ALONE, native.dealt(prepared, self._group[rows]), len(out), out, fresh)
+        native.all_scores(native.ALONE, self._products(prepared, rows), len(out), out, fresh)
 
     def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> None:
         return None  # residuals of all positions have to be there first
@@ -74,7 +74,12 @@ class RepeatedMap(FeatureMap):
         return np.empty((len(self.group), 0), dtype=dtype)
 
     def native(self, prepared: np.ndarray, columns: int) -> list[Products]:
-        return [native.dealt(prepared, self._group)]
+        return [self._products(prepared, slice(0, len(self.group)))]
+
+    def _products(self, prepared: np.ndarray, rows: slice) -> Products:
+        """Return the scores of positions as products with rows of one entry each."""
+        indptr = np.arange(rows.start, rows.stop + 1, dtype=np.int64)
+        return native.sparse(indptr, self._group, prepared[:0, 0], prepared.ravel(), prepared.shape[1])
 
     def _partitions(self, partitions: Partitions | None) -> Partitions | None:
         """Partitions of distinct rows."""
@@ -94,7 +99,7 @@ class RepeatedMap(FeatureMap):
     ) -> np.ndarray | KeptWeights:
         partitions = self._partitions(partitions)
         shared, R = np.empty((self._rows, R.shape[1]), dtype=R.dtype), np.ascontiguousarray(R)  # [U, C]
-        own = native.sparse(self._ends, self._positions, R[:0, 0], R)
+        own = native.sparse(self._ends, self._positions, R[:0, 0], R.ravel(), R.shape[1])
         native.all_scores(workers.team, own, self._rows, shared, True)
         sums = sums_of_rows(self.distinct, shared, workers, partitions)
         return self.distinct.adjoint(sums, shared, workers, out, partitions)

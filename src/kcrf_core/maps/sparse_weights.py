@@ -128,7 +128,9 @@ class _AllWeights:
     def add_rows(
         self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, first: int, out: np.ndarray
     ) -> None:
-        own = native.sparse(indptr.astype(np.int64), indices.astype(np.int32), values, self.values[first:])
+        own = native.sparse(
+            indptr.astype(np.int64), indices.astype(np.int32), values, self.values[first:].ravel(), self.values.shape[1]
+        )
         native.all_scores(native.ALONE, own, len(out), out, False)
 
     def add_dense(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
