@@ -1,5 +1,4 @@
-from .items import ItemSequence
-from .tagger import ParsedDump, Tagger
+from .tagger import ItemSequence, ParsedDump, Tagger
 from .trainer import BaseTrainer, CRFSuiteError, Trainer
 
 CRFSUITE_VERSION: str

@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,22 @@ from ..model import ItemRows, LabelScorer, Model, ScoredItems, label_scorer
 
 CLOSED = "the tagger is not opened"
 ARCHIVE = b"PK\x03\x04"
+
+
+class ItemSequence(ItemRows):
+    """The attributes of a sequence of items.
+
+    >>> from kcrf_core.pycrfsuite import ItemSequence
+    >>> ItemSequence([["foo"], {"bar": {"baz": 1}, "word": "cat", "upper": True}]).items()
+    [{'foo': 1.0}, {'bar:baz': 1.0, 'word:cat': 1.0, 'upper': 1.0}]
+    """
+
+    def items(self) -> list[dict[str, float]]:
+        """Return a dictionary from names to values for each item."""
+        return [{name.decode("utf-8"): value for name, value in item} for item in self.attributes()]
+
+    def __repr__(self) -> str:
+        return f"<ItemSequence of size {len(self)}>"
 
 
 @dataclass
@@ -68,15 +84,8 @@ class _ModelItems:
         return [self._model.labels[number] for number in path.tolist()]
 
 
-class _Here(threading.local):
-    """Sequence that the calling thread has set."""
-
-    def __init__(self, make: Callable[[], ScoredItems | _ModelItems]):
-        self.items = make()
-
-
-class _Open:
-    """An open model, with a sequence for each thread."""
+class _Open(threading.local):
+    """An open model; each thread has its own sequence, for which `__init__` is called again."""
 
     def __init__(
         self,
@@ -85,13 +94,13 @@ class _Open:
         edges: Edges,
         source: CrfsuiteModel | Model,
     ):
-        self.labels, self._edges, self._source = labels, edges, source
-        self.here = _Here(make)
+        self.labels, self._edges, self.source, self.items = labels, edges, source, make()
+        self.numbers = {label: number for number, label in enumerate(labels)}
 
     @property
     def probabilities(self) -> tuple[np.ndarray, float, np.ndarray, Edges]:
         """Marginals [T, Y], log Z, scores and edges of the sequence that this thread has set, worked out once."""
-        items = self.here.items
+        items = self.items
         if items.found is None:
             T = len(items)
             if isinstance(items, ScoredItems):
@@ -103,18 +112,9 @@ class _Open:
             items.found = found.node, float(found.log_z[0]), scores, edges
         return items.found
 
-    @cached_property
-    def numbers(self) -> dict[str, int]:
-        return {label: number for number, label in enumerate(self.labels)}
-
-    @cached_property
-    def written(self) -> CrfsuiteModel:
-        """The model as CRFsuite has it."""
-        return self._source if isinstance(self._source, CrfsuiteModel) else crfsuite_of(self._source)
-
 
 class Tagger:
-    """Labels sequences by a model of CRFsuite, or by one of kcrf that works on attributes; always by Viterbi.
+    """A tagger by a model of CRFsuite, or by one of kcrf that works on attributes; always by Viterbi.
 
     Threads may share a tagger. A sequence that is set, by `set` or by `tag(xseq)`, is that of the calling thread:
     `tag()`, `probability` and `marginal` are about the last one that the same thread has set.
@@ -161,19 +161,19 @@ class Tagger:
 
     def set(self, xseq: Iterable[Any]) -> None:
         """Take a sequence for calls of `tag`, `probability` and `marginal` in this thread."""
-        self._model().here.items.set(xseq)
+        self._model().items.set(xseq)
 
     def tag(self, xseq: Iterable[Any] | ItemRows | None = None) -> list[str]:
         """Return the best labels of a sequence, or of the one that is set."""
         model = self._open
         if model is None:
             raise ValueError(CLOSED)
-        return model.here.items.tag(xseq)
+        return model.items.tag(xseq)
 
     def probability(self, yseq: Sequence[str]) -> float:
-        """p(y | x) of labels for the sequence that is set."""
+        """Return p(y | x) of labels for the sequence that is set."""
         model = self._model()
-        T = len(model.here.items)
+        T = len(model.items)
         if not T:
             return 0.0
         if len(yseq) != T:
@@ -186,9 +186,9 @@ class Tagger:
         return math.exp(float(chain.path_scores(scores, edges, np.array([0, T]), labels)[0]) - log_z)
 
     def marginal(self, y: str, pos: int) -> float:
-        """p(y_pos = y | x) for the sequence that is set."""
+        """Return p(y_pos = y | x) for the sequence that is set."""
         model = self._model()
-        T = len(model.here.items)
+        T = len(model.items)
         if not T:
             return 0.0
         if not 0 <= pos < T:
@@ -199,7 +199,7 @@ class Tagger:
 
     def dump(self, filename: str | os.PathLike[str] | None = None) -> None:
         """Write the model as text, to stdout where no file is named."""
-        text = "".join(f"{line}\n" for line in _dumped(self._described()))
+        text = "".join(f"{line}\n" for line in _dumped(self.info()))
         if filename is None:
             sys.stdout.write(text)
             return
@@ -208,11 +208,9 @@ class Tagger:
 
     def info(self) -> ParsedDump:
         """Return the model's labels, attributes and weights by name."""
-        return self._described()
-
-    def _described(self) -> ParsedDump:
         try:
-            model = self._model(RuntimeError).written
+            source = self._model(RuntimeError).source
+            model = source if isinstance(source, CrfsuiteModel) else crfsuite_of(source)
         except KcrfError as error:
             raise RuntimeError(str(error)) from None
         names = [name.decode("utf-8", "backslashreplace") for name in model.attributes]

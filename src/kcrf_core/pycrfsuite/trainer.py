@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..exchange import crfsuite_of, write_crfsuite
 from ..objective.solvers import Note, Observer, Progress
 from ..system import Workers
 from ..training import train as fit
-from .items import ItemSequence
+from .tagger import ItemSequence, Tagger
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,74 +34,32 @@ NO_LIMIT = 2147483647  # iterations, as CRFsuite writes it
 MOST_PASSES = 100_000
 
 
-def _truth(text: str) -> bool:
-    return bool(int(text))
-
-
-# Parameters of each algorithm with their defaults, what they are read as, and what they mean here.
-_Parameters: TypeAlias = dict[str, tuple[str, Callable[[str], Any], str]]
-
-_COMMON: _Parameters = {
-    "feature.minfreq": ("0", float, "Weights for pairs whose values in the data sum to at least this."),
-    "feature.possible_states": (
-        "0",
-        _truth,
-        "Weights for all pairs of attributes and labels, not those of the data alone.",
-    ),
-    "feature.possible_transitions": ("0", _truth, "Weights for all pairs of labels, not those of the data alone."),
-}
-_STOPPING = "No effect: training ends when the objective is proven to be close to its optimum."
-_L2 = "Coefficient of the L2 norm of weights."
-_OTHER = "No effect here."
-_PARAMETERS: dict[str, _Parameters] = {
-    "lbfgs": {
-        **_COMMON,
-        "c1": ("0", float, "Coefficient of the L1 norm of weights."),
-        "c2": ("1", float, _L2),
-        "max_iterations": (str(NO_LIMIT), int, "The most passes over the data."),
-        "num_memories": ("6", int, _OTHER),
-        "epsilon": ("1e-05", float, _STOPPING),
-        "period": ("10", int, _STOPPING),
-        "delta": ("1e-05", float, _STOPPING),
-        "linesearch": ("MoreThuente", str, _OTHER),
-        "max_linesearch": ("20", int, _OTHER),
-    },
-    "l2sgd": {
-        **_COMMON,
-        "c2": ("1", float, _L2),
-        "max_iterations": ("1000", int, "The most passes over the data."),
-        "period": ("10", int, _STOPPING),
-        "delta": ("1e-06", float, _STOPPING),
-        "calibration.eta": ("0.1", float, _OTHER),
-        "calibration.rate": ("2", float, _OTHER),
-        "calibration.samples": ("1000", float, _OTHER),
-        "calibration.candidates": ("10", int, _OTHER),
-        "calibration.max_trials": ("20", int, _OTHER),
-    },
-    "averaged-perceptron": {
-        **_COMMON,
-        "max_iterations": ("100", int, _OTHER),
-        "epsilon": ("0", float, _OTHER),
-    },
-    "passive-aggressive": {
-        **_COMMON,
-        "type": ("1", int, _OTHER),
-        "c": ("1", float, _OTHER),
-        "error_sensitive": ("1", _truth, _OTHER),
-        "averaging": ("1", _truth, _OTHER),
-        "max_iterations": ("100", int, _OTHER),
-        "epsilon": ("0", float, _OTHER),
-    },
-    "arow": {
-        **_COMMON,
-        "variance": ("1", float, _OTHER),
-        "gamma": ("1", float, _OTHER),
-        "max_iterations": ("100", int, _OTHER),
-        "epsilon": ("0", float, _OTHER),
-    },
+_COMMON = {"feature.minfreq": 0.0, "feature.possible_states": False, "feature.possible_transitions": False}
+_EVERY = {"max_iterations": 100, "epsilon": 0.0}
+# Parameters of each algorithm with their defaults, whose types are those of all values.
+_PARAMETERS: dict[str, dict[str, Any]] = {
+    "lbfgs": _COMMON
+    | {"c1": 0.0, "c2": 1.0, "max_iterations": NO_LIMIT, "num_memories": 6, "epsilon": 1e-5, "period": 10}
+    | {"delta": 1e-5, "linesearch": "MoreThuente", "max_linesearch": 20},
+    "l2sgd": _COMMON
+    | {"c2": 1.0, "max_iterations": 1000, "period": 10, "delta": 1e-6, "calibration.eta": 0.1, "calibration.rate": 2.0}
+    | {"calibration.samples": 1000.0, "calibration.candidates": 10, "calibration.max_trials": 20},
+    "averaged-perceptron": _COMMON | _EVERY,
+    "passive-aggressive": _COMMON | {"type": 1, "c": 1.0, "error_sensitive": True, "averaging": True} | _EVERY,
+    "arow": _COMMON | {"variance": 1.0, "gamma": 1.0} | _EVERY,
 }
 _SHORT = {"ap": "averaged-perceptron", "pa": "passive-aggressive"}
 _GRADUAL = ("lbfgs", "l2sgd")  # which minimise the objective that is minimised here
+_STOPPING = "No effect: training ends when the objective is proven to be close to its optimum."
+_HELP = {  # of the algorithms in _GRADUAL; other parameters have no effect
+    "feature.minfreq": "Weights for pairs whose values in the data sum to at least this.",
+    "feature.possible_states": "Weights for all pairs of attributes and labels, not those of the data alone.",
+    "feature.possible_transitions": "Weights for all pairs of labels, not those of the data alone.",
+    "c1": "Coefficient of the L1 norm of weights.",
+    "c2": "Coefficient of the L2 norm of weights.",
+    "max_iterations": "The most passes over the data.",
+    **dict.fromkeys(("epsilon", "period", "delta"), _STOPPING),
+}
 
 
 class CRFSuiteError(Exception):
@@ -123,7 +81,7 @@ class BaseTrainer:
         self = super().__new__(cls)
         self.verbose = True
         self._sequences = []
-        self._algorithm, self._values = "lbfgs", _defaults("lbfgs")
+        self._algorithm, self._values = "lbfgs", dict(_PARAMETERS["lbfgs"])
         return self
 
     def message(self, message: str) -> None:
@@ -155,7 +113,7 @@ class BaseTrainer:
         name = _SHORT.get(algorithm.lower(), algorithm.lower())
         if name not in _PARAMETERS or type != "crf1d":
             raise ValueError(f"Bad arguments: algorithm={algorithm!r}, type={type!r}")
-        self._algorithm, self._values = name, _defaults(name)
+        self._algorithm, self._values = name, dict(_PARAMETERS[name])
 
     def params(self) -> list[str]:
         return list(self._values)
@@ -165,27 +123,24 @@ class BaseTrainer:
             self.set(name, value)
 
     def get_params(self) -> dict[str, Any]:
-        return {name: self.get(name) for name in self._values}
+        return dict(self._values)
 
     def set(self, name: str, value: Any) -> None:
-        self._known(name)
-        text = str(int(value)) if isinstance(value, bool) else str(value)
+        kind, text = type(self.get(name)), str(int(value)) if isinstance(value, bool) else str(value)
         try:
-            _PARAMETERS[self._algorithm][name][1](text)
+            self._values[name] = bool(int(text)) if kind is bool else kind(text)
         except ValueError:
             raise ValueError(f"the parameter {name} cannot be {text!r}") from None
-        self._values[name] = text
 
     def get(self, name: str) -> Any:
-        return _PARAMETERS[self._algorithm][self._known(name)][1](self._values[name])
-
-    def help(self, name: str) -> str:
-        return _PARAMETERS[self._algorithm][self._known(name)][2]
-
-    def _known(self, name: str) -> str:
         if name not in self._values:
             raise ValueError(f"Parameter not found: {name}")
-        return name
+        return self._values[name]
+
+    def help(self, name: str) -> str:
+        self.get(name)  # refuses what is no parameter
+        known = _HELP if name in _COMMON or self._algorithm in _GRADUAL else {}
+        return known.get(name, "No effect here.")
 
     # ------------------------------------------------------------------------- training
 
@@ -194,7 +149,6 @@ class BaseTrainer:
 
         A name that ends in .npz gives a model of kcrf, any other one of CRFsuite.
         """
-        self._before_train()
         if self._algorithm not in _GRADUAL:
             raise CRFSuiteError(
                 f"{self._algorithm} is not there: lbfgs minimises the log-likelihood with an L2 penalty (c2) instead"
@@ -207,7 +161,7 @@ class BaseTrainer:
         kept = [one for one in self._sequences if (holdout < 0 or one[2] != holdout) and len(one[0])]
         self.message("Feature generation\n")
         self.message("type: CRF1d\n")
-        for name in ("feature.minfreq", "feature.possible_states", "feature.possible_transitions"):
+        for name in _COMMON:
             self.message(f"{name}: {float(self._values[name]):f}\n")
         try:
             found = self._fitted(kept, began)
@@ -222,11 +176,17 @@ class BaseTrainer:
                 with open(path, "wb") as stream:
                     stream.write(data)
         if holdout >= 0 and found is not None:
-            self._evaluate(data, [one for one in self._sequences if one[2] == holdout])
+            with Tagger().open_inmemory(data) as tagger:
+                pairs = [
+                    pair
+                    for items, labels, group in self._sequences
+                    if group == holdout
+                    for pair in zip(tagger.tag(items), labels, strict=True)
+                ]
+            right = sum(tagged == label for tagged, label in pairs)
+            if pairs:
+                self.message(f"Item accuracy: {right} / {len(pairs)} ({right / len(pairs):.4f})\n")
         self.message(f"Total seconds required for training: {time.perf_counter() - began:.3f}\n\n")
-
-    def _before_train(self) -> None:
-        """Called when training begins."""
 
     def _fitted(self, kept: Sequence[tuple[ItemSequence, list[str], int]], began: float) -> Any:
         if not kept:
@@ -284,24 +244,9 @@ class BaseTrainer:
         transitions = np.ascontiguousarray(found.transitions[np.ix_(order, order)])
         return write_crfsuite(labels, found.attributes, found.ends, place[found.columns], found.values, transitions)
 
-    def _evaluate(self, data: bytes, held_out: Sequence[tuple[ItemSequence, list[str], int]]) -> None:
-        from .tagger import Tagger
-
-        right = total = 0
-        with Tagger().open_inmemory(data) as tagger:
-            for items, labels, _ in held_out:
-                right += sum(map(str.__eq__, tagger.tag(items), labels))
-                total += len(labels)
-        if total:
-            self.message(f"Item accuracy: {right} / {total} ({right / total:.4f})\n")
-
-
-def _defaults(algorithm: str) -> dict[str, str]:
-    return {name: default for name, (default, _, _) in _PARAMETERS[algorithm].items()}
-
 
 class _Listener(Observer):
-    """Passes events of training on as messages."""
+    """An observer that passes events of training on as messages."""
 
     def __init__(self, trainer: BaseTrainer):
         self._trainer, self._before = trainer, time.perf_counter()
@@ -355,8 +300,8 @@ class IterationLog:
         self.log: list[str] = []
         self.iterations: list[dict[str, Any]] = []
         self.featgen_num_features: int | None = None
-        self.last_log = ""  # what was said up to the last event
-        self._told = 0  # messages that belong to events so far
+        self.last_log = ""  # messages up to the last event
+        self._reported = 0  # messages that belong to events so far
         self._state = ""
 
     @property
@@ -364,13 +309,13 @@ class IterationLog:
         return self.iterations[-1] if self.iterations else None
 
     def feed(self, line: str) -> str | None:
-        """Take a message; the event that is complete with it, if there is one."""
+        """Take a message, and return the event that is complete with it, if there is one."""
         self.log.append(line)
         event = self._event(line)
         if event is not None:
             end = len(self.log) - (event in ("prepared", "optimization_end"))  # which the next message shows to be over
-            self.last_log = "".join(self.log[self._told : end])
-            self._told = end
+            self.last_log = "".join(self.log[self._reported : end])
+            self._reported = end
         return event
 
     def _event(self, line: str) -> str | None:
@@ -402,12 +347,13 @@ class IterationLog:
 
 
 class Trainer(BaseTrainer):
-    """A trainer that tells apart what is said: methods `on_start`, `on_iteration` and the like may be overridden."""
+    """A trainer with events: methods `on_start`, `on_iteration` and the like may be overridden."""
 
     logparser: IterationLog | None = None
 
-    def _before_train(self) -> None:
+    def train(self, model: str | os.PathLike[str], holdout: int = -1) -> None:
         self.logparser = IterationLog()
+        super().train(model, holdout)
 
     def message(self, message: str) -> None:
         assert self.logparser is not None  # `train` makes one
@@ -422,11 +368,11 @@ class Trainer(BaseTrainer):
             getattr(self, f"on_{event}")(log)
 
     def on_start(self, log: str) -> None:
-        """Print what was said up to this event."""
+        """Print the messages up to this event."""
         sys.stdout.write(log)
 
     on_featgen_end = on_prepared = on_optimization_end = on_end = on_start
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
-        """Print what was said of an iteration."""
+        """Print the messages of an iteration."""
         sys.stdout.write(log)
