@@ -58,5 +58,5 @@ def import_(run: ImportArguments) -> None:
     if run.json:
         write_out(render.as_json({"schema": 1, **figures}))
     if not run.quiet:
-        for line in (*found.said(), *found.remarks):
+        for line in (*found.summary(), *found.remarks):
             say(line)

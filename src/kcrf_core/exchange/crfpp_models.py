@@ -16,13 +16,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..config import pieces
 from ..corpora import MOST_LABELS
 from ..errors import ConfigError, FileFormatError
 from ._double_array import build
-from .foreign import ForeignModel, StringWeights, decoded
+from .foreign import ForeignModel, StringWeights, damaged, decoded, template_model
 
-VERSION = 100
+CRFPP, VERSION = "CRF++", 100
 HEAD = struct.Struct("<IidIII")  # version, type, factor, weights, columns, bytes of the double array
 SIZE = struct.Struct("<I")
 LONGEST_STRING = 1 << 16
@@ -30,7 +29,7 @@ LONGEST_LINE = 8192  # that CRF++ reads of a text
 
 
 def looks_binary(data: bytes) -> bool:
-    """Whether the first bytes are those of a binary model: a version and type 0."""
+    """Return True if the first bytes are those of a binary model: a version and type 0."""
     if len(data) < HEAD.size:
         return False
     version, kind, *_ = HEAD.unpack_from(data)
@@ -40,15 +39,14 @@ def looks_binary(data: bytes) -> bool:
 def read_crfpp_text(data: bytes, source: str, encoding: str) -> ForeignModel:
     sections = data.replace(b"\r\n", b"\n").split(b"\n\n", 4)
     if len(sections) < 5 or not data.endswith(b"\n"):
-        raise _damaged(source, "its end is missing")
+        raise damaged(CRFPP, source, "its end is missing")
     head, labels, templates, strings, weights = sections
     fields = dict(re.findall(rb"^([a-z-]+):[ \t]*(\S+)", head, re.MULTILINE))
     try:
         version, size, width = (int(fields[name]) for name in (b"version", b"maxid", b"xsize"))
         factor = float(fields.get(b"cost-factor", b"1"))
     except (KeyError, ValueError):
-        raise _damaged(source, "its head says no version, maxid or xsize") from None
-    _check_version(version, source)
+        raise damaged(CRFPP, source, "its head says no version, maxid or xsize") from None
     pairs = [line.partition(b" ") for line in strings.split(b"\n")]
     try:
         places = np.array([int(place) for place, _, _ in pairs], dtype=np.int64)
@@ -56,62 +54,46 @@ def read_crfpp_text(data: bytes, source: str, encoding: str) -> ForeignModel:
             warnings.simplefilter("error")
             alpha = np.fromstring(weights.decode("ascii"), sep="\n")
     except (ValueError, OverflowError, DeprecationWarning):
-        raise _damaged(source, "a number cannot be read") from None
+        raise damaged(CRFPP, source, "a number cannot be read") from None
     if len(alpha) != size:
-        raise _damaged(source, f"{len(alpha):,} weights, where {size:,} should be")
+        raise damaged(CRFPP, source, f"{len(alpha):,} weights, where {size:,} should be")
     names = [name for _, _, name in pairs]
     lines = templates.split(b"\n")
-    return _foreign(source, encoding, labels.split(b"\n"), lines, names, places, _scaled(alpha, factor), width)
+    return _foreign(source, encoding, labels.split(b"\n"), lines, names, places, alpha, (version, factor, width))
 
 
 def read_crfpp_binary(data: bytes, source: str, encoding: str) -> ForeignModel:
     version, _, factor, size, width, units = HEAD.unpack_from(data)
-    _check_version(version, source)
     at = HEAD.size
     parts = []
     for _ in range(2):
         if at + SIZE.size > len(data):
-            raise _damaged(source, "it is cut off")
+            raise damaged(CRFPP, source, "it is cut off")
         (length,) = SIZE.unpack_from(data, at)
         at += SIZE.size
         parts.append(data[at : at + length])
         at += length
     if at + units + 4 * size != len(data) or units % 8:
-        raise _damaged(source, "its parts do not add up to the file")
+        raise damaged(CRFPP, source, "its parts do not add up to the file")
     array = np.frombuffer(data, dtype="<u4", count=units // 4, offset=at).reshape(-1, 2)
     alpha = np.frombuffer(data, dtype="<f4", count=size, offset=at + units)
     names, places = _strings_of(array, size, len(data), source)
     labels, lines = ([one for one in part.split(b"\0") if one] for part in parts)
-    return _foreign(source, encoding, labels, lines, names, places, _scaled(alpha, factor), width)
-
-
-def _scaled(alpha: np.ndarray, factor: float) -> np.ndarray:
-    """Return weights times a factor in double precision; what is not finite is refused later."""
-    with np.errstate(all="ignore"):
-        return alpha.astype(np.float64) * factor
-
-
-def _damaged(source: str, what: str) -> FileFormatError:
-    return FileFormatError(f"{source}: a damaged CRF++ model: {what}")
-
-
-def _check_version(version: int, source: str) -> None:
-    if version // 100 != VERSION // 100:
-        raise FileFormatError(f"{source}: a CRF++ model of version {version}; only {VERSION} is known")
+    return _foreign(source, encoding, labels, lines, names, places, alpha, (version, factor, width))
 
 
 def _strings_of(array: np.ndarray, most: int, size: int, source: str) -> tuple[list[bytes], np.ndarray]:
-    """The strings of a double array, and their numbers. `most` of them, and a few times `size` bytes, are believed."""
+    """Return the strings of a double array and their numbers: at most `most`, of at most a few times `size` bytes."""
     n = len(array)
     base, check = array[:, 0].view("<i4").astype(np.int64), array[:, 1].astype(np.int64)
     if not n or not 0 < base[0] < n:
-        raise _damaged(source, "it has no strings")
+        raise damaged(CRFPP, source, "it has no strings")
     units = np.arange(n)
     code = units - check - 1  # the byte that leads to a unit from the node with the base `check`
     ends = np.flatnonzero((check == units) & (base < 0) & (units > 0))
     inner = np.flatnonzero((check > 0) & (code >= 0) & (code < 256) & (base > 0) & (base < n))
     if len(ends) > most:
-        raise _damaged(source, "it has more strings than weights")
+        raise damaged(CRFPP, source, "it has more strings than weights")
     above, byte = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.uint8)  # of the node with each base
     above[base[inner]], byte[base[inner]] = check[inner], code[inner]
     above[base[0]] = 0  # the root
@@ -123,7 +105,7 @@ def _strings_of(array: np.ndarray, most: int, size: int, source: str) -> tuple[l
         going = node != base[0]
         node, which = node[going], which[going]
         if (above[node] < 0).any() or total > 64 * size or len(levels) > LONGEST_STRING:
-            raise _damaged(source, "its strings cannot be put together")
+            raise damaged(CRFPP, source, "its strings cannot be put together")
         levels.append((which, byte[node]))
         lengths[which] += 1
         total += len(which)
@@ -144,40 +126,32 @@ def _foreign(
     names: Sequence[bytes],
     places: np.ndarray,
     alpha: np.ndarray,
-    width: int,
+    head: tuple[int, float, int],
 ) -> ForeignModel:
+    version, factor, width = head
+    if version // 100 != VERSION // 100:
+        raise FileFormatError(f"{source}: a CRF++ model of version {version}; only {VERSION} is known")
+    with np.errstate(all="ignore"):  # what is not finite is refused later
+        alpha = alpha.astype(np.float64) * factor
     Y = len(labels)
     if not 1 <= Y <= MOST_LABELS or not 0 < width <= 1 << 16:
-        raise _damaged(source, f"{Y:,} labels, {width:,} columns")
+        raise damaged(CRFPP, source, f"{Y:,} labels, {width:,} columns")
     kinds = np.array([name[:1] for name in names], dtype="S1") if len(names) else np.zeros(0, "S1")
     if not np.isin(kinds, (b"U", b"B")).all():
-        raise _damaged(source, "a string is neither of a U line nor of a B line")
+        raise damaged(CRFPP, source, "a string is neither of a U line nor of a B line")
     pair = kinds == b"B"
     counts = np.where(pair, Y * Y, Y)
     if int(counts.sum()) > len(alpha) or (len(places) and (places.min() < 0 or (places + counts).max() > len(alpha))):
-        raise _damaged(source, "its strings have more weights than there are")
-    (texts, unread), (label_texts, bad_labels), (line_texts, bad_lines) = (
-        decoded(strings, encoding) for strings in (names, labels, lines)
-    )
-    if bad_labels or bad_lines:
-        raise FileFormatError(
-            f"{source}: labels or templates that are not {encoding}: say which encoding they are in",
-            settings=["encoding"],
-        )
-    try:
-        without_macros = [line for line in line_texts if all(isinstance(piece, str) for piece in pieces(line))]
-    except ConfigError as error:
-        raise _damaged(source, str(error)) from None
-    fixed = [line for line in without_macros if line[:1] == "B"]
-    looking = tuple(line for line in line_texts if line not in fixed)
+        raise damaged(CRFPP, source, "its strings have more weights than there are")
     counted = np.repeat(np.arange(len(names)), counts)  # the string of each weight
     inside = np.arange(len(counted)) - np.repeat(np.cumsum(counts) - counts, counts)
     values = alpha[places[counted] + inside]
     used = np.flatnonzero(values)
-    times = np.array([fixed.count(text) if pair[k] else 0 for k, text in enumerate(texts)], dtype=np.float64)
-    weights = StringWeights(counted[used], inside[used], values[used], pair[counted[used]], times, pair)
-    remarks = [f"{unread:,} strings are not {encoding}, and match nothing"] if unread else []
-    return weights.model("CRF++", label_texts, texts, templates=looking, width=width, remarks=tuple(remarks))
+    weights = StringWeights(counted[used], inside[used], values[used], pair[counted[used]], pair)
+    texts, unread = decoded(names, encoding)
+    remarks = (f"{unread:,} strings are not {encoding}, and match nothing",) if unread else ()
+    strings = names, texts, weights
+    return template_model(CRFPP, source, encoding, labels, lines, *strings, width=width, remarks=remarks)
 
 
 # ----------------------------------------------------------------------------- writing
@@ -191,7 +165,7 @@ def write_crfpp(
     width: int,
     text: bool,
 ) -> bytes:
-    """The bytes of a model: each string with its weights, [Y] or [Y * Y]."""
+    """Return the bytes of a model: each string with its weights, [Y] or [Y * Y]."""
     encoded = [string.encode() for string in strings]
     order = sorted(range(len(encoded)), key=encoded.__getitem__)
     keys = [encoded[k] for k in order]

@@ -6,8 +6,8 @@ A file is a header of twelve words and chunks at the places that it names:
     CQDB, twice   strings by number and numbers by hash: labels, then attributes
     LFRF, AFRF    for each label and each attribute the numbers of its features
 
-Numbers are little-endian. Nothing that a file says is believed before it is checked against the file's size: what is
-read from it is no larger than a few times the file, however its places point at each other.
+Numbers are little-endian. All of them are checked against the file's size: what is read is no larger than a few times
+the file, however its places point at each other.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..corpora import MOST_LABELS
 from ..errors import ConfigError, FileFormatError
 from ..files import LARGEST
 from ..model import name_hashes
+from .foreign import damaged
 
 MAGIC, KIND, VERSION = b"lCRF", b"FOMC", 100
 HEADER = struct.Struct("<4sI4sI8I")
@@ -57,13 +58,17 @@ class CrfsuiteModel:
 
     @cached_property
     def attributes(self) -> list[bytes]:
-        text = self.text.tobytes()
-        ends = (self.starts + self.lengths).tolist()
-        return [text[start:end] for start, end in zip(self.starts.tolist(), ends, strict=True)]
+        """Names of attributes, [A]."""
+        return names_at(self.text.tobytes(), self.starts, self.lengths)
+
+
+def names_at(text: bytes, starts: np.ndarray, lengths: np.ndarray) -> list[bytes]:
+    """Return the names that begin at `starts` in a text."""
+    return [text[start:end] for start, end in zip(starts.tolist(), (starts + lengths).tolist(), strict=True)]
 
 
 def read_crfsuite(data: bytes, source: str) -> CrfsuiteModel:
-    """The model in the bytes of a file; anything else is a FileFormatError of one line that names the `source`."""
+    """Return the model in the bytes of a file; errors are of one line that names the `source`."""
     return _Reader(data, source).model()
 
 
@@ -76,7 +81,7 @@ class _Reader:
         self.header = dict(zip(HEADER_FIELDS, HEADER.unpack_from(data), strict=True))
 
     def damaged(self, what: str) -> FileFormatError:
-        return FileFormatError(f"{self.source}: a damaged CRFsuite model: {what}")
+        return damaged("CRFsuite", self.source, what)
 
     def model(self) -> CrfsuiteModel:
         header = self.header
@@ -95,10 +100,7 @@ class _Reader:
         features = self.features()
         starts, lengths = self.strings("off_labels", Y)
         try:
-            labels = tuple(
-                self.data[start : start + length].decode("utf-8")
-                for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
-            )
+            labels = tuple(name.decode("utf-8") for name in names_at(self.data, starts, lengths))
         except UnicodeDecodeError:
             raise FileFormatError(f"{self.source}: a CRFsuite model whose labels are not UTF-8") from None
         starts, lengths = self.strings("off_attrs", A)
@@ -108,27 +110,18 @@ class _Reader:
         transitions[own, pairs["label"]] = pairs["weight"]
         listed[own, pairs["label"]] = True
         states, ends = self.references("off_attrrefs", b"AFRF", A, features)
-        return CrfsuiteModel(
-            labels,
-            self.raw,
-            starts,
-            lengths,
-            ends,
-            states["label"].astype(np.int32),
-            states["weight"].astype(np.float64),
-            transitions,
-            listed,
-        )
+        weights = ends, states["label"].astype(np.int32), states["weight"].astype(np.float64)
+        return CrfsuiteModel(labels, self.raw, starts, lengths, *weights, transitions, listed)
 
     def place(self, name: str, room: int) -> int:
-        """Where a chunk begins that has room for so many bytes."""
+        """Return the place of a chunk that has room for so many bytes."""
         place = self.header[name]
         if not HEADER.size <= place <= len(self.data) - room:
             raise self.damaged(f"{name} is {place:,} in {len(self.data):,} bytes")
         return place
 
     def words(self, at: np.ndarray) -> np.ndarray:
-        """The words that begin at some bytes, [n] int64."""
+        """Return the words that begin at some bytes, [n] int64."""
         if len(at) and (at.min() < 0 or at.max() > len(self.data) - 4):
             raise self.damaged("it points beyond its end")
         if not (at & 3).any():
@@ -156,7 +149,7 @@ class _Reader:
         return found
 
     def strings(self, name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Where the first `count` strings of a chunk begin in the file, and how long they are, [count] each."""
+        """Return the places in the file and the lengths of the first `count` strings of a chunk, [count] each."""
         at = self.place(name, STRINGS.size + 8 * TABLES)
         magic, size, _, order, listed, places = STRINGS.unpack_from(self.data, at)
         if magic != b"CQDB" or order != BYTE_ORDER or at + size > len(self.data) or count > listed:
@@ -174,7 +167,7 @@ class _Reader:
         return starts, lengths
 
     def references(self, name: str, magic: bytes, count: int, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The features of each of `count` sources, one after the other, and where those of each end, [count+1]."""
+        """Return the features of `count` sources, one after the other, and where those of each end, [count+1]."""
         at = self.place(name, CHUNK.size)
         found, _, listed = CHUNK.unpack_from(self.data, at)
         if found != magic or listed < count:
@@ -194,39 +187,30 @@ class _Reader:
 
 
 def crfsuite_header(model: CrfsuiteModel) -> dict[str, str]:
-    """The head of the file that the model is written to, as CRFsuite shows it."""
-    arrays = model.ends, model.columns, model.values, model.transitions, model.listed
-    found = HEADER.unpack_from(write_crfsuite(model.labels, model.attributes, *arrays))
-    named = dict(zip(HEADER_FIELDS, found, strict=True))
+    """Return the header of the file that the model is written to, as CRFsuite shows it."""
+    found = HEADER.unpack_from(write_crfsuite(model))
     return {
         name: value.decode() if isinstance(value, bytes) else f"0x{value:X}" if name.startswith("off_") else str(value)
-        for name, value in named.items()
+        for name, value in zip(HEADER_FIELDS, found, strict=True)
     }
 
 
 # ----------------------------------------------------------------------------- writing
 
 
-def write_crfsuite(
-    labels: Sequence[str],
-    attributes: Sequence[bytes],
-    ends: np.ndarray,
-    columns: np.ndarray,
-    values: np.ndarray,
-    transitions: np.ndarray,
-    listed: np.ndarray | None = None,
-) -> bytes:
-    """The bytes of a model: weights of attribute a are values[ends[a]:ends[a+1]], of the labels in `columns`.
-
-    Transitions are written where they are not zero, or where `listed` [Y, Y] says.
-    """
-    Y, A = len(labels), len(attributes)
-    listed = transitions != 0 if listed is None else listed
+def write_crfsuite(model: CrfsuiteModel) -> bytes:
+    """Return the bytes of a model's file."""
+    Y, A, ends, values, listed = len(model.labels), len(model.attributes), model.ends, model.values, model.listed
     first, second = np.nonzero(listed)
     pairs = np.zeros(len(first), dtype=FEATURE)
-    pairs["kind"], pairs["source"], pairs["label"], pairs["weight"] = TRANSITION, first, second, transitions[listed]
+    pairs["kind"], pairs["source"], pairs["label"], pairs["weight"] = (
+        TRANSITION,
+        first,
+        second,
+        model.transitions[listed],
+    )
     states = np.zeros(len(values), dtype=FEATURE)
-    states["source"], states["label"], states["weight"] = np.repeat(np.arange(A), np.diff(ends)), columns, values
+    states["source"], states["label"], states["weight"] = np.repeat(np.arange(A), np.diff(ends)), model.columns, values
     # As CRFsuite writes them: states before transitions.
     out = bytearray(HEADER.size)
     header: dict[str, int | bytes] = dict.fromkeys(HEADER_FIELDS, 0)
@@ -234,14 +218,14 @@ def write_crfsuite(
     header["off_features"] = len(out)
     count = len(states) + len(pairs)
     out += CHUNK.pack(b"FEAT", CHUNK.size + FEATURE.itemsize * count, count) + states.tobytes() + pairs.tobytes()
-    for name, strings in (("off_labels", [label.encode() for label in labels]), ("off_attrs", attributes)):
+    for name, strings in (("off_labels", [label.encode() for label in model.labels]), ("off_attrs", model.attributes)):
         header[name] = len(out)
         out += _packed_strings(strings)
     pair_ends = np.concatenate([[0], np.cumsum(np.bincount(first, minlength=Y))])
     # CRFsuite has room for a label before the first and one after the last, and never uses it.
     for name, magic, borders, start, unused in (
         ("off_labelrefs", b"LFRF", pair_ends, len(states), 2),
-        ("off_attrrefs", b"AFRF", np.asarray(ends), 0, 0),
+        ("off_attrrefs", b"AFRF", ends, 0, 0),
     ):
         out += bytes(-len(out) % 4)
         header[name] = len(out)

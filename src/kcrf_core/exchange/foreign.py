@@ -1,19 +1,20 @@
-"""What a model of another program says, whichever program it was, and a `Model` of ours that says the same.
+"""A model of another program in one form, `ForeignModel`, and the `Model` of ours that scores alike.
 
 All of them are linear: weights of strings for each label, of strings for pairs of neighbouring labels, and of pairs of
-labels alone. The strings are attributes that stand in the data, or become of columns by lines of a template.
+labels alone. The strings are attributes that stand in the data, or lines of a template make them of columns.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..chains import EDGE_X, NODE, TRANSITIONS, Edges
-from ..config import PATTERNS, FeatureConfig, parse_config
+from ..config import PATTERNS, parse_config, pieces
 from ..corpora import ATTRIBUTE_FORMAT, BREAKS, COLUMN_FORMAT, MOST_LABELS
 from ..encoding import AttributeFeature, Encoding, TemplateFeature, Vocabulary, readable, template_width
 from ..errors import ConfigError, FileFormatError
@@ -23,14 +24,17 @@ from ..maps import SparseWeights
 from ..model import Model
 from ..system import counted, listed
 
-ATTRIBUTES = "attributes"
+
+def damaged(program: str, source: str, what: str) -> FileFormatError:
+    """Return the error for a file that no version of the program writes."""
+    return FileFormatError(f"{source}: a damaged {program} model: {what}")
 
 
 @dataclass(frozen=True)
 class ForeignModel:
     """A linear model by the names of its strings and labels."""
 
-    program: str  # whose it is
+    program: str  # that wrote it
     labels: tuple[str, ...]
     strings: Sequence[str]  # [A]
     node: SparseWeights  # [A, Y]
@@ -38,10 +42,10 @@ class ForeignModel:
     transitions: np.ndarray  # [Y, Y]
     templates: tuple[str, ...] | None = None  # lines that make the strings; None where they stand in the data
     width: int = 0  # columns of input that its data has
-    remarks: tuple[str, ...] = field(default=())  # what a user should hear
+    remarks: tuple[str, ...] = ()  # for the user
 
     def check(self, source: str) -> None:
-        """An error where there is something in it that no model of ours can have."""
+        """Refuse what no model of ours can have."""
         found = None
         if not 1 <= len(self.labels) <= MOST_LABELS:
             found = f"{len(self.labels):,} labels"
@@ -54,10 +58,10 @@ class ForeignModel:
                 if values.size and not np.abs(values).max() <= LARGEST:
                     found = "weights that are not finite or too large"
         if found is not None:
-            raise FileFormatError(f"{source}: a damaged {self.program} model: it has {found}")
+            raise damaged(self.program, source, f"it has {found}")
 
     def figures(self) -> dict[str, Any]:
-        """How large it is."""
+        """Return its size in labels, strings and weights."""
         weights = len(self.node.values) + (0 if self.pairs is None else len(self.pairs.values))
         return {
             "program": self.program,
@@ -68,63 +72,55 @@ class ForeignModel:
             "templates": 0 if self.templates is None else len(self.templates),
         }
 
-    def said(self) -> list[str]:
-        """The same in words."""
+    def summary(self) -> list[str]:
+        """Return its size in words, a few lines."""
         found = self.figures()
-        what = "attribute" if self.templates is None else "string"
-        counts = {"label": found["labels"], what: found["strings"], "weight": found["weights"]}
-        said = ", ".join(counted(number, noun) for noun, number in counts.items())
-        lines = [f"{self.program} model: {said}, {counted(found['transitions'], 'transition')}"]
+        nouns = {"labels": "label", "strings": "attribute" if self.templates is None else "string"}
+        nouns |= {"weights": "weight", "transitions": "transition"}
+        lines = [f"{self.program} model: {', '.join(counted(found[key], noun) for key, noun in nouns.items())}"]
         if self.templates is not None:
-            looks = counted(max(self.width, template_width(self.templates), 1), "column")
+            looks = counted(self.input_columns, "column")
             lines.append(f"{counted(len(self.templates), 'line')} of its template look at {looks}")
         return lines
 
-    def to_model(self, columns: Sequence[str] | None = None) -> Model:
-        """A model of ours; `columns` are names for those of its data, the label's last."""
-        Y = len(self.labels)
-        feature, names = self._feature(columns)
-        attributes = self.templates is None
-        encoding = Encoding(ATTRIBUTE_FORMAT if attributes else COLUMN_FORMAT, names, self.labels, (feature,))
-        node = self.node if Y != 2 else NODE.from_labels(self.node.dense(), Y)
-        terms = [ExplicitTerm("node", NODE.name, (feature.config.name,), node).compacted()]
-        if self.pairs is not None:
-            terms.append(ExplicitTerm("edge-x", EDGE_X.name, (feature.config.name,), self.pairs))
-        edges = Edges(np.ascontiguousarray(self.transitions, dtype=np.float64), np.zeros(Y), np.zeros(Y))
-        return Model(encoding, tuple(terms), edges, {"config": self._configuration(names), "imported": self.program})
+    @property
+    def input_columns(self) -> int:
+        """Number of columns before the label."""
+        return max(self.width, template_width(self.templates or ()), 1)
 
-    def _feature(self, columns: Sequence[str] | None) -> tuple[AttributeFeature, tuple[str, ...]]:
-        vocabulary = Vocabulary(tuple(self.strings), False)
+    def to_model(self, columns: Sequence[str] | None = None) -> Model:
+        """Return a model of ours; `columns` are names for those of its data, the label's last."""
+        Y, width, attributes = len(self.labels), self.input_columns, self.templates is None
+        feature: dict[str, Any] = {"name": "attributes", "type": "attributes"}
+        names: tuple[str, ...] = ("label",)
         if self.templates is None:
             if columns is not None:
                 raise ConfigError(f"a {self.program} model of attributes has no columns to name", settings=["columns"])
-            return AttributeFeature(FeatureConfig(ATTRIBUTES, (), ATTRIBUTES, window=(0,)), vocabulary), ("label",)
-        config = FeatureConfig(PATTERNS, (), "templates", window=(0,), templates=self.templates)
-        feature = TemplateFeature(config, vocabulary)
-        width = max(self.width, feature.width, 1)
-        names = (*(f"c{number}" for number in range(width)), "label") if columns is None else tuple(columns)
-        if len(names) <= width or len(set(names)) < len(names) or "" in names:
-            raise ConfigError(
-                f"the model looks at {counted(width, 'column')} and the label comes last: give names for at least "
-                f"{width + 1}, each another, not {listed(names)}",
-                settings=["columns"],
-            )
-        return feature, names
-
-    def _configuration(self, names: Sequence[str]) -> dict[str, Any]:
-        """What training would be told to get a model of this kind."""
-        name, kind = (ATTRIBUTES, ATTRIBUTES) if self.templates is None else (PATTERNS, "templates")
-        feature: dict[str, Any] = {"name": name, "type": kind}
-        if self.templates is not None:
-            feature["templates"] = list(self.templates)
-        terms = [{"name": "node", "type": NODE.name, "features": [name]}]
+        else:
+            feature = {"name": PATTERNS, "type": "templates", "templates": list(self.templates)}
+            names = (*(f"c{number}" for number in range(width)), "label") if columns is None else tuple(columns)
+            if len(names) <= width or len(set(names)) < len(names) or "" in names:
+                raise ConfigError(
+                    f"the model looks at {counted(width, 'column')} and the label comes last: give names for at least "
+                    f"{width + 1}, each another, not {listed(names)}",
+                    settings=["columns"],
+                )
+        # The configuration that training would need for a model of this kind.
+        seen = (feature["name"],)
+        entries = [("node", NODE.name, seen), *([] if self.pairs is None else [("edge-x", EDGE_X.name, seen)])]
+        terms = [{"name": name, "type": kind, "features": list(own)} for name, kind, own in entries]
+        raw: dict[str, Any] = {"features": [feature], "terms": [*terms, {"name": "edge", "type": TRANSITIONS.name}]}
+        config = parse_config(raw if attributes else raw | {"columns": list(names)})
+        assert config.features is not None
+        kind = AttributeFeature if attributes else TemplateFeature
+        features = (kind(config.features[0], Vocabulary(tuple(self.strings), False)),)
+        encoding = Encoding(ATTRIBUTE_FORMAT if attributes else COLUMN_FORMAT, names, self.labels, features)
+        node = self.node if Y != 2 else NODE.from_labels(self.node.dense(), Y)
+        explicit = [ExplicitTerm("node", NODE.name, seen, node).compacted()]
         if self.pairs is not None:
-            terms.append({"name": "edge-x", "type": EDGE_X.name, "features": [name]})
-        terms.append({"name": "edge", "type": TRANSITIONS.name})
-        raw: dict[str, Any] = {"features": [feature], "terms": terms}
-        if self.templates is not None:
-            raw["columns"] = list(names)
-        return parse_config(raw).to_dict()
+            explicit.append(ExplicitTerm("edge-x", EDGE_X.name, seen, self.pairs))
+        edges = Edges(np.ascontiguousarray(self.transitions, dtype=np.float64), np.zeros(Y), np.zeros(Y))
+        return Model(encoding, tuple(explicit), edges, {"config": config.to_dict(), "imported": self.program})
 
 
 @dataclass(frozen=True)
@@ -135,31 +131,62 @@ class StringWeights:
     place: np.ndarray  # [K] a label, or a pair of them
     value: np.ndarray  # [K]
     of_pair: np.ndarray  # [K] bool
-    times: np.ndarray  # [A] how many lines without a macro give the string: it is everywhere
     pairs_alone: np.ndarray  # [A] bool: the string has weights of pairs and no others
 
-    def model(self, program: str, labels: Sequence[str], texts: Sequence[str], **more: Any) -> ForeignModel:
-        """Return a model in which weights of pairs for strings that are everywhere are transitions."""
-        Y, times = len(labels), self.times[self.string]
-        always = self.of_pair & (times > 0)
-        transitions = np.zeros(Y * Y)
-        np.add.at(transitions, self.place[always], self.value[always] * times[always])
-        kept = ~(self.pairs_alone & (self.times > 0))
-        number = np.cumsum(kept) - 1
-        A = int(np.count_nonzero(kept))
 
-        def rows(which: np.ndarray, columns: int) -> SparseWeights:
-            return sparse_rows(number[self.string[which]], self.place[which], self.value[which], (A, columns))
+def template_model(
+    program: str,
+    source: str,
+    encoding: str,
+    labels: Sequence[bytes],
+    lines: Sequence[bytes],
+    strings: Sequence[bytes],
+    texts: Sequence[str],
+    weights: StringWeights,
+    **more: Any,
+) -> ForeignModel:
+    """Return a model whose strings, shown as `texts`, come from lines of a template.
 
-        strings = [text for text, own in zip(texts, kept.tolist(), strict=True) if own]
-        pair = self.of_pair & ~always
-        pairs = rows(pair, Y * Y) if pair.any() else None
-        node = rows(~self.of_pair, Y)
-        return ForeignModel(program, tuple(labels), strings, node, pairs, transitions.reshape(Y, Y), **more)
+    Lines without a macro give the same string everywhere: its weights of pairs are transitions.
+    """
+    (label_texts, bad_labels), (line_texts, bad_lines) = (decoded(each, encoding) for each in (labels, lines))
+    if bad_labels or bad_lines:
+        raise FileFormatError(
+            f"{source}: labels or templates that are not {encoding}: say which encoding they are in",
+            settings=["encoding"],
+        )
+    try:
+        fixed = [line for line in line_texts if all(isinstance(piece, str) for piece in pieces(line))]
+    except ConfigError as error:
+        raise damaged(program, source, str(error)) from None
+    constant = Counter(line.encode(encoding) for line in fixed)
+    times = np.array([constant[string] for string in strings], dtype=np.float64)  # [A] lines that give it everywhere
+    Y, own_times = len(labels), times[weights.string]
+    always = weights.of_pair & (own_times > 0)
+    transitions = np.zeros(Y * Y)
+    np.add.at(transitions, weights.place[always], weights.value[always] * own_times[always])
+    kept = ~(weights.pairs_alone & (times > 0))
+    number = np.cumsum(kept) - 1
+
+    def rows(which: np.ndarray, columns: int) -> SparseWeights:
+        shape = int(np.count_nonzero(kept)), columns
+        return sparse_rows(number[weights.string[which]], weights.place[which], weights.value[which], shape)
+
+    pair = weights.of_pair & ~always
+    return ForeignModel(
+        program,
+        tuple(label_texts),
+        [text for text, own in zip(texts, kept.tolist(), strict=True) if own],
+        rows(~weights.of_pair, Y),
+        rows(pair, Y * Y) if pair.any() else None,
+        transitions.reshape(Y, Y),
+        tuple(line for line in line_texts if line[:1] not in ("b", "B") or line not in fixed) if lines else None,
+        **more,
+    )
 
 
 def sparse_rows(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> SparseWeights:
-    """Weights out of (row, column, value), those of one place added up, zeros left out."""
+    """Return weights from (row, column, value), those of one place added up, zeros left out."""
     import scipy.sparse
 
     matrix = scipy.sparse.coo_array((values, (rows, columns)), shape=shape).tocsr()
@@ -169,7 +196,7 @@ def sparse_rows(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape
 
 
 def decoded(strings: Sequence[bytes], encoding: str) -> tuple[list[str], int]:
-    """Strings as text, and how many of them are not in the encoding: their bytes are told by number."""
+    """Return strings as text, and the number of those that are not in the encoding, shown by their bytes."""
     texts: list[str] = []
     bad = 0
     for string in strings:

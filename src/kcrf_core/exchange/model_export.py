@@ -1,4 +1,4 @@
-"""Models of ours as files that CRFsuite, CRF++ and Wapiti read, where their formats can say what the model says.
+"""Models of ours as files that CRFsuite, CRF++ and Wapiti read, where their formats have a place for all of it.
 
 They are linear chains of first order. A feature becomes a name and weights: for CRFsuite the attribute that
 `featurize --export crfsuite` writes, for the others a line of a template and the strings that it becomes.
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from ..encoding import (
 from ..errors import ConfigError
 from ..features import ExplicitTerm
 from ..maps import ColumnOrder, as_dense, matrix_of, without_zeros
-from ..model import Model
+from ..model import Model, packed_names
 from . import PROGRAMS
 from .crfpp_models import write_crfpp
 from .crfsuite_models import CrfsuiteModel, write_crfsuite
@@ -46,31 +45,24 @@ SEPARATORS = "/|~^;,_\x01\x02\x03"
 
 
 def export_model(model: Model, program: str, text: bool = False) -> tuple[bytes, list[str]]:
-    """The bytes of a file for one of `PROGRAMS`, and what a user should hear; `text` for CRF++'s form as text."""
-    _check(model, program)
+    """Return the file for one of `PROGRAMS`, and remarks for the user; `text` for CRF++'s form as text."""
     if program == "crfsuite":
-        found, remarks = _for_crfsuite(model)
-        arrays = found.ends, found.columns, found.values, found.transitions
-        return write_crfsuite(found.labels, found.attributes, *arrays, found.listed), remarks
+        found, remarks = crfsuite_of(model)
+        return write_crfsuite(found), remarks
     writer = _Templates(model, program)
-    return (writer.wapiti() if program == "wapiti" else writer.crfpp(text)), writer.remarks
-
-
-def crfsuite_of(model: Model) -> CrfsuiteModel:
-    """A model of ours as CRFsuite has it."""
-    _check(model, "crfsuite")
-    return _for_crfsuite(model)[0]
+    return (writer.wapiti() if program == "wapiti" else writer.crfpp(text)), []
 
 
 def program_of(path: str | os.PathLike[str]) -> str | None:
-    """The program that a file is meant for, by its name."""
+    """Return the program that a file is meant for, by its name."""
     ending = os.path.splitext(os.fspath(path))[1].lower()
     return {".crfsuite": "crfsuite", ".crfpp": "crf++", ".wapiti": "wapiti", ".wap": "wapiti"}.get(ending)
 
 
-def _check(model: Model, program: str) -> None:
-    """Refuse what no format of theirs can say."""
+def _checked(model: Model, program: str) -> list[tuple[ExplicitTerm, np.ndarray]]:
+    """Return the terms with their weights, [D, Y] or [D, Y^2]; refuse what no format of theirs has a place for."""
     name = PROGRAMS[program]
+    found = []
     if model.calibration is not None:
         raise ConfigError(
             f"{name} has no place for the calibration of probabilities: train a model without it",
@@ -94,37 +86,27 @@ def _check(model: Model, program: str) -> None:
                 "write the model for CRF++ or Wapiti",
                 settings=["to"],
             )
-
-
-def _explicit(model: Model) -> list[ExplicitTerm]:
-    """The terms of a model that was found to have no others."""
-    found = [term for term in model.terms if isinstance(term, ExplicitTerm)]
-    assert len(found) == len(model.terms)
+        found.append((term, term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))))
     return found
-
-
-def _by_labels(model: Model, term: ExplicitTerm) -> np.ndarray:
-    """Weights [D, Y] or [D, Y^2] of a term."""
-    return term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))
 
 
 # ----------------------------------------------------------------------------- CRFsuite
 
 
-def _for_crfsuite(model: Model) -> tuple[CrfsuiteModel, list[str]]:
-    Y = len(model.labels)
+def crfsuite_of(model: Model) -> tuple[CrfsuiteModel, list[str]]:
+    """Return a model of ours as CRFsuite has it, and remarks for the user."""
     rows: dict[str, int] = {}
     blocks: list[tuple[np.ndarray, np.ndarray]] = []
-    for term in _explicit(model):
+    for term, own in _checked(model, "crfsuite"):
         names = literal_names(model.encoding, term.features)
         numbers = np.array([rows.setdefault(names[k], len(rows)) for k in range(len(names))], dtype=np.int64)
-        blocks.append((numbers, _by_labels(model, term)))
+        blocks.append((numbers, own))
     ends = {}
     for scores, which, by_convention in ((model.edges.start, "first", FIRST), (model.edges.end, "last", LAST)):
         if np.ptp(scores):  # the same for all labels changes nothing
             name = _boundary(model, which == "first", rows, by_convention)
             ends[which] = name, rows.setdefault(name, len(rows)), scores
-    weights = np.zeros((len(rows), Y))
+    weights = np.zeros((len(rows), len(model.labels)))
     for numbers, own in blocks:
         if len(np.unique(numbers)) < len(numbers):
             raise ConfigError("two features would have the same name in CRFsuite: give one of them another 'name'")
@@ -136,31 +118,18 @@ def _for_crfsuite(model: Model) -> tuple[CrfsuiteModel, list[str]]:
     found = without_zeros(weights)
     used = np.flatnonzero(np.diff(found.ends) > 0)
     found = found.take(used)
-    attributes = list(rows)
-    encoded = [attributes[k].encode() for k in used.tolist()]
-    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-    bad = next((name for name in encoded if b"\0" in name), None)
+    attributes = [name.encode() for name in rows]
+    attributes = [attributes[k] for k in used.tolist()]
+    bad = next((name for name in attributes if b"\0" in name), None)
     if bad is not None:
         raise ConfigError(f"the attribute {bad!r} has a zero byte, which CRFsuite cannot hold")
-    transitions = np.ascontiguousarray(model.edges.transitions)
-    return (
-        CrfsuiteModel(
-            model.labels,
-            np.frombuffer(b"".join(encoded), np.uint8),
-            np.cumsum(lengths) - lengths,
-            lengths,
-            found.ends,
-            found.columns,
-            found.values,
-            transitions,
-            transitions != 0,
-        ),
-        remarks,
-    )
+    edges = np.ascontiguousarray(model.edges.transitions)
+    arrays = *packed_names(attributes), found.ends, found.columns, found.values, edges, edges != 0
+    return CrfsuiteModel(model.labels, *arrays), remarks
 
 
 def _boundary(model: Model, first: bool, rows: dict[str, int], by_convention: Sequence[str]) -> str:
-    """The attribute that stands at the first, or last, position of every sequence and nowhere else."""
+    """Return the attribute that stands at the first, or last, position of every sequence and nowhere else."""
     for feature in model.encoding.features:
         if type(feature) is not CategoricalFeature:
             continue
@@ -180,21 +149,13 @@ def _boundary(model: Model, first: bool, rows: dict[str, int], by_convention: Se
 # ----------------------------------------------------------------------------- templates
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A line, and the strings that it becomes for some columns of a term."""
-
-    text: str
-    strings: dict[int, str]  # by the number of the column
-
-
 class _Templates:
     """Lines and strings for CRF++ or Wapiti."""
 
     def __init__(self, model: Model, program: str):
         self.model, self.program, self.name = model, program, PROGRAMS[program]
-        self.wants_wapiti = program == "wapiti"
-        self.remarks: list[str] = []
+        self.wants_wapiti, self.symbol = program == "wapiti", SYMBOLS[program]
+        self.most = WAPITI_REACH if self.wants_wapiti else CRFPP_REACH
         self.lines: dict[str, None] = {}
         self.node: dict[str, np.ndarray] = {}  # weights [Y] of strings
         self.pairs: dict[str, np.ndarray] = {}  # weights [Y^2]
@@ -203,27 +164,21 @@ class _Templates:
             raise ConfigError(
                 f"the model works on attributes, and {self.name} on columns: write it for CRFsuite", settings=["to"]
             )
-        for term in _explicit(model):
-            self._add_term(term)
+        for term, weights in _checked(model, program):
+            self._add_term(term, weights)
         Y = len(model.labels)
         for scores, letter, row, symbol in ((model.edges.start, "first", -1, "-1"), (model.edges.end, "last", 1, "+1")):
             if np.ptp(scores):
                 name = self._prefix("u", letter)
                 self.lines[f"{name}%x[{row},0]"] = None
-                self.node[f"{name}{self._symbol(symbol)}"] = scores
+                self.node[f"{name}{self.symbol}{symbol}"] = scores
         if model.edges.transitions.any():
             constant = self._prefix("b", "").rstrip(":")
             self.lines[constant] = None
             self.pairs[constant] = model.edges.transitions.reshape(Y * Y)
 
-    def _symbol(self, place: str) -> str:
-        return f"{SYMBOLS[self.program]}{place}"
-
-    def _letter(self, kind: str) -> str:
-        return kind if self.wants_wapiti else kind.upper()
-
     def _prefix(self, kind: str, name: str) -> str:
-        """The beginning of a new line, which those of other lines do not have."""
+        """Return the beginning of a new line, which no other line has."""
         taken = [
             found[0][1:] for line in (*self._own_lines, *self.lines) if isinstance((found := pieces(line))[0], str)
         ]
@@ -232,10 +187,9 @@ class _Templates:
             f"{name}{number}:".startswith(text) or text.startswith(f"{name}{number}:") for text in filter(None, taken)
         ):
             number = str(int(number or 0) + 1)
-        return f"{self._letter(kind)}{name}{number}:"
+        return f"{kind if self.wants_wapiti else kind.upper()}{name}{number}:"
 
-    def _add_term(self, term: ExplicitTerm) -> None:
-        weights = _by_labels(self.model, term)
+    def _add_term(self, term: ExplicitTerm, weights: np.ndarray) -> None:
         target = self.node if term.clique.axes == 1 else self.pairs
         used = np.asarray(weights.any(axis=1))
         order = ColumnOrder.of(self.model.encoding.inputs(self.model.encoding.empty_dataset(), term.features))
@@ -253,22 +207,22 @@ class _Templates:
             else:
                 firsts = order.fields[field : field + len(places)].tolist()
                 field += len(places)
-            for first, line in zip(firsts, self._lines_of(feature, places, term.clique.axes == 1), strict=True):
-                for text in line.text.split("\n"):
-                    self.lines[text] = None
-                for code, string in line.strings.items():
+            found = self._lines_of(feature, places, term.clique.axes == 1)
+            for first, (lines, strings) in zip(firsts, found, strict=True):
+                self.lines |= dict.fromkeys(lines)
+                for code, string in enumerate(strings):
                     if used[first + code]:
-                        before = target.get(string)
                         row = weights[first + code]
-                        target[string] = row if before is None else before + row
+                        target[string] = target[string] + row if string in target else row
 
-    def _lines_of(self, feature: Feature, places: Sequence[int], node: bool) -> Iterator[_Line]:
-        """Yield the lines for fields of a feature, by their places in its window, or all lines of its bag as one."""
+    def _lines_of(
+        self, feature: Feature, places: Sequence[int], node: bool
+    ) -> Iterator[tuple[Iterable[str], list[str]]]:
+        """Yield a line for each place in a feature's window, or all lines of its bag at once, with their strings."""
         if isinstance(feature, TemplateFeature | LineFeature):
             lines = self._translated(feature.config.templates)
             convert = _converter(feature.config.templates, lines, self.program)
-            values = feature.vocabulary.values
-            yield _Line("\n".join(lines.values()), {code: convert(value) for code, value in enumerate(values)})
+            yield lines.values(), [convert(value) for value in feature.vocabulary.values]
             return
         if isinstance(feature, ConjunctionFeature):
             parts = [(part, offset) for part, (_, offset) in zip(feature.parts, feature.config.parts, strict=True)]
@@ -277,21 +231,18 @@ class _Templates:
         else:
             assert isinstance(feature, CategoricalFeature)
             parts, separator, several, reach = [(feature, 0)], "", len(feature.config.seen) > 1, feature.reach
+        # Without characters that mean something in a template.
+        title = re.sub(r"[%:\s#]", "_", re.sub(r"^[UBub]", "", feature.config.name))
         for w in places:
-            name = self._prefix("u" if node else "b", self._named(feature) + (f".{w}" if w or several else ""))
+            name = self._prefix("u" if node else "b", title + (f".{w}" if w or several else ""))
             macros = [self._macro(part, offset + feature.config.seen[w]) for part, offset in parts]
-            strings = {}
+            strings = []
             for code in range(feature.field_sizes[w]):
                 codes = feature.part_codes(w, code) if isinstance(feature, ConjunctionFeature) else (code,)
                 pairs = zip(parts, codes, strict=True)
                 texts = [self._value(part.vocabulary.values, own, reach) for (part, _), own in pairs]
-                strings[code] = name + separator.join(texts)
-            yield _Line(name + separator.join(macros), strings)
-
-    @staticmethod
-    def _named(feature: Feature) -> str:
-        """A name for lines of a feature, without characters that mean something there."""
-        return re.sub(r"[%:\s#]", "_", re.sub(r"^[UBub]", "", feature.config.name))
+                strings.append(name + separator.join(texts))
+            yield [name + separator.join(macros)], strings
 
     def _macro(self, feature: CategoricalFeature, offset: int) -> str:
         if feature.config.transform != "identity":
@@ -300,10 +251,9 @@ class _Templates:
                 "train with columns as they are, or put what it gives into one more",
                 settings=["plain"],
             )
-        most = WAPITI_REACH if self.wants_wapiti else CRFPP_REACH
-        if abs(offset) > most:
+        if abs(offset) > self.most:
             raise ConfigError(
-                f"'{feature.config.name}' looks {abs(offset)} positions away, and {self.name} tells {most} apart: "
+                f"'{feature.config.name}' looks {abs(offset)} positions away, and {self.name} tells {self.most} apart: "
                 "train with a smaller window",
                 settings=["window"],
             )
@@ -313,10 +263,10 @@ class _Templates:
         if code < len(values):
             return _no_marker(values[code], self.program)
         beyond = code - len(values)
-        return self._symbol(f"-{beyond + 1}" if beyond < reach else f"+{beyond - reach + 1}")
+        return self.symbol + (f"-{beyond + 1}" if beyond < reach else f"+{beyond - reach + 1}")
 
     def _separator(self, feature: ConjunctionFeature) -> str:
-        """A character that no value of its parts has."""
+        """Return a character that no value of its parts has."""
         characters = set().union(*(set(value) for part in feature.parts for value in part.vocabulary.values), "_xB+-")
         found = next((one for one in SEPARATORS if one not in characters or one == "_" not in characters), None)
         if found is None:
@@ -324,15 +274,14 @@ class _Templates:
         return found
 
     def _translated(self, templates: Sequence[str]) -> dict[str, str]:
-        """Lines as the other program writes them, by what they are here."""
+        """Return lines as the other program writes them, by their form here."""
         out = {}
         for line in templates:
             if is_wapiti_line(line) == self.wants_wapiti:
                 out[line] = line
                 continue
             macros = [piece for piece in pieces(line) if isinstance(piece, Macro)]
-            most = WAPITI_REACH if self.wants_wapiti else CRFPP_REACH
-            if line[0] == "*" or any(not one.plain or abs(one.row) > most for one in macros):
+            if line[0] == "*" or any(not one.plain or abs(one.row) > self.most for one in macros):
                 raise ConfigError(
                     f"{self.name} has no line such as '{line}': write the model for Wapiti", settings=["to"]
                 )
@@ -376,7 +325,7 @@ def _no_marker(value: str, program: str) -> str:
 
 
 def _converter(templates: Sequence[str], lines: dict[str, str], program: str) -> Callable[[str], str]:
-    """A function from strings of the templates to those of the same lines in the other language."""
+    """Return a function from strings of the templates to those of the same lines in the other language."""
     if all(line == own for line, own in lines.items()):
         return lambda string: string
     patterns = []

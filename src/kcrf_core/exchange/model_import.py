@@ -1,10 +1,12 @@
-"""Models of other programs, recognised by what stands in their files, as models of ours."""
+"""Models of other programs, recognised by the contents of their files, as models of ours."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from ..config import is_wapiti_line, load_template
 from ..encoding import TemplateFeature
@@ -15,7 +17,7 @@ from .crfsuite_models import MAGIC, read_crfsuite
 from .foreign import ForeignModel, decoded, sparse_rows
 from .wapiti_models import read_wapiti
 
-# What other files begin with, and what is said of them.
+# The first bytes of other files, and the message for each.
 OTHERS = {
     b"PK\x03\x04": "an .npz or zip file: a model of kcrf needs no import",
     b"\xac\xed\x00\x05": "a Java object, as MALLET and Stanford NER write them, which only Java can read",
@@ -29,7 +31,7 @@ OTHERS = {
 def import_model(
     path: str | os.PathLike[str], columns: Sequence[str] | None = None, encoding: str = "utf-8"
 ) -> tuple[Model, ForeignModel]:
-    """A model of CRFsuite, CRF++ or Wapiti as one of ours, and what it was.
+    """Return a model of CRFsuite, CRF++ or Wapiti as one of ours, and as it was.
 
     `columns` are names for those of its data, the label's last, where it works on columns.
     """
@@ -41,13 +43,18 @@ def import_model(
 
 
 def read_foreign(data: bytes, source: str, encoding: str = "utf-8") -> ForeignModel:
-    """The model in the bytes of a file, whichever program wrote it."""
+    """Return the model in the bytes of a file of any program."""
     try:
         "".encode(encoding)
     except LookupError:
         raise ConfigError(f"there is no encoding '{encoding}'", settings=["encoding"]) from None
     if data.startswith(MAGIC):
-        return _of_crfsuite(data, source, encoding)
+        found = read_crfsuite(data, source)
+        names, unread = decoded(found.attributes, encoding)
+        rows = np.repeat(np.arange(len(names)), np.diff(found.ends))
+        node = sparse_rows(rows, found.columns, found.values, (len(names), len(found.labels)))
+        remarks = (f"{unread:,} attributes are not {encoding}, and match nothing",) if unread else ()
+        return ForeignModel("CRFsuite", found.labels, names, node, None, found.transitions, remarks=remarks)
     if data.startswith(b"#mdl#"):
         return read_wapiti(data, source, encoding)
     if data.startswith(b"version:"):
@@ -61,7 +68,7 @@ def read_foreign(data: bytes, source: str, encoding: str = "utf-8") -> ForeignMo
 
 
 def training_configuration(model: Model) -> dict[str, Any] | None:
-    """What to train with to go on from an imported model: its template; None for any other model."""
+    """Return the configuration that continues from an imported model, its template; None for any other model."""
     if "imported" not in model.info:
         return None
     feature = model.encoding.features[0]
@@ -71,21 +78,3 @@ def training_configuration(model: Model) -> dict[str, Any] | None:
     constant = "b" if is_wapiti_line(lines[0]) else "B"
     raw = load_template("\n".join([*lines, constant]), "its template")
     return raw | {"columns": list(model.encoding.columns)}
-
-
-def _of_crfsuite(data: bytes, source: str, encoding: str) -> ForeignModel:
-    import numpy as np
-
-    found = read_crfsuite(data, source)
-    names, unread = decoded(found.attributes, encoding)
-    rows = np.repeat(np.arange(len(names)), np.diff(found.ends))
-    remarks = [f"{unread:,} attributes are not {encoding}, and match nothing"] if unread else []
-    return ForeignModel(
-        "CRFsuite",
-        found.labels,
-        names,
-        sparse_rows(rows, found.columns, found.values, (len(names), len(found.labels))),
-        None,
-        found.transitions,
-        remarks=tuple(remarks),
-    )

@@ -17,11 +17,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..config import is_wapiti_line, pieces
 from ..corpora import MOST_LABELS
-from ..encoding import readable
-from ..errors import ConfigError, FileFormatError
-from .foreign import ForeignModel, StringWeights, decoded
+from ..errors import FileFormatError
+from .foreign import ForeignModel, StringWeights, damaged, decoded, template_model
 
 MAXENT, MEMM, CRF = 0, 1, 2
 
@@ -37,7 +35,7 @@ class _Parser:
         self.data, self.source, self.at = data, source, 0
 
     def damaged(self, what: str) -> FileFormatError:
-        return FileFormatError(f"{self.source}: a damaged Wapiti model: {what}")
+        return damaged("Wapiti", self.source, what)
 
     def numbers(self, pattern: re.Pattern[bytes], what: str) -> list[int | None]:
         found = pattern.match(self.data, self.at)
@@ -46,7 +44,9 @@ class _Parser:
         self.at = found.end()
         return [None if group is None or len(group) > 18 else int(group) for group in found.groups()]
 
-    def strings(self, count: int, what: str) -> list[bytes]:
+    def strings(self, count: int | None, what: str) -> list[bytes]:
+        if count is None or count > len(self.data):  # each takes a few bytes
+            raise self.damaged("it has more strings than bytes, by its own count")
         out = []
         for _ in range(count):
             found = _LENGTH.match(self.data, self.at)
@@ -70,34 +70,15 @@ def read_wapiti(data: bytes, source: str, encoding: str) -> ForeignModel:
     if kind not in (None, MAXENT, CRF) or active is None:
         raise parser.damaged("its head says an unknown kind of model")
     count, _, alone = parser.numbers(_READER, "its patterns")
-    # What it says of numbers of strings is no larger than the file, as each takes a few bytes.
-    patterns = parser.strings(_believed(parser, count), "its patterns")
-    labels = parser.strings(_believed(parser, *parser.numbers(_STRINGS, "its labels")), "its labels")
-    strings = parser.strings(_believed(parser, *parser.numbers(_STRINGS, "its strings")), "its strings")
+    patterns = parser.strings(count, "its patterns")
+    labels, strings = (
+        parser.strings(parser.numbers(_STRINGS, what)[0], what) for what in ("its labels", "its strings")
+    )
     Y = len(labels)
     if not 1 <= Y <= MOST_LABELS:
         raise parser.damaged(f"it has {Y:,} labels")
-    label_texts, bad = decoded(labels, encoding)
-    line_texts, bad_lines = decoded(patterns, encoding)
-    if bad or bad_lines:
-        raise FileFormatError(
-            f"{source}: labels or patterns that are not {encoding}: say which encoding they are in",
-            settings=["encoding"],
-        )
-    places, values = _weights(parser, active)
-    return _foreign(parser, encoding, label_texts, line_texts, strings, places, values, bool(alone))
-
-
-def _believed(parser: _Parser, count: int | None) -> int:
-    if count is None or count > len(parser.data):
-        raise parser.damaged("it says to have more strings than bytes")
-    return count
-
-
-def _weights(parser: _Parser, active: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers and values of the weights that are not zero."""
-    lines = parser.data[parser.at :].split()
-    if not parser.data.endswith(b"\n"):
+    lines = data[parser.at :].split()  # of the weights that are not zero
+    if not data.endswith(b"\n"):
         raise parser.damaged("its end is missing")
     if len(lines) < active:
         raise parser.damaged(f"{len(lines):,} weights, where {active:,} should be")
@@ -107,20 +88,6 @@ def _weights(parser: _Parser, active: int) -> tuple[np.ndarray, np.ndarray]:
         values = np.array([float.fromhex(value.decode("ascii")) for _, _, value in pairs], dtype=np.float64)
     except (ValueError, OverflowError):
         raise parser.damaged("a weight cannot be read") from None
-    return places, values
-
-
-def _foreign(
-    parser: _Parser,
-    encoding: str,
-    labels: Sequence[str],
-    patterns: Sequence[str],
-    strings: Sequence[bytes],
-    places: np.ndarray,
-    values: np.ndarray,
-    alone: bool,
-) -> ForeignModel:
-    Y = len(labels)
     kinds = np.array([string[:1] for string in strings], dtype="S1") if strings else np.zeros(0, "S1")
     if not np.isin(kinds, (b"u", b"b", b"*")).all():
         raise parser.damaged("a string begins with none of u, b and *")
@@ -132,26 +99,14 @@ def _foreign(
     inside = places - first[which]
     of_label = (kinds[which] != b"b") & (inside < Y)
     inside = np.where((kinds[which] == b"*") & ~of_label, inside - Y, inside)
+    weights = StringWeights(which, inside, values, ~of_label, kinds == b"b")
     patterns = [line[:1].lower() + line[1:] for line in patterns]
-    try:
-        if not all(map(is_wapiti_line, patterns)):
-            raise parser.damaged("a pattern begins with none of u, b and *")
-        fixed = [line for line in patterns if all(isinstance(piece, str) for piece in pieces(line))]
-    except ConfigError as error:
-        raise parser.damaged(str(error)) from None
-    constant = {line.encode(encoding): fixed.count(line) for line in fixed}
-    times = np.array([constant.get(string, 0) for string in strings], dtype=np.float64)
-    own = [string[1:] for string in strings] if alone else strings
-    utf8 = encoding.lower().replace("-", "") == "utf8"
-    texts = [readable(string) for string in own] if utf8 else decoded(own, encoding)[0]
-    remarks = []
-    if not patterns:
-        remarks.append(
-            r"it takes attribute files: the label and, after TABs, the strings of Wapiti's data, with \: for a colon"
-        )
-    lines = tuple(line for line in patterns if line[0] != "b" or line not in fixed)
-    weights = StringWeights(which, inside, values, ~of_label, times, kinds == b"b")
-    return weights.model("Wapiti", labels, texts, templates=lines if patterns else None, remarks=tuple(remarks))
+    if not all(line[:1] in (b"u", b"b", b"*") for line in patterns):
+        raise parser.damaged("a pattern begins with none of u, b and *")
+    texts = decoded([string[1:] for string in strings] if alone else strings, encoding)[0]
+    remark = r"it takes attribute files: the label and, after TABs, the strings of Wapiti's data, with \: for a colon"
+    own = labels, patterns, strings, texts, weights
+    return template_model("Wapiti", source, encoding, *own, remarks=() if patterns else (remark,))
 
 
 # ----------------------------------------------------------------------------- writing
@@ -160,10 +115,11 @@ def _foreign(
 def write_wapiti(
     labels: Sequence[str], patterns: Sequence[str], strings: Sequence[bytes], weights: Sequence[np.ndarray], last: int
 ) -> bytes:
-    """The bytes of a model: each string with its weights, [Y], [Y * Y] or both; `last` is the last column in use."""
-    out = [b"#rdr#%d/%d/0\n" % (len(patterns), last), *map(_netstring, (line.encode() for line in patterns))]
-    for part in ([label.encode() for label in labels], strings):
-        out += [b"#qrk#%d\n" % len(part), *map(_netstring, part)]
+    """Return the bytes of a model: each string with its weights, [Y], [Y * Y] or both; `last` is the last column."""
+    out: list[bytes] = []
+    encoded = [line.encode() for line in patterns], [label.encode() for label in labels], strings
+    for title, part in zip((b"#rdr#%%d/%d/0\n" % last, b"#qrk#%d\n", b"#qrk#%d\n"), encoded, strict=True):
+        out += [title % len(part), *(b"%d:%b,\n" % (len(text), text) for text in part)]
     place = active = 0
     for own in weights:
         there = np.flatnonzero(own)
@@ -173,11 +129,7 @@ def write_wapiti(
     return b"#mdl#%d#%d\n" % (CRF, active) + b"".join(out)
 
 
-def _netstring(text: bytes) -> bytes:
-    return b"%d:%b,\n" % (len(text), text)
-
-
 def wapiti_bytes(text: str) -> bytes:
-    """The bytes that `readable` made this text of."""
+    """Return the bytes of a text that `readable` made."""
     parts = _BYTE.split(text)
     return b"".join(bytes([int(part, 16)]) if number % 2 else part.encode() for number, part in enumerate(parts))

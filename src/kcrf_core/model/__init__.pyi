@@ -5,7 +5,7 @@ from .archives import (
     load_dataset,
     save_dataset,
 )
-from .attribute_labels import AttributeLabeller, AttributeSequences, label_scorer
+from .attribute_labels import AttributeLabeller, AttributeSequences, label_scorer, packed_names
 from .decoding import Decoded, Decoder, Wishes, decided_labels, given_labels
 from .explanation import Explanation, scores_in_place, with_labels
 from .importance import Importance, importances
@@ -64,6 +64,7 @@ __all__ = [
     "load_folder",
     "name_hashes",
     "new_folder",
+    "packed_names",
     "save_dataset",
     "save_shards",
     "scores_in_place",

@@ -6,6 +6,7 @@ strings of. What else may be asked for (probabilities, explanations) goes the wa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,20 +42,15 @@ def label_scorer(model: Model) -> LabelScorer | None:
     weights = term.weights
     if term.clique.columns(Y) != Y:
         weights = term.by_labels(as_dense(matrix_of(weights)), Y)
-    weights = without_zeros(weights)
+    weights, edges = without_zeros(weights), model.edges
+    arrays = *packed_names(names), weights.ends, weights.columns, weights.values
+    return LabelScorer(model.labels, *arrays, np.ascontiguousarray(edges.transitions), edges.start, edges.end)
+
+
+def packed_names(names: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return names as one text, and their places in it and lengths."""
     lengths = np.fromiter(map(len, names), np.int64, len(names))
-    return LabelScorer(
-        model.labels,
-        np.frombuffer(b"".join(names), np.uint8),
-        np.cumsum(lengths) - lengths,
-        lengths,
-        weights.ends,
-        weights.columns,
-        weights.values,
-        np.ascontiguousarray(model.edges.transitions),
-        model.edges.start,
-        model.edges.end,
-    )
+    return np.frombuffer(b"".join(names), np.uint8), np.cumsum(lengths) - lengths, lengths
 
 
 @dataclass(frozen=True)

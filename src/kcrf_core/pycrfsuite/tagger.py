@@ -210,7 +210,7 @@ class Tagger:
         """Return the model's labels, attributes and weights by name."""
         try:
             source = self._model(RuntimeError).source
-            model = source if isinstance(source, CrfsuiteModel) else crfsuite_of(source)
+            model = source if isinstance(source, CrfsuiteModel) else crfsuite_of(source)[0]
         except KcrfError as error:
             raise RuntimeError(str(error)) from None
         names = [name.decode("utf-8", "backslashreplace") for name in model.attributes]

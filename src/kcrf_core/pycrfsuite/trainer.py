@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from ..config import parse_config
 from ..corpora import AttributeRows, CodedColumn, Corpus
 from ..encoding import AttributeFeature, fit_encoding
 from ..errors import KcrfError
-from ..exchange import crfsuite_of, write_crfsuite
+from ..exchange import CrfsuiteModel, crfsuite_of, write_crfsuite
+from ..model import packed_names
 from ..objective.solvers import Note, Observer, Progress
 from ..system import Workers
 from ..training import train as fit
@@ -235,14 +237,16 @@ class BaseTrainer:
     def _written(self, model: Any, kept: Sequence[tuple[ItemSequence, list[str], int]]) -> bytes:
         """Return the file of a model, its labels in the order in which the data has them."""
         if model is None:
-            nothing = np.zeros(0)
-            return write_crfsuite([], [], np.zeros(1, np.int64), nothing, nothing, np.zeros((0, 0)))
-        found = crfsuite_of(model)
-        labels = list(dict.fromkeys(label for _, own, _ in kept for label in own))
+            whole, nothing, none = np.zeros(1, np.int64), np.zeros(0), np.zeros((0, 0))
+            return write_crfsuite(
+                CrfsuiteModel((), *packed_names([]), whole, nothing, nothing, none, none.astype(bool))
+            )
+        found = crfsuite_of(model)[0]
+        labels = tuple(dict.fromkeys(label for _, own, _ in kept for label in own))
         order = np.array([found.labels.index(label) for label in labels])
-        place = np.argsort(order)
-        transitions = np.ascontiguousarray(found.transitions[np.ix_(order, order)])
-        return write_crfsuite(labels, found.attributes, found.ends, place[found.columns], found.values, transitions)
+        columns, pairs = np.argsort(order)[found.columns], np.ix_(order, order)
+        edges = {"transitions": found.transitions[pairs], "listed": found.listed[pairs]}
+        return write_crfsuite(replace(found, labels=labels, columns=columns, **edges))
 
 
 class _Listener(Observer):
