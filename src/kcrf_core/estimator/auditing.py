@@ -1,4 +1,4 @@
-"""What `KernelCRF.audit` gives: doubtful labels by where they stand in X and y."""
+"""Results of `KernelCRF.audit`: doubtful labels by their places in X and y."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class UnlikelySequence(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LabelAudit:
-    """Which labels of y are probably wrong, and how many."""
+    """Labels of y that are probably wrong, and their expected number."""
 
     found: Audit
     lengths: np.ndarray  # [S] of the sequences of X
@@ -76,20 +76,11 @@ class LabelAudit:
 
     def positions(self, most: int | None = None) -> list[DoubtfulLabel]:
         """List labels that were judged, the worst first."""
-        names = dict(zip(self.found.labels, self.values, strict=True))
-        return [
-            DoubtfulLabel(
-                *self._place(one.position),
-                names[one.gold],
-                names[one.suggested],
-                one.probability,
-                one.marginal,
-                one.context,
-                one.wrong,
-                one.reason,
-            )
-            for one in self.found.positions(most)
-        ]
+        names, out = dict(zip(self.found.labels, self.values, strict=True)), []
+        for one in self.found.positions(most):
+            labels, figures = (names[one.gold], names[one.suggested]), (one.probability, one.marginal, one.context)
+            out.append(DoubtfulLabel(*self._place(one.position), *labels, *figures, one.wrong, one.reason))
+        return out
 
     def spans(self, most: int | None = None) -> list[UnlikelySpan]:
         """List spans, where labels are of a scheme (B-X, I-X, O), the worst first."""

@@ -1,9 +1,6 @@
-"""`KernelCRF`: training and tagging in the manner of scikit-learn, which need not be installed.
+"""`KernelCRF`: training and tagging with scikit-learn's interface, without its base class.
 
-It speaks scikit-learn's protocol (parameters, `fit`, `predict`, `score`, tags) without its base class, so it can be
-cloned, searched over and put at the end of a pipeline where scikit-learn is there.
-
-`KernelCRF(verbose=True)` says what happens while it is fitted, through Python's logging.
+It can be cloned, searched over and put at the end of a pipeline where scikit-learn is installed.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import singledispatchmethod
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -44,7 +40,7 @@ from ..corpora import (
     form_of,
 )
 from ..device import DeviceChoice
-from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, window_of_numbers
+from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, plain_names, window_of_numbers
 from ..errors import suggestion
 from ..model import (
     Decoder,
@@ -53,11 +49,7 @@ from ..model import (
     NamedWeights,
     Wishes,
     decided_labels,
-    end_weights,
-    feature_names,
     state_weights,
-    transition_weights,
-    with_labels,
 )
 from ..objective.solvers import CERTIFIED, Event, Note, Observer, Progress, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
@@ -95,32 +87,24 @@ LOGGER = logging.getLogger("kcrf_core")
 
 
 class LoggingObserver(Observer):
-    """Logs notes and trials, and with `passes` every pass."""
+    """An observer that logs notes and trials, and with `passes` every pass."""
 
     def __init__(self, passes: bool):
         self._passes = passes
 
-    @singledispatchmethod
     def tell(self, event: Event) -> None:
-        """Log an event; those without a method below are not logged."""
-
-    @tell.register
-    def _note(self, note: Note) -> None:
-        LOGGER.info(note.text)
-
-    @tell.register
-    def _tried(self, trial: Trial) -> None:
-        LOGGER.info("score variance %g of %s: %s", trial.score_variance, trial.term, trial.text)
-
-    @tell.register
-    def _passed(self, progress: Progress) -> None:
-        if self._passes:
-            LOGGER.info("pass %d: P %.6f, gap %.2g", progress.passes, progress.value, progress.gap)
+        match event:
+            case Note():
+                LOGGER.info(event.text)
+            case Trial():
+                LOGGER.info("score variance %g of %s: %s", event.score_variance, event.term, event.text)
+            case Progress() if self._passes:
+                LOGGER.info("pass %d: P %.6f, gap %.2g", event.passes, event.value, event.gap)
 
 
 @contextmanager
-def talking(verbose: bool | int) -> Iterator[Observer]:
-    """Yield an observer that logs where it is asked to; on stderr where no logging is set up."""
+def logging_observer(verbose: bool | int) -> Iterator[Observer]:
+    """Yield an observer that logs if `verbose`, on stderr where no logging is set up."""
     if not verbose:
         yield Observer()
         return
@@ -139,7 +123,7 @@ def talking(verbose: bool | int) -> Iterator[Observer]:
 
 
 class TuningLog(Listener):
-    """Tells an observer how a search goes."""
+    """A listener that reports the progress of a search to an observer."""
 
     def __init__(self, observer: Observer):
         self._observer = observer
@@ -284,11 +268,11 @@ class KernelCRF(Protocol):
 
     def set_params(self, **params: object) -> KernelCRF:
         """Change some parameters; they take effect with the next fit."""
+        known = _names(type(self))
         for name, value in params.items():
             if name == "class_weight":
                 raise no_class_weight(value)
-            if name not in _names(type(self)):
-                known = _names(type(self))
+            if name not in known:
                 raise ValueError(f"Invalid parameter {name!r} for estimator KernelCRF{suggestion(name, known)}")
             setattr(self, name, value)
         return self
@@ -383,14 +367,13 @@ class KernelCRF(Protocol):
             codes = np.unique(np.asarray(groups), return_inverse=True)[1]
             if codes.shape != (corpus.sequences,):
                 raise ValueError(f"groups: {len(codes):,} values for {corpus.sequences:,} sequences")
-        asked = None if self.metric in (None, AUTO) else self.metric
         with self._computing() as (observer, workers):
             found = search(
                 corpus,
                 search_config(self.get_params(), width),
                 "KernelCRF",
                 shape=shape,
-                metric=asked,
+                metric=None if self.metric == AUTO else self.metric,
                 effort=effort,
                 budget=budget,
                 hold_out=HoldOut(groups=codes),
@@ -406,19 +389,18 @@ class KernelCRF(Protocol):
         """Open the engine to train with, and yield an observer of it and its threads."""
         threads = threads_of(self.n_jobs)
         with (
-            talking(self.verbose) as observer,
+            logging_observer(self.verbose) as observer,
             open_engine(self.engine, threads=threads, tell=observer.note) as opened,
             opened.workers(threads) as workers,
         ):
             yield observer, workers
 
     def _settings(self, form: str, corpus: Corpus) -> tuple[dict[str, Any], int | None, list[str]]:
-        """Return what a configuration is made of: parameters, with what they leave to the data, columns and vectors."""
+        """Return parameters, completed from the data, the number of columns and the vectors: all of a configuration."""
         params = self.get_params()
         if form == COLUMNS and params["window"] is None and corpus.width > 1:
             columns = [column.numbers for column in corpus.columns[:-1] if isinstance(column, NumberColumn)]
-            numbers = np.stack(columns, axis=1)
-            params["window"] = window_of_numbers(numbers, corpus)
+            params["window"] = window_of_numbers(np.stack(columns, axis=1), corpus)
         return params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors)
 
     # ------------------------------------------------------------------------- labelling
@@ -436,14 +418,14 @@ class KernelCRF(Protocol):
     def predict_proba(self, X: InputSequences) -> list[np.ndarray]:
         """Return probabilities of labels given the whole sequence: an array [T, Y] for each, columns as `classes_`."""
         X, every = self._marginals(X)
-        every = every[:, self._order()]
+        values = self._label_values()
+        every = every[:, sorted(range(len(values)), key=values.__getitem__)]  # as text 10 stands before 2
         return np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
 
     def predict_marginals(self, X: InputSequences) -> list[list[dict[LabelValue, float]]]:
         """Return a dictionary from labels to probabilities for each position, as sklearn-crfsuite gives it."""
         labels = self.classes_
-        found = self.predict_proba(X)
-        return [[dict(zip(labels, row, strict=True)) for row in rows.tolist()] for rows in found]
+        return [[dict(zip(labels, row, strict=True)) for row in rows.tolist()] for rows in self.predict_proba(X)]
 
     def predict_marginals_single(self, xseq: InputSequence) -> list[dict[LabelValue, float]]:
         """Return probabilities of the labels of one sequence."""
@@ -464,9 +446,8 @@ class KernelCRF(Protocol):
         out = []
         for found in self._found(X, Wishes(decode=DECODINGS[0], nbest=_whole(n, "n"))):
             labels = [[values[number] for number in path] for path in found.labels.tolist()]
-            out.append(
-                [LabelsAndProbability(*pair) for pair in zip(labels, np.exp(found.scores).tolist(), strict=True)]
-            )
+            pairs = zip(labels, np.exp(found.scores).tolist(), strict=True)
+            out.append([LabelsAndProbability(*pair) for pair in pairs])
         return out
 
     def explain(self, X: InputSequences, n: int = 5) -> list[list[Explanation[LabelValue]]]:
@@ -487,11 +468,9 @@ class KernelCRF(Protocol):
         >>> abs(sum(part.value for part in why.contributions) + why.others - why.difference) < 1e-9
         True
         """
-        values = self._label_values()
-        decision = decision_of(self.cost, self.decode)
-        model = self._model()
+        values, model, decision = self._label_values(), self._model(), decision_of(self.cost, self.decode)
         wishes = Wishes(decision.decoder(model.decode), costs=decision.costs(model.labels), explain=_whole(n, "n"))
-        return [[with_labels(one, values) for one in found] for found in self._found(X, wishes)]
+        return [[one.with_labels(values) for one in found] for found in self._found(X, wishes)]
 
     def novelty(self, X: InputSequences) -> list[np.ndarray]:
         """Return the part of each position that the pivots leave unexplained, an array [T] from 0 to 1 for each
@@ -589,46 +568,41 @@ class KernelCRF(Protocol):
     def _best(self, X: InputSequences) -> tuple[list[Any], np.ndarray]:
         """Return the sequences, and numbers of the best labels of all their positions."""
         X, dataset = self._encoded(X)
-        with self._labelling() as workers:
-            decision = decision_of(self.cost, self.decode)
-            costs = decision.costs(self.model_.labels)
+        decision = decision_of(self.cost, self.decode)
+        costs = decision.costs(self.model_.labels)
+        with Workers(threads_of(self.n_jobs), memory=0) as workers:
             return X, decided_labels(self.model_, dataset, decision, costs, workers)
 
     def _marginals(self, X: InputSequences) -> tuple[list[Any], np.ndarray]:
         """Return the sequences, and probabilities of labels at all positions, in the order of the model, [N, Y]."""
         X, dataset = self._encoded(X)
-        with self._labelling() as workers:
+        with Workers(threads_of(self.n_jobs), memory=0) as workers:
             return X, self.model_.marginals(dataset, workers)
 
     def _found(self, X: InputSequences, wishes: Wishes) -> list[Any]:
         """Find what was asked for of each sequence; nothing of those without a position."""
         X, dataset = self._encoded(X)
         parts: list[Any] = []
-        with self._labelling() as workers:
+        with Workers(threads_of(self.n_jobs), memory=0) as workers:
             for found in Decoder(self.model_, wishes).decode(dataset, "X", workers):
                 if found.nbest is not None:
                     parts += found.nbest
                     continue
-                every = found.explanations if found.explanations is not None else found.novelty
-                assert every is not None
-                ends = found.offsets.tolist()
-                parts += [every[first:last] for first, last in pairwise(ends)]
+                every: Any = found.explanations if found.explanations is not None else found.novelty
+                parts += [every[first:last] for first, last in pairwise(found.offsets.tolist())]
         nothing: Any = np.zeros(0) if wishes.novelty else []
         if wishes.nbest is not None:
             nothing = Labellings(np.zeros((1, 0), dtype=np.int32), np.zeros(1))  # nothing has one labelling
         known = iter(parts)
         return [next(known) if len(sequence) else nothing for sequence in X]
 
-    def _labelling(self) -> Workers:
-        """Return the threads to label with, BLAS having one on each, without memory for tables of kernel values."""
-        return Workers(threads_of(self.n_jobs), memory=0)
-
     def _encoded(self, X: InputSequences) -> tuple[list[Any], Dataset]:
         encoding = self._model().encoding
         X = check_sequences(X)
         form = ITEMS if encoding.attributes else COLUMNS
         present = [sequence for sequence in X if len(sequence)]
-        if form == COLUMNS and present and form_of(present) == ITEMS and _numeric(encoding):
+        numeric = all(isinstance(feature, RealFeature) for feature in encoding.features)
+        if form == COLUMNS and present and form_of(present) == ITEMS and numeric:
             raise ValueError("the model was trained on arrays of numbers, and X has dictionaries or names")
         corpus = corpus_of(X, form, width=_width(encoding, form))
         if not present:
@@ -640,8 +614,7 @@ class KernelCRF(Protocol):
     @property
     def classes_(self) -> list[LabelValue]:
         """Labels, sorted."""
-        values = self._label_values()
-        return [values[number] for number in self._order()]
+        return sorted(self._label_values())
 
     @property
     def certificate_(self) -> Certificate:
@@ -676,7 +649,7 @@ class KernelCRF(Protocol):
     @property
     def attributes_(self) -> list[str]:
         """Attributes that training has seen, or columns."""
-        return feature_names(self._model().encoding)
+        return plain_names(self._model().encoding.features)
 
     @property
     def state_features_(self) -> NamedWeights:
@@ -687,18 +660,24 @@ class KernelCRF(Protocol):
 
     @property
     def transition_features_(self) -> dict[tuple[LabelValue, LabelValue], float]:
-        """Scores by (label, next label)."""
-        return transition_weights(self._model(), self._label_values())
+        """Scores by (label, next label), without those that cannot be neighbours."""
+        scores, labels = self._model().edges.transitions, self._label_values()
+        return {(labels[i], labels[j]): float(scores[i, j]) for i, j in np.argwhere(np.isfinite(scores)).tolist()}
 
     @property
     def start_features_(self) -> dict[LabelValue, float]:
         """Scores of first labels, which CRFsuite does not have."""
-        return end_weights(self._model().edges.start, self._label_values())
+        return self._finite(self._model().edges.start)
 
     @property
     def end_features_(self) -> dict[LabelValue, float]:
         """Scores of last labels, which CRFsuite does not have."""
-        return end_weights(self._model().edges.end, self._label_values())
+        return self._finite(self._model().edges.end)
+
+    def _finite(self, scores: np.ndarray) -> dict[LabelValue, float]:
+        """Return scores by label, without those of labels that cannot stand there."""
+        pairs = zip(self._label_values(), scores.tolist(), strict=True)
+        return {label: score for label, score in pairs if np.isfinite(score)}
 
     def _model(self) -> Model:
         if not self.__sklearn_is_fitted__():
@@ -710,11 +689,6 @@ class KernelCRF(Protocol):
         stored = self._model().info.get("estimator", {})
         kind = str(stored.get("labels")) if isinstance(stored, dict) else ""
         return LabelNames(kind if kind in LABEL_TYPES else "text").values(self.model_.labels)
-
-    def _order(self) -> list[int]:
-        """Numbers of labels in sorted order: as text 10 stands before 2, as numbers it does not."""
-        values = self._label_values()
-        return sorted(range(len(values)), key=values.__getitem__)
 
     # ------------------------------------------------------------------------- files
 
@@ -737,7 +711,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 def _training_corpus(X: InputSequences, y: LabelSequences, sample_weight: SequenceWeights | None) -> tuple[str, Corpus]:
-    """Labelled sequences as a corpus, and what they are made of: COLUMNS or ITEMS."""
+    """Return the form of labelled sequences, COLUMNS or ITEMS, and their corpus."""
     X = check_sequences(X)
     y = check_labels(y, X)
     weights = None if sample_weight is None else check_weights(sample_weight, X)
@@ -749,14 +723,14 @@ def _training_corpus(X: InputSequences, y: LabelSequences, sample_weight: Sequen
 
 
 def _whole(number: Any, name: str) -> int:
-    """A number of things to give."""
+    """Return a number above 0, checked."""
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
         raise ValueError(f"{name} must be a whole number above 0, not {number!r}")
     return int(number)
 
 
 def _division(folds: int | Sequence[object] | ArrayLike, X: list[Any], seed: int) -> Division:
-    """Folds by their number, or by one for each sequence; those without a position are in none."""
+    """Return folds by their number, or by one for each sequence; those without a position are in none."""
     if isinstance(folds, (int, np.integer)) and not isinstance(folds, bool):
         if folds < 2:
             raise ValueError(f"folds={folds}: each is judged by a model of the others, so there must be 2 at least")
@@ -768,10 +742,6 @@ def _division(folds: int | Sequence[object] | ArrayLike, X: list[Any], seed: int
     if len(np.unique(there)) < 2:
         raise ValueError("folds: all sequences are in one fold, and each is judged by a model of the others")
     return Division(numbers=there, seed=seed)
-
-
-def _numeric(encoding: Encoding) -> bool:
-    return all(isinstance(feature, RealFeature) for feature in encoding.features)
 
 
 def _width(encoding: Encoding, form: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Between the parameters of `KernelCRF` and the configuration that training takes.
+"""Conversion of the parameters of `KernelCRF` to the configuration that training takes, and back.
 
 As in scikit-learn's SVC, parameters that the kernel does not have are not looked at, so that a grid may vary the
 kernel and its parameters together.
@@ -28,7 +28,6 @@ import numpy as np
 
 from ..config import (
     MODEL_SECTIONS,
-    DeclaredOption,
     MapConfig,
     declared_options,
     parse_config,
@@ -42,6 +41,7 @@ from ..system import AUTO, OneOf, available_threads, settings_of
 
 Estimator = TypeVar("Estimator")
 
+OFF = (False, 0)
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
 
 TO_CALLER = 4  # of `fit`, which has the configuration made, which has parameters checked
@@ -57,7 +57,7 @@ def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
         raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")
     if params["model_filename"] is not None:
         raise ConfigError("model_filename: write a model with save(path), read it with KernelCRF.load(path)")
-    if _switched_off(params["all_possible_transitions"]):
+    if params["all_possible_transitions"] in OFF:
         message = "all_possible_transitions=False has no effect: all of them have weights"
         warnings.warn(message, UserWarning, stacklevel=TO_CALLER)
     idle = [name for name in OTHER_OPTIMISER if params[name] not in (None, False)]
@@ -67,10 +67,6 @@ def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
             UserWarning,
             stacklevel=TO_CALLER,
         )
-
-
-def _switched_off(value: Any) -> bool:
-    return value is not None and not value
 
 
 def no_class_weight(value: Any) -> ConfigError:
@@ -97,31 +93,26 @@ def documented(kind: type[Estimator]) -> type[Estimator]:
     setattr(kind, "__init__", explaining)  # noqa: B010, mypy knows no other way
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # a dataclass, as the caller knows
     options = [one for one in declared_options().values() if one.section in MODEL_SECTIONS and one.name in known]
-    lines = [line for one in options for line in _documentation(one)]
+    lines: list[str] = []
+    for one in options:
+        choices = (
+            [", ".join(f'"{each}"' for each in one.setting.kind) + "."] if isinstance(one.setting.kind, OneOf) else []
+        )
+        text = " ".join([f"{one.name} :", *choices, one.setting.help])
+        lines += wrap(text, 116, subsequent_indent=" " * 4, break_on_hyphens=False)
     # Python takes indentation off docstrings since 3.13.
     kind.__doc__ = cleandoc(kind.__doc__ or "").replace("{settings}", "\n".join(lines))
     return kind
 
 
-def _documentation(option: DeclaredOption) -> list[str]:
-    """Return the paragraph of a declared setting in the docstring."""
-    kind = option.setting.kind
-    choices = [", ".join(f'"{one}"' for one in kind) + "."] if isinstance(kind, OneOf) else []
-    text = " ".join([f"{option.name} :", *choices, option.setting.help])
-    return wrap(text, 116, subsequent_indent=" " * 4, break_on_hyphens=False)
-
-
 def decision_of(cost: Any, decode: Any) -> Decision:
-    """Return how `predict` chooses labels: as the model does, unless parameters say otherwise."""
+    """Return the rule by which `predict` chooses labels: the model's, unless parameters give another."""
     decode = None if decode in (None, AUTO) else decode
     if cost is None:
         return Decision(decode)
     if not isinstance(cost, Mapping):
         raise ConfigError(f"cost={cost!r}: a dictionary from labels to numbers is needed, as {{'event': 20}}")
     return Decision(decode, {str(_plain(label)): _plain(value) for label, value in cost.items()})
-
-
-DEFAULT_SEED = 0
 
 
 def raw_config(
@@ -134,7 +125,11 @@ def raw_config(
     params = {name: _plain(value) for name, value in params.items()}
     check_crfsuite_parameters(params)
     if params["config"] is not None:
-        return _given_config(params["config"], columns), "config"
+        if not isinstance(params["config"], Mapping):
+            raise ConfigError(
+                f"config={params['config']!r}: a dictionary in the layout of a configuration file is needed"
+            )
+        return {**column_titles(columns), **params["config"]}, "config"
     options = {name: params[name] for name in _names("chain", "training") if params[name] is not None}
     kernel = params["kernel"]
     if isinstance(kernel, Mapping):
@@ -152,7 +147,7 @@ def raw_config(
         options["map"] = params["map"]
     if params["max_iterations"] is not None:
         options["max_passes"] = params["max_iterations"]
-    if _switched_off(params["all_possible_states"]):
+    if params["all_possible_states"] in OFF:
         options["observed_features"] = True
     options["seed"] = seed_of(params["random_state"])
     raw: dict[str, Any] = {"min_count": 1 if params["min_count"] is None else params["min_count"]}
@@ -169,20 +164,13 @@ def raw_config(
     return with_options(raw, options), "KernelCRF"
 
 
-def _given_config(given: Any, columns: int | None) -> dict[str, Any]:
-    """Return a configuration that says all that parameters could."""
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"config={given!r}: a dictionary in the layout of a configuration file is needed")
-    return {**column_titles(columns), **given}
-
-
 def column_titles(columns: int | None) -> dict[str, Any]:
     """Return names of the columns of arrays, as configurations have them; nothing for attributes."""
     return {} if columns is None else {"columns": [*(f"c{number}" for number in range(columns)), "label"]}
 
 
 def search_config(params: Mapping[str, Any], columns: int | None) -> dict[str, Any]:
-    """Return what a search for a configuration keeps to: seed, solver, tolerance and the scheme of labels."""
+    """Return the settings that a search for a configuration keeps: seed, solver, tolerance and the scheme of labels."""
     named = {name: _plain(params[name]) for name in ("solver", "tolerance", "scheme", "scheme_violations", "decode")}
     training = {name: value for name, value in named.items() if value not in (None, AUTO)}
     return {**column_titles(columns), "training": {**training, "seed": seed_of(params["random_state"])}}
@@ -203,13 +191,11 @@ def _plain(value: Any) -> Any:
 
 def seed_of(random_state: Any) -> int:
     """Return the random seed of a `random_state`."""
-    if random_state is None:
-        return DEFAULT_SEED
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
-    return random_state
+    return 0 if random_state is None else random_state
 
 
 def threads_of(n_jobs: Any) -> int:
@@ -225,7 +211,7 @@ def params_of(info: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
     """Return the parameters among `names` that give the configuration that a model was trained with."""
     try:
         config = parse_config(info.get("config", {}))
-    except ConfigError:  # of another version, or with choices that nobody has registered here
+    except ConfigError:  # of another version, or with choices that are not registered here
         return {}
     training = config.training
     found = {name: getattr(training, name) for name in _names("chain", "training") if hasattr(training, name)}

@@ -1,4 +1,4 @@
-"""What scikit-learn expects to see of an estimator, given only where it is there."""
+"""Parts of an estimator that only scikit-learn asks for, made where it is installed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def warn_uncertified(reason: str, gap: float, tolerance: float) -> None:
 
 
 def _own_or(kind: type, name: str | None = None) -> type:
-    """scikit-learn's class where it is imported: who does not have it imported cannot expect it."""
+    """Return scikit-learn's class where it is imported, as callers without it cannot expect it."""
     return getattr(sys.modules.get("sklearn.exceptions"), name or kind.__name__, kind)
 
 
 class Protocol:
-    """The part of scikit-learn's protocol that only scikit-learn calls: who calls has it, so it is imported there."""
+    """Methods that only scikit-learn calls, so that they may import it."""
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags
@@ -48,7 +48,7 @@ class Protocol:
         )
 
     def get_metadata_routing(self) -> Any:
-        """Which arguments besides X and y the methods take, where metadata routing is enabled."""
+        """Return the arguments besides X and y that methods take, where metadata routing is enabled."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         if "_metadata_request" in vars(self):

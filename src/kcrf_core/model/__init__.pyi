@@ -7,9 +7,18 @@ from .archives import (
 )
 from .attribute_labels import AttributeLabeller, AttributeSequences, label_scorer, packed_names
 from .decoding import Decoded, Decoder, Wishes, decided_labels, given_labels
-from .explanation import Explanation, scores_in_place, with_labels
+from .explanation import Explanation, scores_in_place
 from .importance import Importance, importances
-from .inspection import dump
+from .inspection import (
+    NamedWeights,
+    dump,
+    state_weights,
+    strongest_edges,
+    summarise,
+    term_sizes,
+    trained_by,
+    unpack,
+)
 from .lagging import LagDecoder
 from .model import ROWS_AT_ONCE, Model, ScoreCalibration
 from .model_labelling import Also, from_model, from_model_and_dataset, from_model_and_folder
@@ -23,8 +32,6 @@ from .shard_folders import (
     new_folder,
     save_shards,
 )
-from .summary import strongest_edges, summarise, term_sizes, trained_by, unpack
-from .weights import NamedWeights, end_weights, feature_names, state_weights, transition_weights
 
 __all__ = [
     "ROWS_AT_ONCE",
@@ -50,8 +57,6 @@ __all__ = [
     "digest",
     "dump",
     "encoding_of",
-    "end_weights",
-    "feature_names",
     "from_model",
     "from_model_and_dataset",
     "from_model_and_folder",
@@ -73,7 +78,5 @@ __all__ = [
     "summarise",
     "term_sizes",
     "trained_by",
-    "transition_weights",
     "unpack",
-    "with_labels",
 ]

@@ -70,13 +70,11 @@ class Explanation(Generic[Named]):
     terms: tuple[tuple[str, float], ...] = ()  # what each term says in all; transitions are the last
     similar: tuple[SimilarPivot, ...] = ()  # of terms with pivots the most similar ones, in descending order
 
-
-def with_labels(one: Explanation[int], labels: Sequence[Named]) -> Explanation[Named]:
-    """Put labels in the place of their numbers."""
-    against = None if one.against is None else labels[one.against]
-    return Explanation(
-        labels[one.label], against, one.difference, one.contributions, one.others, one.terms, one.similar
-    )
+    def with_labels(self: Explanation[int], labels: Sequence[Named]) -> Explanation[Named]:
+        """Return it with labels in the place of their numbers."""
+        against = None if self.against is None else labels[self.against]
+        rest = self.difference, self.contributions, self.others, self.terms, self.similar
+        return Explanation(labels[self.label], against, *rest)
 
 
 @dataclass(frozen=True)

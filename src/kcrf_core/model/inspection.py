@@ -1,22 +1,35 @@
-"""The weights of a model, term by term: which feature, or pivot, speaks for which label, and how much.
+"""The contents of a dataset, basis or model file as plain values, and weights by the names of features and labels.
 
-A weight is shown as what it adds to the score of a label, or of two labels in a row, where its feature is there: for
+A weight is shown as what it adds to the score of a label, or of two labels in a row, where its feature is present: for
 two labels the one column of weights is shown as both, for a conjunction with the weight that the kernel gives it. With
 a cosine kernel scores are divided by the length of the input afterwards. A pivot is named by its line of the training
-data and shown with its coefficient, which its kernel value is still to be multiplied with.
+data and shown with its coefficient, which is yet to be multiplied by its kernel value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..features import Term
+from ..config import layout_dict
+from ..corpora import LabelValue
+from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, RealFeature, plain_names
+from ..features import FeatureTerm, StoredBasis, Term, unpack_basis
+from ..files import Contents
+from ..kernels import kernel_to_dict
+from ..maps import as_dense, matrix_of
+from ..scoring import METRICS
+from .archives import StoredDataset, unpack_dataset
 from .model import Model
 
-# Weights that are held at a time: bounds memory, whatever the size of the model.
+Stored = Model | StoredBasis | StoredDataset
+
+# Weights that are held at a time: bounds memory for models of any size.
 VALUES_AT_ONCE = 1 << 18
 
 
@@ -30,13 +43,13 @@ class TermWeights:
     rows: Callable[[slice], np.ndarray]  # [n, Y] of some of them, for edge-x [n, Y^2]
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """All rows, some after others, with the number of the first."""
+        """Yield runs of rows with the number of the first."""
         step = max(VALUES_AT_ONCE // max(self.columns, 1), 1)
         for first in range(0, self.items, step):
             yield first, self.rows(slice(first, min(first + step, self.items)))
 
     def strongest(self, count: int, together: bool = False) -> dict[int, list[tuple[str, float]]]:
-        """The largest weights by size of each column, or of all columns `together`: names and weights by column.
+        """Return names and weights by column, the largest by size of each column, or of all columns `together`.
 
         Columns that have none are left out; weights are in descending order.
         """
@@ -65,16 +78,14 @@ class TermWeights:
 
 
 def term_weights(model: Model, term: Term) -> TermWeights:
+    """Return the weights of a term with a column for each label, or pair of labels."""
     Y, table = len(model.labels), term.table(model.encoding)
-
-    def rows(part: slice) -> np.ndarray:
-        return term.by_labels(table.rows(part), Y)
-
-    return TermWeights(table.items, term.clique.states(Y), table.name, rows)
+    columns = Y**term.clique.axes
+    return TermWeights(table.items, columns, table.name, lambda part: term.by_labels(table.rows(part), Y))
 
 
 def dump(model: Model) -> Iterator[list[str]]:
-    """Every weight that is not zero, as the cells of a line: the term, what it looks at, labels, the weight."""
+    """Yield every weight that is not zero, as the cells of a line: the term, its item, labels, the weight."""
     labels = list(model.labels)
     for term in model.terms:
         weights = term_weights(model, term)
@@ -85,18 +96,177 @@ def dump(model: Model) -> Iterator[list[str]]:
             for row, column in zip(*(axis.tolist() for axis in np.nonzero(block)), strict=True):
                 if row != last:
                     name, last = weights.name(first + row), row
-                yield [term.name, name, *names[column], _number(block[row, column])]
+                yield [term.name, name, *names[column], f"{block[row, column]:.6g}"]
     edges = model.edges
-    for kind, table in (("start", edges.start), ("end", edges.end), ("transition", edges.transitions)):
-        yield from _table(kind, table, labels)
+    tables = {"start": edges.start, "end": edges.end, "transition": edges.transitions, "triple": edges.triples}
+    for kind, table in tables.items():
+        if table is not None:
+            for cell in zip(*(axis.tolist() for axis in np.nonzero(table)), strict=True):
+                yield [kind, *(labels[y] for y in cell), f"{table[cell]:.6g}"]
+
+
+class NamedWeights(Mapping[tuple[str, LabelValue], float]):
+    """Weights by (feature, label), like a dictionary, and no larger than the array behind it."""
+
+    def __init__(self, names: Sequence[str], labels: Sequence[LabelValue], values: np.ndarray):
+        self._rows = {name: row for row, name in enumerate(names)}
+        self._columns = {label: column for column, label in enumerate(labels)}
+        self._values = values  # [D, Y]
+
+    def __getitem__(self, key: tuple[str, LabelValue]) -> float:
+        try:
+            name, label = key
+            return float(self._values[self._rows[name], self._columns[label]])
+        except (TypeError, ValueError):
+            raise KeyError(key) from None
+
+    def __iter__(self) -> Iterator[tuple[str, LabelValue]]:
+        return ((name, label) for name in self._rows for label in self._columns)
+
+    def __len__(self) -> int:
+        return self._values.size
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} weights of {len(self._rows):,} features and {len(self._columns)} labels>"
+
+
+def state_weights(model: Model, labels: Sequence[LabelValue]) -> NamedWeights:
+    """Return the weights of the only term of a linear model, with `labels` in the place of its own."""
+    if len(model.terms) != 1:
+        raise AttributeError("there are weights of features only where the model has one term")
+    term = model.terms[0]
+    if not isinstance(term, FeatureTerm) or not term.is_linear or term.clique.axes > 1:
+        raise AttributeError("there are weights of features only where the kernel is linear")
+    weights = term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))
+    return NamedWeights(plain_names(model.encoding.features), labels, weights)
+
+
+def unpack(contents: Contents) -> Stored:
+    """Return the contents of a file of any kind."""
+    return _KINDS[contents.header["kind"]][0](contents)
+
+
+def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
+    """Return all but the weights themselves, of which the `top` strongest of each label are there."""
+    header, encoding = contents.header, stored.encoding
+    out: dict[str, Any] = {
+        "kind": header["kind"],
+        "format": header["format"],
+        "version": header["version"],
+        "bytes": os.path.getsize(contents.path),
+        "data_format": encoding.format,
+        "columns": list(encoding.columns),
+        "labels": list(encoding.labels),
+        "features": [],
+    }
+    for feature in encoding.features:
+        config = feature.config
+        entry: dict[str, Any] = {"name": config.name, "type": config.type, "window": list(config.seen)}
+        if config.vectors is not None:
+            entry["vectors"] = config.vectors
+        if isinstance(feature, RealFeature):
+            entry["values"] = len(feature.mean)
+        elif isinstance(feature, CategoricalFeature | AttributeFeature):
+            entry["values"] = len(feature.vocabulary.values)
+        else:
+            entry["values"] = sum(feature.field_sizes)
+        out["features"].append(entry)
+    if layout := layout_dict(encoding.layout):
+        out["layout"] = layout
+    about = stored.info if isinstance(stored, Model) else header
+    provenance = {key: about[key] for key in ("digest", "training", "config", "imported") if key in about}
+    return out | _KINDS[header["kind"]][1](stored, top) | provenance
+
+
+def _model(model: Model, top: int) -> dict[str, Any]:
+    edges = model.edges
+    out: dict[str, Any] = {
+        "decode": model.decode,
+        "order": model.order,
+        "terms": [_term(model, term, top) for term in model.terms],
+    }
+    if model.calibration is not None:
+        offsets = dict(zip(model.labels, model.calibration.offsets.tolist(), strict=True))
+        out["calibration"] = {"sharpness": model.calibration.sharpness, "offsets": offsets}
+    out["start"], out["end"] = _finite(edges.start), _finite(edges.end)
+    out["transitions"] = _finite(edges.transitions)
     if edges.triples is not None:
-        yield from _table("triple", edges.triples, labels)
+        out["triples"] = {"weights": edges.triples.size, "top": strongest_edges(model.labels, edges.triples, top)}
+    return out
 
 
-def _table(kind: str, table: np.ndarray, labels: list[str]) -> Iterator[list[str]]:
-    for place in zip(*(axis.tolist() for axis in np.nonzero(table)), strict=True):
-        yield [kind, *(labels[y] for y in place), _number(table[place])]
+def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": term.name, "type": term.type, "features": list(term.features)}
+    out |= term.described() | _size(model, term)
+    if top:
+        # Of pairs of labels there are too many to show each.
+        strongest = term_weights(model, term).strongest(top, together=term.clique.axes > 1)
+        out["top"] = []
+        for column, found in strongest.items():
+            labels = [model.labels[y] for y in term.labels_of_column(column, len(model.labels))]
+            out["top"].append({"labels": labels, "items": [{"name": name, "weight": w} for name, w in found]})
+    return out
 
 
-def _number(value: float) -> str:
-    return f"{value:.6g}"
+def trained_by(model: Model) -> str | None:
+    """Return the metric that was asked for when a model was trained; None where none was."""
+    config = model.info.get("config")
+    training = config.get("training") if isinstance(config, dict) else None
+    metric = training.get("metric") if isinstance(training, dict) else None
+    return metric if isinstance(metric, str) and metric in METRICS else None
+
+
+def term_sizes(model: Model) -> list[dict[str, Any]]:
+    """Return names, types and sizes of the terms that look at the input."""
+    return [{"name": term.name, "type": term.type} | _size(model, term) for term in model.terms]
+
+
+def _size(model: Model, term: Term) -> dict[str, int]:
+    items = term.table(model.encoding).items
+    return {"pivots" if term.has_pivots else "dimensions": items, "weights": term.weight_count}
+
+
+def _finite(table: np.ndarray) -> list[Any]:
+    """Return a table as lists, None for what is forbidden."""
+    out = table.astype(object)
+    out[~np.isfinite(table)] = None
+    return out.tolist()
+
+
+def strongest_edges(labels: Sequence[str], table: ArrayLike, count: int) -> list[dict[str, Any]]:
+    """Return the largest weights of a table of label pairs or triples by size, the largest first; None counts as 0."""
+    weights = np.nan_to_num(np.array(table, dtype=np.float64))
+    order = np.argsort(-np.abs(weights), axis=None, kind="stable")[:count]
+    places = np.stack(np.unravel_index(order, weights.shape), axis=1)
+    found = [{"labels": [labels[y] for y in place], "weight": float(weights[tuple(place)])} for place in places]
+    return sorted(found, key=lambda each: -each["weight"])
+
+
+def _basis(stored: StoredBasis, top: int) -> dict[str, Any]:
+    terms = []
+    for term in stored.terms:
+        pairs = zip(term.lines[:top], term.curve[1:], strict=False)
+        about = {"name": term.name, "features": list(term.features), "kernel": kernel_to_dict(term.kernel)}
+        figures = {"pivots": len(term.lines), "unexplained": float(term.curve[-1])}
+        pivots = [{"line": int(line), "unexplained": float(left)} for line, left in pairs]
+        terms.append(about | figures | {"first_pivots": pivots})
+    return {"terms": terms}
+
+
+def _dataset(stored: StoredDataset, top: int) -> dict[str, Any]:
+    encoding, dataset = stored.encoding, stored.dataset
+    out: dict[str, Any] = {"sequences": dataset.sequences, "positions": dataset.positions, "gold": None}
+    if dataset.labels is not None:
+        counts = np.bincount(dataset.labels[dataset.labels >= 0], minlength=len(encoding.labels))
+        out["gold"] = dict(zip(encoding.labels, counts.tolist(), strict=True))
+        out["unknown_gold"] = int((dataset.labels == UNKNOWN).sum())
+        out["unobserved"] = int((dataset.labels == UNOBSERVED).sum())
+    return out
+
+
+# By the kind of a file: a reader of its contents, and a summary of what this kind alone has.
+_KINDS: dict[str, tuple[Callable[[Contents], Stored], Callable[[Any, int], dict[str, Any]]]] = {
+    "model": (Model.unpack, _model),
+    "basis": (unpack_basis, _basis),
+    "dataset": (unpack_dataset, _dataset),
+}
