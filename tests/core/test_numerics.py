@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_training import fit, toy_corpus
@@ -77,7 +79,7 @@ def test_potentials_far_beyond_the_range_of_exp(rng, size, triples):
     T, Y = 30, 4
     edges = chain.Edges(size * rng.normal(size=(Y, Y)), size * rng.normal(size=Y), size * rng.normal(size=Y))
     if triples:
-        edges = edges.with_triples(size * rng.normal(size=(Y, Y, Y)))
+        edges = replace(edges, triples=size * rng.normal(size=(Y, Y, Y)))
     found = chain.marginals(size * rng.normal(size=(T, Y)), edges, np.array([0, 1, 7, T]))
     assert np.isfinite(found.log_z).all()
     np.testing.assert_allclose(found.node.sum(axis=1), 1, atol=1e-6)

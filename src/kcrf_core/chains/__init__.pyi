@@ -1,6 +1,7 @@
 from ..system import Registry
-from .chain import Edges
+from .chain import Edges, Labellings, best_labellings
 from .cliques import (
+    ABOVE,
     EDGE,
     EDGE2,
     EDGE_X,
@@ -19,7 +20,6 @@ from .cliques import (
     Sums,
 )
 from .forward import Messages
-from .nbest import Labellings, best_labellings
 from .partial_labels import Held, first_impossible, hold
 from .problem import (
     Problem,
@@ -36,6 +36,7 @@ from .runs import run_probabilities
 CLIQUES: Registry[Clique]
 
 __all__ = [
+    "ABOVE",
     "EDGE",
     "EDGE2",
     "EDGE_X",

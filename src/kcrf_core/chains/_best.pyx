@@ -1,8 +1,14 @@
-"""The best labellings of sequences, on chains of both orders: Viterbi, and n-best lists (see `nbest` for the method).
+"""The best labellings of sequences, on chains of both orders: Viterbi, and n-best lists by Lawler's partition.
 
-What is found and what may be found next stand in one list of at most `number` entries, sorted by score: entry r says
-that labelling r agrees with an earlier one, its parent, behind a place, has a certain state there, and the best
-beginning before it. Only entries that no labelling has been made of yet can be moved or fall off the end.
+All labellings but the best differ from it in a last place, d: they agree with it behind d and not at d. The best of
+those with each d and each other label at d are candidates for the second rank, and when one of them is taken, those
+that agree with it behind a place before its own d are candidates for the next. Every labelling belongs to one
+candidate, hence none comes twice. With the best scores of all beginnings from one forward pass, all candidates of a
+labelling cost T Y: time T Y^2 (second order: T Y^3) in all, and T Y for each labelling.
+
+Labellings and candidates stand in one list of at most `number` entries, sorted by score: entry r says that labelling r
+agrees with an earlier one, its parent, behind a place, has a certain state there, and the best beginning before it.
+Only entries that no labelling has been made of yet can be moved or fall off the end.
 """
 
 from libc.math cimport INFINITY, NAN

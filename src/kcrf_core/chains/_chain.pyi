@@ -11,7 +11,3 @@ def errors(
     node: ndarray, sums: ndarray, work: ndarray,
 ) -> int: ...  # fmt: skip
 def work_size(longest: int, Y: int) -> int: ...
-def path_scores(
-    scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray,
-    labels: ndarray, out: ndarray,
-) -> None: ...  # fmt: skip

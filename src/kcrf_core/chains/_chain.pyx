@@ -91,7 +91,7 @@ cdef Py_ssize_t chunk_errors(
     cdef Py_ssize_t bad
     cdef real weight
     memset(sums, 0, (Y * Y + 2 * Y + 1) * sizeof(double))
-    path_scores_of(scores, edges, True, start, end, offsets, S, Y, labels, logs)
+    path_scores_of(scores, edges, start, end, offsets, S, Y, labels, logs)
     bad = chunk_marginals(
         scores, edges, start, end, offsets, S, Y, weights, node, sums, logs + S, work + 2 * S,
     )
@@ -223,30 +223,11 @@ cdef void add_edge_sums(const kcrf_shared* common, Py_ssize_t Y, double* edge) n
             edge[i * Y + j] += common.sums[i * P + j] * common.forward[i * P + j]
 
 
-def path_scores(
-    const real[:, ::1] scores,         # [n, Y]
-    const double[:, :, ::1] edges,     # [1, Y, Y] or [n, Y, Y]
-    const double[::1] start,           # [Y]
-    const double[::1] end,             # [Y]
-    const int64[::1] offsets,          # [S+1]
-    const int[::1] labels,             # [n]
-    double[::1] out,                   # [S] out: unnormalised log score of the given labels
-):
-    cdef Py_ssize_t S = offsets.shape[0] - 1
-    if S <= 0 or scores.shape[0] == 0:
-        out[:] = 0.0
-        return
-    with nogil:
-        path_scores_of(
-            &scores[0, 0], &edges[0, 0, 0], edges.shape[0] == 1, &start[0], &end[0], &offsets[0], S, scores.shape[1],
-            &labels[0], &out[0],
-        )
-
-
 cdef void path_scores_of(
-    const real* scores, const double* edges, bint shared, const double* start, const double* end,
-    const int64* offsets, Py_ssize_t S, Py_ssize_t Y, const int* labels, double* out,
+    const real* scores, const double* edges, const double* start, const double* end, const int64* offsets, Py_ssize_t S,
+    Py_ssize_t Y, const int* labels, double* out,
 ) noexcept nogil:
+    """Put the unnormalised log scores [S] of the given labels."""
     cdef Py_ssize_t k, t, first, last
     cdef double total
     for k in range(S):
@@ -258,5 +239,5 @@ cdef void path_scores_of(
         total = start[labels[first]] + end[labels[last]] + scores[first * Y + labels[first]]
         for t in range(first + 1, last + 1):
             total += scores[t * Y + labels[t]]
-            total += edges[((0 if shared else t) * Y + labels[t - 1]) * Y + labels[t]]
+            total += edges[labels[t - 1] * Y + labels[t]]
         out[k] = total

@@ -1,12 +1,13 @@
-"""Inference on chains: log Z, marginals and their derivatives, the best labelling, scores of given labellings.
+"""Inference on chains: log Z, marginals and their derivatives, the best labellings, scores of given labellings.
 
-All functions take scores [n, Y] of several sequences laid end to end, `offsets` [S+1] that say where each
-begins, and the potentials between labels; chains of second order are those whose edges have triples.
+All functions take scores [n, Y] of sequences laid end to end, the `offsets` [S+1] of their first positions, and the
+potentials between labels. Chains are of second order if their edges have triples.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -29,21 +30,18 @@ class Edges:
     def zeros(cls, labels: int) -> Edges:
         return cls(np.zeros((labels, labels)), np.zeros(labels), np.zeros(labels))
 
-    def with_triples(self, triples: np.ndarray) -> Edges:
-        return replace(self, triples=triples)
-
     def plus(self, other: Edges) -> Edges:
-        """Transitions, first and last labels of both, triples of this."""
+        """Add transitions and potentials of first and last labels; triples stay."""
         transitions = self.transitions + other.transitions
         return Edges(transitions, self.start + other.start, self.end + other.end, self.triples)
 
     def times(self, factor: float) -> Edges:
-        """All of them times a number; what is forbidden stays so."""
+        """Multiply all potentials by a positive number; forbidden transitions stay forbidden."""
         triples = None if self.triples is None else factor * self.triples
         return Edges(factor * self.transitions, factor * self.start, factor * self.end, triples)
 
     def plus_pairs(self, pairs: np.ndarray) -> Edges:
-        """With potentials [n, Y, Y] added, row t leading from t-1 to t."""
+        """Add potentials [n, Y, Y], row t leading from t-1 to t."""
         return replace(self, transitions=self.transitions + pairs)
 
     def rows(self, which: slice | np.ndarray) -> Edges:
@@ -51,7 +49,7 @@ class Edges:
         return self if self.transitions.ndim == 2 else replace(self, transitions=self.transitions[which])
 
     def cut(self, start: bool, end: bool) -> Edges:
-        """Without potentials of the first or of the last label, where a sequence is cut off there from others."""
+        """Drop potentials of first or last labels, for sequences that are cut off from others there."""
         if not start and not end:
             return self
         none = np.zeros(len(self.start))
@@ -77,27 +75,24 @@ class Edges:
 
 
 @dataclass(frozen=True)
-class Marginals:
-    node: np.ndarray  # [n, Y] p(y_t | x)
+class Change:
+    """Derivatives of marginals along a direction of the potentials, or errors."""
+
+    node: np.ndarray  # [n, Y]
     edge: np.ndarray  # [Y, Y] weighted sum over positions, or [n, Y, Y] for potentials per position
-    log_z: np.ndarray  # [S]
     triple: np.ndarray | None = None  # [Y, Y, Y] weighted sum over positions, of a second-order chain
 
 
 @dataclass(frozen=True)
-class Change:
-    """The derivative of marginals along a direction of the potentials, shaped like them."""
+class Marginals(Change):
+    """Marginals p(y_t | x) and p(y_{t-1}, y_t | x)."""
 
-    node: np.ndarray  # [n, Y]
-    edge: np.ndarray  # [Y, Y] or [n, Y, Y]
-    triple: np.ndarray | None = None  # [Y, Y, Y]
+    log_z: np.ndarray = field(kw_only=True)  # [S]
 
 
 def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np.ndarray | None = None) -> Marginals:
     """Run forward-backward. `weights` [S] only concern sums: shared edge marginals and triples."""
-    n, Y = scores.shape
-    offsets = _checked_offsets(offsets, n)
-    _check_shapes(edges, n, Y)
+    _, Y, offsets = _checked(scores, edges, offsets)
     weights = _weights(weights, len(offsets) - 1)
     if edges.triples is not None or edges.transitions.ndim == 3:
         return _recursions(scores, edges, offsets, weights)
@@ -105,9 +100,8 @@ def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np
     room = np.empty(_chain.work_size(_longest(offsets), Y))
     potentials = edges.stacked()[0], _doubles(edges.start), _doubles(edges.end)
     bad = _chain.forward_backward(scores, *potentials, offsets, weights, node, edge, log_z, room)
-    if bad != _chain.STATUS_OK:
-        raise NumericError(_no_path(scores, offsets, bad))
-    return Marginals(node, edge, log_z)
+    _check_path(bad, scores, offsets)
+    return Marginals(node, edge, log_z=log_z)
 
 
 def _recursions(
@@ -119,10 +113,8 @@ def _recursions(
     d_edges: Edges | None = None,
 ) -> Marginals:
     """Return marginals of chains of any kind, or their derivatives along a direction."""
-    n, Y = scores.shape
-    layout = edges.states()
-    rows = n if edges.transitions.ndim == 3 else 1
-    node, log_z = np.empty((n, Y)), np.empty(len(offsets) - 1)
+    (n, Y), layout, apart = scores.shape, edges.states(), edges.transitions.ndim == 3
+    rows, node, log_z = n if apart else 1, np.empty((n, Y)), np.empty(len(offsets) - 1)
     pair = None if layout is None else np.zeros((rows, len(layout.first)))
     transition = np.zeros((rows, Y * Y) if layout is None else (1, len(layout.triples)))
     _messages.recursions(
@@ -140,9 +132,7 @@ def _recursions(
     _check_finite(log_z, scores, offsets)
     edge = transition.reshape(rows, Y, Y) if layout is None or pair is None else layout.spread_pairs(pair)
     triple = None if layout is None else layout.spread_triples(transition)
-    return Marginals(
-        node.astype(scores.dtype, copy=False), edge if edges.transitions.ndim == 3 else edge[0], log_z, triple
-    )
+    return Marginals(node.astype(scores.dtype, copy=False), edge if apart else edge[0], triple, log_z=log_z)
 
 
 @dataclass(frozen=True)
@@ -160,16 +150,16 @@ class Labelled:
         return cls(offsets, _checked_labels(labels, n, Y), _weights(weights, len(offsets) - 1), _longest(offsets))
 
     def work_size(self, Y: int) -> int:
-        """Doubles of scratch that `errors` takes."""
+        """Return the doubles of scratch that `errors` takes."""
         return _chain.work_size(self.longest, Y) + 2 * len(self.weights)
 
     def errors(
         self, scores: np.ndarray, edges: Edges, node: np.ndarray, work: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """w (p - e_y) of each position of first-order chains with shared edges, put into `node` [n, Y], in one call.
+        """Put w (p - e_y) of each position of first-order chains with shared edges into `node` [n, Y].
 
-        Returned are weighted sums of the marginals of pairs [Y, Y], nothing subtracted, sums of `node` over first and
-        over last positions [2, Y], and the weighted log-likelihood.
+        Return weighted sums of the marginals of pairs [Y, Y], nothing subtracted, sums of `node` over first and over
+        last positions [2, Y], and the weighted log-likelihood.
         """
         n, Y = scores.shape
         _check_shapes(edges, n, Y)
@@ -180,8 +170,7 @@ class Labelled:
         sums = np.empty(Y * Y + 2 * Y + 1)
         potentials = edges.stacked()[0], _doubles(edges.start), _doubles(edges.end)
         bad = _chain.errors(scores, *potentials, self.offsets, self.labels, self.weights, node, sums, work)
-        if bad != _chain.STATUS_OK:
-            raise NumericError(_no_path(scores, self.offsets, bad))
+        _check_path(bad, scores, self.offsets)
         return sums[: Y * Y].reshape(Y, Y), sums[Y * Y : -1].reshape(2, Y), float(sums[-1])
 
 
@@ -197,22 +186,17 @@ def tangent(
 
     Long-range correlations are included, so a direction of the weights becomes an exact product with the Hessian.
     """
-    n, Y = scores.shape
-    offsets = _checked_offsets(offsets, n)
-    _check_shapes(edges, n, Y)
+    n, Y, offsets = _checked(scores, edges, offsets)
     _check_shapes(d_edges, n, Y)
     fits = d_scores.shape == scores.shape and d_scores.dtype == scores.dtype
     if not fits or d_edges.transitions.shape != edges.transitions.shape:
         raise ValueError("a direction must have the shape and type of the potentials")
-    found = _recursions(scores, edges, offsets, _weights(weights, len(offsets) - 1), d_scores, d_edges)
-    return Change(found.node, found.edge, found.triple)
+    return _recursions(scores, edges, offsets, _weights(weights, len(offsets) - 1), d_scores, d_edges)
 
 
 def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the best labels [n] int32 and their unnormalised log scores [S]."""
-    n, Y = scores.shape
-    offsets = _checked_offsets(offsets, n)
-    _check_shapes(edges, n, Y)
+    n, Y, offsets = _checked(scores, edges, offsets)
     layout = edges.states()
     path, best = np.empty(n, dtype=np.int32), np.empty(len(offsets) - 1)
     room = np.empty(_longest(offsets) * max(Y, 0 if layout is None else len(layout.first)) + Y)
@@ -224,10 +208,10 @@ def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.n
 def posterior_labels(
     node: np.ndarray, scores: np.ndarray, edges: Edges, offsets: np.ndarray, costs: np.ndarray | None = None
 ) -> np.ndarray:
-    """Labels [n] by their marginals [n, Y], those times the costs [Y] of missing a label where there are some.
+    """Return the labels [n] with the largest marginals [n, Y], times the costs [Y] of missing a label if there are any.
 
-    Each position gets the label with the largest. Where transitions are impossible, it is of all labellings that are
-    possible the one with the largest sum of them, which has the most labels right on average.
+    Where transitions are impossible, this is the possible labelling with the largest sum of them, which has the most
+    labels right on average.
     """
     if costs is not None:
         node = node * costs
@@ -239,19 +223,49 @@ def posterior_labels(
 
 
 def path_scores(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Unnormalised log scores [S] of the given labels [n]."""
-    n, Y = scores.shape
-    offsets = _checked_offsets(offsets, n)
-    _check_shapes(edges, n, Y)
-    labels = _checked_labels(labels, n, Y)
-    out = np.empty(len(offsets) - 1)
-    _chain.path_scores(scores, edges.stacked(), _doubles(edges.start), _doubles(edges.end), offsets, labels, out)
+    """Return the unnormalised log scores [S] of the given labels [n]."""
+    n, Y, offsets = _checked(scores, edges, offsets)
+    labels, stacked, S = _checked_labels(labels, n, Y), edges.stacked(), len(offsets) - 1
+    rows, sequence, filled = np.arange(n), np.repeat(np.arange(S), np.diff(offsets)), np.diff(offsets) > 0
+    first, last = offsets[:-1][filled], offsets[1:][filled] - 1
+    # Two terms of each position, in the order in which the recursions add them; first positions have those of the ends.
+    terms = np.empty((n, 2))
+    terms[:, 0] = scores[rows, labels]
+    terms[:, 1] = stacked[rows % len(stacked), labels[rows - 1], labels]
+    terms[first, 1] = terms[first, 0]
+    terms[first, 0] = edges.start[labels[first]] + edges.end[labels[last]]
+    out = np.bincount(np.repeat(sequence, 2), terms.ravel(), minlength=S)
     if edges.triples is not None:
-        last = np.flatnonzero(positions_within(offsets) >= 2)
-        found = edges.triples[labels[last - 2], labels[last - 1], labels[last]]
-        sequence = np.repeat(np.arange(len(out)), np.diff(offsets))[last]
-        out += np.bincount(sequence, found, minlength=len(out))
+        third = np.flatnonzero(positions_within(offsets) >= 2)
+        found = edges.triples[labels[third - 2], labels[third - 1], labels[third]]
+        out += np.bincount(sequence[third], found, minlength=S)
     return out
+
+
+@dataclass(frozen=True)
+class Labellings:
+    """The best labellings of one sequence, the best first."""
+
+    labels: np.ndarray  # [K, T] int32
+    scores: np.ndarray  # [K] unnormalised log scores
+
+
+def best_labellings(scores: np.ndarray, edges: Edges, offsets: np.ndarray, number: int) -> list[Labellings]:
+    """Return the `number` best labellings of each sequence, or all that are possible."""
+    scores, layout, Y = _doubles(scores), edges.states(), scores.shape[1]
+    potentials = edges.potentials(layout)
+    found = []
+    for first, last in pairwise(offsets.tolist()):
+        T = last - first
+        most = min(number, Y ** min(T, 64))  # a longer sequence has more than anyone can ask for
+        states, totals = np.empty((most, T), dtype=np.int32), np.empty(most)
+        work = np.empty((most, 3), dtype=np.int64), np.empty(T * Y * (1 if layout is None else Y) + Y)
+        count = _best.best_lists(potentials, scores, first, T, states, totals, *work)
+        labels = states[:count]
+        if layout is not None and T > 1:
+            labels = np.hstack([layout.first[labels[:, 1:2]], layout.second[labels[:, 1:]]])
+        found.append(Labellings(labels, totals[:count]))
+    return found
 
 
 def _doubles(values: np.ndarray) -> np.ndarray:
@@ -271,8 +285,24 @@ def _longest(offsets: np.ndarray) -> int:
     return int(np.diff(offsets).max(initial=0))
 
 
+# The Cython modules index without bounds checks, so nothing inconsistent may reach them.
+
+
+def _checked(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[int, int, np.ndarray]:
+    """Return n, Y and the offsets of potentials that fit each other."""
+    n, Y = scores.shape
+    _check_shapes(edges, n, Y)
+    return n, Y, _checked_offsets(offsets, n)
+
+
+def _check_shapes(edges: Edges, n: int, Y: int) -> None:
+    if edges.transitions.shape not in ((Y, Y), (n, Y, Y)) or edges.start.shape != (Y,) or edges.end.shape != (Y,):
+        raise ValueError(f"edge potentials do not fit {Y} labels and {n} positions")
+    if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
+        raise ValueError(f"potentials of triples do not fit {Y} labels")
+
+
 def _checked_offsets(offsets: np.ndarray, n: int) -> np.ndarray:
-    # The core indexes without bounds checks, so nothing inconsistent may reach it.
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     if offsets[0] != 0 or offsets[-1] != n or np.any(np.diff(offsets) < 0):
         raise ValueError(f"offsets must rise from 0 to {n}")
@@ -286,21 +316,15 @@ def _checked_labels(labels: np.ndarray, n: int, Y: int) -> np.ndarray:
     return labels
 
 
-def _check_shapes(edges: Edges, n: int, Y: int) -> None:
-    if edges.transitions.shape not in ((Y, Y), (n, Y, Y)) or edges.start.shape != (Y,) or edges.end.shape != (Y,):
-        raise ValueError(f"edge potentials do not fit {Y} labels and {n} positions")
-    if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
-        raise ValueError(f"potentials of triples do not fit {Y} labels")
-
-
 def _check_finite(log_z: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> None:
     bad = np.flatnonzero(~np.isfinite(log_z))
-    if len(bad):
-        raise NumericError(_no_path(scores, offsets, int(bad[0])))
+    _check_path(int(bad[0]) if len(bad) else _chain.STATUS_OK, scores, offsets)
 
 
-def _no_path(scores: np.ndarray, offsets: np.ndarray, sequence: int) -> str:
-    part = scores[offsets[sequence] : offsets[sequence + 1]]
-    if not np.isfinite(part).all():
-        return "scores overflowed: a larger prior precision (smaller sigma2) or scaled columns will help"
-    return "no labelling of a sequence has a finite score: its transitions are all forbidden"
+def _check_path(bad: int, scores: np.ndarray, offsets: np.ndarray) -> None:
+    """Explain why a sequence, the one that a status names, has no labelling with a finite score."""
+    if bad == _chain.STATUS_OK:
+        return
+    if not np.isfinite(scores[offsets[bad] : offsets[bad + 1]]).all():
+        raise NumericError("scores overflowed: a larger prior precision (smaller sigma2) or scaled columns will help")
+    raise NumericError("no labelling of a sequence has a finite score: its transitions are all forbidden")

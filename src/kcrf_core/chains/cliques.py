@@ -1,4 +1,4 @@
-"""Types of cliques: where a term's parameters enter the potentials of a chain, and what comes back as its gradient.
+"""Types of cliques: where the parameters of a term enter the potentials of a chain, and how its gradient is collected.
 
     node      (x_t, y_t)                  columns of F                       a map, C columns
     edge-x    (x_t, y_{t-1}, y_t)         E_t, one matrix for each position  a map, Y^2 columns
@@ -6,9 +6,8 @@
     transitions  (y_{t-1}, y_t)           T alone                            Y^2 parameters
     edge2     (y_{t-2}, y_{t-1}, y_t)     U, the chain is of second order    Y^3 parameters
 
-The objective loops over terms and asks their cliques, instead of telling types apart by name. A clique either looks at
-the input through a feature map (`mapped`), and then has so many columns of weights, or at labels alone, and then has so
-many parameters. With C = 1 for two labels, see `problem`.
+A clique either looks at the input through a feature map (`mapped`), and then has columns of weights, or at labels
+alone, and then has parameters. With C = 1 for two labels, see `problem`.
 """
 
 from __future__ import annotations
@@ -46,28 +45,28 @@ class Sums:
 
     @classmethod
     def observed(cls, problem: Problem, per_position: bool, second_order: bool) -> Sums:
-        """The cliques of labels that are observed, of sequences that have all of theirs.
+        """Count the cliques of observed labels, of sequences that have all of theirs.
 
         First and last labels are subtracted position by position, and so are pairs where edges differ by position.
         """
-        Y = problem.label_count
+        out = cls.zeros(problem.label_count, second_order)
         complete = replace(problem, weights=problem.weights * problem.complete)
-        pairs = np.zeros((Y, Y)) if per_position else complete.clique_counts(1)
-        return cls(pairs, np.zeros(Y), np.zeros(Y), complete.clique_counts(2) if second_order else None)
+        if not per_position:
+            out.edge = complete.clique_counts(1)
+        if second_order:
+            out.triple = complete.clique_counts(2)
+        return out
 
-    def subtract(self, other: Sums) -> None:
-        self.edge -= other.edge
-        self.start -= other.start
-        self.end -= other.end
-        if self.triple is not None:
-            self.triple -= other.triple
-
-    def add(self, other: Sums) -> None:
-        self.edge += other.edge
-        self.start += other.start
-        self.end += other.end
-        if self.triple is not None:
-            self.triple += other.triple
+    def add(self, other: Sums, operation: np.ufunc = np.add) -> None:
+        """Add other sums to these in place, or combine them by another operation."""
+        for own, more in (
+            (self.edge, other.edge),
+            (self.start, other.start),
+            (self.end, other.end),
+            (self.triple, other.triple),
+        ):
+            if own is not None:
+                operation(own, more, out=own)
 
 
 MATRIX, DIAGONAL, ABOVE = "matrix", "diagonal", "above"  # forms of a block
@@ -77,7 +76,7 @@ LARGEST_EDGE_BLOCK = 2_000  # Y^2 up to which the block of transitions is a matr
 
 @dataclass
 class PartialSum:
-    """A sum over some positions, and how many of them went into it."""
+    """A sum over some positions, and their number."""
 
     total: np.ndarray
     positions: int
@@ -88,6 +87,7 @@ class Clique(ABC):
 
     name: str
     mapped: bool  # looks at the input, through a feature map
+    axes: int  # labels of one clique
     per_position: bool = False  # needs the marginals of every pair at every position
     second_order: bool = False
 
@@ -97,55 +97,54 @@ class Clique(ABC):
     def __reduce__(self) -> tuple:
         return _clique_named, (self.name,)
 
-    @abstractmethod
     def states(self, Y: int) -> int:
-        """Joint states of the labels of one clique."""
+        """Return the number of joint states of the labels of one clique."""
+        return Y**self.axes
 
     def curvature_at_zero(self, squares: np.ndarray | float, Y: int, sigma2: float) -> np.ndarray | float:
-        """The Hessian's diagonal at zero for columns with these sums of squares, all labels being as likely."""
+        """Return the Hessian's diagonal at zero, where all labels are as likely, for columns with these squares."""
         states = self.states(Y)
         variance = (1 - 1 / states) / states  # of one state's indicator
         return squares * variance + 1 / sigma2
 
 
 class MappedClique(Clique):
-    """A clique that looks at the input: it has columns of weights."""
+    """A clique that looks at the input: it has columns of weights, by default one for each joint state."""
 
     mapped = True
 
-    axes: int  # labels that a column of weights is about
-
-    @abstractmethod
     def columns(self, Y: int) -> int:
-        """Columns of weights."""
+        """Return the number of columns of weights."""
+        return self.states(Y)
 
-    @abstractmethod
     def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
-        """Weights [D, columns] laid out by labels, [D, Y], or by pairs of them, [D, Y, Y]."""
+        """Lay weights [D, columns] out by labels, [D, Y], or by pairs of labels, [D, Y, Y]."""
+        return weights.reshape(len(weights), *[Y] * self.axes)
 
-    @abstractmethod
     def from_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
-        """Adjoint of `by_labels`, and its inverse where weights of two labels sum to zero."""
+        """Apply the adjoint of `by_labels`, which is its inverse if the weights of two labels sum to zero."""
+        return weights.reshape(len(weights), self.states(Y))
 
     @abstractmethod
     def observed_columns(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-        """Positions [n] whose labels are observed, with the column of weights [n] that these have."""
+        """Return the positions [n] with observed labels, and the column of weights [n] of these labels."""
 
     @abstractmethod
     def add(self, values: np.ndarray, potentials: Potentials, Y: int) -> None:
         """Put the summed scores [n, columns] of all terms of this type into the potentials."""
 
-    @abstractmethod
-    def gather(self, found: Marginals | Change, Y: int) -> np.ndarray:
-        """The adjoint of `add`: what the potentials' marginals are for the columns, [n, columns]."""
+    def gather(self, found: Change, Y: int) -> np.ndarray:
+        """Apply the adjoint of `add` to marginals of the potentials, or to their changes, [n, columns]."""
+        return self.from_labels(self.distribution(found), Y)
 
     @abstractmethod
-    def distribution(self, found: Marginals) -> np.ndarray:
-        """Marginals of the clique's states at each position, [n, states]."""
+    def distribution(self, found: Change) -> np.ndarray:
+        """Return the marginals of the clique's states at each position, [n, states]."""
 
-    @abstractmethod
     def covariance_product(self, p: np.ndarray, columns: np.ndarray, Y: int) -> np.ndarray:
-        """(diag p_t - p_t p_t^T) u_t for scores u [n, columns] and distributions p [n, states], [n, columns]."""
+        """Return (diag p_t - p_t p_t^T) u_t for scores u [n, columns] and distributions p [n, states], [n, columns]."""
+        change = self.by_labels(columns, Y).reshape(p.shape)
+        return self.from_labels(p * (change - np.einsum("ny,ny->n", p, change)[:, None]), Y)
 
 
 class LabelClique(Clique):
@@ -155,64 +154,53 @@ class LabelClique(Clique):
 
     @abstractmethod
     def size(self, Y: int) -> int:
-        """Number of parameters."""
+        """Return the number of parameters."""
 
     @abstractmethod
     def edges(self, block: np.ndarray, edges: Edges, Y: int) -> Edges:
-        """The edges with the potentials of these parameters among them."""
+        """Return the edges with the potentials of these parameters in their place."""
 
     @abstractmethod
     def collect(self, sums: Sums) -> np.ndarray:
-        """The gradient's block [size] out of sums over positions."""
+        """Return the gradient's block [size] out of sums over positions."""
 
     def seen(self, problem: Problem) -> np.ndarray | None:
-        """Which parameters [size] may leave zero on this data; None: all."""
+        """Return a mask [size] of the parameters that may leave zero on this data; None: all."""
         return None
 
     def guess_in_data(self, problem: Problem, sigma2: float) -> np.ndarray:
-        """A better guess than `curvature_at_zero` at the first entries of the diagonal, where there is one."""
+        """Return a better estimate than `curvature_at_zero` of the first entries of the diagonal, if there is one."""
         return np.empty(0)
 
     def guess_of_ends(self, problem: Problem, sigma2: float) -> np.ndarray:
-        """The same at the last entries: those of labels that sequences begin and end with, where there are any."""
+        """Return an estimate of the last entries, those of labels that sequences begin and end with."""
         return np.empty(0)
 
     # The block of the Hessian (30): the clique's positions taken as independent of each other.
 
     def block_form(self, Y: int, guess: bool) -> str:
-        """MATRIX, or what stands in for a large one: its diagonal for a mere `guess`, else a diagonal above it."""
+        """Return MATRIX, or what replaces a large one: its diagonal for a mere `guess`, else a diagonal above it."""
         return ABOVE
-
-    def needs_every_pair(self, form: str) -> bool:
-        """Whether a block of this form takes the marginals of every pair at every position."""
-        return False
 
     @abstractmethod
     def block_part(
         self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
     ) -> PartialSum:
-        """What some sequences add to the block; `weights` [n] are those of positions."""
+        """Return what some sequences add to the block; `weights` [n] are those of positions."""
 
     def finish_block(self, total: np.ndarray, problem: Problem, node: np.ndarray, form: str) -> np.ndarray:
-        """The block of all sequences, without the prior: a matrix or its diagonal. `node` [N, Y] are marginals."""
+        """Return the block of all sequences without the prior, a matrix or its diagonal; `node` are marginals."""
         return total
 
 
-class Node(MappedClique):
-    name = "node"
+class State(MappedClique):
+    """Node cliques with a column of weights for each label, also where there are two.
+
+    One column for both gives the optimum over all weights of a feature, but not over those of single labels.
+    """
+
+    name = "state"
     axes = 1
-
-    def states(self, Y: int) -> int:
-        return Y
-
-    def columns(self, Y: int) -> int:
-        return score_columns(Y)
-
-    def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
-        return spread(weights, Y)
-
-    def from_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
-        return gathered(weights, Y)
 
     def observed_columns(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
         labels, Y = problem.labels.astype(np.int64), problem.label_count
@@ -223,50 +211,31 @@ class Node(MappedClique):
         scores = self.by_labels(values, Y)
         potentials.scores = scores if potentials.scores is None else potentials.scores + scores
 
-    def gather(self, found: Marginals | Change, Y: int) -> np.ndarray:
-        return self.from_labels(found.node, Y)
-
-    def distribution(self, found: Marginals) -> np.ndarray:
+    def distribution(self, found: Change) -> np.ndarray:
         return found.node
 
-    def covariance_product(self, p: np.ndarray, columns: np.ndarray, Y: int) -> np.ndarray:
-        return self.from_labels(_centred(p, self.by_labels(columns, Y)), Y)
 
+class Node(State):
+    """Node cliques with one column of weights for two labels."""
 
-class State(Node):
-    """Node cliques with a column of weights for each label, also where there are two.
-
-    One column for both gives the optimum over all weights of a feature, but not over those of single labels.
-    """
-
-    name = "state"
+    name = "node"
 
     def columns(self, Y: int) -> int:
-        return Y
+        return score_columns(Y)
 
     def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
-        return weights
+        return spread(weights, Y)
 
     def from_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
-        return weights
+        return gathered(weights, Y)
 
 
 class EdgeX(MappedClique):
+    """Pairs of labels with the input."""
+
     name = "edge-x"
     axes = 2
     per_position = True
-
-    def states(self, Y: int) -> int:
-        return Y * Y
-
-    def columns(self, Y: int) -> int:
-        return Y * Y
-
-    def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
-        return weights.reshape(len(weights), Y, Y)
-
-    def from_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
-        return weights.reshape(len(weights), -1)
 
     def observed_columns(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
         labels, known = problem.labels.astype(np.int64), problem.labels >= 0
@@ -274,53 +243,45 @@ class EdgeX(MappedClique):
         return rows, labels[rows - 1] * problem.label_count + labels[rows]
 
     def add(self, values: np.ndarray, potentials: Potentials, Y: int) -> None:
-        potentials.edges = potentials.edges.plus_pairs(values.reshape(len(values), Y, Y))
+        potentials.edges = potentials.edges.plus_pairs(self.by_labels(values, Y))
 
-    def gather(self, found: Marginals | Change, Y: int) -> np.ndarray:
-        return found.edge.reshape(len(found.node), -1)
-
-    def distribution(self, found: Marginals) -> np.ndarray:
-        return found.edge.reshape(len(found.node), -1)
-
-    def covariance_product(self, p: np.ndarray, columns: np.ndarray, Y: int) -> np.ndarray:
-        return _centred(p, columns)
+    def distribution(self, found: Change) -> np.ndarray:
+        return found.edge.reshape(len(found.node), self.states(found.node.shape[1]))
 
 
 class Edge(LabelClique):
-    name = "edge"
+    """Pairs of labels, first labels and last ones."""
 
-    def states(self, Y: int) -> int:
-        return Y * Y
+    name = "edge"
+    axes = 2
+    ends = True  # first and last labels have weights
 
     def size(self, Y: int) -> int:
-        return Y * Y + 2 * Y
+        return Y * Y + 2 * Y * self.ends
 
     def edges(self, block: np.ndarray, edges: Edges, Y: int) -> Edges:
-        pairs = block[: Y * Y].reshape(Y, Y)
-        return Edges(pairs, block[Y * Y : Y * Y + Y], block[Y * Y + Y :], edges.triples)
+        edges = replace(edges, transitions=block[: Y * Y].reshape(Y, Y))
+        return replace(edges, start=block[Y * Y : Y * Y + Y], end=block[Y * Y + Y :]) if self.ends else edges
 
     def collect(self, sums: Sums) -> np.ndarray:
-        return np.concatenate([sums.edge.ravel(), sums.start, sums.end])
+        return np.concatenate([sums.edge.ravel(), sums.start, sums.end][: 3 if self.ends else 1])
 
     def guess_in_data(self, problem: Problem, sigma2: float) -> np.ndarray:
-        """The Hessian's diagonal for transitions [Y^2] if labels were drawn in the pairs that the data has."""
+        """Return the Hessian's diagonal for transitions [Y^2] if labels were drawn in the pairs that the data has."""
         counts = problem.clique_counts(1).ravel()
         share = (counts + 0.5) / (counts + 0.5).sum()
         return counts.sum() * share * (1 - share) + 1 / sigma2
 
     def guess_of_ends(self, problem: Problem, sigma2: float) -> np.ndarray:
-        """The Hessian's diagonal for s and e [2 Y] at zero: sequences, not positions, add to it."""
+        """Return the Hessian's diagonal for s and e [2 Y] at zero: sequences, not positions, add to it."""
         Y = problem.label_count
-        totals = [problem.weights[problem.with_end(end)].sum() for end in (0, 1)]
+        totals = [problem.weights[problem.with_end(end)].sum() for end in (0, 1) if self.ends]
         return np.repeat(totals, Y) * (1 - 1 / Y) / Y + 1 / sigma2
 
     def block_form(self, Y: int, guess: bool) -> str:
         if guess:
             return DIAGONAL
         return MATRIX if Y * Y <= LARGEST_EDGE_BLOCK else ABOVE
-
-    def needs_every_pair(self, form: str) -> bool:
-        return form != ABOVE
 
     def block_part(
         self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
@@ -334,6 +295,8 @@ class Edge(LabelClique):
         return PartialSum(weights @ (pairs * (1 - pairs) if form == DIAGONAL else pairs), 0)
 
     def finish_block(self, total: np.ndarray, problem: Problem, node: np.ndarray, form: str) -> np.ndarray:
+        if not self.ends:
+            return total
         first, last = problem.with_end(0), problem.with_end(1)
         ends = (
             (problem.offsets[:-1][first], problem.weights[first]),
@@ -351,25 +314,11 @@ class InnerEdge(Edge):
     """Edges without weights for first and last labels, as CRFsuite, CRF++ and Wapiti have them."""
 
     name = "transitions"
-
-    def size(self, Y: int) -> int:
-        return Y * Y
-
-    def edges(self, block: np.ndarray, edges: Edges, Y: int) -> Edges:
-        return Edges(block.reshape(Y, Y), np.zeros(Y), np.zeros(Y), edges.triples)
-
-    def collect(self, sums: Sums) -> np.ndarray:
-        return sums.edge.ravel()
-
-    def guess_of_ends(self, problem: Problem, sigma2: float) -> np.ndarray:
-        return np.empty(0)
-
-    def finish_block(self, total: np.ndarray, problem: Problem, node: np.ndarray, form: str) -> np.ndarray:
-        return total
+    ends = False
 
 
 class SeenTransitions(InnerEdge):
-    """The same with weights for those pairs of labels alone that the data has, CRFsuite's default; others stay zero."""
+    """Transitions with weights for pairs of labels that the data has, CRFsuite's default; others stay zero."""
 
     name = "seen-transitions"
 
@@ -379,17 +328,17 @@ class SeenTransitions(InnerEdge):
 
 
 class Edge2(LabelClique):
+    """Triples of labels."""
+
     name = "edge2"
+    axes = 3
     second_order = True
 
-    def states(self, Y: int) -> int:
-        return Y**3
-
     def size(self, Y: int) -> int:
-        return Y**3
+        return self.states(Y)
 
     def edges(self, block: np.ndarray, edges: Edges, Y: int) -> Edges:
-        return edges.with_triples(block.reshape(Y, Y, Y))
+        return replace(edges, triples=block.reshape(Y, Y, Y))
 
     def collect(self, sums: Sums) -> np.ndarray:
         assert sums.triple is not None
@@ -407,19 +356,14 @@ SEEN_TRANSITIONS = SeenTransitions()
 
 
 def _clique_named(name: str) -> Clique:
-    """The one instance of a type, also for who has it from another process."""
+    """Return the one instance of a type, also of one that was pickled in another process."""
     from . import CLIQUES
 
     return CLIQUES[name]
 
 
-def _centred(p: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """(diag p_t - p_t p_t^T) u_t of each row, [n, K]."""
-    return p * (change - np.einsum("ny,ny->n", p, change)[:, None])
-
-
 def _covariance(p: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """sum_t w_t (diag p_t - p_t p_t^T) of rows p [n, K]."""
+    """Return sum_t w_t (diag p_t - p_t p_t^T) of rows p [n, K]."""
     weighted = p * weights[:, None]
     out = -(weighted.T @ p)
     out[np.diag_indices_from(out)] += weighted.sum(axis=0)

@@ -1,8 +1,8 @@
 """Marginals of a position from all that came before it and a few positions after it.
 
-What came before is a forward message in log space (`_messages.forward`): with it in the place of the first scores, the
-positions from there on are a chain of their own, and `chain.marginals` does the rest. The message of a second-order
-chain is over pairs of labels; it stands where transitions from a position before lead to the first one.
+A forward message in log space (`_messages.forward`) sums up what came before: with it in the place of the first scores,
+later positions are a chain of their own. The message of a second-order chain is over pairs of labels; it stands where
+transitions from a position before lead to the first one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Messages:
 
     values: np.ndarray  # [n, Y], or [n, Y, Y] for pairs of labels
     order: int
-    first: bool  # whether the first of them begins its sequence: there is no pair yet
+    first: bool  # the first of them begins its sequence: there is no pair yet
 
     @classmethod
     def of(cls, scores: np.ndarray, edges: chain.Edges, before: np.ndarray | None) -> Messages:
@@ -49,24 +49,21 @@ class Messages:
 
     @property
     def last(self) -> np.ndarray:
-        """What `of` takes for later positions: [Y], or [Y, Y]; [Y] for the first position of a sequence."""
+        """The message that `of` takes for later positions: [Y], or [Y, Y] except at the first position."""
         return self.values[-1, 0] if self.order == 2 and self.first and len(self.values) == 1 else self.values[-1]
 
     def marginals(self, scores: np.ndarray, edges: chain.Edges, ahead: int) -> np.ndarray:
-        """Of each of the n positions, given all before it and `ahead` more: [n, Y].
+        """Return marginals [n, Y] of the n positions, each given all before it and `ahead` more.
 
         Scores, and edges where each position has its own, are those of the n positions and `ahead` more.
         """
         n, Y = len(self.values), scores.shape[1]
-        edges = replace(edges, end=np.zeros(Y))
-        out = np.empty((n, Y))
-        begin = 0
-        if self.order == 2 and self.first:
+        edges, out = replace(edges, end=np.zeros(Y)), np.empty((n, Y))
+        begin = int(self.order == 2 and self.first)
+        if begin:
             there = slice(0, 1 + ahead)
             out[0] = chain.marginals(scores[there], edges.rows(there), np.array([0, 1 + ahead])).node[0]
-            begin = 1
-        pairs = self.order == 2
-        size = (ahead + 2) * Y * (Y if pairs or edges.transitions.ndim == 3 else 1)
+        size = (ahead + 2) * Y * (Y if self.order == 2 or edges.transitions.ndim == 3 else 1)
         at_once = max(VALUES_AT_ONCE // size, 1)
         for first in range(begin, n, at_once):
             last = min(first + at_once, n)
@@ -75,8 +72,7 @@ class Messages:
 
     def _windows(self, scores: np.ndarray, edges: chain.Edges, ahead: int, first: int, last: int) -> np.ndarray:
         """Return marginals of each of the positions first:last and those ahead of it, [last - first, 1 + ahead, Y]."""
-        Y = scores.shape[1]
-        pairs = self.order == 2
+        Y, pairs = scores.shape[1], self.order == 2
         length = 1 + ahead + pairs  # a message over pairs leads to the position from the one before it
         rows = np.arange(first, last)[:, None] + np.arange(1 + ahead)
         local = np.zeros((last - first, length, Y))
@@ -90,12 +86,8 @@ class Messages:
             transitions[:, 1], local[:, 1] = self.values[first:last], 0.0
         else:
             local[:, 0] = self.values[first:last]
-        windows = chain.Edges(
-            transitions.reshape(-1, Y, Y) if transitions.ndim == 4 else transitions,
-            np.zeros(Y),
-            edges.end,
-            edges.triples,
-        )
+        transitions = transitions.reshape(-1, Y, Y) if transitions.ndim == 4 else transitions
+        windows = replace(edges, transitions=transitions, start=np.zeros(Y))
         found = chain.marginals(local.reshape(-1, Y), windows, np.arange(last - first + 1) * length)
         return found.node.reshape(-1, length, Y)[:, int(pairs) :]
 

@@ -1,7 +1,7 @@
 """States of second-order chains: the pairs of labels that exist.
 
-A pair of labels that is forbidden everywhere (minus infinity) is left out of the recursions altogether, so a label
-scheme makes them cheaper.
+A pair of labels that is forbidden everywhere (minus infinity) is left out of the recursions, so a label scheme makes
+them cheaper.
 """
 
 from __future__ import annotations

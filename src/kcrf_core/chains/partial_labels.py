@@ -1,9 +1,9 @@
-"""Sequences some of whose labels are not observed: what is observed of them is the sum over all ways to fill them in.
+"""Sequences some of whose labels are not observed: their likelihood is the sum over all ways to fill these in.
 
     log p(observed | x) = log Z(held) - log Z,    gradient   E[phi | x] - E[phi | x, observed]
 
-Held chains give every label but the observed one minus infinity where a label is observed. P is then a difference of
-convex functions and has no certificate.
+Where a label is observed, held chains give all others minus infinity. P is then a difference of convex functions and
+has no certificate.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..system import complete_sequences, sequence_rows
+from ..system import complete_sequences, offsets_of, sequence_rows
 from . import chain
 from .problem import Problem
 
 
 @dataclass(frozen=True)
 class Held:
-    """The sequences of a chunk with labels that are not observed, on which the observed ones are held."""
+    """Sequences of a chunk that lack labels, with the observed ones held."""
 
     sequences: np.ndarray  # their numbers
     rows: np.ndarray  # their positions
@@ -32,17 +32,14 @@ class Held:
         return chain.marginals(self.scores, self.edges, self.offsets, self.weights)
 
     def tangent(self, d_scores: np.ndarray, d_edges: chain.Edges) -> chain.Change:
-        """Along directions that are those of the whole chunk."""
+        """Return derivatives along directions of the whole chunk."""
         directions = d_scores[self.rows], d_edges.rows(self.rows)
         return chain.tangent(self.scores, self.edges, self.offsets, *directions, self.weights)
 
-    def subtract(self, found: chain.Marginals | chain.Change, held: chain.Marginals | chain.Change) -> None:
-        """From what was found on the whole chunk what was found here."""
+    def subtract(self, found: chain.Change, held: chain.Change) -> None:
+        """Subtract what was found here from what was found on the whole chunk."""
         found.node[self.rows] -= held.node
-        if found.edge.ndim == 3:
-            found.edge[self.rows] -= held.edge
-        else:
-            found.edge[...] -= held.edge
+        found.edge[self.rows if found.edge.ndim == 3 else ...] -= held.edge
         if found.triple is not None:
             found.triple[...] -= held.triple
 
@@ -50,7 +47,7 @@ class Held:
 def hold(
     labels: np.ndarray, offsets: np.ndarray, scores: np.ndarray, edges: chain.Edges, weights: np.ndarray
 ) -> Held | None:
-    """What a chunk with these labels [n], negative where not observed, has to hold; None where all are observed."""
+    """Return the held chains of a chunk with labels [n], negative if not observed; None if all are observed."""
     if not len(labels) or labels.min() >= 0:
         return None
     sequences = np.flatnonzero(~complete_sequences(labels, offsets))
@@ -61,12 +58,12 @@ def hold(
     kept = held[observed, own[observed]]
     held[observed] = -np.inf
     held[observed, own[observed]] = kept
-    ends = np.concatenate([[0], np.cumsum(np.diff(offsets)[sequences])]).astype(np.int64)
+    ends = offsets_of(np.diff(offsets)[sequences])
     return Held(sequences, rows, ends, held, edges.rows(rows), weights[sequences])
 
 
 def first_impossible(problem: Problem, forbidden: chain.Edges) -> int | None:
-    """Where the first sequence begins whose observed labels leave no way to fill in the others; None if all do."""
+    """Return the first position of the first sequence whose observed labels leave no way to fill in the others."""
     labels, offsets, cut = problem.labels, problem.offsets, problem.cut
     held = hold(labels, offsets, np.zeros((len(labels), len(forbidden.start))), forbidden, np.ones(len(offsets) - 1))
     if held is None:

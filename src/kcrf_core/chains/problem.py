@@ -1,7 +1,7 @@
 """Labelled sequences as training sees them: their labels, without their inputs.
 
 Partitions are runs of whole sequences that one place goes through: a worker of a cluster, or a pass out of memory. By
-default they are cut by positions alone, at least `FEWEST_PARTITIONS` of them where that leaves enough in each. A part
+default they are cut by positions alone, at least `FEWEST_PARTITIONS` of them where that leaves enough in each. A subset
 of the data keeps the borders of the whole.
 
 With two labels a node term has one score column, F = Phi v (1, -1)/sqrt(2), and the same prior |v|^2: exactly the
@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..system import complete_sequences, piece_rows, positions_within, sequence_rows
+from ..system import complete_sequences, offsets_of, piece_rows, positions_within, sequence_rows
 
 _HALF = np.sqrt(0.5)
 
@@ -25,7 +25,7 @@ FEWEST_PARTITIONS = 8
 
 
 def partition_borders(offsets: np.ndarray) -> np.ndarray:
-    """Sequences that partitions of the data begin with, and their number at the end, [partitions + 1]."""
+    """Return the sequences that partitions of the data begin with, and the number of sequences, [partitions + 1]."""
     positions = int(offsets[-1])
     count = max(min(FEWEST_PARTITIONS, positions // LEAST_PARTITION), -(-positions // LARGEST_PARTITION), 1)
     borders = np.searchsorted(offsets, np.linspace(0, positions, count + 1))
@@ -34,14 +34,14 @@ def partition_borders(offsets: np.ndarray) -> np.ndarray:
 
 
 def borders_within(borders: np.ndarray, sequences: np.ndarray) -> np.ndarray | None:
-    """Return borders of partitions, without empty ones, for some sequences; None unless they are in ascending order."""
+    """Return the borders of partitions among ascending sequences, empty partitions left out; None in another order."""
     if len(sequences) == 0 or (np.diff(sequences) < 0).any():
         return None
     return np.unique(np.searchsorted(sequences, borders)).astype(np.int64)
 
 
 def borders_with_positions(borders: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The same partitions, of which those that have nothing but empty sequences belong to another one."""
+    """Return the borders without those of partitions of empty sequences, which join another partition."""
     at = offsets[borders]
     kept = (np.diff(at, append=at[-1] + 1) > 0) & (at > at[0])
     kept[[0, -1]] = True
@@ -56,7 +56,7 @@ class Problem:
     offsets: np.ndarray  # [S+1] int64
     weights: np.ndarray  # [S] float64
     label_count: int  # Y
-    # [S, 2] bool, whether a sequence was cut off from what stood before and after it; None: none was. It has no clique
+    # [S, 2] bool, true if a sequence was cut off from what stood before and after it; None: none was. It has no clique
     # of a first or last label there.
     cut: np.ndarray | None = None
     partitions: np.ndarray | None = None  # [P+1] int64, sequences where partitions begin and end; None: by positions
@@ -69,7 +69,7 @@ class Problem:
         return borders_with_positions(borders, self.offsets)
 
     def partition(self, number: int) -> Problem:
-        """One partition of it."""
+        """Return one partition."""
         first, last = self.borders[number : number + 2].tolist()
         rows = slice(int(self.offsets[first]), int(self.offsets[last]))
         return Problem(
@@ -87,43 +87,37 @@ class Problem:
 
     @property
     def weight(self) -> float:
-        """Weighted number of positions with a label, and not zero."""
+        """Weighted number of positions with a label, or a tiny number instead of zero."""
         return max(float(self.position_weights() @ (self.labels >= 0)), 1e-300)
 
     @cached_property
     def complete(self) -> np.ndarray:
-        """Which sequences have all their labels, [S] bool."""
+        """Mask [S] of sequences that have all their labels."""
         return complete_sequences(self.labels, self.offsets)
 
     def subset(self, which: np.ndarray) -> Problem:
-        """The sequences numbered `which`."""
-        rows = sequence_rows(self.offsets, which)
-        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[which])]).astype(np.int64)
-        cut = None if self.cut is None else self.cut[which]
-        return Problem(self.labels[rows], offsets, self.weights[which], self.label_count, cut, self._within(which))
-
-    def _within(self, sequences: np.ndarray) -> np.ndarray | None:
-        return borders_within(self.borders, sequences)
+        """Return the sequences numbered `which`."""
+        rows, offsets = sequence_rows(self.offsets, which), offsets_of(np.diff(self.offsets)[which])
+        cut, partitions = None if self.cut is None else self.cut[which], borders_within(self.borders, which)
+        return Problem(self.labels[rows], offsets, self.weights[which], self.label_count, cut, partitions)
 
     def pieces(self, first: np.ndarray, last: np.ndarray) -> Problem:
-        """Positions first:last of each of some pieces of sequences, [P] both; none of them is empty."""
+        """Return positions first:last of each of some pieces of sequences, [P] both; none of them is empty."""
         offsets, cut, sequence = pieces_of(self.offsets, first, last, self.cut)
-        rows = piece_rows(first, last)
-        return Problem(
-            self.labels[rows], offsets, self.weights[sequence], self.label_count, cut, self._within(sequence)
-        )
+        labels, partitions = self.labels[piece_rows(first, last)], borders_within(self.borders, sequence)
+        return Problem(labels, offsets, self.weights[sequence], self.label_count, cut, partitions)
 
     def with_end(self, end: int) -> np.ndarray:
-        """Which sequences have a first (0) or last (1) position that is not cut off from others, [S] bool."""
+        """Return a mask [S] of sequences whose first (0) or last (1) position is not cut off from others."""
         filled = np.diff(self.offsets) > 0
         return filled if self.cut is None else filled & ~self.cut[:, end]
 
     def position_weights(self) -> np.ndarray:
-        """The weight of each position's sequence, [N]."""
+        """Return the weight of each position's sequence, [N]."""
         return np.repeat(self.weights, np.diff(self.offsets))
 
     def clique_counts(self, order: int) -> np.ndarray:
-        """Weighted counts of `order` + 1 labels in a row, all of them observed, [Y] * (order + 1)."""
+        """Return weighted counts of `order` + 1 labels in a row, all of them observed, [Y] * (order + 1)."""
         Y = self.label_count
         inside = positions_within(self.offsets) >= order
         for back in range(order + 1):
@@ -138,25 +132,24 @@ class Problem:
 def pieces_of(
     offsets: np.ndarray, first: np.ndarray, last: np.ndarray, cut: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """Offsets [P+1] of pieces of sequences, where they are cut [P, 2], and the sequence of each [P].
+    """Return the offsets [P+1] of pieces of sequences, where they are cut [P, 2], and the sequence of each [P].
 
-    `cut` says where the sequences are cut already. None for that of pieces where all of them are whole.
+    `cut` tells where the sequences are cut already; that of pieces is None if all of them are whole.
     """
     sequence = np.searchsorted(offsets, first, side="right") - 1
     inside = np.stack([first > offsets[sequence], last < offsets[sequence + 1]], axis=1)
     if cut is not None:
         inside |= cut[sequence]
-    own = np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64)
-    return own, inside if inside.any() else None, sequence
+    return offsets_of(last - first), inside if inside.any() else None, sequence
 
 
 def score_columns(label_count: int) -> int:
-    """Columns of node scores: one for two labels, else one for each."""
+    """Return the number of columns of node scores: one for two labels, else one for each."""
     return 1 if label_count == 2 else label_count
 
 
 def spread(columns: np.ndarray, label_count: int) -> np.ndarray:
-    """Node scores [n, Y] of score columns [n, C]."""
+    """Return node scores [n, Y] of score columns [n, C]."""
     if label_count != 2:
         return columns
     scores = np.empty((len(columns), 2), dtype=columns.dtype)
@@ -166,7 +159,7 @@ def spread(columns: np.ndarray, label_count: int) -> np.ndarray:
 
 
 def gathered(residuals: np.ndarray, label_count: int) -> np.ndarray:
-    """Adjoint of `spread`: [n, Y] to [n, C]."""
+    """Apply the adjoint of `spread`: [n, Y] to [n, C]."""
     if label_count != 2:
         return residuals
     difference = (residuals[:, 0] - residuals[:, 1])[:, None]

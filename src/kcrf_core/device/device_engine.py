@@ -148,9 +148,7 @@ class DeviceEngine(ThreadEngine):
         Y, (square, line) = self.problem.label_count, self._none
         edges = Edges(square, line, line)
         for j, clique in self.labelled.items():
-            found = clique.edges(self.vectors.take(theta, j), edges, Y)
-            ends = clique.second_order or self.terms[j].size > Y * Y
-            edges = found if ends else Edges(found.transitions, line, line, found.triples)
+            edges = clique.edges(self.vectors.take(theta, j), edges, Y)
         return edges
 
     def _weights(self, vector: Array, j: int) -> Array:
@@ -278,7 +276,7 @@ class DeviceEngine(ThreadEngine):
         potentials, direction = self._chain_potentials(theta, self._forbidden), self._chain_potentials(vector, None)
         if self.second_order and direction.edges.triples is None:
             none = self.backend.zeros((self.problem.label_count,) * 3)
-            direction = replace(direction, edges=direction.edges.with_triples(none))
+            direction = replace(direction, edges=replace(direction.edges, triples=none))
         found = self._chains.tangent(potentials, direction)
         trusted, weights = found.trusted.all(), self._chains.weights
         node, edge, triple = found.node * weights[:, None], found.edge, found.triple

@@ -86,7 +86,7 @@ class Chunk:
     def position_weights(self) -> np.ndarray:
         return np.repeat(self.weights, np.diff(self.offsets))
 
-    def weigh(self, found: chain.Marginals | chain.Change) -> None:
+    def weigh(self, found: chain.Change) -> None:
         """Multiply what was found at positions with the weights of their sequences, in place."""
         if (self.weights == 1).all():
             return
@@ -97,7 +97,7 @@ class Chunk:
             pairs = found.edge
             pairs *= each[:, None, None]
 
-    def sums(self, found: chain.Marginals | chain.Change) -> Sums:
+    def sums(self, found: chain.Change) -> Sums:
         """Sums of what was found, weighted already."""
         filled = np.diff(self.offsets) > 0
         first, last = self.offsets[:-1][filled], self.offsets[1:][filled] - 1

@@ -24,6 +24,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..chains import (
+    ABOVE,
     MATRIX,
     NODE,
     Clique,
@@ -151,7 +152,7 @@ class ThreadEngine(Engine):
             self.workers.fold(partial(_likelihoods, adjoint, potentials), self._tasks, adjoint.add)
         for partition, observed in zip(adjoint.partitions, self._observed, strict=True):
             for sums in partition.sums:
-                sums.subtract(observed)
+                sums.add(observed, np.subtract)
         return list(zip(adjoint.log_likelihoods(), adjoint.collect(), strict=True))
 
     def _evaluate_natively(self, adjoint: _Adjoint, edges: Edges, prepared: dict[int, object]) -> bool:
@@ -419,14 +420,14 @@ class _Adjoint:
         whole = [own for clique, own in self.residuals.items() if clique.axes == 1 and own.shape[1] == Y]
         return whole[0][chunk.rows] if self._points == 1 and whole else None
 
-    def add_errors(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Marginals | chain.Change]) -> None:
+    def add_errors(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Change]) -> None:
         """Weigh the errors of a chunk, and add them to the sums of its task."""
         for total, each in zip(task.sums, found, strict=True):
             chunk.weigh(each)
             total.add(chunk.sums(each))
         self.add_parts(task, chunk, found)
 
-    def add_parts(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Marginals | chain.Change]) -> None:
+    def add_parts(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Change]) -> None:
         """Parts of maps, of errors that are weighted already."""
         engine, rows, Y = self._engine, chunk.rows, self._engine.problem.label_count
         own = {clique: residuals[rows] for clique, residuals in self.residuals.items()}
@@ -653,7 +654,7 @@ def inverted_blocks(grams: np.ndarray, counts: np.ndarray, sigma2: float, worker
 def _likelihoods(adjoint: _Adjoint, potentials: ChunkPotentials, task: Sequence[Chunk]) -> _TaskSums:
     engine, sums = adjoint._engine, adjoint.task()
     for chunk in task:
-        found: list[chain.Marginals | chain.Change] = []
+        found: list[chain.Change] = []
         if chunk.complete and not engine.per_position and not engine.second_order:
             place = adjoint.node_errors(chunk)
             for point, (scores, edges) in enumerate(potentials(chunk)):
@@ -737,7 +738,7 @@ def _block_parts(
     engine: ThreadEngine, forms: dict[int, str], settled: float, chunk: ScoredChunk
 ) -> tuple[dict[Clique, np.ndarray], dict[int, PartialSum]]:
     """Marginals of cliques, and parts of the small blocks."""
-    every_pair = any(engine.labelled[j].needs_every_pair(form) for j, form in forms.items())
+    every_pair = any(form != ABOVE for form in forms.values())
     # Edges handed over per position give the marginals of every pair.
     found = (chunk.with_edges_repeated() if every_pair or engine.per_position else chunk).marginals()
     weights = chunk.position_weights()
