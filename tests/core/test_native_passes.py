@@ -108,7 +108,7 @@ def maps(rng, N, workers, dtype):
     codes, real = rng.integers(0, 9, (N, 2)).astype(np.int32), rng.normal(size=(N, 3))
     inputs, memory = Inputs(codes, np.array([9, 9]), real, None, np.zeros(N)), workers.memory
     kernel, pivots = PolynomialKernel(2, 1.0, 1.0, 1.0), inputs.take(slice(20))
-    head = PivotHead.of(pivot_triangle(kernel, pivots, workers), np.linspace(1, 0, 21), memory)
+    head = PivotHead(pivot_triangle(kernel, pivots, workers), np.linspace(1, 0, 21), memory)
     rows = KernelRows.of(inputs, kernel, pivots, memory, dtype)
     reduced = ReducedMap(rows, head, kernel.diagonal(inputs))
     few = inputs.take(slice(N // 3))

@@ -12,7 +12,7 @@ from kcrf_core.chains import chain
 from kcrf_core.corpora import Corpus
 from kcrf_core.errors import NumericError
 from kcrf_core.kernels.plain import RBFKernel
-from kcrf_core.maps.kernel_sources import ThreadSource
+from kcrf_core.maps.factorisation import ThreadSource
 from problems import random_inputs
 
 KERNELS = {

@@ -129,7 +129,7 @@ class ColumnsMap:
                 self._rows = self._laid_out(rows, own.sparse_size, self._dtype)
             self._columns = self._laid_out(own.columns, rows.shape[0], DOUBLE) if other is None else other._columns
         self._head = own.head
-        self._real = backend.array(own.real_values(self._dtype), self._dtype) if own.dense_size else None
+        self._real = backend.array(own.real(slice(None), self._dtype), self._dtype) if own.dense_size else None
         self._size = rows.shape[0]
 
     def _laid_out(self, matrix: Any, width: int, dtype: np.dtype) -> Any:

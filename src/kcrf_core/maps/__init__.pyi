@@ -17,19 +17,17 @@ from .conjunction_table import (
     why_not,
 )
 from .explicit import ColumnSupports, ExplicitMap, ExplicitSpec, MergedColumns
-from .factorisation import Basis, Factorisation
-from .feature_map import FeatureMap, accumulate, new_sums, sum_of_parts, sums_of_rows
+from .factorisation import Basis, Candidates, DeviceWorkers, Factorisation, KernelSource, kernel_device
+from .feature_map import FeatureMap, new_sums, sum_of_parts, sums_of_rows
 from .growing_basis import GrowingBasis
 from .hash_tables import PairTable, number_pairs
-from .heads import ExplicitHead, Head, PivotHead
+from .heads import ExplicitHead, Extent, Head, PivotHead, Rounding, summation_error
 from .kept_places import KeptPlaces, KeptWeights
-from .kernel_sources import Candidates, DeviceWorkers, KernelSource, kernel_device
 from .native import TOGETHER, ordered_sums, product
 from .partition_sums import Partitions, add_rows, new_token, summed_by, tree_sum
 from .pivot_choice import LITTLE_LEFT, MOST_PIVOTS, automatic_size, choose_pivots, full_basis
 from .reduced import PIECE_VALUES, KernelRows, KernelSpec, ReducedMap, pivot_triangle
 from .repeated_maps import RepeatedMap, RepeatedSpec
-from .rounding import Extent, Rounding, summation_error
 from .sparse_weights import (
     SparseWeights,
     Weights,
@@ -82,7 +80,6 @@ __all__ = [
     "Rounding",
     "SparseWeights",
     "Weights",
-    "accumulate",
     "add_products",
     "add_rows",
     "as_dense",

@@ -1,4 +1,4 @@
-"""Maps that hold the columns of Phi, sparse and dense ones; those that are equal may be merged.
+"""Maps that hold the columns of Phi, sparse and dense ones; equal columns may be merged.
 
 **Merged columns.** Features seen only together, above all those of words seen once, have equal one-hot columns. For k
 of them only the sum of their weights matters, and the prior shares it out evenly: one column of sqrt(k) with one weight
@@ -22,11 +22,10 @@ from .columns import ColumnOrder, one_hot, sparse_block
 from .compressed import NOTHING, CompressedRows
 from .feature_map import Empty, FeatureMap, new_sums
 from .hash_tables import empty_slots
-from .heads import ExplicitHead
+from .heads import ExplicitHead, Extent
 from .kept_places import KeptWeights
 from .native import Products
 from .partition_sums import Partitions, new_token, summed_by
-from .rounding import Extent
 from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
@@ -45,52 +44,31 @@ WORTH_MERGING = 0.9
 class ExplicitMap(FeatureMap):
     """The linear kernel's own features: D = sparse columns, then real ones."""
 
-    _counts: np.ndarray | None = None
-
     def __init__(
         self,
         sparse: scipy.sparse.csr_array | CompressedRows,
         dense: np.ndarray,
         dtype: np.dtype | type,
         counts: np.ndarray | None = None,  # [sparse columns] features that share each column; None: one each
+        rest: np.ndarray | None = None,  # of real columns that are rounded already: see below
+        by_columns: CompressedRows | None = None,  # the transpose of sparse columns, where it has been computed
     ):
-        held = np.ascontiguousarray(dense, dtype=dtype)
-        # What rounding took from real columns, for evaluations in double precision; None where it took nothing.
-        rest = (dense - held).astype(dtype)
-        rows = sparse if isinstance(sparse, CompressedRows) else CompressedRows.of(sparse)
-        self._hold(rows, held, rest if rest.any() else None)
-        self._counts = counts
-
-    def _hold(
-        self,
-        rows: CompressedRows,
-        dense: np.ndarray,
-        rest: np.ndarray | None,
-        by_columns: CompressedRows | None = None,  # where it has been worked out
-    ) -> None:
-        self._rows, self._dense, self._rest = rows, dense, rest
-        self._columns = rows.by_columns() if by_columns is None else by_columns
+        self.rows = sparse if isinstance(sparse, CompressedRows) else CompressedRows.of(sparse)
+        self.columns = self.rows.by_columns() if by_columns is None else by_columns
         self._marked = np.empty(0, dtype=np.int64)  # borders of partitions that are marked there
-        self.sparse_size, self.dense_size = rows.width, dense.shape[1]
+        self._dense, self._counts = np.ascontiguousarray(dense, dtype=dtype), counts
+        # Difference between real columns and their rounded values, for evaluations in double precision; None: zero.
+        self._rest = rest
+        if dense.dtype != self._dense.dtype:
+            lost = (dense - self._dense).astype(dtype)
+            self._rest = lost if lost.any() else None
+        self.sparse_size, self.dense_size = self.rows.width, self._dense.shape[1]
         self.size, self.real_size = self.sparse_size + self.dense_size, self.dense_size
-
-    @property
-    def rows(self) -> CompressedRows:
-        """Its sparse columns."""
-        return self._rows
-
-    @property
-    def columns(self) -> CompressedRows:
-        """The transpose of those."""
-        return self._columns
-
-    def real_values(self, dtype: np.dtype) -> np.ndarray:
-        """Its real columns, [N, R]."""
-        return self._real(slice(None), dtype)
+        self.narrows_weights = not len(self.rows.scale)
 
     def spec(self, rows: np.ndarray) -> ExplicitSpec:
-        """Return the columns that some rows have, without factors."""
-        part = self._rows.take(rows)
+        """Return a spec of the columns that some rows have, without factors."""
+        part = self.rows.take(rows)
         there = np.zeros(self.sparse_size, dtype=bool)
         there[part.indices] = True
         used = np.flatnonzero(there)
@@ -98,22 +76,14 @@ class ExplicitMap(FeatureMap):
         columns = np.concatenate([used, np.arange(self.sparse_size, self.size)]).astype(np.int32)
         return ExplicitSpec(core, self._dense[rows], None if self._rest is None else self._rest[rows], columns)
 
-    @property
-    def narrows_weights(self) -> bool:
-        return not len(self._rows.scale)
-
     @classmethod
     def of(cls, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
         return cls(CompressedRows.of_inputs(inputs), inputs.real, dtype)
 
     def prepare(
-        self,
-        W: np.ndarray | KeptWeights,
-        dtype: np.dtype,
-        workers: Workers | None = None,
-        empty: Empty = np.empty,
+        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
     ) -> tuple[np.ndarray | KeptWeights, np.ndarray]:
-        split, scale = self.sparse_size, self._rows.scale
+        split, scale = self.sparse_size, self.rows.scale
         team = native.ALONE if workers is None else workers.team
         if isinstance(W, KeptWeights):
             return replace(W, block=W.laid_out(scale, dtype, team)), native.padded(W.places.tail(W.block, split), dtype)
@@ -129,27 +99,26 @@ class ExplicitMap(FeatureMap):
     ) -> None:
         sparse, dense = prepared
         if self.dense_size:
-            own = native.dense(self._real(rows, out.dtype), out.shape[1], dense)
+            own = native.dense(self.real(rows, out.dtype), out.shape[1], dense)
             native.all_scores(native.ALONE, own, len(out), out, fresh)
         elif fresh:
             out[...] = 0
         if self.sparse_size:
-            own = self._sparse_products(sparse, out.shape[1], self._rows.indptr[rows.start : rows.stop + 1])
+            own = self._sparse_products(sparse, out.shape[1], self.rows.indptr[rows.start : rows.stop + 1])
             native.all_scores(native.ALONE, own, len(out), out, False)
 
     def _sparse_products(self, sparse: np.ndarray | KeptWeights, columns: int, indptr: np.ndarray) -> Products:
-        """Return products of sparse columns in rows that end there."""
-        part = self._rows
-        if isinstance(sparse, KeptWeights):
-            values = part.values_in(sparse.block.dtype)
-            return native.sparse(indptr, part.indices, values, sparse.block, columns, sparse.places.starts)
-        return native.sparse(indptr, part.indices, part.values_in(sparse.dtype), sparse.ravel(), columns)
+        """Return the products of sparse columns in rows that end there."""
+        held, starts = (
+            (sparse.block, sparse.places.starts) if isinstance(sparse, KeptWeights) else (sparse.ravel(), None)
+        )
+        return native.sparse(indptr, self.rows.indices, self.rows.values_in(held.dtype), held, columns, starts)
 
     def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray | None:
         if not self.dense_size:
             return None
         sums = new_sums(self.dense_size, R.shape[1], R.dtype) if sums is None else sums
-        native.add_sums(self._real(rows, R.dtype), R, sums)
+        native.add_sums(self.real(rows, R.dtype), R, sums)
         return sums
 
     def dense_rows(self, dtype: np.dtype) -> np.ndarray | None:
@@ -163,23 +132,21 @@ class ExplicitMap(FeatureMap):
                 return None
             found.append(native.dense(values, columns, dense))
         if self.sparse_size or not found:
-            found.append(self._sparse_products(sparse, columns, self._rows.indptr))
+            found.append(self._sparse_products(sparse, columns, self.rows.indptr))
         return found
 
-    def _real(self, rows: slice | np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """Real columns of some rows; in double precision they are what was given, whatever they are held in."""
+    def real(self, rows: slice | np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """Return real columns of some rows; in double precision they are as given, whatever they are held in."""
         values = self._dense[rows].astype(dtype, copy=False)
         if self._rest is not None and dtype == np.float64:
             values += self._rest[rows]  # a copy already: what is held is narrower
         return values
 
     def in_double(self, held: bool) -> ExplicitMap:
-        """Return this map: passes in double precision find all digits."""
         return self
 
     def extent(self, scale: np.ndarray) -> Extent:
-        """The largest length of a row, its columns times factors [D] or as they are, and how many values one has."""
-        rows = replace(self._rows, scale=scale)
+        rows = replace(self.rows, scale=scale)
         squares = np.square(self._dense, dtype=np.float64).sum(axis=1) + rows.row_squares()
         widest = int(np.diff(rows.indptr).max(initial=0)) + self.dense_size
         return Extent(float(np.sqrt(squares.max(initial=0.0))), widest)
@@ -194,8 +161,11 @@ class ExplicitMap(FeatureMap):
     ) -> np.ndarray | KeptWeights:
         # Feature by feature through the transpose: no thread needs a gradient of its own.
         out = np.empty((self.size, R.shape[1])) if out is None else out
-        part, R, C = self._columns, np.ascontiguousarray(R), R.shape[1]
-        self._mark(partitions)
+        part, R, C = self.columns, np.ascontiguousarray(R), R.shape[1]
+        borders = self._marked[:0] if partitions is None or len(partitions) == 1 else partitions.borders
+        if not np.array_equal(borders, self._marked):
+            _sparse.mark_portions(part.indptr, part.indices, borders)
+            self._marked = borders
         entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, self._tasks)
         if isinstance(out, KeptWeights):
             native.gathered(workers.team, *entries, out.block[None], out.places.kept, out.places.ends)
@@ -209,19 +179,10 @@ class ExplicitMap(FeatureMap):
             out[self.sparse_size :] = summed[:, :C]
         return out
 
-    def _mark(self, partitions: Partitions | None) -> None:
-        """Mark where partitions begin in the transpose, where that is not done yet."""
-        borders = np.empty(0, dtype=np.int64)
-        if partitions is not None and len(partitions) > 1:
-            borders = partitions.borders
-        if not np.array_equal(borders, self._marked):
-            _sparse.mark_portions(self._columns.indptr, self._columns.indices, borders)
-            self._marked = borders
-
     @cached_property
     def _tasks(self) -> np.ndarray:
-        """Features in runs (first, last) that take about as long as each other, the longest first, [tasks, 2]."""
-        indptr = self._columns.indptr
+        """Runs (first, last) of features that take about equally long, the longest first, [tasks, 2]."""
+        indptr = self.columns.indptr
         cost = indptr + ENTRIES_PER_FEATURE * np.arange(len(indptr))  # up to each feature
         runs = min(max(int(cost[-1]) // ENTRIES_PER_TASK, 1), MOST_TASKS)
         ends = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], runs + 1)))
@@ -230,29 +191,24 @@ class ExplicitMap(FeatureMap):
 
     @property
     def head(self) -> ExplicitHead:
-        """Factors of columns.
-
-        Squares of columns are those of single features: scaled by them, L-BFGS goes as it would without merging.
-        """
-        return ExplicitHead(self.size, self.real_size, self._rows.scale, self._counts)
+        # Squares of columns are those of single features: scaled by them, L-BFGS goes as it would without merging.
+        return ExplicitHead(self.size, self.real_size, self.rows.scale, self._counts)
 
     def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
-        """Sum of squares of each column, [D], but for factors of columns; rows count `counts` [N] times, or once."""
-        counts = np.ones(self._rows.shape[0]) if counts is None else counts
+        counts = np.ones(self.rows.shape[0]) if counts is None else counts
 
         def of_real(part: slice) -> np.ndarray:
             return counts[part] @ np.square(self._dense[part], dtype=np.float64)
 
-        return np.concatenate([self._rows.raw_squares(counts, partitions), summed_by(partitions, len(counts), of_real)])
+        return np.concatenate([self.rows.raw_squares(counts, partitions), summed_by(partitions, len(counts), of_real)])
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
-        """Return the mean of k(x, x), which merging columns does not change."""
-        rows = self._rows.shape[0] if counts is None else counts.sum()
+        # Merging columns does not change it.
+        rows = self.rows.shape[0] if counts is None else counts.sum()
         squares = replace(self.head, counts=None).squares(self.raw_squares(counts))
         return max(float(squares.sum()) / max(rows, 1), 1e-12)
 
     def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Phi^T Phi of real columns on some rows [n], each counted so many times [n], in double precision, [R, R]."""
         R = self.dense_size
         total = np.zeros((R, R))
         for part in ranges(len(rows), ROWS_PER_GRAM):
@@ -261,13 +217,12 @@ class ExplicitMap(FeatureMap):
         return total
 
     def subset(self, rows: np.ndarray) -> ExplicitMap:
-        return ExplicitMap(self._rows.take(rows), self._real(rows, np.dtype(np.float64)), self._dense.dtype)
+        return ExplicitMap(self.rows.take(rows), self.real(rows, np.dtype(np.float64)), self._dense.dtype)
 
     def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
-        """Places in W [D, width] of features that are not zero in a row [n] that goes with a column [n], ascending."""
         order = slice(None) if (np.diff(rows) >= 0).all() else np.argsort(rows, kind="stable")
-        ends = np.searchsorted(rows[order], np.arange(self._rows.shape[0] + 1)).astype(np.int64)
-        part, own = self._columns, np.ascontiguousarray(columns[order], dtype=np.int32)
+        ends = np.searchsorted(rows[order], np.arange(self.rows.shape[0] + 1)).astype(np.int64)
+        part, own = self.columns, np.ascontiguousarray(columns[order], dtype=np.int32)
         pairs = (part.indptr, part.indices & np.int32(_sparse.ROWS), part.values, ends, own, width)
         places = np.empty(_sparse.seen_places(*pairs, np.empty(0, dtype=np.int64)), dtype=np.int64)
         if len(places):
@@ -282,16 +237,15 @@ class ExplicitMap(FeatureMap):
         return np.concatenate(found)
 
     def narrow(self, columns: np.ndarray) -> ExplicitMap:
-        """Return rows with some of the columns, given in ascending order."""
         split = np.searchsorted(columns, self.sparse_size)
         sparse, dense = columns[:split], columns[split:] - self.sparse_size
-        real = self._real(slice(None), np.dtype(np.float64))[:, dense]
-        return ExplicitMap(self._rows.narrow(sparse), real, self._dense.dtype)
+        real = self.real(slice(None), np.dtype(np.float64))[:, dense]
+        return ExplicitMap(self.rows.narrow(sparse), real, self._dense.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitSpec:
-    """Rows that the core of an explicit map is made of."""
+    """Rows that the row block of an explicit map is made of."""
 
     rows: CompressedRows
     dense: np.ndarray  # [n, R]
@@ -303,40 +257,34 @@ class ExplicitSpec:
 
     @property
     def nbytes(self) -> int:
-        """Of what it makes: entries are there by rows and by columns."""
+        """Bytes of the map, which has entries by rows and by columns."""
         entries = self.rows.indices.nbytes + self.rows.values.nbytes
         ends = 8 * (sum(self.rows.shape) + 2)
         return 2 * entries + ends + self.dense.nbytes + (0 if self.rest is None else self.rest.nbytes)
 
     def load(self, workers: Workers) -> ExplicitMap:
-        return self.made()
-
-    def made(self, by_columns: CompressedRows | None = None) -> ExplicitMap:
-        """The core; its transpose may be given."""
-        made = ExplicitMap.__new__(ExplicitMap)
-        made._hold(self.rows, self.dense, self.rest, by_columns)
-        return made
+        return ExplicitMap(self.rows, self.dense, self.dense.dtype, rest=self.rest)
 
 
 @dataclass(frozen=True)
 class MergedColumns:
-    """The column that each feature belongs to."""
+    """Assignment of features to columns."""
 
     column: np.ndarray  # [D] int32, below G
     size: int  # G
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """k of each column, [G]."""
+        """Number k of features of each column, [G]."""
         return np.bincount(self.column, minlength=self.size)
 
     @property
     def _share(self) -> np.ndarray:
-        """1 / sqrt(k) of each feature, [D]."""
+        """Factor 1 / sqrt(k) of each feature, [D]."""
         return 1 / np.sqrt(self.counts)[self.column]
 
     def rows(self, features: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-        """Return rows [n, G] out of rows of features [n, D]; those of new data may have only some of a column."""
+        """Return rows [n, G] from rows of features [n, D]; those of new data may have only some of a column."""
         import scipy.sparse
 
         indices = self.column[features.indices]
@@ -363,7 +311,7 @@ class MergedColumns:
         return round(float((1 / self.counts)[self.column[one_hot(inputs)[1]]].sum()))
 
     def spread(self, weights: Weights) -> Weights:
-        """Weights [D + R, C] of single features out of weights [G + R, C] of columns; R real ones follow."""
+        """Return weights [D + R, C] of single features from weights [G + R, C] of columns; R real ones are last."""
         D = len(self.column)
         if isinstance(weights, SparseWeights):
             real = weights.shape[0] - self.size
@@ -376,7 +324,7 @@ class MergedColumns:
         return out
 
     def gathered(self, weights: np.ndarray) -> np.ndarray:
-        """Weights of columns [G + R, C] that give training rows the scores of weights of features [D + R, C]."""
+        """Return weights of columns [G + R, C] with the scores on training rows of weights of features [D + R, C]."""
         import scipy.sparse
 
         D = len(self.column)
@@ -400,7 +348,7 @@ class ColumnSupports:
             self._rows += len(inputs)
 
     def merged(self) -> MergedColumns | None:
-        """Columns with the same rows merged; None where that is not worth it."""
+        """Merge columns with the same rows; return None where that is not worth it."""
         D = len(self._counts)
         if D < FEWEST_FEATURES:
             return None

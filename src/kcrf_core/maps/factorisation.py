@@ -2,24 +2,35 @@
 
 New pivots P extend G by (K_NP - G G_P^T) L^-T, L the Cholesky factor of what is left among them. Rows of G that belong
 to pivots come from the kernel matrix of the pivots alone, in double precision; so nothing but the next columns at a
-position depends on the columns before, and rows of G that memory has no room for are worked out again, block after
-block, by the very same products. G and kernel values are arrays of a `KernelSource`; what is left at each position is
-looked at in this process.
+position depends on the columns before, and rows of G that memory has no room for are computed again, block after block,
+by the very same products. G and kernel values are arrays of a `KernelSource`: threads of this process, or a device
+beside them (`DeviceWorkers`). The residual of each position is kept in this process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from ..kernels import Inputs, Kernel
-from ..system import DOUBLE, Array, Workers, linear_algebra, ranges
-from .kernel_sources import Candidates, KernelSource, ThreadSource, kernel_source
+from ..kernels import Inputs, Kernel, Pivots, gram
+from ..system import DOUBLE, Array, Backend, Budget, Workers, in_place, linear_algebra, ranges
+from .feature_map import FeatureMap
+from .triangles import ROWS_AT_ONCE, factorise, square_gram
+
+ROWS_PER_TASK = 1024
+CANDIDATES_PER_TASK = 8
 
 # A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
 FLOORS = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-11}
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+# Columns of K - G G^T, or of G, at some of the positions [n, c], given their rows of G before.
+Columns = Callable[[slice, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -37,40 +48,142 @@ class Basis:
         return float(self.residual.sum() / self.trace) if self.trace > 0 else 0.0
 
 
-class _Columns:
-    """Columns of K - G G^T at some positions, row by row of G."""
-
-    def __init__(self, candidates: Candidates, source: KernelSource, dtype: np.dtype):
-        self._values = source.values(candidates.rows)
-        self._mine = source.backend.contiguous(source.backend.cast(candidates.mine, dtype).T)  # [m, c]
-
-    def at(self, part: slice, G: Array) -> Array:
-        """Return [n, c] for n positions and their rows of G."""
-        out = self._values(part)
-        if len(self._mine):
-            out -= G @ self._mine
-        return out
-
-
 @dataclass(frozen=True)
-class KnownColumns:
-    """Columns at all positions, and how they come about."""
+class Candidates:
+    """Positions that may become pivots, and how they stand to the pivots there are."""
 
-    maker: _Columns
-    there: Array  # [N, c]
-    values: np.ndarray  # the same in this process
+    rows: np.ndarray  # [c] positions
+    mine: Array  # [c, m] float64, their rows of G
+    left: np.ndarray  # [c, c] float64, K - G G^T among them
+
+    def take(self, which: np.ndarray) -> Candidates:
+        return Candidates(self.rows[which], self.mine[which], self.left[np.ix_(which, which)])
 
 
-@dataclass(frozen=True)
-class _Block:
-    """How a block of columns of G comes from those before it."""
+class KernelSource(ABC):
+    """Kernel values of inputs with some of them, in the precision of a factorisation and in double precision."""
 
-    columns: _Columns
-    picked: Array | None  # which of the columns became pivots; None for all
-    inverse: Array  # [b, b] L^-T
+    def __init__(self, inputs: Inputs, kernel: Kernel, workers: Workers):
+        self.inputs, self.kernel, self.workers = inputs, kernel, workers
 
-    def of(self, columns: Array) -> Array:
-        return (columns if self.picked is None else columns[:, self.picked]) @ self.inverse
+    backend: Backend
+    memory: Budget  # for rows of G
+    rows_at_once: int  # of a task
+
+    def run(self, task: Callable[[Item], object], items: Iterable[Item]) -> None:
+        """Call a task for its effects."""
+        for item in items:
+            task(item)
+
+    def map(self, task: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Return results in the order of items."""
+        return map(task, items)
+
+    @abstractmethod
+    def values(self, rows: np.ndarray) -> Callable[[slice], Array]:
+        """Return a function to k(x, x') of a part of the inputs with those at some positions, [n, c]."""
+
+    @abstractmethod
+    def candidates(self, rows: np.ndarray, chosen: Sequence[int], triangle: Array) -> Candidates:
+        """Return what is left among some positions, for pivots with a triangle L [m, m]; in double precision."""
+
+    def independent(self, rows: np.ndarray, floor: float) -> np.ndarray:
+        """Return the numbers of those rows that are no mixture of rows before them."""
+        pivots = self.inputs.take(rows)
+        K = square_gram(self.kernel, pivots, self.workers)
+        if factorise(K, self.workers) and (np.diagonal(K) ** 2 > floor).all():
+            return np.arange(len(pivots))
+        K = square_gram(self.kernel, pivots, self.workers)
+        kept: list[int] = []
+        G = np.zeros_like(K)  # [M, kept]
+        for i in range(len(K)):
+            column = K[:, i] - G[:, : len(kept)] @ G[i, : len(kept)]
+            if column[i] > floor:
+                G[:, len(kept)] = column / np.sqrt(column[i])
+                kept.append(i)
+        return np.array(kept, dtype=np.int64)
+
+
+class ThreadSource(KernelSource):
+    """Kernel values by threads of this process."""
+
+    rows_at_once = ROWS_PER_TASK
+
+    def __init__(self, inputs: Inputs, kernel: Kernel, workers: Workers, dtype: np.dtype):
+        super().__init__(inputs, kernel, workers)
+        self.backend, self.memory, self._dtype = Backend(), workers.memory, dtype
+
+    def run(self, task: Callable[[Item], object], items: Iterable[Item]) -> None:
+        self.workers.run(task, items)
+
+    def map(self, task: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        return self.workers.map(task, items)
+
+    def values(self, rows: np.ndarray) -> Callable[[slice], np.ndarray]:
+        pivots = Pivots(self.inputs.take(rows), self.kernel, self._dtype)
+        return lambda part: pivots.gram(self.inputs.take(part))
+
+    def candidates(self, rows: np.ndarray, chosen: Sequence[int], triangle: np.ndarray) -> Candidates:
+        part, m = self.inputs.take(rows), len(chosen)
+        left = gram(self.kernel, part, part)
+        mine = np.zeros((len(rows), m))
+        if not m:
+            return Candidates(rows, mine, left)
+        pivots = self.inputs.take(np.array(chosen))
+
+        def substitute(some: slice) -> None:
+            cross = gram(self.kernel, pivots, part.take(some))  # [m, n]
+            mine[some] = _forward_substituted(triangle, cross).T
+
+        def subtract(some: slice) -> None:
+            left[some] -= mine[some] @ mine.T
+
+        parts = ranges(len(rows), CANDIDATES_PER_TASK)
+        self.workers.run(substitute, parts)
+        self.workers.run(subtract, parts)
+        return Candidates(rows, mine, left)
+
+
+def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Put L^-1 R into the place of R [m, c]; LAPACK would copy an L [m, m] that is part of a larger matrix."""
+    for part in ranges(len(right), ROWS_AT_ONCE):
+        right[part] -= triangle[part, : part.start] @ right[: part.start]
+        in_place.substitute(triangle[part, part], right[part])
+    return right
+
+
+class KernelDevice(Protocol):
+    """A device as maps know it. Where it does not know a kernel, threads have to do the work."""
+
+    def source(self, inputs: Inputs, kernel: Kernel, workers: Workers, dtype: np.dtype) -> KernelSource | None:
+        """Return kernel values for a factorisation; None for a kernel that it does not know."""
+
+    def triangle(self, kernel: Kernel, pivots: Inputs) -> np.ndarray | None:
+        """Return L [M, M] of pivots; None for a kernel that it does not know, or where it finds none."""
+
+    def row_squares(
+        self, kernel: Kernel, inputs: Inputs, pivots: Inputs, inverse: np.ndarray, dtype: np.dtype
+    ) -> np.ndarray:
+        """Return |k(x, B) L^-T|^2 of inputs x and pivots B, for L^-T [M, M], [N]."""
+
+    def quadratic_form(self, kernel: Kernel, inputs: Inputs, m: np.ndarray) -> float | None:
+        """Return sum_{t,t'} <m_t, m_t'> k(x_t, x_t') for m [N, C]; None for a kernel that it does not know."""
+
+    def adjoint(self, feature_map: FeatureMap, errors: np.ndarray) -> np.ndarray:
+        """Return Phi^T m [D, C] of a map and errors m [N, C], products in the precision of these."""
+
+
+class DeviceWorkers(Workers):
+    """Threads of this process, and a device."""
+
+    def __init__(self, device: KernelDevice, threads: int | None = None, memory: int | None = None):
+        super().__init__(threads, memory)
+        self.device = device
+
+
+def kernel_device(workers: Workers) -> KernelDevice | None:
+    """Return the device beside threads; None where there is none."""
+    return workers.device if isinstance(workers, DeviceWorkers) else None
 
 
 class Factorisation:
@@ -85,10 +198,12 @@ class Factorisation:
         dtype: np.dtype,
         progress: Callable[[int, int], None] | None = None,
         enough: float = 0.0,  # part of the trace that may be left
-        source: KernelSource | None = None,  # None: threads
+        on_threads: bool = False,  # even if there is a device
     ):
         self.inputs, self.kernel, self.size, self.workers, self.dtype = inputs, kernel, size, workers, dtype
-        self._source = source or ThreadSource(inputs, kernel, workers, dtype)
+        device = None if on_threads else kernel_device(workers)
+        found = None if device is None else device.source(inputs, kernel, workers, dtype)
+        self._source = ThreadSource(inputs, kernel, workers, dtype) if found is None else found
         self.backend, self._enough, self._progress = self._source.backend, enough, progress
         self.diagonal = kernel.diagonal(inputs)  # [N]
         self.residual = self.diagonal.copy()  # [N] d
@@ -98,8 +213,8 @@ class Factorisation:
         self.tasks = ranges(len(inputs), self._source.rows_at_once)
         self._triangle = self.backend.zeros((size, size))  # of the kernel matrix of the pivots
         self._source.memory.spend(self, 8 * size * size)
-        self._in_double = True  # whether the triangle was found in double precision throughout
-        self._blocks: list[_Block] = []
+        self._in_double = True  # the triangle was found in double precision throughout
+        self._blocks: list[Columns] = []  # of G
         # [rows that fit, size], filled column by column. Rows are contiguous: each task works on rows of its own.
         self._G: Array | None = None
 
@@ -111,42 +226,54 @@ class Factorisation:
         m = len(self.chosen)
         return self._source.candidates(rows, self.chosen, self._triangle[:m, :m])
 
-    def columns(self, candidates: Candidates) -> KnownColumns:
-        """Return columns of K - G G^T at all positions."""
-        maker = self._columns_of(candidates)
+    def columns(self, candidates: Candidates) -> tuple[Columns, Array]:
+        """Return columns of K - G G^T, as a function and at all positions."""
+        columns = self._columns_of(candidates)
         out = self.backend.empty((len(self.inputs), len(candidates.rows)), self.dtype)
 
         def task(part: slice) -> None:
-            out[part] = maker.at(part, self.rows(part))
+            out[part] = columns(part, self.rows(part))
 
         self._source.run(task, self.tasks)
-        return KnownColumns(maker, out, self.backend.numpy(out))
+        return columns, out
 
-    def _columns_of(self, candidates: Candidates) -> _Columns:
-        return _Columns(candidates, self._source, self.dtype)
+    def _columns_of(self, candidates: Candidates) -> Columns:
+        values, backend = self._source.values(candidates.rows), self.backend
+        mine = backend.contiguous(backend.cast(candidates.mine, self.dtype).T)  # [m, c]
+
+        def columns(part: slice, G: Array) -> Array:
+            out = values(part)
+            if len(mine):
+                out -= G @ mine
+            return out
+
+        return columns
 
     def append(
         self,
         candidates: Candidates,
         triangle: np.ndarray,  # [b, b] Cholesky factor of what is left among those that become pivots
         picked: np.ndarray | None = None,  # which they are; None for all
-        known: KnownColumns | None = None,  # columns of the candidates, where the triangle was found from them
+        known: tuple[Columns, Array] | None = None,  # their columns, where the triangle was found from them
     ) -> None:
         """Take candidates as pivots."""
         self._in_double &= known is None
-        maker = self._columns_of(candidates) if known is None else known.maker
+        columns = self._columns_of(candidates) if known is None else known[0]
         chosen = candidates if picked is None else candidates.take(picked)
         m, b, backend = len(self.chosen), len(chosen.rows), self.backend
-        inverse = linear_algebra.solve_triangular(triangle, np.eye(b), lower=True).T
-        which = None if picked is None else backend.array(picked)
-        block = _Block(maker, which, backend.array(inverse, self.dtype))
+        inverse = backend.array(linear_algebra.solve_triangular(triangle, np.eye(b), lower=True).T, self.dtype)
+        which = slice(None) if picked is None else backend.array(picked)
+
+        def block(part: slice, before: Array) -> Array:
+            return columns(part, before)[:, which] @ inverse
+
         G, count = self._open(), len(self.tasks)
         taken: list[Array] = [None] * count
         gains: list[Array] = [None] * count
 
         def task(numbered: tuple[int, slice]) -> None:
             number, part = numbered
-            new = block.of(maker.at(part, self.rows(part)) if known is None else known.there[part])
+            new = block(part, self.rows(part)) if known is None else known[1][part][:, which] @ inverse
             if part.stop <= len(G):
                 G[part, m : m + b] = new
             squares = backend.cast(new, DOUBLE)
@@ -175,7 +302,7 @@ class Factorisation:
         out = self.backend.empty((part.stop - part.start, self.size), self.dtype)
         first = 0
         for block in self._blocks:
-            new = block.of(block.columns.at(part, out[:, :first]))
+            new = block(part, out[:, :first])
             out[:, first : first + new.shape[1]] = new
             first += new.shape[1]
         return out[:, :m]
@@ -218,17 +345,3 @@ class Factorisation:
         gains = -np.diff(self.curve)[kept]
         curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
         return Basis(rows[kept], residual, self.curve[0], curve)
-
-
-def new_factorisation(
-    inputs: Inputs,
-    kernel: Kernel,
-    size: int,
-    workers: Workers,
-    dtype: np.dtype,
-    progress: Callable[[int, int], None] | None = None,
-    enough: float = 0.0,
-) -> Factorisation:
-    """Return one on the device of the workers, where that knows the kernel, or by their threads."""
-    source = kernel_source(inputs, kernel, workers, dtype)
-    return Factorisation(inputs, kernel, size, workers, dtype, progress, enough, source)

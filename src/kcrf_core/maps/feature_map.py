@@ -20,18 +20,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..system import Workers, ranges
 from . import native
-from .heads import Head
+from .heads import Extent, Head, Rounding
 from .kept_places import KeptWeights
 from .native import Products
 from .partition_sums import Partitions, tree_sum
-from .rounding import Extent, Rounding
 
 Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
 
@@ -47,6 +45,7 @@ class FeatureMap(ABC):
     dense_size: int  # values of a row that are held densely
     nested: bool = False  # True if the first m columns are the map of the first m pivots
     real_size: int = 0  # last columns that are real features, of maps that are not nested
+    narrows_weights: bool = False  # True if `prepare` does nothing but cast weights
 
     @property
     @abstractmethod
@@ -54,16 +53,9 @@ class FeatureMap(ABC):
         """Input transform of the map: factors of columns, or the triangle of pivots."""
 
     @property
-    def narrows_weights(self) -> bool:
-        """True if `prepare` does nothing but cast weights."""
-        return False
-
-    @property
     def beyond_single(self) -> bool:
-        """True if single precision does not see all columns."""
+        """True if single precision cannot tell all columns apart."""
         return False
-
-    # ------------------------------------------------------------------------- products
 
     @abstractmethod
     def prepare(
@@ -73,7 +65,7 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def add_scores(self, prepared: Any, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
-        """out [n, C] += Phi[rows] W; `fresh`: out holds nothing yet."""
+        """Add Phi[rows] W to out [n, C]; `fresh`: out holds nothing yet."""
 
     @abstractmethod
     def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray | None:
@@ -98,11 +90,9 @@ class FeatureMap(ABC):
     ) -> np.ndarray | KeptWeights:
         """Return Phi^T R [D, C], perhaps put into `out`, from sums of rows and R; sums are taken by partitions."""
 
-    # ------------------------------------------------------------------------- sizes
-
     @abstractmethod
     def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
-        """Return what `head.squares` makes sums of squares of; rows count `counts` [N] times, or once."""
+        """Return sums of squares before `head.squares`; rows count `counts` [N] times, or once."""
 
     def column_squares(self, counts: np.ndarray | None = None, partitions: Partitions | None = None) -> np.ndarray:
         """Return the sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
@@ -118,25 +108,18 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def extent(self, scale: np.ndarray) -> Extent:
-        """Return what is largest about rows, their columns times factors [D] or as they are."""
-
-    @cached_property
-    def _extent(self) -> Extent:
-        return self.extent(self.head.scale)
+        """Return the largest length and width of rows, columns times factors [D] or as they are."""
 
     def outside_roots(self, gram: float, errors: np.ndarray, partitions: Partitions | None = None) -> float:
-        """Sum what lies outside a map that stands for a whole space: roots of residuals times errors."""
+        """Sum roots of residuals times errors: the gradient outside a map that stands for a whole space."""
         return 0.0
 
     def rounding(
         self, W: np.ndarray | KeptWeights, error_sum: float, positions: int, errors: Callable[[], np.ndarray]
     ) -> Rounding:
-        """Bound how far evaluations at W in double precision may be off, for errors whose sizes have this sum."""
-        return self.head.rounding(
-            W, error_sum, positions, self._extent, lambda gram: self.outside_roots(gram, errors())
-        )
-
-    # ------------------------------------------------------------------------- other maps
+        """Bound the error of evaluations at W in double precision, for errors whose sizes have this sum."""
+        extent = self.extent(self.head.scale)
+        return self.head.rounding(W, error_sum, positions, extent, lambda gram: self.outside_roots(gram, errors()))
 
     @abstractmethod
     def spec(self, rows: np.ndarray) -> Any:
@@ -175,20 +158,15 @@ class FeatureMap(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no real columns")
 
 
-def accumulate(total: np.ndarray, part: np.ndarray) -> None:
-    """total += part, in place and in double precision, without the interpreter's lock."""
-    np.add(total, part, out=total)
-
-
 def sum_of_parts(
     work: Callable[[slice], np.ndarray | None], parts: Sequence[slice], workers: Workers
 ) -> np.ndarray | None:
-    """The sum of what `work` makes of parts, in their order and in double precision; None where that is nothing."""
+    """Sum what `work` returns for parts, in their order and in double precision; None where it never returns any."""
     total: list[np.ndarray] = []
 
     def take(found: np.ndarray | None) -> None:
         if found is not None and total:
-            accumulate(total[0], found)
+            total[0] += found
         elif found is not None:
             total.append(found.astype(np.float64))
 
@@ -197,7 +175,7 @@ def sum_of_parts(
 
 
 def new_sums(size: int, columns: int, dtype: np.dtype) -> np.ndarray:
-    """Zeros that sums over rows are added to."""
+    """Return zeros for sums over rows."""
     return np.zeros((size, native.padded_columns(columns, dtype == np.float32)))
 
 

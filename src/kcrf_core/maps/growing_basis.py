@@ -20,8 +20,7 @@ from ..errors import NumericError
 from ..kernels import Inputs, Kernel
 from ..system import Workers, linear_algebra, ranges
 from . import METHODS
-from .factorisation import Basis, Factorisation, new_factorisation
-from .kernel_sources import Candidates
+from .factorisation import Basis, Candidates, Factorisation
 
 # The first pivots, drawn at random: a part of those that there may be, at most so many.
 FIRST_SHARE, FIRST_PIVOTS = 8, 250
@@ -56,7 +55,7 @@ class GrowingBasis:
         self._exhausted = False
 
     def _factorisation(self, size: int) -> Factorisation:
-        return new_factorisation(self.inputs, self.kernel, size, self._workers, self._dtype, None, self._enough)
+        return Factorisation(self.inputs, self.kernel, size, self._workers, self._dtype, None, self._enough)
 
     def __len__(self) -> int:
         return len(self.basis.rows)

@@ -1,11 +1,20 @@
-"""Heads of maps: what stands between weights W of a term and those that rows are multiplied with, without any rows.
+"""Input transforms of maps, between weights W of a term and those of rows; and the effects of rounding.
 
-    scores     core rows times `ready(W)`
-    gradient   `finish` of the sum of core rows^T R
+    scores     row block times `ready(W)`
+    gradient   `finish` of the sum of row block^T R
 
-A head is a small value beside the rows, so that partitions of rows can be elsewhere: they get what is ready, in the
-precision of a pass, and what comes back from all of them is summed before it is finished. Explicit maps have factors of
+A transform (`Head`) is a small value beside the rows, so that partitions of rows can be elsewhere: they get the weights
+that are ready, in the precision of a pass, and their answers are summed before `finish`. Explicit maps have factors of
 columns there, those of pivots the triangle L: ready(W) = L^-T W, finish(S) = L^-1 S.
+
+**Rounding.** Let scores be F + dF where F = Phi W exactly, errors m, and the gradient of the loss g + dg where
+g = Phi^T m. The loss is convex in the scores, so Lemma 9 becomes
+
+    min P >= P - <m, dF> - (sigma^2 / 2) (|gradient| + |dg|)^2
+
+A map says how large dF and dg can be. That of pivots adds what its triangle L is off by: L L^T = K_BB + E changes
+|W|^2 by alpha^T E alpha, the gradient by L^-1 E alpha / sigma^2, and squared lengths of gradients by the factor
+1 / (1 - |E| |L^-1|^2).
 """
 
 from __future__ import annotations
@@ -13,53 +22,55 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from math import sqrt
 
 import numpy as np
 
 from ..system import Budget, Workers, linear_algebra
 from . import native
 from .kept_places import KeptWeights
-from .rounding import Extent, Rounding, summation_error
 from .triangles import Triangle, inverted
 
+# A sum of n rounded products is off by up to n units in the last place, and practically never by more than a few times
+# their root (Higham and Mary 2019).
+ROOTS = 8
+UNIT = float(np.finfo(np.float64).eps) / 2
 
-class Head(Protocol):
-    """Part of a map that the owner of a term's weights needs."""
 
-    @property
-    def size(self) -> int: ...  # D
+def summation_error(terms: int) -> float:
+    """Bound the error of a sum of so many products, as a part of the sum of their sizes."""
+    return ROOTS * sqrt(max(terms, 1)) * UNIT
 
-    @property
-    def nested(self) -> bool: ...
 
-    @property
-    def real_size(self) -> int: ...
+@dataclass(frozen=True)
+class Extent:
+    """Largest length and width of rows of a map."""
 
-    @property
-    def scale(self) -> np.ndarray: ...  # [D less real columns], or [0]: factors of columns
+    largest: float  # length of a row; of pivots its square, k(x, x)
+    widest: int = 0  # values of a row
+    value_error: float = 0.0  # of kernel values in double precision, as a part of the largest
+    outside: bool = False  # True if a map that stands for the whole space leaves some of it out
 
-    def ready(self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
-        """Return weights of core rows: [D, C], or [K] where only some places have parameters."""
+    def joined(self, other: Extent) -> Extent:
+        """Return the extent of the rows of both."""
+        return Extent(
+            max(self.largest, other.largest),
+            max(self.widest, other.widest),
+            max(self.value_error, other.value_error),
+            self.outside or other.outside,
+        )
 
-    def finish(self, sums: np.ndarray, columns: np.ndarray | None, dtype: np.dtype, workers: Workers) -> np.ndarray:
-        """The gradient's block out of sums [D, C], or [K] at places in these rows, for a pass in a precision."""
 
-    def squares(self, raw: np.ndarray) -> np.ndarray:
-        """Sum of squares of each column, [D], out of what `raw_squares` of rows add up to."""
+@dataclass(frozen=True)
+class Rounding:
+    """Bounds on what rounding may change, of one map at some weights."""
 
-    def rounding(
-        self,
-        W: np.ndarray | KeptWeights,
-        error_sum: float,
-        positions: int,
-        extent: Extent,
-        outside: Callable[[float], float],
-    ) -> Rounding:
-        """Bound what rounding may change, for rows of this extent; `outside` is for maps of a whole space.
-
-        It is given what values of the pivots may be off by.
-        """
+    loss: float = 0.0  # <m, dF>
+    gradient: float = 0.0  # the gradient of the loss, in length
+    prior: float = 0.0  # |W|^2
+    prior_gradient: float = 0.0  # W, in length, where it stands in the gradient as W / sigma^2
+    factor: float = 0.0  # |gradient|^2, as a part
+    outside: float = 0.0  # |gradient|^2 outside the span of a map that stands for the whole space
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +85,7 @@ class ExplicitHead:
     nested = False
 
     def ready(self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
+        """Return the weights of the row block: [D, C], or [K] where only some places have parameters."""
         if isinstance(W, KeptWeights):
             factors = self._factors(W.places.kept // W.places.width)
             return (W.block if factors is None else W.block * factors).astype(dtype)
@@ -86,10 +98,11 @@ class ExplicitHead:
         return out
 
     def _factors(self, rows: np.ndarray) -> np.ndarray | None:
-        """Factors of the columns that some rows of W are for."""
+        """Return the factors of the columns that some rows of W are for."""
         return np.concatenate([self.scale, np.ones(self.real_size)])[rows] if len(self.scale) else None
 
     def finish(self, sums: np.ndarray, columns: np.ndarray | None, dtype: np.dtype, workers: Workers) -> np.ndarray:
+        """Return the gradient's block, from sums [D, C], or [K] at places in these rows, for a pass in a precision."""
         if not len(self.scale):
             return sums
         if columns is not None:
@@ -98,6 +111,7 @@ class ExplicitHead:
         return sums
 
     def squares(self, raw: np.ndarray) -> np.ndarray:
+        """Return the sum of squares of each column, [D], from the sum of `raw_squares` of rows."""
         raw = raw.copy()
         if len(self.scale):
             raw[: len(self.scale)] *= np.square(self.scale)
@@ -113,59 +127,47 @@ class ExplicitHead:
         extent: Extent,
         outside: Callable[[float], float],
     ) -> Rounding:
+        """Bound the effects of rounding, for rows of this extent; `outside` is for maps of a whole space.
+
+        It is given a bound on the errors of the pivots' values.
+        """
         squares = W.column_squares() if isinstance(W, KeptWeights) else np.einsum("dc,dc->c", W, W)
         return self.rounding_of(float(np.sqrt(squares.max(initial=0.0))), error_sum, positions, extent)
 
     def rounding_of(self, longest: float, error_sum: float, positions: int, extent: Extent) -> Rounding:
-        """Bound it from the length of the longest column of weights."""
+        """Bound the effects of rounding from the length of the longest column of weights."""
         return Rounding(
             loss=error_sum * extent.largest * summation_error(extent.widest) * longest,
             gradient=extent.largest * summation_error(positions) * error_sum,
         )
 
 
-@dataclass(frozen=True, eq=False)
 class PivotHead:
     """The triangle of pivots B, L L^T = K_BB."""
 
-    system: Triangle
-    curve: np.ndarray  # [M+1] unexplained part of the trace with the first 0..M pivots
+    nested, real_size, scale = True, 0, np.empty(0)
 
-    nested, real_size = True, 0
-
-    @classmethod
-    def of(cls, triangle: np.ndarray, curve: np.ndarray, memory: Budget) -> PivotHead:
-        return cls(Triangle(triangle, memory), curve)
-
-    @property
-    def triangle(self) -> np.ndarray:
-        return self.system.values
-
-    @property
-    def size(self) -> int:
-        return len(self.triangle)
-
-    @property
-    def scale(self) -> np.ndarray:
-        return np.empty(0)
+    def __init__(self, triangle: np.ndarray, curve: np.ndarray, memory: Budget):
+        self.triangle, self.size, self._system = triangle, len(triangle), Triangle(triangle, memory)
+        self.curve = curve  # [M+1] unexplained part of the trace with the first 0..M pivots
 
     def leading(self, m: int, memory: Budget) -> PivotHead:
-        """Return the head of the first m pivots."""
-        return PivotHead.of(np.ascontiguousarray(self.triangle[:m, :m]), self.curve[: m + 1], memory)
+        """Return the transform of the first m pivots."""
+        return PivotHead(np.ascontiguousarray(self.triangle[:m, :m]), self.curve[: m + 1], memory)
 
     def inverse(self, m: int, dtype: np.dtype) -> np.ndarray:
-        """L^-T of the first m pivots, [m, m]: kernel values times this are rows of the map."""
+        """Return L^-T of the first m pivots, [m, m]: kernel values times this are rows of the map."""
         return inverted(np.ascontiguousarray(self.triangle[:m, :m])).T.astype(dtype)
 
     def dual(self, W: np.ndarray) -> np.ndarray:
-        """alpha = L^-T W: scores are k(x, B) alpha."""
+        """Return alpha = L^-T W: scores are k(x, B) alpha."""
         return linear_algebra.solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
 
     def ready(self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
         assert isinstance(W, np.ndarray)  # pivots have parameters at all places
-        # What is to be proven, which is in double precision, is solved by substitution.
+        # Passes in double precision, which may prove something, go by substitution.
         if workers is not None and dtype != np.float64:
-            alpha = self.system.solve(W, workers, transposed=True)
+            alpha = self._system.solve(W, workers, transposed=True)
         else:
             alpha = self.dual(W)
         return alpha.astype(dtype, copy=False)
@@ -180,7 +182,7 @@ class PivotHead:
     ) -> np.ndarray:
         if dtype == np.float64:
             return linear_algebra.solve_triangular(self.triangle, sums, lower=True, check_finite=False)
-        return self.system.solve(sums, workers, out=out)
+        return self._system.solve(sums, workers, out=out)
 
     def squares(self, raw: np.ndarray) -> np.ndarray:
         """Return what each pivot took from the trace when it was chosen."""
@@ -188,7 +190,7 @@ class PivotHead:
 
     @cached_property
     def _inverse_norm(self) -> float:
-        """|L^-1|, from LAPACK's estimates of its norms by rows and by columns."""
+        """Estimate of |L^-1|, from LAPACK's estimates of its norms by rows and by columns."""
         norms = []
         for kind, axis in (("I", 0), ("1", 1)):  # of L^T, which LAPACK can take as it lies in memory
             reciprocal = linear_algebra.lapack.dtrcon(self.triangle.T, norm=kind, uplo="U")[0]
@@ -218,7 +220,7 @@ class PivotHead:
         extent: Extent,
         outside: Callable[[float], float],
     ) -> Rounding:
-        """Bound it from the length of alpha, the largest sum of sizes of its columns, and |L^-1|."""
+        """Bound the effects of rounding from |alpha|, the largest sum of sizes of its columns, and |L^-1|."""
         M, largest, value = max(self.size, 1), extent.largest, extent.value_error
         # L L^T is the kernel matrix of the pivots but for this, in norm: rounded values, and a rounded factorisation.
         # Seen in extended precision on random inputs: 0.05 to 6 times the root of M times a rounding, here it is 16.
@@ -231,3 +233,6 @@ class PivotHead:
             factor=gram * inverse**2,
             outside=outside(gram) ** 2 if extent.outside else 0.0,
         )
+
+
+Head = ExplicitHead | PivotHead

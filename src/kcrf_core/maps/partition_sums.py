@@ -25,13 +25,13 @@ Summand = TypeVar("Summand")
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """Where partitions of rows begin and end."""
+    """Borders of partitions of rows."""
 
     borders: np.ndarray  # [partitions + 1] int64, from 0 to the number of rows
 
     @classmethod
     def one(cls, rows: int) -> Partitions:
-        """All rows in one."""
+        """Return one partition of all rows."""
         return cls(np.array([0, rows], dtype=np.int64))
 
     def __len__(self) -> int:
@@ -42,11 +42,11 @@ class Partitions:
         return [slice(first, last) for first, last in pairwise(self.borders.tolist())]
 
     def within(self, rows: np.ndarray) -> Partitions:
-        """Partitions of some of the rows, given in ascending order."""
+        """Return the partitions of some of the rows, given in ascending order."""
         return Partitions(np.searchsorted(rows, self.borders).astype(np.int64))
 
     def of_groups(self, group: np.ndarray) -> Partitions:
-        """Partitions of distinct rows, where those of a partition come after those of partitions before it.
+        """Return partitions of distinct rows, where those of a partition come after those of partitions before it.
 
         `group` [N] has the distinct row of each row.
         """
@@ -55,12 +55,12 @@ class Partitions:
 
 
 def new_token() -> str:
-    """The name of a spec, which no other has."""
+    """Return a unique name of a spec."""
     return uuid4().hex
 
 
 def tree_sum(parts: Sequence[Summand], plus: Callable[[Summand, Summand], Summand] = add) -> Summand:
-    """The sum of what partitions give, in the one order that all sums over partitions have."""
+    """Sum the answers of partitions, in the one order that all sums over partitions have."""
     groups = [reduce(plus, parts[first : first + TOGETHER]) for first in range(0, len(parts), TOGETHER)]
     return reduce(plus, groups)
 
@@ -71,5 +71,5 @@ def summed_by(partitions: Partitions | None, rows: int, work: Callable[[slice], 
 
 
 def add_rows(total: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
-    """total[places] += values, in place: [D, C] float64 and [n, C], no place twice."""
+    """Add values [n, C] to total [D, C] float64 at places [n], in place, no place twice."""
     _sparse.add_rows(total, np.ascontiguousarray(places, dtype=np.int64), np.ascontiguousarray(values))

@@ -1,4 +1,4 @@
-"""Choosing pivots: which training inputs span a reduced feature map (Section 5.3).
+"""Choice of pivots, the training inputs that span a reduced feature map (Section 5.3).
 
 All methods factorise K ~= G G^T column by column, K the kernel matrix of all training positions, and keep
 d = diag(K) - diag(G G^T), what is left at each position. They differ in which position comes next:
@@ -25,7 +25,7 @@ from ..errors import ConfigError, NumericError
 from ..kernels import Inputs, Kernel, gram
 from ..system import Workers, linear_algebra, ranges
 from . import METHODS
-from .factorisation import FLOORS, Basis, Factorisation, new_factorisation
+from .factorisation import FLOORS, Basis, Factorisation
 
 # Where no number of pivots is given: as many as are chosen in about half a minute, N M^2 operations, and no more than
 # it takes to leave a small part of the trace.
@@ -57,13 +57,13 @@ def choose_pivots(
     progress: Callable[[int, int], None] | None = None,
     residual: float = 0.0,
 ) -> Basis:
-    """Up to `size` pivots by a method of `METHODS`.
+    """Choose up to `size` pivots by a method of `METHODS`.
 
     Fewer where the kernel's rank is reached before, or where no more than the part `residual` of the trace is left.
     """
     if method not in METHODS:
         raise ConfigError(f"unknown method '{method}' to choose pivots (one of {', '.join(METHODS)})")
-    factor = new_factorisation(inputs, kernel, min(size, len(inputs)), workers, np.dtype(dtype), progress, residual)
+    factor = Factorisation(inputs, kernel, min(size, len(inputs)), workers, np.dtype(dtype), progress, residual)
     METHODS[method](factor, rng)
     if not factor.chosen:
         raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
@@ -71,10 +71,10 @@ def choose_pivots(
 
 
 def greedy_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
-    """The largest residual next.
+    """Take the largest residual next.
 
-    The residual columns of the likeliest next pivots are worked out together. As long as the largest
-    residual is one of theirs it is taken, which makes the order exactly that of one at a time.
+    The residual columns of the likeliest next pivots are computed together. As long as the largest residual is one of
+    theirs it is taken, which makes the order exactly that of one at a time.
     """
     while not factor.done():
         room = factor.size - len(factor.chosen)
@@ -82,6 +82,7 @@ def greedy_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
         rows = np.argsort(-factor.residual, kind="stable")[:count]  # of equals the first, as argmax does
         candidates = factor.candidates(rows)
         known = factor.columns(candidates)
+        values = factor.backend.numpy(known[1])  # [N, count]
         place = {int(row): k for k, row in enumerate(rows)}
         residual = factor.residual.copy()
         panel = np.empty((len(residual), count))
@@ -91,7 +92,7 @@ def greedy_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
             if residual[best] <= factor.floor or best not in place:
                 break
             before = panel[:, : len(taken)]
-            column = known.values[:, place[best]].astype(np.float64) - before @ before[best]
+            column = values[:, place[best]].astype(np.float64) - before @ before[best]
             if column[best] <= factor.floor:  # rounding had hidden that nothing is left
                 residual[best] = factor.residual[best] = 0.0
                 continue
@@ -110,7 +111,7 @@ def greedy_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
 
 
 def random_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
-    """Positions drawn with probability proportional to the residual, in blocks with rejection."""
+    """Draw positions with probability proportional to the residual, in blocks with rejection."""
     while not factor.done():
         open_rows = np.flatnonzero(factor.residual > factor.floor)
         if not len(open_rows):
@@ -122,14 +123,15 @@ def random_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
 
 
 def uniform_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
-    """Positions in any order; those that add nothing are passed over."""
+    """Take positions in random order; those that add nothing are passed over."""
     _take_in_order(factor, rng.permutation(len(factor.inputs)))
 
 
 def kmeans_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
-    """Medoids of clusters in the kernel's feature space, which a few pivots stand for."""
+    """Take the medoids of clusters in the kernel's feature space, which a few pivots approximate."""
     N = len(factor.inputs)
-    few = Factorisation(factor.inputs, factor.kernel, min(KMEANS_PIVOTS, N), factor.workers, factor.dtype)
+    size = min(KMEANS_PIVOTS, N)
+    few = Factorisation(factor.inputs, factor.kernel, size, factor.workers, factor.dtype, on_threads=True)
     random_pivots(few, rng)
     nearest, distance = _clusters(few, rng.choice(N, min(factor.size, N), replace=False))
     del few  # its rows of G make room for those of the factorisation
@@ -140,7 +142,7 @@ def kmeans_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
 
 
 def _clusters(few: Factorisation, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lloyd's rounds from the positions `first`: for each position its cluster, and how far the middle of that is."""
+    """Return each position's cluster and distance to its centre, by Lloyd's rounds from the positions `first`."""
     N, m, clusters = len(few.inputs), len(few.chosen), len(first)
     centres = np.empty((clusters, m))
     for part in few.tasks:
@@ -181,8 +183,8 @@ def _take_in_order(factor: Factorisation, rows: np.ndarray) -> None:
             _take(factor, block, np.zeros(len(block)))
 
 
-def _take(factor: Factorisation, proposals: np.ndarray, chances: np.ndarray) -> None:
-    """Go through proposals in order; keep each that has more than its chance of the residual when it was drawn."""
+def _take(factor: Factorisation, proposals: np.ndarray, draws: np.ndarray) -> None:
+    """Go through proposals in order; keep each if its residual is more than `draws` times that when it was drawn."""
     candidates = factor.candidates(proposals)
     left, drawn = candidates.left, factor.residual[proposals]
     L = np.zeros_like(left)
@@ -192,7 +194,7 @@ def _take(factor: Factorisation, proposals: np.ndarray, chances: np.ndarray) -> 
         now = left[i, i] - L[i, : len(kept)] @ L[i, : len(kept)]
         if now <= factor.floor:  # rounding had hidden that nothing is left: it must not be drawn again
             factor.residual[proposals[i]] = 0.0
-        elif chances[i] * drawn[i] < now:
+        elif draws[i] * drawn[i] < now:
             k = len(kept)
             L[i:, k] = (left[i:, i] - L[i:, :k] @ L[i, :k]) / np.sqrt(now)
             kept.append(i)
@@ -203,9 +205,9 @@ def _take(factor: Factorisation, proposals: np.ndarray, chances: np.ndarray) -> 
 
 
 def full_basis(inputs: Inputs, kernel: Kernel) -> Basis:
-    """Every distinct input as a pivot, as far as the kernel's rank goes (Corollary 8: nothing is lost).
+    """Take every distinct input as a pivot, up to the kernel's rank (Corollary 8: nothing is lost).
 
-    The rank is that which double precision sees, whatever passes are in: the map is to stand for the whole space.
+    The rank is that in double precision, whatever the precision of passes: the map stands for the whole space.
     """
     rows, group = inputs.distinct()
     if len(rows) > FULL_LIMIT:

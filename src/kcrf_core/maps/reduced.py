@@ -20,14 +20,12 @@ from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots
 from ..system import Budget, Workers, ranges
 from . import native
-from .factorisation import FLOORS
+from .factorisation import FLOORS, kernel_device
 from .feature_map import Empty, FeatureMap, new_sums
-from .heads import PivotHead
+from .heads import Extent, PivotHead
 from .kept_places import KeptWeights
-from .kernel_sources import kernel_device
 from .native import Products
 from .partition_sums import Partitions, new_token, summed_by
-from .rounding import Extent
 from .triangles import factorise, square_gram
 
 ROWS_PER_TASK = 256
@@ -47,11 +45,10 @@ class KernelRows:
         source: tuple[KernelRows, np.ndarray] | None = None,  # other rows that these are some of, and which
         held: bool = True,  # as many as fit, else none
     ):
-        self._inputs, self._pivots, self.memory, self._source = inputs, pivots, memory, source
-        self._hold = held
+        self.inputs, self.pivots, self.memory, self._source, self.held = inputs, pivots, memory, source, held
         self.shape = (len(inputs), len(pivots))
         self.dtype = pivots.dtype
-        self._held: np.ndarray | None = None  # [rows that fit, M], from the first time that rows are asked for
+        self._values_held: np.ndarray | None = None  # [rows that fit, M], from the first time that rows are asked for
         self._filled = np.zeros(0, dtype=bool)  # which blocks of them have been computed
         self._opening, self._filling = threading.Lock(), threading.Lock()
         self._local = threading.local()
@@ -61,41 +58,21 @@ class KernelRows:
         return cls(inputs, Pivots(pivots, kernel, dtype), memory)
 
     def subset(self, rows: np.ndarray) -> KernelRows:
-        """Some of the rows, for the same pivots."""
-        return KernelRows(self._inputs.take(rows), self._pivots, self.memory, (self, rows), self._hold)
+        """Return some of the rows, for the same pivots."""
+        return KernelRows(self.inputs.take(rows), self.pivots, self.memory, (self, rows), self.held)
 
     def leading(self, m: int) -> KernelRows:
         """Return rows for the first m pivots."""
-        pivots = Pivots(self._pivots.inputs.take(slice(m)), self._pivots.kernel, self.dtype)
-        return KernelRows(self._inputs, pivots, self.memory, None, self._hold)
+        pivots = Pivots(self.pivots.inputs.take(slice(m)), self.pivots.kernel, self.dtype)
+        return KernelRows(self.inputs, pivots, self.memory, None, self.held)
 
     def in_double(self, held: bool) -> KernelRows:
         """Return rows with values in double precision."""
-        pivots = Pivots(self._pivots.inputs, self._pivots.kernel)
-        return KernelRows(self._inputs, pivots, self.memory, None, held)
-
-    @property
-    def inputs(self) -> Inputs:
-        return self._inputs
-
-    @property
-    def pivots(self) -> Pivots:
-        return self._pivots
-
-    @property
-    def held(self) -> bool:
-        """True if as many rows are to be held as fit, else none."""
-        return self._hold
-
-    @property
-    def value_error(self) -> float:
-        """Largest error of values in double precision, as a part of the largest value."""
-        pivots = self._pivots
-        errors = (pivots.kernel.value_errors(inputs, pivots.inputs) for inputs in (self._inputs, pivots.inputs))
-        return max(float(own.max(initial=0.0)) for own in errors)
+        pivots = Pivots(self.pivots.inputs, self.pivots.kernel)
+        return KernelRows(self.inputs, pivots, self.memory, None, held)
 
     def pieces(self, rows: slice) -> Iterator[tuple[slice, np.ndarray]]:
-        """Rows a piece at a time: where each stands within `rows`, and its values, which the next piece may overwrite.
+        """Yield rows a piece at a time: its place within `rows` and its values, which the next piece may overwrite.
 
         Pieces depend on `rows` alone, whether they are held or not, and so do sums over them.
         """
@@ -109,7 +86,7 @@ class KernelRows:
         held = self._open()
         if rows.stop > len(held):
             return self._computed(rows)
-        block = self._pivots.block_rows()
+        block = self.pivots.block_rows()
         for number in range(rows.start // block, -(-rows.stop // block)):
             if not self._filled[number]:
                 # Two threads may fill the same one: it has to be there at once, not inner products first.
@@ -119,65 +96,60 @@ class KernelRows:
         return held[rows]
 
     def fill(self, workers: Workers) -> None:
-        """Compute at once what is held, each block on one thread, where it is not there yet."""
-        held, block = self._open(), self._pivots.block_rows()
+        """Compute the held rows that are not there yet, each block on one thread."""
+        held, block = self._open(), self.pivots.block_rows()
         at_once = max(FILLED_ROWS // block, 1)  # blocks: what is done once for rows is done for many
 
         def task(blocks: slice) -> None:
             part = slice(blocks.start * block, min(blocks.stop * block, len(held)))
-            if self._source is not None and self._source[0]._complete():
+            if self._source is not None and self._source[0].whole() is not None:
                 held[part] = self._first_values(part)
             else:
-                self._pivots.gram(self._inputs.take(part), held[part])
+                self.pivots.gram(self.inputs.take(part), held[part])
             self._filled[blocks] = True
 
         with self._filling:  # one at a time, for values are inner products first
             workers.run(task, [part for part in ranges(len(self._filled), at_once) if not self._filled[part].all()])
 
     def _first_values(self, rows: slice) -> np.ndarray:
-        if self._source is not None:
-            whole, chosen = self._source
-            if whole._complete():
-                assert whole._held is not None
-                return whole._held[chosen[rows]]
-        return self._pivots.gram(self._inputs.take(rows))
+        whole = None if self._source is None else self._source[0].whole()
+        if self._source is not None and whole is not None:
+            return whole[self._source[1][rows]]
+        return self.pivots.gram(self.inputs.take(rows))
 
     def whole(self) -> np.ndarray | None:
-        """All rows, where they are held and computed."""
-        return self._held if self._complete() else None
-
-    def _complete(self) -> bool:
-        """True if all rows are held and computed."""
-        return self._held is not None and len(self._held) == self.shape[0] and bool(self._filled.all())
+        """Return all rows, where they are held and computed."""
+        complete = self._values_held is not None and len(self._values_held) == self.shape[0] and self._filled.all()
+        return self._values_held if complete else None
 
     def _computed(self, rows: slice) -> np.ndarray:
-        """Rows that are not held, in a place of this thread; asked for again at once, they are still there."""
+        """Return rows that are not held, in a buffer of this thread; it still has them if they are asked for again."""
         local = self._local
         if getattr(local, "rows", None) != rows:
             n = rows.stop - rows.start
             if len(getattr(local, "buffer", ())) < n:
                 local.buffer = np.empty((n, self.shape[1]), dtype=self.dtype)
             local.rows = None  # should the next line fail
-            self._pivots.gram(self._inputs.take(rows), local.buffer[:n])
+            self.pivots.gram(self.inputs.take(rows), local.buffer[:n])
             local.rows = rows
         return local.buffer[: rows.stop - rows.start]
 
     def _open(self) -> np.ndarray:
-        """The table of held rows. Its size is settled as late as possible: what came before may be gone by then."""
-        if self._held is None:
+        """Return the table of held rows. Its size is determined as late as possible, when other memory may be free."""
+        if self._values_held is None:
             with self._opening:
-                if self._held is None:
+                if self._values_held is None:
                     N, M = self.shape
                     row = max(M, 1) * self.dtype.itemsize
-                    rows = self.memory.reserve(self, N * row, row) // row if self._hold else 0
-                    block = self._pivots.block_rows()
+                    rows = self.memory.reserve(self, N * row, row) // row if self.held else 0
+                    block = self.pivots.block_rows()
                     self._filled = np.zeros(-(-rows // block), dtype=bool)
-                    self._held = np.empty((rows, M), dtype=self.dtype)
-        return self._held
+                    self._values_held = np.empty((rows, M), dtype=self.dtype)
+        return self._values_held
 
 
 def pivot_triangle(kernel: Kernel, pivots: Inputs, workers: Workers) -> np.ndarray:
-    """L [M, M] with L L^T = K_BB, in double precision."""
+    """Return L [M, M] with L L^T = K_BB, in double precision."""
     device = kernel_device(workers)
     K = None if device is None else device.triangle(kernel, pivots)
     if K is not None:
@@ -196,7 +168,7 @@ def pivot_triangle(kernel: Kernel, pivots: Inputs, workers: Workers) -> np.ndarr
 
 
 class ReducedMap(FeatureMap):
-    """K_NB against pivots B, whitened on the thin side; without a head it is the core, whose weights are alpha."""
+    """K_NB times L^-T; without a transform it is the row block K_NB, whose weights are alpha."""
 
     nested = True
 
@@ -208,7 +180,7 @@ class ReducedMap(FeatureMap):
         residual: np.ndarray | None = None,  # [N] where the selection has it already
         whole: bool = False,  # True if it stands for the whole space of the kernel, all inputs being pivots
     ):
-        self._rows, self._head, self._diagonal, self._residual, self._whole = rows, head, diagonal, residual, whole
+        self.rows, self._head, self._diagonal, self._residual, self._whole = rows, head, diagonal, residual, whole
         self.size = self.dense_size = rows.shape[1]
 
     @classmethod
@@ -224,41 +196,36 @@ class ReducedMap(FeatureMap):
         whole: bool = False,
     ) -> ReducedMap:
         rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
-        head = PivotHead.of(pivot_triangle(kernel, pivots, workers), curve, workers.memory)
+        head = PivotHead(pivot_triangle(kernel, pivots, workers), curve, workers.memory)
         made = cls(rows, head, kernel.diagonal(inputs), residual, whole)
         workers.memory.spend(made, head.triangle.nbytes)
         return made
 
     @property
-    def rows(self) -> KernelRows:
-        """Its kernel values."""
-        return self._rows
-
-    @property
     def head(self) -> PivotHead:
-        assert self._head is not None  # nothing asks a core
+        assert self._head is not None  # nothing asks a row block
         return self._head
 
     def spec(self, rows: np.ndarray) -> KernelSpec:
-        pivots, inputs = self._rows.pivots, self._rows.inputs.take(rows)
+        pivots, inputs = self.rows.pivots, self.rows.inputs.take(rows)
         residual = None if self._residual is None else self._residual[rows]
         return KernelSpec(
-            inputs, pivots.kernel, pivots.inputs, self._diagonal[rows], residual, self._whole, self._rows.dtype
+            inputs, pivots.kernel, pivots.inputs, self._diagonal[rows], residual, self._whole, self.rows.dtype
         )
 
     def in_double(self, held: bool) -> ReducedMap:
-        if self._rows.dtype == np.float64:
+        if self.rows.dtype == np.float64:
             return self
-        return ReducedMap(self._rows.in_double(held), self._head, self._diagonal, self._residual, self._whole)
+        return ReducedMap(self.rows.in_double(held), self._head, self._diagonal, self._residual, self._whole)
 
     def subset(self, rows: np.ndarray) -> ReducedMap:
         residual = None if self._residual is None else self._residual[rows]
-        return ReducedMap(self._rows.subset(rows), self._head, self._diagonal[rows], residual, self._whole)
+        return ReducedMap(self.rows.subset(rows), self._head, self._diagonal[rows], residual, self._whole)
 
     def leading(self, m: int) -> ReducedMap:
         """Return the map of the first m pivots, which is the first m columns of this one: L is triangular."""
-        head = None if self._head is None else self._head.leading(m, self._rows.memory)
-        return ReducedMap(self._rows.leading(m), head, self._diagonal)
+        head = None if self._head is None else self._head.leading(m, self.rows.memory)
+        return ReducedMap(self.rows.leading(m), head, self._diagonal)
 
     def used_columns(self) -> np.ndarray:
         return np.arange(self.size)
@@ -279,22 +246,22 @@ class ReducedMap(FeatureMap):
     ) -> np.ndarray:
         assert isinstance(W, np.ndarray)
         if workers is not None:
-            self._rows.fill(workers)
+            self.rows.fill(workers)
         return native.padded(W if self._head is None else self._head.ready(W, dtype, workers), dtype)
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
-        for part, K in self._rows.pieces(rows):
+        for part, K in self.rows.pieces(rows):
             own = native.dense(K.astype(out.dtype, copy=False), out.shape[1], prepared)
             native.all_scores(native.ALONE, own, len(K), out[part], fresh)
 
     def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray:
         sums = new_sums(self.size, R.shape[1], R.dtype) if sums is None else sums
-        for part, K in self._rows.pieces(rows):
+        for part, K in self.rows.pieces(rows):
             native.add_sums(K.astype(R.dtype, copy=False), R[part], sums)
         return sums
 
     def dense_rows(self, dtype: np.dtype) -> np.ndarray | None:
-        return self._rows.whole() if self._rows.dtype == dtype else None
+        return self.rows.whole() if self.rows.dtype == dtype else None
 
     def native(self, prepared: np.ndarray, columns: int) -> list[Products] | None:
         values = self.dense_rows(prepared.dtype)
@@ -313,35 +280,30 @@ class ReducedMap(FeatureMap):
         return sums if self._head is None else self._head.finish(sums, None, R.dtype, workers, out)
 
     def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
-        out = np.empty(self._rows.shape, dtype=self._rows.dtype)
-        for part, phi in self._features(workers, self._inverse if inverse is None else inverse):
+        out = np.empty(self.rows.shape, dtype=self.rows.dtype)
+        for part, phi in self._features(workers, inverse):
             out[part] = phi
         return out
 
-    @property
-    def _inverse(self) -> np.ndarray:
-        return self.head.inverse(self.size, self._rows.dtype)
-
-    def _features(self, workers: Workers, inverse: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield kernel values times a matrix [M, M], some rows after others."""
+    def _features(self, workers: Workers, inverse: np.ndarray | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield kernel values times a matrix [M, M], L^-T by default, some rows after others."""
+        inverse = self.head.inverse(self.size, self.rows.dtype) if inverse is None else inverse
 
         def task(rows: slice) -> tuple[slice, np.ndarray]:
-            return rows, np.concatenate([K @ inverse for _, K in self._rows.pieces(rows)])
+            return rows, np.concatenate([K @ inverse for _, K in self.rows.pieces(rows)])
 
-        return workers.map(task, ranges(self._rows.shape[0], ROWS_PER_TASK))
+        return workers.map(task, ranges(self.rows.shape[0], ROWS_PER_TASK))
 
     def residual(self, workers: Workers) -> np.ndarray:
         """Return k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
         if self._residual is None:
-            rows, device = self._rows, kernel_device(workers)
+            rows, device = self.rows, kernel_device(workers)
             if device is None:
-                parts = [
-                    np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers, self._inverse)
-                ]
+                parts = [np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers)]
                 squares = np.concatenate([*parts, []])
             else:
-                pivots = rows.pivots
-                squares = device.row_squares(pivots.kernel, rows.inputs, pivots.inputs, self._inverse, rows.dtype)
+                pivots, inverse = rows.pivots, self.head.inverse(self.size, rows.dtype)
+                squares = device.row_squares(pivots.kernel, rows.inputs, pivots.inputs, inverse, rows.dtype)
             self._residual = np.maximum(self._diagonal - squares, 0.0)
         return self._residual
 
@@ -359,8 +321,11 @@ class ReducedMap(FeatureMap):
 
     def extent(self, scale: np.ndarray) -> Extent:
         """Return the largest k(x, x); `scale` is empty, for there are no factors of columns."""
+        pivots = self.rows.pivots
+        errors = (pivots.kernel.value_errors(inputs, pivots.inputs) for inputs in (self.rows.inputs, pivots.inputs))
+        largest = max(float(own.max(initial=0.0)) for own in errors)
         outside = self._whole and self._residual is not None and bool(self._residual.any())
-        return Extent(float(self._diagonal.max(initial=0.0)), self.size, self._rows.value_error, outside)
+        return Extent(float(self._diagonal.max(initial=0.0)), self.size, largest, outside)
 
     def outside_roots(self, gram: float, errors: np.ndarray, partitions: Partitions | None = None) -> float:
         def of_rows(part: slice) -> float:
@@ -374,7 +339,7 @@ class ReducedMap(FeatureMap):
 
 @dataclass(frozen=True, eq=False)
 class KernelSpec:
-    """Inputs and pivots that the core of a reduced map is made of."""
+    """Inputs and pivots that the row block of a reduced map is made of."""
 
     inputs: Inputs
     kernel: Kernel
@@ -389,7 +354,7 @@ class KernelSpec:
 
     @property
     def nbytes(self) -> int:
-        """Of what it makes: the table of kernel values is held where it fits, and computed again where it does not."""
+        """Bytes without the table of kernel values, which is held where it fits and else computed again."""
         return self.inputs.nbytes + self.pivots.nbytes + self.diagonal.nbytes
 
     @property

@@ -1,7 +1,7 @@
 """A map for data in which inputs recur: each distinct input is held and computed once (Lemma 6).
 
-Identical cliques share one coefficient, so they share one row of Phi: scores are worked out for distinct rows and dealt
-out to positions, and residuals are summed over the positions of each distinct row before they meet Phi^T.
+Identical cliques share one coefficient, so they share one row of Phi: scores are computed for distinct rows and copied
+to positions, and residuals are summed over the positions of each distinct row before they are multiplied with Phi^T.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..system import Workers, ranges
+from ..system import Workers, offsets_of, ranges
 from . import native
 from .feature_map import Empty, FeatureMap, sums_of_rows
-from .heads import Head
+from .heads import Extent, Head
 from .kept_places import KeptWeights
 from .native import Products
 from .partition_sums import Partitions, new_token
-from .rounding import Extent
 
 ROWS_PER_TASK = 1024
 
@@ -30,21 +29,18 @@ class RepeatedMap(FeatureMap):
         self.distinct, self.group, self._workers = distinct, group, workers  # [N] which row each position has
         self.size, self.dense_size = distinct.size, 0
         self.nested, self.real_size = distinct.nested, distinct.real_size
+        self.narrows_weights = distinct.narrows_weights
         self._group = np.ascontiguousarray(group, dtype=np.int32)
         U = int(group.max(initial=-1)) + 1
         self._rows, self._counts = U, np.bincount(group, minlength=U)
         # Positions of each distinct row, in compressed rows.
         self._positions = np.argsort(group, kind="stable").astype(np.int32)  # [N]
-        self._ends = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)  # [U+1]
+        self._ends = offsets_of(self._counts)  # [U+1]
         self._seen: tuple[Partitions, Partitions] | None = None  # partitions of positions and those of distinct rows
 
     @property
     def head(self) -> Head:
         return self.distinct.head
-
-    @property
-    def narrows_weights(self) -> bool:
-        return self.distinct.narrows_weights
 
     def spec(self, rows: np.ndarray) -> RepeatedSpec:
         chosen, group = np.unique(self.group[rows], return_inverse=True)
@@ -53,7 +49,7 @@ class RepeatedMap(FeatureMap):
     def prepare(
         self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
     ) -> np.ndarray:
-        """Scores of all distinct rows, [U, C]."""
+        """Return scores of all distinct rows, [U, C]."""
         ready = self.distinct.prepare(W, dtype, self._workers, empty)
         scores = np.empty((self._rows, W.shape[1]), dtype=dtype)
         products = self.distinct.native(ready, W.shape[1])
@@ -112,17 +108,13 @@ class RepeatedMap(FeatureMap):
     def beyond_single(self) -> bool:
         return self.distinct.beyond_single
 
-    def _shared(self, errors: np.ndarray) -> np.ndarray:
-        """Errors of distinct rows, [U, C]."""
-        summed = np.zeros((self._rows, errors.shape[1]))
-        np.add.at(summed, self.group, errors)
-        return summed
-
     def extent(self, scale: np.ndarray) -> Extent:
         return self.distinct.extent(scale)
 
     def outside_roots(self, gram: float, errors: np.ndarray, partitions: Partitions | None = None) -> float:
-        return self.distinct.outside_roots(gram, self._shared(errors), self._partitions(partitions))
+        shared = np.zeros((self._rows, errors.shape[1]))  # errors of distinct rows
+        np.add.at(shared, self.group, errors)
+        return self.distinct.outside_roots(gram, shared, self._partitions(partitions))
 
     def leading(self, m: int) -> RepeatedMap:
         return RepeatedMap(self.distinct.leading(m), self.group, self._workers)
@@ -135,12 +127,14 @@ class RepeatedMap(FeatureMap):
         return self.distinct.real_gram(chosen, np.bincount(group.ravel(), counts))
 
     def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
-        counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
-        return self.distinct.raw_squares(counts, self._partitions(partitions))
+        return self.distinct.raw_squares(self._counted(counts), self._partitions(partitions))
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
-        counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
-        return self.distinct.mean_diagonal(counts)
+        return self.distinct.mean_diagonal(self._counted(counts))
+
+    def _counted(self, counts: np.ndarray | None) -> np.ndarray:
+        """Return the counts of distinct rows, [U]."""
+        return self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
 
     def residual(self, workers: Workers) -> np.ndarray | None:
         found = self.distinct.residual(workers)

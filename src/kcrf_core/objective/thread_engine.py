@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import islice, pairwise
-from operator import add
+from operator import add, iadd
 from typing import TypeVar
 
 import numpy as np
@@ -42,7 +42,6 @@ from ..maps import (
     Head,
     KeptWeights,
     Partitions,
-    accumulate,
     new_sums,
     ordered_sums,
     sum_of_parts,
@@ -118,7 +117,7 @@ class ThreadEngine(Engine):
         # Cliques of sequences that lack labels come with every pass, see `ScoredChunk.subtract_observed`.
         self._observed = [
             Sums.observed(problem.partition(number), self.per_position, self.second_order)
-            for number in range(len(self.partitions))
+            for number in range(len(self.partitions.borders) - 1)
         ]
         self._rooms = Rooms()
 
@@ -355,12 +354,6 @@ class ThreadEngine(Engine):
         return found
 
 
-def _accumulated(total: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """total + part, in the place of the first."""
-    accumulate(total, part)
-    return total
-
-
 def _columns_of(point: int, width: int) -> slice:
     """The columns of one of several points, side by side."""
     return slice(point * width, (point + 1) * width)
@@ -385,7 +378,7 @@ class _TaskSums:
             own.add(more)
         for j, part in other.parts.items():
             if j in self.parts:
-                accumulate(self.parts[j], part)
+                self.parts[j] += part
             else:
                 self.parts[j] = part
 
@@ -398,7 +391,7 @@ class _Adjoint:
         N, Y, empty = engine.problem.positions, engine.problem.label_count, engine.host.buffers.empty
         # Terms of one type have the same errors.
         self.residuals = {c: empty((N, points * c.columns(Y)), engine.dtype) for c in engine._types}
-        self.partitions = [_TaskSums.zeros(engine, points) for _ in range(len(engine.partitions))]
+        self.partitions = [_TaskSums.zeros(engine, points) for _ in engine.partitions.slices]
         sizes = np.diff(engine._partition_tasks.borders)
         self._coming = iter(np.repeat(np.arange(len(sizes)), sizes).tolist())  # partitions of tasks, in their order
 
@@ -457,7 +450,7 @@ class _Adjoint:
                 else engine.host.buffers.empty((term.rows, self._points * term.columns))
             )
             parts = [partition.parts[j] for partition in self.partitions if j in partition.parts]
-            summed = tree_sum(parts, _accumulated) if parts else None
+            summed = tree_sum(parts, iadd) if parts else None
             made = engine.maps[j].adjoint(summed, self.residuals[own], engine.workers, place, engine.partitions)
             if isinstance(made, KeptWeights) or isinstance(place, KeptWeights):
                 continue  # it is in its place

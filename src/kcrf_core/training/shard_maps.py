@@ -22,6 +22,7 @@ from ..kernels import Inputs, Kernel
 from ..maps import (
     CompressedRows,
     ExplicitHead,
+    ExplicitMap,
     ExplicitSpec,
     FeatureMap,
     KernelSpec,
@@ -264,7 +265,7 @@ class WrittenMap:
             dense = array()
             by_columns = CompressedRows(len(rows.indptr) - 1, array(), array(), array(), nothing)
             rest = array() if self.has_rest else None
-            own = ExplicitSpec(rows, dense, rest, self.columns).made(by_columns)
+            own = ExplicitMap(rows, dense, dense.dtype, rest=rest, by_columns=by_columns)
             return RepeatedMap(own, array(), workers) if self.repeated else own
 
 
