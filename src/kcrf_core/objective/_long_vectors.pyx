@@ -1,9 +1,9 @@
-"""What solvers do with long vectors: each operation in one go over some slices, without the interpreter's lock.
+"""Operations of solvers on long vectors, without the interpreter's lock.
 
 Vectors are in single or double precision, in any mixture, but for rows of pairs, which are all in one: products with
-those are taken in theirs, and added up in double precision every few hundred values. Every operation goes through the
-slices of `Slices` and writes sums over each of them to its row of `sums`. So threads can share an operation, and adding
-up the rows in their order gives the same bytes for any number of them.
+those are taken in theirs, and added up in double precision every few hundred values. Every operation goes through
+slices and writes sums over each of them to a row of its own. So threads can share an operation, and adding up the rows
+in their order gives the same bytes for any number of threads.
 """
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -51,8 +51,26 @@ cdef extern from "_long_vectors.h" nogil:
 ctypedef long long int64
 
 
+cdef class Operation:
+    """A loop of `_long_vectors_body.h`, which describes what it reads, writes and sums up."""
+
+    cdef kcrf_work_on _work
+
+
+cdef Operation operation(kcrf_work_on work):
+    cdef Operation found = Operation.__new__(Operation)
+    found._work = work
+    return found
+
+
+stepped, copied, combined = operation(do_stepped), operation(do_copied), operation(do_combined)
+dots, products, add_curvature = operation(do_dots), operation(do_products), operation(do_add_curvature)
+add_prior, linearised, put_pair = operation(do_add_prior), operation(do_linearised), operation(do_put_pair)
+reduced, finished = operation(do_reduced), operation(do_finished)
+
+
 cdef class Values:
-    """The values of one vector, an array that is contiguous in memory; it is held for as long as this is."""
+    """Values of one vector, an array that is contiguous in memory; it is held for as long as this is."""
 
     cdef Py_buffer _view
     cdef kcrf_values _values
@@ -72,24 +90,10 @@ cdef class Values:
             PyBuffer_Release(&self._view)
 
 
-cdef class Rows:
-    """Vectors that an operation goes through side by side."""
-
-    cdef kcrf_values* _rows
-    cdef list _held
-    cdef readonly Py_ssize_t count
-
-    def __cinit__(self, list rows):
-        cdef Py_ssize_t i
-        self._held, self.count = rows, len(rows)
-        self._rows = <kcrf_values*>malloc(max(self.count, 1) * sizeof(kcrf_values))
-        if self._rows == NULL:
-            raise MemoryError
-        for i in range(self.count):
-            self._rows[i] = (<Values?>rows[i])._values
-
-    def __dealloc__(self):
-        free(self._rows)
+cdef kcrf_values values_of(Values vector):
+    cdef kcrf_values none
+    none.values, none.single = NULL, False
+    return none if vector is None else vector._values
 
 
 cdef void do_run(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
@@ -99,209 +103,40 @@ cdef void do_run(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil
     self.work(self, some)
 
 
-cdef class Slices:
-    """Slices [S] that vectors are gone through in, and the threads that share them."""
-
-    cdef Team _team
-    cdef const int64[::1] _bounds
-
-    def __init__(self, Team team not None, const int64[::1] bounds not None):
-        self._team, self._bounds = team, bounds
-
-    cdef int go(self, kcrf_operation* what, const int64[::1] runs) except -1:
-        """Have an operation done, by runs of slices [runs + 1]."""
-        if runs.shape[0] < 2:
-            return 0
-        what.bounds, what.runs = <const long long*>&self._bounds[0], <const long long*>&runs[0]
+def go(
+    Team team not None,
+    const int64[::1] bounds not None,  # [S+1] where slices begin and end
+    const int64[::1] runs not None,    # [runs+1] slices: each run is a task
+    Operation operation not None,
+    double[::1] sums not None,         # [S * sums of a slice]; empty: none are wanted
+    Values a=None,
+    Values b=None,
+    Values c=None,
+    Values d=None,
+    Values e=None,
+    list rows=None,                    # Values
+    Py_ssize_t number=-1,
+    double factor=0.0,
+    const double[::1] factors=None,
+):
+    """Have an operation done by a team, with those of the vectors and numbers that it needs."""
+    cdef kcrf_operation what
+    cdef Py_ssize_t i, count = 0 if rows is None else len(rows)
+    if runs.shape[0] < 2:
+        return
+    what.work, what.bounds, what.runs = operation._work, <const long long*>&bounds[0], <const long long*>&runs[0]
+    what.a, what.b, what.c, what.d, what.e = values_of(a), values_of(b), values_of(c), values_of(d), values_of(e)
+    what.count, what.number, what.factor = count, number, factor
+    what.factors = &factors[0] if factors is not None and factors.shape[0] else NULL
+    what.sums = &sums[0] if sums.shape[0] else NULL
+    cdef kcrf_values* each = <kcrf_values*>malloc(max(count, 1) * sizeof(kcrf_values))
+    if each == NULL:
+        raise MemoryError
+    try:
+        for i in range(count):
+            each[i] = (<Values?>rows[i])._values
+        what.rows = each
         with nogil:
-            self._team.share(do_run, what, runs.shape[0] - 1)
-        return 0
-
-
-def stepped(
-    Slices slices not None,
-    const int64[::1] runs,
-    Values start not None,
-    double step,
-    Values direction not None,
-    Values out not None,
-):
-    """out = start + step direction."""
-    cdef kcrf_operation what
-    what.work, what.a, what.factor, what.b, what.c = (
-        do_stepped, start._values, step, direction._values, out._values,
-    )
-    slices.go(&what, runs)
-
-
-def copied(Slices slices not None, const int64[::1] runs, Values vector not None, Values out not None):
-    """out = vector."""
-    cdef kcrf_operation what
-    what.work, what.a, what.b = do_copied, vector._values, out._values
-    slices.go(&what, runs)
-
-
-def combined(
-    Slices slices not None,
-    const int64[::1] runs,
-    Values a not None,
-    Values b not None,
-    bint divide,
-    Values out not None,
-):
-    """out = a b, or a / b."""
-    cdef kcrf_operation what
-    what.work, what.a, what.b, what.number, what.c = do_combined, a._values, b._values, divide, out._values
-    slices.go(&what, runs)
-
-
-def dots(
-    Slices slices not None,
-    const int64[::1] runs,
-    Values a not None,
-    Values b not None,
-    double[:, ::1] sums,               # [S, 1]
-):
-    """Sums of a b."""
-    cdef kcrf_operation what
-    if sums.shape[0] == 0:
-        return
-    what.work, what.a, what.b, what.sums = do_dots, a._values, b._values, &sums[0, 0]
-    slices.go(&what, runs)
-
-
-def products(
-    Slices slices not None,
-    const int64[::1] runs,
-    Rows rows not None,
-    Py_ssize_t count,
-    Values vector not None,
-    double[:, ::1] sums,               # [S, count]
-):
-    """Inner products of the first rows, which are pairs', with a vector."""
-    cdef kcrf_operation what
-    if count == 0 or sums.shape[0] == 0:
-        return
-    what.work, what.rows, what.count, what.a, what.sums = (
-        do_products, rows._rows, count, vector._values, &sums[0, 0],
-    )
-    slices.go(&what, runs)
-
-
-def add_curvature(
-    Slices slices not None,
-    const int64[::1] runs,
-    Values target not None,
-    Values vector not None,
-    const double[::1] precisions,      # [S]
-):
-    """target += precision vector."""
-    cdef kcrf_operation what
-    if precisions.shape[0] == 0:
-        return
-    what.work, what.a, what.b, what.factors = do_add_curvature, target._values, vector._values, &precisions[0]
-    slices.go(&what, runs)
-
-
-def add_prior(
-    Slices slices not None,
-    const int64[::1] runs,
-    Values gradient not None,
-    Values theta not None,
-    const double[::1] precisions,      # [S]
-    double[:, ::1] sums,               # [S, 2]
-):
-    """gradient += precision theta; sums of theta^2, and of the new gradient^2."""
-    cdef kcrf_operation what
-    if sums.shape[0] == 0:
-        return
-    what.work, what.a, what.b, what.factors, what.sums = (
-        do_add_prior, gradient._values, theta._values, &precisions[0], &sums[0, 0],
-    )
-    slices.go(&what, runs)
-
-
-def linearised(
-    Slices slices not None,
-    const int64[::1] runs,
-    Values theta not None,
-    Values gradient not None,
-    const double[::1] precisions,      # [S]
-    Rows others not None,
-    Values out not None,
-    double[:, ::1] sums,               # [S, others + 2]
-):
-    """out = g / sqrt(precision) for g = gradient - precision theta; sums of g theta, of out times others and itself."""
-    cdef kcrf_operation what
-    if sums.shape[0] == 0:
-        return
-    what.work, what.a, what.b, what.factors = do_linearised, theta._values, gradient._values, &precisions[0]
-    what.rows, what.count, what.c, what.sums = others._rows, others.count, out._values, &sums[0, 0]
-    slices.go(&what, runs)
-
-
-def put_pair(
-    Slices slices not None,
-    const int64[::1] runs,
-    Rows steps not None,
-    Rows changes not None,
-    Py_ssize_t count,
-    Py_ssize_t slot,
-    Values before not None,
-    Values after not None,
-    Values gradient not None,
-    Values new_gradient not None,
-    double[:, :, ::1] sums,            # [S, count, 2]
-):
-    """Write a step and a change of the gradient; sums of the first steps times that change and the new gradient."""
-    cdef kcrf_operation what
-    if sums.shape[0] == 0:
-        return
-    what.work, what.rows, what.count, what.number = do_put_pair, steps._rows, count, slot
-    what.a, what.b, what.c = changes._rows[slot], before._values, after._values
-    what.d, what.e, what.sums = gradient._values, new_gradient._values, &sums[0, 0, 0]
-    slices.go(&what, runs)
-
-
-def reduced(
-    Slices slices not None,
-    const int64[::1] runs,
-    Rows changes not None,
-    const double[::1] shares,          # [count]
-    Values gradient not None,
-    Values scale,                      # None for ones
-    Py_ssize_t newest,
-    Values out not None,
-    double[:, ::1] sums,               # [S, count + 1], or None
-):
-    """out = -(gradient + shares times changes) scale; sums of changes times out, and of the newest change^2 scale."""
-    cdef kcrf_operation what
-    what.work, what.rows, what.count, what.number = do_reduced, changes._rows, shares.shape[0], newest
-    what.factors = &shares[0] if shares.shape[0] else NULL
-    what.a, what.c, what.sums = gradient._values, out._values, NULL
-    what.b.values, what.b.single = NULL, False
-    if scale is not None:
-        what.b = scale._values
-    if sums is not None and sums.shape[0]:
-        what.sums = &sums[0, 0]
-    slices.go(&what, runs)
-
-
-def finished(
-    Slices slices not None,
-    const int64[::1] runs,
-    Rows steps not None,
-    const double[::1] weights,         # [count]
-    double length,
-    Values target not None,
-    Values gradient not None,
-    double[:, ::1] sums,               # [S, 1]
-):
-    """target = length target + weights times steps; sums of target times the gradient."""
-    cdef kcrf_operation what
-    if sums.shape[0] == 0:
-        return
-    what.work, what.rows, what.count, what.factor = do_finished, steps._rows, weights.shape[0], length
-    what.factors = &weights[0] if weights.shape[0] else NULL
-    what.a, what.b, what.sums = target._values, gradient._values, &sums[0, 0]
-    slices.go(&what, runs)
+            team.share(do_run, &what, runs.shape[0] - 1)
+    finally:
+        free(each)

@@ -1,17 +1,15 @@
-"""Vectors of parameters, and what solvers do with them.
+"""Vectors of parameters, and the operations of solvers on them.
 
-Solvers know vectors only by what `Vectors` does with them, so that an engine can keep them anywhere. Each formula is
+Solvers know vectors only by the operations of `Vectors`, so that an engine can keep them anywhere. Each formula is
 there once, with operators and with functions that NumPy and PyTorch have alike; vectors of a device need no more.
 
-`HostVectors` are NumPy arrays that threads go through in slices, with loops of our own where those are faster. Slices
-depend on the data alone and sums over them are taken in their order, so that results are the same for any number of
-threads. A slice never crosses the border of a block, the parameters of one term.
-
-An operation is one call of `_long_vectors`, in which each thread has a run of slices and goes through all that the
-operation reads at once: where vectors are long, what counts is how often they come from memory.
+`HostVectors` are NumPy arrays that threads go through in slices, with loops in C where those are faster. Slices depend
+on the data alone, never cross the border of a block (the parameters of one term), and sums over them are taken in their
+order, so that results are the same for any number of threads. An operation is one call of `_long_vectors`, in which
+each thread has a run of slices and reads all vectors at once: memory traffic is what counts where vectors are long.
 
 Long vectors are used again once nothing refers to them (`Buffers`): the system hands out fresh memory page by page, and
-for millions of parameters that costs more than what is done with them.
+for millions of parameters that costs more than the arithmetic.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ import numpy as np
 from ..maps import product
 from ..system import Workers, ranges
 from . import _long_vectors, _proximal
-from ._long_vectors import Rows, Slices, Values
+from ._long_vectors import Operation, Values
 
 Vector: TypeAlias = Any  # an array of an engine: nothing but its `Vectors` looks inside
 
@@ -43,13 +41,9 @@ def _references(buffers: list[np.ndarray], number: int) -> int:
     return sys.getrefcount(buffers[number])
 
 
-def _references_when_unused() -> int:
-    """The count of an array that only its list refers to: interpreters differ. Zero where nothing can be counted."""
-    gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return _references([np.empty(0)], 0) if gil and hasattr(sys, "getrefcount") else 0
-
-
-UNUSED = _references_when_unused()
+# The reference count of an array that only its list refers to: interpreters differ. Zero where none can be counted.
+_counts = getattr(sys, "_is_gil_enabled", lambda: True)() and hasattr(sys, "getrefcount")
+UNUSED = _references([np.empty(0)], 0) if _counts else 0
 
 
 class Buffers:
@@ -59,7 +53,7 @@ class Buffers:
         self._arrays: list[np.ndarray] = []
 
     def empty(self, shape: tuple[int, ...] | int, dtype: np.dtype | type = np.float64) -> np.ndarray:
-        """Like np.empty."""
+        """Return an array whose values are not set, like np.empty."""
         size, dtype = int(np.prod(shape)), np.dtype(dtype)
         if size * dtype.itemsize < LEAST_BYTES or not UNUSED:
             return np.empty(shape, dtype=dtype)
@@ -72,23 +66,10 @@ class Buffers:
         return fresh.reshape(shape)
 
     def forget_unused(self) -> None:
-        """Let go of arrays that nobody uses now."""
+        """Release the arrays that are not in use."""
         if UNUSED:
             numbers = range(len(self._arrays))
             self._arrays = [self._arrays[number] for number in numbers if _references(self._arrays, number) > UNUSED]
-
-
-def slice_bounds(blocks: Sequence[slice]) -> tuple[np.ndarray, np.ndarray]:
-    """Where slices of some blocks, one after another, begin and end [S + 1], and the block of each [S]."""
-    size = max((block.stop for block in blocks), default=0)
-    length = min(max(-(-size // (SLICES * SHORTEST_SLICE)) * SHORTEST_SLICE, SHORTEST_SLICE), LONGEST_SLICE)
-    parts = [
-        (block.start + part.stop, number)
-        for number, block in enumerate(blocks)
-        for part in ranges(block.stop - block.start, length)
-    ]
-    ends, numbers = zip(*parts, strict=True) if parts else ((), ())
-    return np.array([0, *ends], dtype=np.int64), np.array(numbers, dtype=np.int64)
 
 
 class Vectors(ABC):
@@ -155,7 +136,7 @@ class Vectors(ABC):
         return self._double(start) + step * self._double(direction)
 
     def add_scaled(self, target: Vector, factor: float, vector: Vector) -> None:
-        """target += factor * vector."""
+        """Add factor * vector to target."""
         target[:] = self._double(target) + factor * self._double(vector)
 
     def product(self, a: Vector, b: Vector) -> Vector:
@@ -220,7 +201,7 @@ class Vectors(ABC):
         return list(zip(self.blocks, np.asarray(variances, dtype=np.float64).tolist(), strict=True))
 
     def add_prior(self, gradient: Vector, theta: Vector, variances: np.ndarray) -> tuple[float, float]:
-        """Add theta / sigma^2 to a gradient; sums of |theta|^2 / (2 sigma^2) and of sigma^2 |gradient|^2 / 2."""
+        """Add theta / sigma^2 to a gradient; return sums of |theta|^2 / (2 sigma^2) and of sigma^2 |gradient|^2 / 2."""
         sums = []
         for block, sigma2 in self._each_block(variances):
             point, own = self._double(theta[block]), gradient[block]
@@ -230,7 +211,7 @@ class Vectors(ABC):
         return float((found[:, 0] / variances).sum() / 2), float((found[:, 1] * variances).sum() / 2)
 
     def add_curvature(self, target: Vector, vector: Vector, variances: np.ndarray) -> None:
-        """target += vector / sigma^2."""
+        """Add vector / sigma^2 to target."""
         for block, sigma2 in self._each_block(variances):
             target[block] += vector[block] / sigma2
 
@@ -366,33 +347,34 @@ class HostVectors(Vectors):
     def __init__(self, blocks: Sequence[slice], workers: Workers):
         super().__init__(blocks)
         self._workers, self.buffers = workers, Buffers()
-        self._bounds, self._block_of = slice_bounds(self.blocks)
-        self._slices = len(self._block_of)
-        self._tasks: dict[int, np.ndarray] = {}
+        shortest = -(-self.size // (SLICES * SHORTEST_SLICE)) * SHORTEST_SLICE
+        length = min(max(shortest, SHORTEST_SLICE), LONGEST_SLICE)
+        ends = [
+            (block.start + part.stop, number)
+            for number, block in enumerate(self.blocks)
+            for part in ranges(block.stop - block.start, length)
+        ]
+        self._slices = len(ends)
+        self._bounds = np.array([0, *(end for end, _ in ends)], dtype=np.int64)  # [S + 1]
+        self._block_of = np.array([number for _, number in ends], dtype=np.int64)  # [S]
+        self._runs: dict[int, np.ndarray] = {}  # of slices, about as long as each other, by their number
 
-    def _runs(self, count: int) -> np.ndarray:
-        """Cut slices into so many runs, or fewer, that are about as long as each other."""
-        if count not in self._tasks:
-            self._tasks[count] = np.unique(np.searchsorted(self._bounds, np.linspace(0, self.size, count + 1)))
-        return self._tasks[count]
-
-    def _over_slices(self, operation: Callable[..., None], vectors: int, *arguments: object) -> None:
-        """Call an operation of `_long_vectors`, which goes through so many vectors, on threads."""
-        if not self._slices:
-            return
-        team = self._workers.team
-        runs = self._runs(min(team.threads, 1 + vectors * self.size // VALUES_PER_TASK))
-        operation(Slices(team, self._bounds), runs, *arguments)
+    def _go(self, operation: Operation, vectors: int, sums: int, **given: Any) -> np.ndarray:
+        """Run an operation that goes through so many vectors on threads; return its sums over slices [S, sums]."""
+        found = np.empty((self._slices, sums))
+        if self._slices:
+            team = self._workers.team
+            count = min(team.threads, 1 + vectors * self.size // VALUES_PER_TASK)
+            if count not in self._runs:
+                self._runs[count] = np.unique(np.searchsorted(self._bounds, np.linspace(0, self.size, count + 1)))
+            _long_vectors.go(team, self._bounds, self._runs[count], operation, found.ravel(), **given)
+        return found
 
     def _values(self, vector: np.ndarray) -> Values:
         return Values(np.ascontiguousarray(vector), self.size)
 
     def _written(self, vector: np.ndarray) -> Values:
         return Values(vector, self.size, True)
-
-    def _sums(self, *shape: int) -> np.ndarray:
-        """Return room for sums over each slice."""
-        return np.empty((self._slices, *shape))
 
     # ------------------------------------------------------------------------- to and from arrays
 
@@ -409,16 +391,14 @@ class HostVectors(Vectors):
         return vector
 
     def cast(self, vector: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
-        if vector.dtype == dtype:
-            return vector
-        return self._copied(vector, dtype)
+        return vector if vector.dtype == dtype else self._copied(vector, dtype)
 
     def _double(self, values: np.ndarray) -> np.ndarray:
         return values.astype(np.float64, copy=False)
 
     def _copied(self, vector: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
         out = self.empty(dtype)
-        self._over_slices(_long_vectors.copied, 2, self._values(vector), self._written(out))
+        self._go(_long_vectors.copied, 2, 0, a=self._values(vector), b=self._written(out))
         return out
 
     # ------------------------------------------------------------------------- arithmetic
@@ -427,17 +407,11 @@ class HostVectors(Vectors):
         return self._copied(vector, vector.dtype)
 
     def dot(self, a: np.ndarray, b: np.ndarray) -> float:
-        return float(self._products(a, b).sum())
+        return float(self._go(_long_vectors.dots, 2, 1, a=self._values(a), b=self._values(b)).sum())
 
     def block_dots(self, a: np.ndarray, b: np.ndarray) -> list[float]:
-        products = self._products(a, b)
+        products = self._go(_long_vectors.dots, 2, 1, a=self._values(a), b=self._values(b))
         return [float(products[self._block_of == number].sum()) for number in range(len(self.blocks))]
-
-    def _products(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Inner products over each slice."""
-        sums = self._sums(1)
-        self._over_slices(_long_vectors.dots, 2, self._values(a), self._values(b), sums)
-        return sums
 
     def stepped(self, start: np.ndarray, step: float, direction: np.ndarray) -> np.ndarray:
         out = self.empty()
@@ -448,19 +422,19 @@ class HostVectors(Vectors):
         self._add(target, factor, vector, target)
 
     def _add(self, start: np.ndarray, factor: float, vector: np.ndarray, out: np.ndarray) -> None:
-        self._over_slices(
-            _long_vectors.stepped, 3, self._values(start), factor, self._values(vector), self._written(out)
-        )
+        given = {"a": self._values(start), "b": self._values(vector), "c": self._written(out)}
+        self._go(_long_vectors.stepped, 3, 0, factor=factor, **given)
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return self._combined(a, b, False)
+        return self._combined(a, b, 0)
 
     def quotient(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return self._combined(a, b, True)
+        return self._combined(a, b, 1)
 
-    def _combined(self, a: np.ndarray, b: np.ndarray, divide: bool) -> np.ndarray:
+    def _combined(self, a: np.ndarray, b: np.ndarray, divide: int) -> np.ndarray:
         out = self.empty(np.result_type(a, b))
-        self._over_slices(_long_vectors.combined, 3, self._values(a), self._values(b), divide, self._written(out))
+        given = {"a": self._values(a), "b": self._values(b), "c": self._written(out)}
+        self._go(_long_vectors.combined, 3, 0, number=divide, **given)
         return out
 
     # ------------------------------------------------------------------------- blocks
@@ -476,18 +450,18 @@ class HostVectors(Vectors):
 
     # ------------------------------------------------------------------------- a Gaussian prior and linearisations
 
-    def add_prior(self, gradient: np.ndarray, theta: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
-        precisions, sums = self._precisions(variances), self._sums(2)
-        self._over_slices(_long_vectors.add_prior, 3, self._written(gradient), self._values(theta), precisions, sums)
-        return float(precisions @ sums[:, 0] / 2), float((sums[:, 1] / precisions).sum() / 2)
-
     def _precisions(self, variances: np.ndarray) -> np.ndarray:
-        """1 / sigma^2 of each slice."""
+        """Return 1 / sigma^2 of each slice."""
         return 1.0 / np.asarray(variances, dtype=np.float64)[self._block_of]
 
+    def add_prior(self, gradient: np.ndarray, theta: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
+        precisions, given = self._precisions(variances), {"a": self._written(gradient), "b": self._values(theta)}
+        sums = self._go(_long_vectors.add_prior, 3, 2, factors=precisions, **given)
+        return float(precisions @ sums[:, 0] / 2), float((sums[:, 1] / precisions).sum() / 2)
+
     def add_curvature(self, target: np.ndarray, vector: np.ndarray, variances: np.ndarray) -> None:
-        precisions = self._precisions(variances)
-        self._over_slices(_long_vectors.add_curvature, 3, self._written(target), self._values(vector), precisions)
+        given = {"a": self._written(target), "b": self._values(vector), "factors": self._precisions(variances)}
+        self._go(_long_vectors.add_curvature, 3, 0, **given)
 
     def linearised(
         self,
@@ -497,18 +471,10 @@ class HostVectors(Vectors):
         dtype: np.dtype | type,
         others: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, float, list[float]]:
-        scaled, known = self.empty(dtype), Rows([self._values(other) for other in others])
-        sums = self._sums(known.count + 2)
-        self._over_slices(
-            _long_vectors.linearised,
-            known.count + 3,
-            self._values(theta),
-            self._values(gradient),
-            self._precisions(variances),
-            known,
-            self._written(scaled),
-            sums,
-        )
+        scaled, rows = self.empty(dtype), [self._values(other) for other in others]
+        given = {"a": self._values(theta), "b": self._values(gradient), "c": self._written(scaled), "rows": rows}
+        factors = self._precisions(variances)
+        sums = self._go(_long_vectors.linearised, len(rows) + 3, len(rows) + 2, factors=factors, **given)
         constant, *products = sums.sum(axis=0).tolist()
         return scaled, constant, products
 
@@ -640,13 +606,19 @@ class Pairs:
         curvature, slope, least, start = (
             vectors.to_array(values[free]) for values in (scale, gradient, thresholds, theta)
         )
-        steps, changes = ([vectors.to_array(own[slot][free]) for slot in slots] for own in (self._steps, self._changes))
-        step, change = minimised_model(
-            curvature, slope, least, start, steps, changes, matrix, self.dtype, most, tolerance
-        )
-        direction = vectors.zeros()
-        direction[free] = vectors.from_array(step)
-        return direction, change
+        k, n = len(slots), len(start)
+        rows = np.zeros((n, max(2 * k + 3 & ~3, 4)), dtype=self.dtype)
+        for place, slot in enumerate(slots):
+            rows[:, place] = vectors.to_array(self._steps[slot][free]) * curvature
+            rows[:, place + k] = vectors.to_array(self._changes[slot][free])
+        wide = np.zeros((rows.shape[1], rows.shape[1]), dtype=self.dtype)
+        wide[: 2 * k, : 2 * k] = matrix
+        point, along = start.copy(), np.zeros(rows.shape[1])
+        room = np.empty(n), np.empty(n, dtype=np.int32)
+        _proximal.minimise(rows, rows @ wide, curvature, slope, least, start, point, along, *room, most, tolerance)
+        moved, direction = point - start, vectors.zeros()
+        direction[free] = vectors.from_array(moved)
+        return direction, float((slope * moved).sum() + (least * (np.abs(point) - np.abs(start))).sum())
 
 
 class HostPairs(Pairs):
@@ -658,9 +630,7 @@ class HostPairs(Pairs):
         # The threads that first write a step touch its memory first.
         steps, changes = (np.empty((most, vectors.size), dtype=dtype) for _ in range(2))
         super().__init__(vectors, steps, changes, dtype)
-        self._step_rows, self._change_rows = (
-            Rows([vectors._written(row) for row in rows]) for rows in (steps, changes)
-        )
+        self._step_rows, self._change_rows = ([vectors._written(row) for row in rows] for rows in (steps, changes))
 
     def put(
         self,
@@ -671,106 +641,43 @@ class HostPairs(Pairs):
         new_gradient: np.ndarray,
         rows: int,
     ) -> np.ndarray:
-        given = [self._vectors._values(vector) for vector in (before, after, gradient, new_gradient)]
-        sums = self._vectors._sums(rows, 2)
-        self._vectors._over_slices(
-            _long_vectors.put_pair, rows + 6, self._step_rows, self._change_rows, rows, slot, *given, sums
-        )
-        return sums.sum(axis=0)
+        b, c, d, e = (self._vectors._values(vector) for vector in (before, after, gradient, new_gradient))
+        given = {"a": self._change_rows[slot], "b": b, "c": c, "d": d, "e": e, "number": slot}
+        steps = self._step_rows[:rows]
+        sums = self._vectors._go(_long_vectors.put_pair, rows + 6, 2 * rows, rows=steps, **given)
+        return sums.sum(axis=0).reshape(rows, 2)
 
     def along(self, vector: np.ndarray, rows: int) -> np.ndarray:
-        return self._products(self._step_rows, vector, rows)
+        return self._products(self._step_rows[:rows], vector, rows)
 
     def changes_along(self, vector: np.ndarray, rows: int) -> np.ndarray:
-        return self._products(self._change_rows, vector, rows)
+        return self._products(self._change_rows[:rows], vector, rows)
 
-    def _products(self, own: Rows, vector: np.ndarray, rows: int) -> np.ndarray:
-        sums = self._vectors._sums(rows)
-        self._vectors._over_slices(_long_vectors.products, rows + 1, own, rows, self._vectors._values(vector), sums)
-        return sums.sum(axis=0)
+    def _products(self, own: list[Values], vector: np.ndarray, rows: int) -> np.ndarray:
+        given = self._vectors._values(vector)
+        return self._vectors._go(_long_vectors.products, rows + 1, rows, rows=own, a=given).sum(axis=0)
 
     def reduced(self, gradient: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        return self._reduced(gradient, shares, None, None, None)
+        return self._reduced(gradient, shares, 0)[0]
 
     def reduced_and_scaled(
         self, gradient: np.ndarray, shares: np.ndarray, scale: np.ndarray, newest: int | None
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        sums = self._vectors._sums(len(shares) + 1)
-        out = self._reduced(gradient, shares, self._vectors._values(scale), newest, sums)
-        found = sums.sum(axis=0)
+        given = {"b": self._vectors._values(scale), "number": -1 if newest is None else newest}
+        out, found = self._reduced(gradient, shares, len(shares) + 1, **given)
         return out, found[:-1], float(found[-1])
 
     def _reduced(
-        self,
-        gradient: np.ndarray,
-        shares: np.ndarray,
-        scale: Values | None,
-        newest: int | None,
-        sums: np.ndarray | None,
-    ) -> np.ndarray:
-        out = self._vectors.empty(self.dtype)
-        self._vectors._over_slices(
-            _long_vectors.reduced,
-            len(shares) + 3,
-            self._change_rows,
-            shares,
-            self._vectors._values(gradient),
-            scale,
-            -1 if newest is None else newest,
-            self._vectors._written(out),
-            sums,
-        )
-        return out
+        self, gradient: np.ndarray, shares: np.ndarray, sums: int, **given: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        out, rows = self._vectors.empty(self.dtype), self._change_rows[: len(shares)]
+        given |= {"a": self._vectors._values(gradient), "c": self._vectors._written(out), "factors": shares}
+        found = self._vectors._go(_long_vectors.reduced, len(shares) + 3, sums, rows=rows, **given)
+        return out, found.sum(axis=0)
 
     def finish(self, target: np.ndarray, length: float, weights: np.ndarray, gradient: np.ndarray) -> float:
-        sums = self._vectors._sums(1)
-        self._vectors._over_slices(
-            _long_vectors.finished,
-            len(weights) + 3,
-            self._step_rows,
-            weights,
-            length,
-            self._vectors._written(target),
-            self._vectors._values(gradient),
-            sums,
+        given = {"a": self._vectors._written(target), "b": self._vectors._values(gradient), "factor": length}
+        rows = self._step_rows[: len(weights)]
+        return float(
+            self._vectors._go(_long_vectors.finished, len(weights) + 3, 1, rows=rows, factors=weights, **given).sum()
         )
-        return float(sums.sum())
-
-
-def minimised_model(
-    scale: np.ndarray,  # [n] b of those parameters that may move
-    slope: np.ndarray,
-    thresholds: np.ndarray,
-    start: np.ndarray,
-    steps: Sequence[np.ndarray],  # k of them, [n] each
-    changes: Sequence[np.ndarray],
-    matrix: np.ndarray,
-    dtype: np.dtype,
-    most: int,
-    tolerance: float,
-) -> tuple[np.ndarray, float]:
-    """Minimise the model of `Pairs.minimise_model` over parameters that may move: the step, and what it adds to it."""
-    width = len(matrix)
-    rows = np.zeros((len(start), max(width + 3 & ~3, 4)), dtype=dtype)
-    for place, (step, change) in enumerate(zip(steps, changes, strict=True)):
-        rows[:, place] = step * scale
-        rows[:, place + len(steps)] = change
-    wide = np.zeros((rows.shape[1], rows.shape[1]), dtype=dtype)
-    wide[:width, :width] = matrix
-    point = start.copy()
-    _proximal.minimise(
-        rows,
-        rows @ wide,
-        scale,
-        slope,
-        thresholds,
-        start,
-        point,
-        np.zeros(rows.shape[1]),
-        np.empty(len(start)),
-        np.empty(len(start), dtype=np.int32),
-        most,
-        tolerance,
-    )
-    moved = point - start
-    return moved, float((slope * moved).sum() + (thresholds * (np.abs(point) - np.abs(start))).sum())
