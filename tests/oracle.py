@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from kcrf_core.scoring import SpanFinder
+
 
 def labellings(T, Y):
     return itertools.product(range(Y), repeat=T)
@@ -217,3 +219,13 @@ def conll_rows(data):
             rows.append((number, values, at + len(content)))
         at += len(line) + 1
     return rows, separator
+
+
+def spans(labels):
+    """Return the spans of one sequence as (start, end, type), the end exclusive."""
+    alphabet = list(dict.fromkeys(labels))
+    finder = SpanFinder(alphabet)
+    codes = np.array([alphabet.index(label) for label in labels], dtype=np.int64)
+    found = finder.find(codes, np.array([0, len(labels)]))
+    kinds = [finder.types[kind] for kind in found.kinds]
+    return list(zip(found.starts.tolist(), found.ends.tolist(), kinds, strict=True))

@@ -393,7 +393,8 @@ class Configuration:
         """Options that were typed, with --c2 as sigma2."""
         from kcrf_core.config import resolve_c2
 
-        return resolve_c2(self.typed)
+        typed = self.typed
+        return resolve_c2(typed) if "c2" in typed else typed
 
 
 def configuration(*wanted: str) -> Any:

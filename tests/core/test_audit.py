@@ -15,7 +15,6 @@ from kcrf_core.chains import chain
 from kcrf_core.corpora import Layout, read_corpus
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import DataError
-from kcrf_core.scoring.spans import spans
 from kcrf_core.selection import (
     Audit,
     Channel,
@@ -35,6 +34,7 @@ from kcrf_core.selection import (
 from kcrf_core.selection.correcting import HEADER
 from kcrf_core.system import Workers
 from kcrf_core.training import Scored, train
+from oracle import spans
 
 
 def scored(order=1):

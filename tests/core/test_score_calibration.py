@@ -16,9 +16,9 @@ from kcrf_core.errors import ConfigError, DataError, FileFormatError, Interrupte
 from kcrf_core.exchange import export_model
 from kcrf_core.model import Also, Decoder, Model, ScoreCalibration, Wishes, from_model
 from kcrf_core.scoring import JudgementOptions, judge
-from kcrf_core.scoring.spans import spans
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, fit_calibration, train
+from oracle import spans
 
 
 def calibrated(order=1, kinds=models.KINDS, labels=("A", "B", "C")):

@@ -7,7 +7,7 @@ import pytest
 
 from kcrf_core.errors import DataError
 from kcrf_core.scoring import JudgementOptions, Labelling, choose_yardstick, evaluate, judge, unit_offsets
-from kcrf_core.scoring.significance import differences, figures, intervals, sequence_counts
+from kcrf_core.scoring.significance import bootstrap, differences, figures
 
 
 def labelling(sequences, predicted, source="data", gap=1):
@@ -43,7 +43,7 @@ def test_figures_are_those_of_the_evaluation(rng):
     gold = random_gold(rng, 30)
     found = scored(gold, random_system(rng, gold, 0.7))
     for strict, spans in ((False, found.spans), (True, found.strict_spans)):
-        values = figures(sequence_counts(found, strict).sum(axis=0))
+        values = figures((found.strict_counts if strict else found.unit_counts).sum(axis=0))
         assert values == {
             "accuracy": found.accuracy,
             "sequence_accuracy": found.sequence_accuracy,
@@ -52,14 +52,14 @@ def test_figures_are_those_of_the_evaluation(rng):
             "f1": spans.total.f1,
         }
     plain = evaluate(list("abab"), list("abba"), [0, 2, 4])
-    assert figures(sequence_counts(plain).sum(axis=0)) == {"accuracy": 0.5, "sequence_accuracy": 0.5}
+    assert figures(plain.unit_counts.sum(axis=0)) == {"accuracy": 0.5, "sequence_accuracy": 0.5}
     assert figures(np.zeros(7))["f1"] == 0
 
 
 def test_bootstrap_against_drawing_sequence_by_sequence(rng):
     gold = random_gold(rng, 40)
-    counts = sequence_counts(scored(gold, random_system(rng, gold, 0.7)))
-    found = intervals(counts, 20_000, 0.9, seed=1)
+    counts = scored(gold, random_system(rng, gold, 0.7)).unit_counts
+    found = bootstrap(counts, figures, 20_000, 0.9, seed=1)
     drawn = figures(counts[rng.integers(len(counts), size=(20_000, len(counts)))].sum(axis=1))
     for name, interval in found.items():
         low, high = np.quantile(drawn[name], [0.05, 0.95])
@@ -73,14 +73,14 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(rng):
         lengths = rng.integers(1, 30, size=100)
         correct = rng.binomial(lengths, truth)
         counts = np.column_stack([lengths, correct, np.ones_like(lengths), correct == lengths])
-        found = intervals(counts, 500, 0.9, seed=trial)["accuracy"]
+        found = bootstrap(counts, figures, 500, 0.9, seed=trial)["accuracy"]
         covered += found.low <= truth <= found.high
     assert 165 <= covered <= 195
 
 
 def test_randomisation_against_all_exchanges(rng):
     gold = random_gold(rng, 9)
-    systems = [sequence_counts(scored(gold, random_system(rng, gold, accuracy))) for accuracy in (0.85, 0.6)]
+    systems = [scored(gold, random_system(rng, gold, accuracy)).unit_counts for accuracy in (0.85, 0.6)]
     found = differences(*systems, draws=40_000, resamples=0, confidence=0.95, seed=0)
     masks = np.array(list(itertools.product([0, 1], repeat=9)))  # every way to exchange sequences
     moved = masks @ (systems[1] - systems[0])
@@ -113,7 +113,7 @@ def test_under_no_difference_small_p_values_are_as_rare_as_they_should_be(rng):
     small = 0
     for trial in range(200):
         gold = random_gold(rng, 30)
-        systems = [sequence_counts(scored(gold, random_system(rng, gold, 0.7))) for _ in range(2)]
+        systems = [scored(gold, random_system(rng, gold, 0.7)).unit_counts for _ in range(2)]
         found = {entry.figure: entry for entry in differences(*systems, 199, 0, 0.95, seed=trial)}
         small += found["accuracy"].p_value <= 0.1
     assert small <= 34  # 20 expected; a binomial is above with probability 0.001
@@ -167,9 +167,9 @@ def test_blocks_of_a_few_long_sequences_are_the_units(rng):
     assert 10 <= len(units) - 1 <= 60
     blocks, whole = evaluate(gold, predicted, offsets, units=units), evaluate(gold, predicted, offsets)
     for strict in (False, True):
-        counts = sequence_counts(blocks, strict)
+        counts, totals = (one.strict_counts if strict else one.unit_counts for one in (blocks, whole))
         assert len(counts) == len(units) - 1
-        np.testing.assert_array_equal(counts.sum(axis=0), sequence_counts(whole, strict).sum(axis=0))
+        np.testing.assert_array_equal(counts.sum(axis=0), totals.sum(axis=0))
     yardstick = choose_yardstick(sorted(set(gold)))
     number = {label: y for y, label in enumerate(yardstick.labels)}
     coded = [np.array([number[value] for value in values]) for values in (gold, predicted)]

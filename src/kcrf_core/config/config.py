@@ -1,19 +1,18 @@
 """The description of columns, features, terms and training, as frozen values.
 
 Each field that a configuration may set is declared here once, with its kind, default, help and section: `reader` checks
-YAML keys by it, `declarations` has the options of the command line and of `KernelCRF` from it, and `to_dict` gives the
-YAML layout back. Names to choose from are read off the registries of earlier rooms when they are asked for, since
-plug-ins may add to them.
+YAML keys by it, `declarations` makes options from it, and `to_dict` returns the YAML layout. Names to choose from are
+read from registries when they are needed, since plug-ins may add to them.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..chains import CLIQUES
-from ..corpora import MISSING, Layout
+from ..corpora import MISSING, PLAIN, Layout
 from ..kernels import KernelConfig
 from ..maps import METHODS
 from ..objective.solvers import SOLVERS
@@ -65,15 +64,12 @@ class FeatureConfig:
     templates: tuple[str, ...] = declared(values.names, ())  # lines that share weights; one, if it is categorical
     missing: str = declared(OneOf(MISSING_VALUES), "mean")  # what numbers that are missing become
     vectors: str | None = declared(values.text)  # the name of vectors that stand beside the text
-    # Of a fitted feature whose window is wider than it says, since terms look further: what it says.
+    # The declared window of a fitted feature whose window is wider, since terms look further.
     own_window: tuple[int, ...] | None = None
+    seen: tuple[int, ...] = field(init=False, repr=False, compare=False)  # the window of a fitted feature
 
-    @property
-    def seen(self) -> tuple[int, ...]:
-        """The window, of a feature in which no default is left open."""
-        if self.window is None:  # in a damaged file
-            raise ValueError(f"the feature '{self.name}' has no window")
-        return self.window
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seen", self.window or ())
 
 
 @dataclass(frozen=True)
@@ -133,11 +129,10 @@ class TermConfig:
     map: MapConfig = MapConfig()
     sigma2: float | None = declared(values.variance)  # None: the one of the training section
     window: tuple[int, ...] | None = declared(values.window)  # in the place of the windows of its features; None: those
+    clique: Any = field(init=False, repr=False, compare=False)  # the type of its cliques, a `chains.Clique`
 
-    @property
-    def clique(self) -> Any:
-        """The type of its cliques, a `chains.Clique`."""
-        return CLIQUES[self.type]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clique", CLIQUES[self.type])
 
 
 @dataclass(frozen=True)
@@ -307,43 +302,29 @@ class Config:
         "Take columns as they are. Default: words also by their parts, shape and lower case, tags with their "
         "neighbours, as `dump_config` shows.",
     )
-    suggested: bool = declared(
-        boolean, False
-    )  # the features were made by what columns look like, and terms may still be
+    suggested: bool = declared(boolean, False)  # features were derived from the columns, and terms may still be
     features: tuple[FeatureConfig, ...] | None = None  # None: one per column
     terms: tuple[TermConfig, ...] = field(default_factory=default_terms)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    layout: Layout = field(init=False, repr=False, compare=False)  # of files of columns
+    mapped_terms: tuple[TermConfig, ...] = field(init=False, repr=False, compare=False)  # those that look at the input
+    label_terms: tuple[TermConfig, ...] = field(init=False, repr=False, compare=False)  # the others, by type
+    order: int = field(init=False, repr=False, compare=False)  # number of preceding labels that a label depends on
 
-    @property
-    def layout(self) -> Layout:
-        """Layout of files of columns."""
-        return Layout(self.separator, self.header, self.comment, self.missing)
-
-    @property
-    def mapped_terms(self) -> tuple[TermConfig, ...]:
-        """Terms that look at the input."""
-        return tuple(term for term in self.terms if term.clique.mapped)
-
-    @property
-    def label_terms(self) -> tuple[TermConfig, ...]:
-        """Terms that look at labels alone, in the order of their types."""
-        types = list(CLIQUES)
-        own = [term for term in self.terms if not term.clique.mapped]
-        return tuple(sorted(own, key=lambda term: types.index(term.type)))
-
-    @property
-    def order(self) -> int:
-        """Number of labels back that a label looks."""
-        return 2 if any(term.clique.second_order for term in self.terms) else 1
+    def __post_init__(self) -> None:
+        types, labels = list(CLIQUES), [term for term in self.terms if not term.clique.mapped]
+        derived = {
+            "layout": Layout(self.separator, self.header, self.comment, self.missing),
+            "mapped_terms": tuple(term for term in self.terms if term.clique.mapped),
+            "label_terms": tuple(sorted(labels, key=lambda term: types.index(term.type))),
+            "order": 2 if any(term.clique.second_order for term in self.terms) else 1,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layout of the YAML file; `parse_config` of it gives an equal configuration."""
-        said = {name: (getattr(self, name), one.default) for name, one in settings_of(Config).items()}
-        out: dict[str, Any] = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, (value, default) in said.items()
-            if value != default or name == "min_count"
-        }
+        out = _given(self, "min_count")
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]
@@ -353,44 +334,44 @@ class Config:
 
 
 def variance_text(sigma2: float | None) -> float | str | None:
-    """Return a prior variance as files hold it, which know no infinite numbers."""
+    """Return a prior variance as files store it, without infinite numbers."""
     return "inf" if sigma2 == math.inf else sigma2
 
 
 def layout_dict(layout: Layout) -> dict[str, Any]:
-    """Return what is said of files of columns and is not the default."""
-    said = {
-        item.name: getattr(layout, item.name) for item in fields(Layout) if getattr(layout, item.name) != item.default
-    }
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
+    """Return the settings of files of columns that are not the default."""
+    given = {key: value for key, value in vars(layout).items() if value != getattr(PLAIN, key)}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
+
+
+def _given(config: Any, *always: str) -> dict[str, Any]:
+    """Return the declared settings of a dataclass that are not the default, as YAML has them."""
+    out = {}
+    for name, one in settings_of(config).items():
+        value = getattr(config, name)
+        if value != one.default or name in always:
+            out[name] = list(value) if isinstance(value, tuple) else value
+    return out
 
 
 def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
     """Return the layout of a feature in the YAML file."""
-    out: dict[str, Any] = {"name": feature.name}
-    if feature.parts:
-        out["conjunction"] = [name if offset == 0 else f"{name}[{offset}]" for name, offset in feature.parts]
-    elif feature.columns:
-        out["columns"] = list(feature.columns)
-    for item in fields(FeatureConfig):
-        value = getattr(feature, item.name)
-        if item.name in ("name", "columns", "parts", "own_window") or value == item.default:
-            continue
-        if item.name == "type" and feature.parts:
-            continue
-        out[item.name] = list(value) if isinstance(value, tuple) else value
-    return out
+    given = _given(feature)
+    if not feature.parts:
+        return {"name": feature.name, **given}
+    given.pop("type", None)
+    parts = [name if offset == 0 else f"{name}[{offset}]" for name, offset in feature.parts]
+    return {"name": feature.name, "conjunction": parts, **given}
 
 
 def term_dict(term: TermConfig) -> dict[str, Any]:
     """Return the layout of a term in the YAML file."""
     out: dict[str, Any] = {"name": term.name, "type": term.type}
+    sigma2 = variance_text(term.sigma2)
     if term.clique.mapped:
         out["features"] = list(term.features)
         if term.window is not None:
             out["window"] = list(term.window)
         out["kernel"] = term.kernel.to_dict()
         out["map"] = {key: value for key, value in asdict(term.map).items() if value is not None}
-    if term.sigma2 is not None:
-        out["sigma2"] = variance_text(term.sigma2)
-    return out
+    return out if sigma2 is None else {**out, "sigma2": sigma2}

@@ -5,7 +5,6 @@ The command line, `KernelCRF` and the manual are made from this table. Nothing h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..kernels import KERNELS, KernelConfig, kernel_settings, kernel_types
@@ -63,22 +62,21 @@ def declared_options(*wanted: str) -> dict[str, DeclaredOption]:
     Kernels are imported only where their section is wanted.
     """
     of_kernels = kernel_settings() if not wanted or "kernel" in wanted else {}
-    kernel = {"type": KERNEL, **of_kernels, "cosine": COSINE}
+    places = (
+        ({"type": KERNEL, **of_kernels, "cosine": COSINE}, "terms.node.kernel.{}", "kernel"),
+        (settings_of(MapConfig), "terms.node.map.{}", "kernel"),
+        (settings_of(Config), "{}", "encoding"),
+        ({"order": ORDER}, "", "chain"),
+        (settings_of(TrainingConfig), "training.{}", "training"),
+        ({"c2": C2}, "", "training"),
+    )
     found = [
-        *_options(kernel, "terms.node.kernel.", "kernel"),
-        *_options(settings_of(MapConfig), "terms.node.map.", "kernel"),
-        *_options(settings_of(Config), "", "encoding"),
-        DeclaredOption("order", "chain", ORDER, ""),
-        *_options(settings_of(TrainingConfig), "training.", "training"),
-        DeclaredOption("c2", "training", C2, ""),
+        DeclaredOption(one.option or name, one.section or section, one, path.format(name))
+        for settings, path, section in places
+        for name, one in settings.items()
+        if one.help
     ]
     return {one.name: one for one in found if not wanted or one.section in wanted or one.name in wanted}
-
-
-def _options(settings: Mapping[str, DeclaredSetting], path: str, section: str) -> Iterator[DeclaredOption]:
-    for name, one in settings.items():
-        if one.help:
-            yield DeclaredOption(one.option or name, one.section or section, one, path + name)
 
 
 def option_paths() -> dict[str, str]:

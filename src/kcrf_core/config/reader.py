@@ -1,13 +1,13 @@
-"""Configurations from plain dictionaries.
+"""Configurations from plain dictionaries in the layout of the YAML file.
 
-A configuration comes from YAML (`yaml_text`), from a CRF++ template (`templates`), from options (`options`)
-or from all of them: each is a plain dictionary in the layout of the YAML file until `parse_config` checks
-it. Unknown keys are errors with a suggestion, at the line where they stand.
+They come from YAML (`yaml_text`), a CRF++ template (`templates`) and options (`options`). Unknown keys are errors with
+a suggestion, at the line where they stand.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,25 +30,25 @@ from .config import (
 )
 from .templates import pieces
 
+_CONJUNCTION_PART = re.compile(r"([^\[]+)(?:\[\s*([+-]?[0-9]+)\s*\])?")
+
 
 class _Section:
-    """One mapping of the configuration, read key by key; `finish` refuses keys that nobody read."""
+    """One mapping of the configuration, read key by key; `finish` refuses keys that were not read."""
 
     def __init__(self, raw: Any, what: str, source: str, line: int | None = None):
         if not isinstance(raw, dict):
             where = source if line is None else f"{source}:{line}"
             raise ConfigError(f"{where}: {what} must be a mapping of keys to values, not {described(raw)}")
         self.raw, self.what, self.source = raw, what, source
-        self.begin = min(getattr(raw, "lines", {}).values(), default=line)
+        self._lines: Mapping[str, int] = getattr(raw, "lines", {})
+        self._begin = min(self._lines.values(), default=line)
         self._known: list[str] = []
 
     def error(self, key: str, message: str) -> ConfigError:
-        line = self.line(key) or self.begin
+        line = self._lines.get(key) or self._begin
         where = self.source if line is None else f"{self.source}:{line}"
         return ConfigError(f"{where}: {self.what}: {message}")
-
-    def line(self, key: str) -> int | None:
-        return getattr(self.raw, "lines", {}).get(key)
 
     def get(self, key: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
         self._known.append(key)
@@ -65,21 +65,20 @@ class _Section:
 
     def subsection(self, key: str, what: str) -> _Section | None:
         self._known.append(key)
-        if self.raw.get(key) is None:
-            return None
-        value = self.raw[key]
+        value = self.raw.get(key)
         if isinstance(value, str) and key in ("kernel", "map"):  # `kernel: poly` is short for {type: poly}
             value = {"type": value}
-        return _Section(value, what, self.source, self.line(key))
+        return None if value is None else _Section(value, what, self.source, self._lines.get(key))
 
     def entries(self, key: str, what: str) -> list[_Section] | None:
         self._known.append(key)
-        if self.raw.get(key) is None:
+        value = self.raw.get(key)
+        if value is None:
             return None
-        value = self.raw[key]
         if not isinstance(value, list):
             raise self.error(key, f"'{key}' must be a list, not {described(value)}")
-        return [_Section(entry, f"{what} {number}", self.source, self.line(key)) for number, entry in enumerate(value)]
+        line = self._lines.get(key)
+        return [_Section(entry, f"{what} {number}", self.source, line) for number, entry in enumerate(value)]
 
     def finish(self) -> None:
         for key in self.raw:
@@ -88,7 +87,7 @@ class _Section:
 
 
 def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Config:
-    """Check a raw configuration and return it as values. The layout is that of the YAML file.
+    """Check a raw configuration in the layout of the YAML file and return it as values.
 
     >>> from kcrf_core import parse_config
     >>> config = parse_config({"terms": [{"kernel": {"type": "poly", "degree": 3}}, {"type": "edge"}]})
@@ -121,9 +120,8 @@ def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Co
         terms = tuple(_parse_term(entry) for entry in raw_terms)
         _refuse_twins(section, "terms", [term.name for term in terms])
         if not any(term.clique.mapped for term in terms):
-            raise section.error(
-                "terms", "'terms' has no node term and no edge-x term, so nothing would look at the input"
-            )
+            message = "'terms' has no node term and no edge-x term, so nothing would look at the input"
+            raise section.error("terms", message)
         for kind in [term.type for term in terms if not term.clique.mapped]:
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
@@ -137,9 +135,8 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     column = section.get("column", values.text)
     conjunction = section.get("conjunction", values.names)
     found = section.declared(FeatureConfig)
-    columns, templates, vectors = found["columns"], found["templates"], found["vectors"]
+    templates, vectors, min_count = found["templates"], found["vectors"], found["min_count"]
     kind, transform, length, window = found["type"], found["transform"], found["length"], found["window"]
-    scale, missing, min_count = found["scale"], found["missing"], found["min_count"]
     name = section.get("name", values.text)
     section.finish()
 
@@ -158,14 +155,13 @@ def _parse_feature(section: _Section) -> FeatureConfig:
         if kind not in (AUTO, "real"):
             raise section.error("type", "vectors are numbers, so their type is real")
         _refuse_keys(section, "a feature of vectors", "transform", "length", "min_count", "missing")
-        return FeatureConfig(name or vectors, (), "real", window=window, scale=scale, vectors=vectors)
+        return FeatureConfig(name or vectors, (), "real", window=window, scale=found["scale"], vectors=vectors)
     if templates:
         if kind not in (AUTO, "templates", "categorical"):
             raise section.error("templates", "'templates' goes with the type templates, or categorical for one line")
         if kind == "categorical" and len(templates) != 1:
-            raise section.error(
-                "templates", "a categorical feature is made of one line: give each a feature of its own"
-            )
+            message = "a categorical feature is made of one line: give each a feature of its own"
+            raise section.error("templates", message)
         if window not in (None, (0,)):
             raise section.error("window", "templates have no 'window': their macros say where they look")
         _refuse_keys(section, "templates", "transform", "length", "scale", "missing")
@@ -183,12 +179,11 @@ def _parse_feature(section: _Section) -> FeatureConfig:
             raise section.error("conjunction", "a conjunction takes no 'type' and no 'transform'")
         _refuse_keys(section, "a conjunction", "length", "scale", "missing")
         parts = tuple(_conjunction_part(section, part) for part in conjunction)
-        return FeatureConfig(
-            name or "/".join(conjunction), (), "conjunction", window=window, min_count=min_count, parts=parts
-        )
+        name = name or "/".join(conjunction)
+        return FeatureConfig(name, (), "conjunction", window=window, min_count=min_count, parts=parts)
     if kind == "conjunction":
         raise section.error("type", "the type conjunction goes with the key 'conjunction', which lists its parts")
-    sources = (column,) if column is not None else columns
+    sources = (column,) if column is not None else found["columns"]
     if transform in ("prefix", "suffix"):
         if length is None:
             raise section.error("transform", f"'{transform}' needs a 'length' (of characters)")
@@ -208,11 +203,11 @@ def _parse_feature(section: _Section) -> FeatureConfig:
         _refuse_keys(section, "a categorical feature", "scale", "missing")
     if transform != "identity":
         _refuse_keys(section, f"the transform '{transform}'", "missing")
-    if scale == "unit" and transform != "identity":
+    if found["scale"] == "unit" and transform != "identity":
         raise section.error("scale", f"'scale: unit' is for vectors and columns of numbers, not for '{transform}'")
     written = sources if column is not None else values.names(section.raw["columns"])  # v1..v300 is a good name
     default = "+".join(written) + ("" if transform == "identity" else f".{transform}{length or ''}")
-    return FeatureConfig(name or default, sources, kind, transform, length, window, scale, min_count, missing=missing)
+    return FeatureConfig(name or default, **{**found, "columns": sources, "type": kind})
 
 
 def _refuse_keys(section: _Section, what: str, *keys: str) -> None:
@@ -222,20 +217,14 @@ def _refuse_keys(section: _Section, what: str, *keys: str) -> None:
 
 
 def _conjunction_part(section: _Section, part: str) -> tuple[str, int]:
-    """`word` or `word[-1]` as (name, offset)."""
-    name, bracket, rest = part.partition("[")
-    if not bracket:
-        return part, 0
-    try:
-        if not name or not rest.endswith("]"):
-            raise ValueError
-        offset = int(rest[:-1])
-    except ValueError:
-        message = f"'{part}' should be a name or a name with an offset, as word[-1]"
-        raise section.error("conjunction", message) from None
+    """Return `word` or `word[-1]` as (name, offset)."""
+    found = _CONJUNCTION_PART.fullmatch(part)
+    if found is None:
+        raise section.error("conjunction", f"'{part}' should be a name or a name with an offset, as word[-1]")
+    offset = int(found[2] or 0)
     if abs(offset) > values.WIDEST_WINDOW:
         raise section.error("conjunction", f"'{part}' looks further than {values.WIDEST_WINDOW} positions")
-    return name, offset
+    return found[1], offset
 
 
 def _parse_term(section: _Section) -> TermConfig:
@@ -262,7 +251,6 @@ def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: 
     """Read the kernel of a term, or a part of a composite kernel of the class `within`."""
     kind = section.get("type", OneOf(kernel_types), KernelConfig.type)
     kernel = KERNELS[kind]
-    weighed = within is not None and within.weighs_parts
     declared = kernel.settings()
     found = {
         key: section.get(key, declared.get(key, other).kind, declared.get(key, other).default)
@@ -274,7 +262,7 @@ def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: 
         features = section.get("features", values.names, features)
     elif section.raw.get("features") is not None:
         raise section.error("features", "'features' are those of the term; a kernel names them only in its parts")
-    if weighed:
+    if within is not None and within.weighs_parts:
         weight = section.get("weight", values.positive, weight)
     elif section.raw.get("weight") is not None:
         raise section.error("weight", "'weight' is for the parts of a sum")

@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
@@ -31,29 +30,17 @@ _TEMPLATE_LINE = re.compile(r"[UB*]|[ub]$|[ub][^\s:]*:.*%[xmtXMT]\[")
 _MACRO = re.compile(r"%x\[\s*(-?[0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\]")
 PATTERNS = "templates"  # the feature that all u lines of Wapiti's patterns make
 
-_NAME = re.compile(r"[^:%\s]*")
 _WAPITI = re.compile(r"%[mtXMT]\[|%x\[\s*@")
 
 
-@dataclass(frozen=True)
 class _Line:
-    number: int
-    text: str
+    """A line of a CRF++ template with its macros."""
 
-    @property
-    def name(self) -> str:
-        found = _NAME.match(self.text)
-        assert found is not None  # it matches nothing at all, too
-        return found.group()
-
-    @property
-    def macros(self) -> list[Macro]:
-        return [piece for piece in pieces(self.text) if not isinstance(piece, str)]
-
-    @property
-    def beginning(self) -> str:
-        """Text before the first macro."""
-        return _MACRO.split(self.text, maxsplit=1)[0]
+    def __init__(self, number: int, text: str):
+        self.number, self.text = number, text
+        self.name = re.split(r"[:%\s]", text, maxsplit=1)[0]
+        self.macros = [piece for piece in pieces(text) if not isinstance(piece, str)]
+        self.beginning = _MACRO.split(text, maxsplit=1)[0]  # text before the first macro
 
 
 def looks_like_template(text: str) -> bool:
@@ -66,31 +53,26 @@ def looks_like_template(text: str) -> bool:
 
 
 def pieces(text: str) -> list[str | Macro]:
-    """A template line as literal text and macros, in turn."""
+    """Split a template line into literal text and macros."""
+    out: list[str | Macro]
     if is_wapiti_line(text):
-        own = wapiti_pieces(text)
-        _check_rows(own)
-        return own
-    if "%" in _MACRO.sub("", text):
+        out = wapiti_pieces(text)
+    elif "%" in _MACRO.sub("", text):
         raise ConfigError(f"cannot read '{text}' (macros look like %x[-1,0])")
-    out: list[str | Macro] = []
-    end = 0
-    for found in _MACRO.finditer(text):
-        out += [text[end : found.start()]] * (found.start() > end)
-        out.append(Macro(int(found[1]), int(found[2])))
-        end = found.end()
-    _check_rows(out)
-    return out + [text[end:]] * (end < len(text))
-
-
-def _check_rows(found: Sequence[str | Macro]) -> None:
-    for macro in found:
+    else:
+        cells = _MACRO.split(text)  # text, row, column, text, ...
+        out = [cells[0]]
+        for row, column, literal in zip(cells[1::3], cells[2::3], cells[3::3], strict=True):
+            out += [Macro(int(row), int(column)), literal]
+        out = [piece for piece in out if piece != ""]
+    for macro in out:
         if isinstance(macro, Macro) and abs(macro.row) > WIDEST_WINDOW:
             raise ConfigError(f"%{macro.command}[{macro.row},...] looks further than {WIDEST_WINDOW} positions")
+    return out
 
 
 def load_template(text: str, source: str) -> dict[str, Any]:
-    """A configuration dictionary out of a CRF++ template or Wapiti's patterns."""
+    """Return the configuration dictionary of a CRF++ template or of Wapiti's patterns."""
     lines = [line.strip() for line in text.split("\n")]
     if any(is_wapiti_line(line) or (line[:1] != "#" and _WAPITI.search(line)) for line in lines):
         return _load_patterns(text, source)
@@ -101,18 +83,18 @@ def load_template(text: str, source: str) -> dict[str, Any]:
         content = content.strip()
         if not content or content.startswith("#"):
             continue
-        line = _Line(number, content)
         try:
-            _check_kind(content)
-            looks = bool(line.macros)
+            if content[0] not in "UB":
+                raise ConfigError(f"a template line starts with U or B, not '{content[0]}'")
+            line = _Line(number, content)
         except ConfigError as error:
             raise ConfigError(f"{source}:{number}: {error}") from None
         if content[0] == "U":
             unigrams.append(line)
-        elif looks:
+        elif line.macros:
             bigrams.append(line)
         else:
-            edge = True  # several such lines say the same
+            edge = True  # several such lines mean the same
     if not any(line.macros for line in unigrams + bigrams):
         raise ConfigError(f"{source}: the template has no macro such as %x[0,0], so nothing would look at the input")
     meeting = _meeting(bigrams)
@@ -133,17 +115,15 @@ def load_template(text: str, source: str) -> dict[str, Any]:
     return {"features": nodes + edges, "terms": terms}
 
 
-def wapiti_lines(text: str) -> list[tuple[int, str]]:
-    """List patterns of a file with their line numbers, as Wapiti keeps them: no comments, the first letter small."""
-    found = [(number, line.partition("#")[0].rstrip()) for number, line in enumerate(text.split("\n"), start=1)]
-    return [(number, line[0].lower() + line[1:]) for number, line in found if line]
-
-
 def _load_patterns(text: str, source: str) -> dict[str, Any]:
     unigrams: list[str] = []
     bigrams: list[str] = []
     edge = any_looks = False
-    for number, line in wapiti_lines(text):
+    for number, content in enumerate(text.split("\n"), start=1):
+        line = content.partition("#")[0].rstrip()
+        if not line:
+            continue
+        line = line[0].lower() + line[1:]  # as Wapiti keeps it
         try:
             if not is_wapiti_line(line):
                 raise ConfigError(f"a pattern starts with u, b or *, not '{line[0]}'")
@@ -170,11 +150,6 @@ def _load_patterns(text: str, source: str) -> dict[str, Any]:
     if edge:
         terms.append({"name": "edge", "type": "edge"})
     return {"features": features, "terms": terms}
-
-
-def _check_kind(text: str) -> None:
-    if text[0] not in "UB":
-        raise ConfigError(f"a template line starts with U or B, not '{text[0]}'")
 
 
 def _meeting(lines: Sequence[_Line]) -> list[_Line]:
@@ -213,8 +188,7 @@ def same_line(text: str, feature: FeatureConfig) -> bool:
     line = _Line(0, text)
     if is_wapiti_line(text) or line.name != feature.name or not line.macros:
         return False
-    macros = line.macros
+    macros = [(f"c{one.column}", one.row) for one in line.macros]
     if len(macros) == 1:
-        column, window = f"c{macros[0].column}", (macros[0].row,)
-        return (feature.columns, feature.window, feature.transform) == ((column,), window, "identity")
-    return feature.parts == tuple((f"c{one.column}", one.row) for one in macros) and feature.window == (0,)
+        return (feature.columns, feature.window, feature.transform) == (*zip(*macros, strict=True), "identity")
+    return feature.parts == tuple(macros) and feature.window == (0,)

@@ -40,7 +40,7 @@ class Macro(NamedTuple):
 
     row: int  # relative to the position, or absolute: from 1 at the beginning, from -1 at the end
     column: int
-    command: str = "x"  # x the value, m what an expression matches of it, t whether it does
+    command: str = "x"  # x the value, m the match of an expression, t true if there is one
     lower: bool = False
     absolute: bool = False
     expression: str = ""
@@ -57,7 +57,7 @@ def is_wapiti_line(text: str) -> bool:
 
 
 def wapiti_pieces(text: str) -> list[str | Macro]:
-    """A line as literal text and macros, in turn."""
+    """Split a line into literal text and macros."""
     out: list[str | Macro] = []
     end = 0
     while (start := text.find("%", end)) >= 0:
@@ -87,7 +87,7 @@ Match = Callable[[bytes], tuple[int, int] | None]
 
 @lru_cache(maxsize=1024)
 def matcher(expression: str) -> Match:
-    """A function from a value to where its first match begins and how long Wapiti takes it to be."""
+    """Return a function from a value to the start of its first match and its length as Wapiti counts it."""
     text = expression.encode("utf-8", "surrogatepass")
     anchored = text.startswith(b"^")
     body = text[1:] if anchored else text
@@ -123,9 +123,9 @@ def matcher(expression: str) -> Match:
 
 
 def _single(element: bytes) -> bytes:
-    """One character or class, as Python's `re` writes it."""
+    """Return one character or class as Python's `re` writes it."""
     if element == b".":
-        return b"."
+        return element
     if element[:1] == b"\\" and len(element) > 1:
         own = _CLASSES.get(element[1:].lower())
         if own is not None:

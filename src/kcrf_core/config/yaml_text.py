@@ -3,7 +3,7 @@
 Words and numbers are read as people write them, not as YAML 1.1 does, to which 1:30 is 90, 010 is 8, `no` is false and
 2001-01-01 a date: true and false are truth values, null and ~ are nothing, and a number is one that would be written
 back in the same way, such as 12 and -0.5. All else stays text, so that a column may be called 1e5, 1.50, 010 or no;
-whoever wants a number makes one of 1e5, 1.50 and 010, as of text on a command line, and refuses 1:30.
+kinds of numbers accept the texts 1e5, 1.50 and 010, as they do on a command line, and refuse 1:30.
 
 Only plain data comes out of it, and no more than a configuration can need: aliases that stand for each other, or for
 themselves, can say in a line what no memory holds.
@@ -34,7 +34,7 @@ class LocatedMapping(dict):
 
 
 class _Loader(yaml.SafeLoader):
-    """Of the safe kind: a tag that asks for anything but plain data is an error."""
+    """A safe loader: a tag that asks for anything but plain data is an error."""
 
     # None of YAML 1.1; ours stand below. PyYAML has it as an attribute of the class, its stubs of objects.
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]
@@ -56,10 +56,6 @@ def _construct_whole(loader: _Loader, node: yaml.ScalarNode) -> int:
     return int(loader.construct_scalar(node))
 
 
-_Loader.add_constructor(_WHOLE, _construct_whole)
-_Loader.add_constructor(_DECIMAL, _construct_decimal)
-
-
 def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> LocatedMapping:
     mapping = LocatedMapping()
     mapping.lines = {}
@@ -75,11 +71,13 @@ def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> LocatedMappin
     return mapping
 
 
+_Loader.add_constructor(_WHOLE, _construct_whole)
+_Loader.add_constructor(_DECIMAL, _construct_decimal)
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _construct_mapping)
 
 
 def load_yaml(text: str, source: str) -> dict[str, Any]:
-    """A configuration dictionary out of YAML text."""
+    """Read a configuration dictionary from YAML text."""
     loaded = load_value(text, source)
     if loaded is None:
         return {}
@@ -89,7 +87,7 @@ def load_yaml(text: str, source: str) -> dict[str, Any]:
 
 
 def load_value(text: str, source: str) -> Any:
-    """Any value out of YAML text; None where there is nothing."""
+    """Read any value from YAML text; None if it is empty."""
     if len(text) > MOST_CHARACTERS:
         raise ConfigError(f"{source}: {len(text):,} characters are too many for a configuration; is it another file?")
     try:
@@ -115,7 +113,7 @@ def load_value(text: str, source: str) -> Any:
 
 
 def _count(node: yaml.Node, known: dict[int, int], depth: int) -> int:
-    """Values below a node, aliases written out; an error where there are too many, or no end of them."""
+    """Count the values below a node, aliases written out; too many or infinitely many are an error."""
     line = node.start_mark.line + 1
     if depth > DEEPEST:
         raise ConfigError(f"line {line}: more than {DEEPEST} levels of lists and mappings")
@@ -133,30 +131,26 @@ _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]*)")
 
 
 def configuration_text(raw: Mapping[str, Any], comments: Sequence[str] = ()) -> str:
-    """YAML text that reads as this raw configuration."""
+    """Return a raw configuration as YAML text."""
     lines = [f"# {comment}".rstrip() for comment in comments]
     for key, value in raw.items():
         if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
-            lines += [f"{key}:", *(f"  - {_flow(_shortened(entry))}" for entry in value)]
+            short = ({**one, "columns": ranges(one["columns"])} if isinstance(one.get("columns"), list) else dict(one)
+                     for one in value)  # fmt: skip
+            lines += [f"{key}:", *(f"  - {_flow(one)}" for one in short)]
         else:
             lines.append(f"{key}: {_flow(value)}")
     return "\n".join(lines) + "\n"
 
 
 def _flow(value: Any) -> str:
-    """A value in one line."""
+    """Return a value as one line of YAML."""
     text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
     return text.removesuffix("\n").removesuffix("\n...")
 
 
-def _shortened(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry with ranges such as v1..v300 in the place of long lists of columns."""
-    columns = entry.get("columns")
-    return {**entry, "columns": ranges(columns)} if isinstance(columns, list) else dict(entry)
-
-
 def ranges(names: Sequence[str]) -> list[str]:
-    """Names in which runs such as v1, v2, v3 are written as v1..v3.
+    """Write runs of names such as v1, v2, v3 as v1..v3.
 
     >>> ranges(["c0", "c1", "c2", "word", "c7"])
     ['c0..c2', 'word', 'c7']

@@ -1,4 +1,4 @@
-"""How good predicted labels are: by position, by sequence, by label and, for span labels, by span.
+"""Evaluation of predicted labels: by position, by sequence, by label and, for span labels, by span.
 
 `scores` says what is counted for each label and each type of span. `macro_f1` is the plain mean
 of F1 over labels that occur in gold or prediction, `weighted_f1` the mean weighted by gold counts.
@@ -15,20 +15,8 @@ from ..corpora import MOST_LABELS, CodedColumn
 from ..errors import ConfigError, DataError
 from . import SCHEMES
 from .schemes import detect_scheme, split_label
-from .scores import Score, SpanMatches, SpanScores, mean_f1, ratio, score_rows, weighted_f1
+from .scores import Score, SpanMatches, SpanScores, mean_figure, ratio, score_rows
 from .spans import SpanFinder, tell_iob_apart
-
-
-@dataclass(frozen=True, eq=False)
-class SequenceCounts:
-    """Counts for each of the S sequences that are not empty."""
-
-    positions: np.ndarray  # [S] int64
-    correct: np.ndarray  # [S] int64
-    sequences: np.ndarray  # [S] int64, that begin there: 1, but 0 for blocks within a sequence
-    right: np.ndarray  # [S] int64, of these, without a wrong position
-    spans: np.ndarray | None  # [S, 3] int64: gold, predicted, correct; None without a scheme
-    strict_spans: np.ndarray | None  # [S, 3]
 
 
 @dataclass(frozen=True, eq=False)  # no ==: it would be ambiguous for the matrix
@@ -52,7 +40,10 @@ class Evaluation:
     scheme_detected: bool  # or looked for in vain
     spans: SpanScores | None  # None without a scheme
     strict_spans: SpanScores | None  # of the spans that are written as the scheme demands
-    by_sequence: SequenceCounts
+    # [U, 4] int64 of each sequence that is not empty, or of each block: positions, correct ones, sequences that begin
+    # there, and those of them without a wrong position; with a scheme [U, 7]: gold, predicted and correct spans, too.
+    unit_counts: np.ndarray
+    strict_counts: np.ndarray  # with strict spans
 
     @property
     def accuracy(self) -> float:
@@ -64,11 +55,11 @@ class Evaluation:
 
     @property
     def macro_f1(self) -> float:
-        return mean_f1(self.labels)
+        return mean_figure(self.labels)
 
     @property
     def weighted_f1(self) -> float:
-        return weighted_f1(self.labels)
+        return mean_figure(self.labels, weighted=True)
 
     def to_dict(self) -> dict:
         """Return plain values for JSON; `schema` grows when a key goes or changes its meaning, not when one comes."""
@@ -78,10 +69,7 @@ class Evaluation:
             "schema": 1,
             **{key: getattr(self, key) for key in (*counts, *means)},
             "labels": [{"label": score.name, **score.to_dict()} for score in self.labels],
-            "confusion": {
-                "labels": [score.name for score in self.labels],
-                "counts": self.confusion.tolist(),
-            },
+            "confusion": {"labels": [score.name for score in self.labels], "counts": self.confusion.tolist()},
             "scheme": self.scheme,
             "spans": None if self.spans is None else self.spans.to_dict(),
             "scheme_detected": self.scheme_detected,
@@ -101,7 +89,7 @@ def evaluate(
 
     `scheme` is a name from `SCHEMES`, `auto` to detect it, or None for no span scores.
     `known_labels` are those of the model: they help detection and give `unknown_gold`. Where `units` [U+1] are offsets
-    of blocks within sequences, counts `by_sequence` are theirs.
+    of blocks within sequences, `unit_counts` are theirs.
 
     >>> from kcrf_core import evaluate
     >>> evaluate(["a", "b", "b"], ["a", "b", "a"], [0, 1, 3]).accuracy
@@ -129,14 +117,13 @@ def evaluate(
         scheme = detect_scheme(alphabet if known is None else known.union(alphabet))
     elif scheme is not None:
         _check_scheme(scheme, alphabet)
-    spans = strict_spans = None
+    matches: list[SpanMatches] = []  # of all spans, and of those that are written strictly
     if scheme is not None:
         finder = SpanFinder(alphabet)
         gold_spans, predicted_spans = (finder.find(codes, offsets) for codes in (gold_codes, predicted_codes))
         if detected:
             scheme = tell_iob_apart(scheme, gold_spans)
-        spans = SpanMatches.of(finder, gold_spans, predicted_spans, offsets)
-        strict_spans = SpanMatches.strictly(finder, gold_spans, predicted_spans, offsets, scheme)
+        matches = [SpanMatches(finder, gold_spans, predicted_spans, N, strict) for strict in (None, scheme)]
 
     confusion = np.bincount(gold_codes * Y + predicted_codes, minlength=Y * Y).reshape(Y, Y)
     confusion.setflags(write=False)
@@ -147,32 +134,29 @@ def evaluate(
     if known is not None:
         unknown_gold = sum(int(gold_counts[y]) for y, label in enumerate(alphabet) if label not in known)
 
-    right = np.add.reduceat(gold_codes == predicted_codes, offsets[:-1], dtype=np.int64)  # [S]
-    lengths = np.diff(offsets)
+    right = np.add.reduceat(gold_codes == predicted_codes, offsets[:-1], dtype=np.int64) == np.diff(offsets)  # [S]
     units = offsets if units is None else units
-    begins = np.isin(units[:-1], offsets)  # a sequence
-    right_sequences = np.zeros(len(begins), dtype=np.int64)
-    right_sequences[begins] = right == lengths
+    counts = np.zeros((len(units) - 1, 4), dtype=np.int64)
+    counts[:, 0] = np.diff(units)
+    counts[:, 1] = np.add.reduceat(gold_codes == predicted_codes, units[:-1], dtype=np.int64)
+    counts[:, 2] = np.isin(units[:-1], offsets)
+    counts[counts[:, 2] > 0, 3] = right
+    spans: list[SpanScores | None] = [one.scores() for one in matches] or [None, None]
+    unit_counts, strict_counts = [np.hstack([counts, one.by_unit(units)]) for one in matches] or [counts, counts]
     return Evaluation(
         positions=N,
-        sequences=len(lengths),
+        sequences=len(right),
         correct=int(correct.sum()),
-        correct_sequences=int(np.count_nonzero(right == lengths)),
+        correct_sequences=int(np.count_nonzero(right)),
         unknown_gold=unknown_gold,
         labels=score_rows(alphabet, gold_counts, predicted_counts, correct),
         confusion=confusion,
         scheme=scheme,
         scheme_detected=detected,
-        spans=None if spans is None else spans.scores(),
-        strict_spans=None if strict_spans is None else strict_spans.scores(),
-        by_sequence=SequenceCounts(
-            positions=np.diff(units),
-            correct=np.add.reduceat(gold_codes == predicted_codes, units[:-1], dtype=np.int64),
-            sequences=begins.astype(np.int64),
-            right=right_sequences,
-            spans=None if spans is None else spans.by_sequence(units),
-            strict_spans=None if strict_spans is None else strict_spans.by_sequence(units),
-        ),
+        spans=spans[0],
+        strict_spans=spans[1],
+        unit_counts=unit_counts,
+        strict_counts=strict_counts,
     )
 
 

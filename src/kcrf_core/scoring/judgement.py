@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -15,13 +15,13 @@ from .calibration import Calibration, calibrate, calibrate_events
 from .evaluation import Evaluation, evaluate
 from .labelling import Labelling
 from .scores import SpanMatches, SpanScores
-from .significance import Difference, Interval, differences, intervals, sequence_counts
+from .significance import Difference, Interval, bootstrap, differences, figures
 from .yardstick import Yardstick, choose_yardstick
 
 
 @dataclass(frozen=True)
 class JudgementOptions:
-    """Which figures to compute, and how."""
+    """Figures to compute, and their parameters."""
 
     scheme: str | None = "auto"  # as for `evaluate`
     strict: bool = False  # intervals and comparisons by strict spans
@@ -48,7 +48,7 @@ class Headline:
 
     @property
     def error_text(self) -> str:
-        """What stands behind the sign +-."""
+        """Explanation of the number after +-."""
         return "one sequence: no standard error" if math.isinf(self.error) else "+- standard error over sequences"
 
     def to_dict(self) -> dict:
@@ -83,12 +83,7 @@ class Comparison:
                 "p_value": self.p_value,
             },
             "figures": {found.figure: found.to_dict() for found in self.differences},
-            "positions": {
-                "both_right": self.both_right,
-                "only_first": self.only_first,
-                "only_second": self.only_second,
-                "both_wrong": self.both_wrong,
-            },
+            "positions": {key: getattr(self, key) for key in ("both_right", "only_first", "only_second", "both_wrong")},
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
         }
 
@@ -129,7 +124,7 @@ class Judgement:
                 "confidence": options.confidence,
                 "resamples": options.resamples,
                 "seed": options.seed,
-                "figures": {name: found.to_dict() for name, found in self.intervals.items()},
+                "figures": {name: asdict(found) for name, found in self.intervals.items()},
             },
             "comparison": None
             if self.comparison is None
@@ -149,7 +144,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         )
     yardstick = _yardstick(first, scores, options)
     measured = _measured(yardstick, first, units)
-    counts = sequence_counts(scores, options.strict)
+    counts = scores.strict_counts if options.strict else scores.unit_counts
     # A single sequence has a single resample, whose interval would look like certainty.
     resamples = options.resamples if len(counts) > 1 else 0
     comparison = None
@@ -159,9 +154,8 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         also = _measured(yardstick, second, units)
         difference, error = yardstick.difference(measured, also)
         ours, theirs = first.right, second.right
-        found = differences(
-            counts, sequence_counts(other, options.strict), options.draws, resamples, options.confidence, options.seed
-        )
+        other_counts = other.strict_counts if options.strict else other.unit_counts
+        found = differences(counts, other_counts, options.draws, resamples, options.confidence, options.seed)
         p_values = {each.figure: each.p_value for each in found}
         comparison = Comparison(
             headline=_headline(yardstick, also),
@@ -183,7 +177,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         decode=first.decode,
         scores=scores,
         calibration=calibration_of(first, options.bins, scores.scheme),
-        intervals=intervals(counts, resamples, options.confidence, options.seed) if resamples else {},
+        intervals=bootstrap(counts, figures, resamples, options.confidence, options.seed) if resamples else {},
         comparison=comparison,
         blocks=len(counts) if len(counts) > scores.sequences else None,
     )
@@ -197,7 +191,7 @@ def _evaluate(labelling: Labelling, scheme: str | None, units: np.ndarray) -> Ev
 
 
 def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptions) -> Yardstick:
-    """The one that is asked for, else the one of the scheme; all labels of the data are labels that may be given."""
+    """Return the requested yardstick, else that of the scheme, over all labels of the data."""
     labels = tuple(score.name for score in scores.labels)
     spans = scores.scheme is not None
     name = choose_yardstick(labels, options.metric, spans).name
@@ -211,7 +205,7 @@ def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptio
 
 
 def _measured(yardstick: Yardstick, labelling: Labelling, units: np.ndarray) -> np.ndarray:
-    """Counts of the yardstick for each unit, a sequence or a block."""
+    """Return the counts of the yardstick for each unit, a sequence or a block."""
     labels = yardstick.labels
     gold, predicted = (
         CodedColumn.of(own).numbered(labels, len(labels)) for own in (labelling.gold, labelling.predicted)
@@ -235,12 +229,12 @@ def normal_p_value(difference: float, error: float) -> float:
 
 
 def finite(error: float) -> float | None:
-    """A standard error for JSON, which has no infinity."""
+    """Return a standard error for JSON, which has no infinity."""
     return error if math.isfinite(error) else None
 
 
 def calibration_of(labelling: Labelling, bins: int, scheme: str | None) -> Calibration | None:
-    """How far the probabilities of a labelling can be believed, of whole spans and sequences, too; None without any."""
+    """Return the calibration of a labelling, of whole spans and sequences, too; None without probabilities."""
     if labelling.probabilities is None:
         return None
     found = calibrate(labelling.probabilities, labelling.right, bins)
@@ -253,10 +247,10 @@ def calibration_of(labelling: Labelling, bins: int, scheme: str | None) -> Calib
         gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
         alphabet = list(dict.fromkeys([*gold.values, *predicted.values]))
         own, other = gold.numbered(alphabet), predicted.numbered(alphabet)
-        starts, right = SpanMatches.between(alphabet, own, other, offsets).predicted
+        _, (starts, _), (right, _) = SpanMatches.between(alphabet, own, other, offsets).items
         of_spans = labelling.wholes.spans[starts]
         if not np.isnan(of_spans).any():
-            spans = calibrate_events(of_spans, right, bins)
+            spans = calibrate_events(of_spans, np.isin(starts, right), bins)
     return replace(found, spans=spans, sequences=calibrate_events(labelling.wholes.sequences, whole, bins))
 
 

@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import chain
 from typing import overload
@@ -21,7 +20,7 @@ import numpy as np
 
 from ..errors import ConfigError
 from .evaluation import Evaluation, evaluate
-from .scores import Score, mean_f1, ratio
+from .scores import Score, mean_figure
 
 Labels = Sequence[Sequence[object]]
 
@@ -140,9 +139,6 @@ def _mean(figure: str, scores: Sequence[Score], average: str) -> float:
     if average == "micro":
         total = Score("", *(sum(getattr(score, key) for score in scores) for key in ("gold", "predicted", "correct")))
         return getattr(total, figure)
-    if average == "macro":
-        return mean_f1(scores) if figure == "f1" else ratio(math.fsum(getattr(s, figure) for s in scores), len(scores))
-    if average == "weighted":
-        gold = math.fsum(score.gold * getattr(score, figure) for score in scores)
-        return ratio(gold, sum(score.gold for score in scores))
+    if average in ("macro", "weighted"):
+        return mean_figure(scores, figure, average == "weighted")
     raise ConfigError(f"average={average!r}: there are {', '.join(AVERAGES)} and None")

@@ -21,8 +21,6 @@ import numpy as np
 
 from .spans import SpanFinder, Spans
 
-TypedSpans = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, ends and types
-
 
 @dataclass(frozen=True)
 class Score:
@@ -60,14 +58,11 @@ def ratio(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator else 0.0
 
 
-def mean_f1(scores: Sequence[Score]) -> float:
-    """Average F1 over scores, whatever their counts (macro average)."""
-    return math.fsum(score.f1 for score in scores) / len(scores) if scores else 0.0
-
-
-def weighted_f1(scores: Sequence[Score]) -> float:
-    """Average F1 over scores, each by its gold count."""
-    return ratio(math.fsum(score.gold * score.f1 for score in scores), sum(score.gold for score in scores))
+def mean_figure(scores: Sequence[Score], figure: str = "f1", weighted: bool = False) -> float:
+    """Return the plain mean of a figure over scores (macro average), or the mean weighted by gold counts."""
+    weights = [score.gold if weighted else 1 for score in scores]
+    pairs = zip(weights, scores, strict=True)
+    return ratio(math.fsum(weight * getattr(score, figure) for weight, score in pairs), sum(weights))
 
 
 @dataclass(frozen=True)
@@ -79,11 +74,11 @@ class SpanScores:
 
     @property
     def macro_f1(self) -> float:
-        return mean_f1(self.types)
+        return mean_figure(self.types)
 
     @property
     def weighted_f1(self) -> float:
-        return weighted_f1(self.types)
+        return mean_figure(self.types, weighted=True)
 
     def to_dict(self) -> dict:
         return {
@@ -95,80 +90,41 @@ class SpanScores:
 
 
 class SpanMatches:
-    """The spans of two labellings [N], and which predicted spans are correct.
+    """The gold, predicted and correct spans of two labellings of N positions.
 
-    Sequence s is positions offsets[s]:offsets[s+1], none of them empty.
+    With `strict`, a scheme, spans that are not written as the scheme demands do not count.
     """
 
-    def __init__(self, names: Sequence[str], gold: TypedSpans, predicted: TypedSpans, offsets: np.ndarray):
-        (gold_starts, gold_ends, gold_types), (starts, ends, types) = gold, predicted
+    def __init__(self, finder: SpanFinder, gold: Spans, predicted: Spans, N: int, strict: str | None = None):
+        if strict is not None:
+            gold, predicted = gold.well_formed(strict), predicted.well_formed(strict)
         # Spans of one labelling do not overlap, so a start names at most one of them: the gold span that begins where
         # a predicted one does is looked up by it.
-        number_at = np.full(int(offsets[-1]), -1, dtype=np.int32)  # [N] of the gold span that begins there
-        number_at[gold_starts] = np.arange(len(gold_starts), dtype=np.int32)
-        rivals = number_at[starts]
+        number_at = np.full(N, -1, dtype=np.int32)  # [N] of the gold span that begins there
+        number_at[gold.starts] = np.arange(len(gold.starts), dtype=np.int32)
+        rivals = number_at[predicted.starts]
         both = np.flatnonzero(rivals >= 0)
         rivals = rivals[both]
-        right = both[(gold_ends[rivals] == ends[both]) & (gold_types[rivals] == types[both])]
-        self._names, self._offsets = names, offsets
-        # Gold, predicted, correct: where they begin, and their types.
-        self._starts = (gold_starts, starts, starts[right])
-        self._types = (gold_types, types, types[right])
-
-    @property
-    def predicted(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where predicted spans begin, and which of them are correct, bool."""
-        starts, right = self._starts[1:]
-        return starts, np.isin(starts, right)
+        right = both[(gold.ends[rivals] == predicted.ends[both]) & (gold.kinds[rivals] == predicted.kinds[both])]
+        self.types = finder.types
+        # Starts and types of gold, predicted and correct spans.
+        self.items = [(gold.starts, gold.kinds), (predicted.starts, predicted.kinds),
+                      (predicted.starts[right], predicted.kinds[right])]  # fmt: skip
 
     @classmethod
     def between(
-        cls,
-        alphabet: Sequence[str],
-        gold_codes: np.ndarray,
-        predicted_codes: np.ndarray,
-        offsets: np.ndarray,
-        strict: str | None = None,  # a scheme that spans have to be written in
-    ) -> SpanMatches:
-        """Those of two labellings, whose codes number the labels of `alphabet`."""
+        cls, alphabet: Sequence[str], gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray,
+        strict: str | None = None,
+    ) -> SpanMatches:  # fmt: skip
+        """Match two labellings [N], which number the labels of `alphabet`; sequences have the offsets [S+1]."""
         finder = SpanFinder(alphabet)
-        found = finder.find(gold_codes, offsets), finder.find(predicted_codes, offsets)
-        return cls.of(finder, *found, offsets) if strict is None else cls.strictly(finder, *found, offsets, strict)
-
-    @classmethod
-    def of(cls, finder: SpanFinder, gold: Spans, predicted: Spans, offsets: np.ndarray) -> SpanMatches:
-        """Those of all spans of two labellings."""
-        gold_spans, predicted_spans = ((found.starts, found.ends, found.kinds) for found in (gold, predicted))
-        return cls(finder.types, gold_spans, predicted_spans, offsets)
-
-    @classmethod
-    def strictly(
-        cls, finder: SpanFinder, gold: Spans, predicted: Spans, offsets: np.ndarray, scheme: str
-    ) -> SpanMatches:
-        """Those of spans that a scheme would write like this."""
-        return cls(finder.types, gold.well_formed(scheme), predicted.well_formed(scheme), offsets)
+        return cls(finder, finder.find(gold, offsets), finder.find(predicted, offsets), len(gold), strict)
 
     def scores(self) -> SpanScores:
-        counts = [np.bincount(which, minlength=len(self._names)) for which in self._types]
-        return SpanScores(
-            total=Score("", *(int(count.sum()) for count in counts)),
-            types=score_rows(self._names, *counts),
-        )
+        counts = [np.bincount(kinds, minlength=len(self.types)) for _, kinds in self.items]
+        return SpanScores(Score("", *(int(count.sum()) for count in counts)), score_rows(self.types, *counts))
 
-    def by_sequence(self, units: np.ndarray | None = None) -> np.ndarray:
-        """Count gold, predicted and correct spans of each sequence, [S, 3], or of those that begin in each unit.
-
-        `units` [U+1] are offsets, too; a span goes on beyond the unit that it begins in.
-        """
+    def by_unit(self, units: np.ndarray) -> np.ndarray:
+        """Count gold, predicted and correct spans [U, 3] that begin in each unit; `units` [U+1] are offsets."""
         # Starts are in order: those of a unit stand between the first from its beginning and from that of the next.
-        borders = self._offsets if units is None else units
-        return np.stack([np.diff(np.searchsorted(starts, borders)) for starts in self._starts], axis=1)
-
-    @property
-    def types(self) -> int:
-        """How many types there are."""
-        return len(self._names)
-
-    def items(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Where spans begin and the numbers of their types: of gold, predicted and correct ones."""
-        return list(zip(self._starts, self._types, strict=True))
+        return np.stack([np.diff(np.searchsorted(starts, units)) for starts, _ in self.items], axis=1)

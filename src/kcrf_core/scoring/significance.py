@@ -17,8 +17,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from .evaluation import Evaluation
-
 # Draws times sequences held at a time.
 _CELLS_AT_ONCE = 1 << 22
 
@@ -32,9 +30,6 @@ class Interval:
 
     low: float
     high: float
-
-    def to_dict(self) -> dict:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -57,12 +52,12 @@ class Difference:
             "second": self.second,
             "difference": self.difference,
             "p_value": self.p_value,
-            "interval": None if self.interval is None else self.interval.to_dict(),
+            "interval": None if self.interval is None else asdict(self.interval),
         }
 
 
 def figures(totals: np.ndarray) -> dict[str, np.ndarray]:
-    """Compute figures by name, each [...], from summed counts [..., 4 or 7] in the order of `sequence_counts`."""
+    """Compute figures by name, each [...], from sums [..., 4 or 7] of `Evaluation.unit_counts`."""
     positions, correct, sequences, right = (totals[..., k] for k in range(4))
     found = {"accuracy": _ratio(correct, positions), "sequence_accuracy": _ratio(right, sequences)}
     if totals.shape[-1] > 4:
@@ -73,22 +68,6 @@ def figures(totals: np.ndarray) -> dict[str, np.ndarray]:
             "f1": _ratio(2 * matched, gold + predicted),
         }
     return found
-
-
-def sequence_counts(scores: Evaluation, strict: bool = False) -> np.ndarray:
-    """Count for each sequence, [S, 4]: positions, correct ones, 1, and 1 if all are correct.
-
-    With a scheme it is [S, 7]: gold, predicted and correct spans come after these.
-    """
-    counts = scores.by_sequence
-    rows = [counts.positions, counts.correct, counts.sequences, counts.right]
-    spans = counts.strict_spans if strict else counts.spans
-    return np.column_stack(rows if spans is None else [*rows, spans]).astype(np.int64)
-
-
-def intervals(counts: np.ndarray, resamples: int, confidence: float, seed: int) -> dict[str, Interval]:
-    """Compute an interval for each figure."""
-    return bootstrap(counts, figures, resamples, confidence, seed)
 
 
 def differences(
@@ -129,7 +108,7 @@ def bootstrap(
     confidence: float,
     seed: int,
 ) -> dict[str, Interval]:
-    """Intervals of statistics, by name, each [...] of totals [..., K], from counts [S, K] of units."""
+    """Return intervals of statistics by name, functions of totals [..., K], from counts [S, K] of units."""
     generator = np.random.default_rng([seed, _BOOTSTRAP])
     parts = [statistics(totals) for totals in _resampled(counts, resamples, generator)]
     tails = (1 - confidence) / 2, (1 + confidence) / 2

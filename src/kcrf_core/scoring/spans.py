@@ -14,7 +14,7 @@ from .schemes import CLOSING, OPENING, WHOLE, Ends, split_label
 
 @dataclass(frozen=True)
 class Transitions:
-    """Which labels may follow each other, begin and end a sequence."""
+    """Labels that may follow each other, begin and end a sequence."""
 
     pairs: np.ndarray  # [Y, Y] bool
     first: np.ndarray  # [Y] bool
@@ -48,23 +48,10 @@ def allowed_transitions(labels: Sequence[str], scheme: str, others: bool = False
 
 
 def tell_iob_apart(scheme: str, found: Spans) -> str:
-    """A detected scheme; among those of the same letters, the one that explains the spans of a labelling best."""
+    """Return the scheme that explains the spans of a labelling best, among those with the letters of `scheme`."""
     rivals = [name for name, other in SCHEMES.items() if other.letters == SCHEMES[scheme].letters and name != scheme]
-    explained = {name: found.explained_by(name) for name in (scheme, *rivals)}
+    explained = {name: np.count_nonzero(SCHEMES[name].well_formed(found.written)) for name in (scheme, *rivals)}
     return max(explained, key=explained.__getitem__)  # the first of those that are equal
-
-
-def spans(labels: Sequence[str]) -> list[tuple[int, int, str]]:
-    """The spans of one sequence, in order: (start, end, type), the end exclusive."""
-    alphabet = list(dict.fromkeys(labels))
-    code = {label: y for y, label in enumerate(alphabet)}
-    codes = np.fromiter((code[label] for label in labels), dtype=np.int64, count=len(labels))
-    finder = SpanFinder(alphabet)
-    found = finder.find(codes, np.array([0, len(labels)]))
-    return [
-        (start, end, finder.types[kind])
-        for start, end, kind in zip(found.starts.tolist(), found.ends.tolist(), found.kinds.tolist(), strict=True)
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,20 +61,17 @@ class Spans:
     starts: np.ndarray  # [n] int64
     ends: np.ndarray  # [n] int64, exclusive
     kinds: np.ndarray  # [n] indices into the types of the finder
-    written: Ends  # how they are written
+    written: Ends  # the labels at their ends
 
-    def explained_by(self, scheme: str) -> int:
-        """How many a scheme would write like this."""
-        return int(np.count_nonzero(SCHEMES[scheme].well_formed(self.written)))
-
-    def well_formed(self, scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Starts, ends and types of those that a scheme would write like this."""
+    def well_formed(self, scheme: str) -> Spans:
+        """Return the spans that are written as a scheme demands."""
         good = SCHEMES[scheme].well_formed(self.written)
-        return self.starts[good], self.ends[good], self.kinds[good]
+        written = Ends(*(each[good] for each in vars(self.written).values()))
+        return Spans(self.starts[good], self.ends[good], self.kinds[good], written)
 
 
 class SpanFinder:
-    """Finds spans in many sequences at once, over labels given as numbers.
+    """Finder of spans in many sequences at once, over labels given as numbers.
 
     `alphabet[y]` is the label with number y; `types` are the types of its labels, sorted.
     """
@@ -107,14 +91,11 @@ class SpanFinder:
         self._opening = np.array([letter in OPENING for letter, _ in parts], dtype=bool)
         self._closing = np.array([letter in CLOSING for letter, _ in parts], dtype=bool)
         self._whole = np.array([letter in WHOLE for letter, _ in parts], dtype=bool)
-
-    @property
-    def apart(self) -> np.ndarray:
-        """Pairs of neighbouring labels between which a span ends or begins, [Y, Y] bool."""
-        return (self._kind[:, None] != self._kind) | self._opening | self._closing[:, None]
+        # [Y, Y] bool, pairs of neighbouring labels between which a span ends or begins
+        self.apart = (self._kind[:, None] != self._kind) | self._opening | self._closing[:, None]
 
     def find(self, codes: np.ndarray, offsets: np.ndarray) -> Spans:
-        """All spans; `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1]."""
+        """Find all spans; `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1]."""
         N = len(codes)
         kind = self._kind[codes]  # [N], -1 outside
         begins = np.zeros(N + 1, dtype=bool)  # [N+1], a sequence begins at the position, or has ended before it

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,10 +34,10 @@ from .schemes import detect_scheme
 from .scores import SpanMatches
 from .spans import SpanFinder
 
-# Counts of many labels in many units are added up over neighbouring units, as far as it takes to have no more cells.
+# Counts of many labels in many units are added up over neighbouring units, so that there are no more cells.
 MOST_CELLS = 1 << 24
 
-UNKNOWN = "<unknown>"  # a gold label that nobody could have predicted
+UNKNOWN = "<unknown>"  # a gold label that could not be predicted
 
 
 @dataclass(frozen=True)
@@ -57,38 +57,34 @@ class Yardstick:
     labels: tuple[str, ...]
     spans: bool  # whether the labels are those of a scheme
     strict: str | None = None  # count only spans that are written as this scheme demands
+    title: str = field(init=False, repr=False, compare=False)  # its name in a sentence
+    by_probability: bool = field(init=False, repr=False, compare=False)  # it depends on probabilities, not on labels
+    # The yardstick for labels: this one, or the default one if it depends on probabilities.
+    of_labels: Yardstick = field(init=False, repr=False, compare=False)
 
-    @property
-    def title(self) -> str:
-        """Its name in a sentence."""
+    def __post_init__(self) -> None:
         macro = "macro F1 of types" if self.spans else "macro F1 of labels"
         title = {"f1": "span F1", "macro-f1": macro}.get(self.name, self.name)
-        return title if self.strict is None or "f1" not in self.name else f"strict {title}"
-
-    @property
-    def by_probability(self) -> bool:
-        """Whether it looks at probabilities alone, which are the same whatever labels are made of them."""
-        return self.name == "log-loss"
-
-    @property
-    def of_labels(self) -> Yardstick:
-        """The yardstick for labels: this one, or where it looks at probabilities, the usual one."""
-        return choose_yardstick(self.labels) if self.by_probability else self
+        strict = "strict " if self.strict is not None and "f1" in self.name else ""
+        by_probability = self.name == "log-loss"
+        object.__setattr__(self, "title", strict + title)
+        object.__setattr__(self, "by_probability", by_probability)
+        object.__setattr__(self, "of_labels", choose_yardstick(self.labels) if by_probability else self)
 
     def figure(self, value: float) -> float:
-        """The value as people know it: a log-loss is the better the smaller it is."""
+        """Return the value as it is usually given: a log-loss without its minus."""
         return -value if self.by_probability and value else value
 
     def text(self, value: float) -> str:
-        """The figure with its name."""
+        """Return the figure with its name."""
         return f"{self.title} {self.number(value)}" + (" %" if self.name == "accuracy" else "")
 
     def number(self, value: float) -> str:
-        """The figure alone: in per cent, or in nats."""
+        """Return the figure without its name: in per cent, or in nats."""
         return f"{self.figure(value):.4f}" if self.by_probability else f"{100 * value:.2f}"
 
     def margin(self, error: float) -> str:
-        """A standard error behind a figure; nothing where it is not known."""
+        """Return a standard error as it is shown after a figure; nothing if it is not known."""
         if math.isinf(error):
             return ""
         return f" +- {error:.4f}" if self.by_probability else f" +- {100 * error:.2f}"
@@ -102,13 +98,13 @@ class Yardstick:
         weights: np.ndarray | None = None,
         sequences: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Counts of each unit, [units, 2K] float64: a of all k, then b. Unit u is positions offsets[u]:offsets[u+1].
+        """Return counts of each unit [units, 2K] float64: a of all k, then b; unit u is offsets[u]:offsets[u+1].
 
         Spans end with their unit; where units are parts of longer `sequences`, whose offsets these are, with their
         sequence, and they count for the unit that they begin in.
 
         `gold` [N] numbers the labels, negative where there is none to compare with: such a position has no say, and
-        ends spans on both sides. A number beyond the labels is a label that nobody could have predicted. `predicted`
+        ends spans on both sides. A number beyond the labels is a label that could not be predicted. `predicted`
         [N] may be None for the log-loss, `log_probability` [N] of gold labels for the others. `weights` are [units].
         """
         gold = np.asarray(gold, dtype=np.int64)
@@ -125,31 +121,31 @@ class Yardstick:
             counts = [_sums((gold == predicted) & (gold >= 0), offsets), _sums(gold >= 0, offsets)]
         else:
             whole = offsets if sequences is None else sequences
-            counted = self._matches(gold, np.asarray(predicted, dtype=np.int64), whole).by_sequence(offsets)
+            counted = self._matches(gold, np.asarray(predicted, dtype=np.int64), whole).by_unit(offsets)
             counts = [2 * counted[:, 2], counted[:, 0] + counted[:, 1]]
         return np.stack(counts, axis=1) * weights[:, None]
 
     def value(self, counts: np.ndarray) -> float:
-        """The figure, larger being better: a log-loss comes with a minus. 0 where there was nothing to count."""
+        """Return the figure, larger being better: minus the log-loss. 0 if there was nothing to count."""
         return _linearised(counts)[0]
 
     def standard_error(self, counts: np.ndarray) -> float:
-        """Of the value; infinite for fewer than two units."""
+        """Return the standard error of the value; infinite for fewer than two units."""
         return _error_of(_linearised(counts)[1])
 
     def difference(self, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-        """How much better the first is than the second on the same units, and the standard error of that."""
+        """Return by how much the first is better than the second on the same units, and the standard error."""
         (value, effects), (other, others) = _linearised(first), _linearised(second)
         return value - other, _error_of(effects - others)
 
     @property
     def classes(self) -> list[str]:
-        """What macro F1 is the mean over, in the order of its counts: types of spans, or labels; one is not known."""
+        """Types of spans, or labels, that macro F1 is the mean over, in the order of its counts; one is unknown."""
         return SpanFinder(self._alphabet).types if self.spans else [*self.labels, UNKNOWN]
 
     @property
     def _alphabet(self) -> tuple[str, ...]:
-        # A label that is not known gets a name that fits the scheme and equals no other.
+        # An unknown label gets a name that fits the scheme and equals no other.
         return (*self.labels, f"B-{UNKNOWN}", "O")
 
     def _matches(self, gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray) -> SpanMatches:
@@ -167,10 +163,10 @@ class Yardstick:
         weights: np.ndarray,
         sequences: np.ndarray | None,
     ) -> np.ndarray:
-        """Counts by type or label; rows of many of them are added up, see MOST_CELLS."""
+        """Return counts by type or label; rows are added up if there are too many, see MOST_CELLS."""
         if self.spans:
             matches = self._matches(gold, predicted, offsets if sequences is None else sequences)
-            K, items = matches.types, matches.items()
+            K, items = len(matches.types), matches.items
         else:
             K = len(self.labels) + 1  # the last one is for labels that are not known
             seen, right = np.flatnonzero(gold >= 0), np.flatnonzero((gold >= 0) & (gold == predicted))
@@ -191,9 +187,9 @@ class Yardstick:
 
 
 def choose_yardstick(labels: Sequence[str], asked: str | None = None, spans: bool | None = None) -> Yardstick:
-    """The yardstick that is asked for; if none or "auto" is, span F1 where labels are those of a scheme, else accuracy.
+    """Return the requested yardstick; for None and "auto" span F1 if labels are those of a scheme, else accuracy.
 
-    `spans` says whether they are, where that is not to be found out here.
+    `spans` is True if they are; None to detect it.
 
     >>> from kcrf_core.scoring import choose_yardstick
     >>> choose_yardstick(["noun", "verb"]).name, choose_yardstick(["noun", "verb"], "macro-f1").title
@@ -214,13 +210,13 @@ def choose_yardstick(labels: Sequence[str], asked: str | None = None, spans: boo
 
 
 def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Sums over units [units], some of them perhaps empty."""
+    """Return sums over units [units], some of them perhaps empty."""
     units = len(offsets) - 1
     return np.bincount(np.repeat(np.arange(units), np.diff(offsets)), values, minlength=units)
 
 
 def _linearised(counts: np.ndarray) -> tuple[float, np.ndarray]:
-    """The figure and what each unit changes it by, [units]."""
+    """Return the figure and the change of it by each unit, [units]."""
     K = counts.shape[1] // 2
     above, below = counts[:, :K], counts[:, K:]
     total = below.sum(axis=0)
@@ -233,6 +229,6 @@ def _linearised(counts: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _error_of(effects: np.ndarray) -> float:
-    """The standard error, of what each unit changes a figure by."""
+    """Return the standard error of a figure from the change by each unit."""
     n = len(effects)
     return math.inf if n < 2 else math.sqrt(n / (n - 1) * float(effects @ effects))
