@@ -49,17 +49,6 @@ class Hills:
         return effects.mean(), effects.std() / UNITS**0.5
 
 
-class Work:
-    def __init__(self, total):
-        self.total, self.spent = total, 0.0
-
-    def add(self, outcome):
-        self.spent += outcome.work
-
-    def cost(self, outcome):
-        return outcome.work
-
-
 GAINS = {"a": {"0": 0.0, "1": 0.1, "2": 0.05}, "b": {"0": 0.0, "1": 0.15}, "c": {"0": 0.0, "1": -0.1}}
 START = Candidate((("a", "0"), ("b", "0"), ("c", "0")))
 
@@ -72,8 +61,8 @@ def neighbours(candidate):
 
 
 def run(arena, total, seeds=(START,), **more):
-    search = Search(neighbours, arena, Work(total), Listener(), **more)
-    return search, search.run(list(seeds))
+    search = Search(seeds, neighbours, arena, total, Listener(), **more)
+    return search, search.run()
 
 
 def test_neighbours_of_an_answer():

@@ -1,3 +1,4 @@
+from .arena import Outcome
 from .channel import Channel, fit_channel
 from .correcting import Correction, changes_of, corrected, differences, read_worklist, worklist
 from .cross_validation import (
@@ -30,7 +31,7 @@ from .label_audit import (
     audit_by_folds,
     audit_by_model,
 )
-from .search import Listener, Outcome, Search
+from .search import Listener, Search
 from .space import Candidate, Space
 from .tuning import Nested, Tuning, make_space, tune
 

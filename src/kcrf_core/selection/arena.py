@@ -1,6 +1,6 @@
-"""Where candidates are judged: rungs of a corpus, held-out parts of each, and the cost of a judgement.
+"""The judge of candidates: rungs of a corpus, held-out parts of each, and the cost of a judgement.
 
-What was judged before, by this run or by one that was stopped, comes from a journal.
+Earlier judgements, of this run or of one that was stopped, come from a journal.
 """
 
 from __future__ import annotations
@@ -8,24 +8,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from .._version import __version__
 from ..chains import Problem
-from ..config import Config, TermConfig, parse_config
+from ..config import Config, parse_config
 from ..corpora import CodedColumn, Corpus, concatenate
 from ..encoding import Dataset, Encoding, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted, NumericError
-from ..kernels import Inputs
 from ..maps import why_not
 from ..scoring import FEW_SEQUENCES, Yardstick
 from ..system import AUTO, Workers
 from ..training import SEQUENCES, HoldOut, Pieces, Split, Splits, judge, make_splits
 from .journal import Journal, corpus_digest, digest_of
-from .search import LARGEST_SHARE, Outcome
 from .space import PIVOTS, WINDOWS, Candidate, Space
 
 # Positions of the first rung at least, those of them that have not the most frequent label, and how many times as many
@@ -33,24 +31,42 @@ from .space import PIVOTS, WINDOWS, Candidate, Space
 FIRST_RUNG, FIRST_OTHERS, RUNG_FACTOR = 6_000, 1_500, 4.0
 # Sequences that a rung has at least, where there are so many.
 LEAST_SEQUENCES = 40
-# Folds of a rung: two cost least for what they tell. Where there is little data, more of it should be fitted on, in the
-# end at least.
+# Folds of a rung: two cost least. With little data, more of it should be fitted on, in the end at least.
 FOLDS, SOME_FOLDS, FEW_FOLDS = 5, 3, 2
 LITTLE, SOME, ENOUGH = 2_000, 4_000, 20_000
 # Settings that a search for prior variances looks at: on the common path and upwards, and for each term.
 PATH_SETTINGS, TERM_SETTINGS = 6, 2
 # Passes that a fit takes in such a search.
 SETTING_PASSES = 25
-# What a pass costs, in nanoseconds of a core: by itself, at a position, for pairs and triples of labels, for a column
-# of a dense row and for each score that it adds to, and the same for a feature that is there in a sparse row.
+# Cost of a pass in nanoseconds of a core: by itself, at a position, for pairs and triples of labels, for a column
+# of a dense row and for each score that it adds to, and the same for a feature that is present in a sparse row.
 PASS_COST, POSITION_COST, LABEL_COST, TRIPLE_COST = 1e6, 500.0, 2.0, 1.5
 DENSE_READ, DENSE_COST = 3.0, 0.25
 SPARSE_READ, SPARSE_COST = 4.0, 1.5
+# No judgement may cost more than this part of all that may be spent.
+LARGEST_SHARE = 1 / 3
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The judgement of a candidate on a rung."""
+
+    candidate: Candidate
+    rung: int
+    positions: int  # of the rung
+    value: float  # the larger the better
+    error: float  # standard error of it
+    complexity: float  # of its models: the cost of a position in a pass
+    settings: int  # of prior variances that were tried
+    work: float  # of the judgement, in the same unit
+    seconds: float  # of the judgement
+    found: dict[str, Any] = field(repr=False)  # further results of the judgement
+    repeated: bool = False  # another candidate has the same configuration on this rung and the same outcome
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A part of the corpus, and what of it is fitted on and held out in turn."""
+    """A part of the corpus, of which folds are held out in turn."""
 
     corpus: Corpus
     wishes: HoldOut
@@ -74,54 +90,41 @@ class Rung:
         return len(np.unique(CodedColumn.of(self.corpus.columns[-1]).codes))
 
     def splits(self, dataset: Dataset, labels: int, seed: int) -> Splits | None:
-        """The folds of this rung; the same for all candidates, whatever their windows are."""
+        """Return the folds of this rung; they do not depend on the candidate."""
         weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
-        problem = Problem(dataset.known_labels, dataset.offsets, weights, labels)
-        if self.dev:
-            return _by_dev(problem, self.dev)
-        return make_splits(problem, seed=seed, wishes=self.wishes, reach=WINDOWS[-1], folds=self.folds,
-                           most_positions=self.sampled)  # fmt: skip
+        offsets = dataset.offsets
+        if not self.dev:
+            problem = Problem(dataset.known_labels, offsets, weights, labels)
+            return make_splits(problem, seed=seed, wishes=self.wishes, reach=WINDOWS[-1], folds=self.folds,
+                               most_positions=self.sampled)  # fmt: skip
+        there = np.flatnonzero((weights > 0) & (np.diff(offsets) > 0))
+        every = Pieces(offsets[there], offsets[there + 1], there)
+        held = there >= dataset.sequences - self.dev
+        return Splits((Split(every.take(~held), every.take(held)),), SEQUENCES, every.positions)
 
     def to_dict(self) -> dict[str, Any]:
-        """What decides the folds, for keys of a journal."""
-        wishes = (self.wishes.groups, self.wishes.folds)
-        said = [None if one is None else one.tolist() for one in wishes]
-        return {"wishes": said, "block": self.wishes.block, "folds": self.folds, "dev": self.dev,
+        """Return all that decides the folds, for keys of a journal."""
+        wishes = [None if one is None else one.tolist() for one in (self.wishes.groups, self.wishes.folds)]
+        return {"wishes": wishes, "block": self.wishes.block, "folds": self.folds, "dev": self.dev,
                 "sampled": self.sampled}  # fmt: skip
-
-
-def _by_dev(problem: Problem, count: int) -> Splits:
-    """One fold that holds out the last sequences."""
-    border = len(problem.offsets) - 1 - count
-    there = np.flatnonzero((problem.weights > 0) & (np.diff(problem.offsets) > 0))
-    every = Pieces(problem.offsets[there], problem.offsets[there + 1], there)
-    split = Split(every.take(there < border), every.take(there >= border))
-    return Splits((split,), SEQUENCES, every.positions)
-
-
-def rung_sizes(positions: int, others: int, most: float = math.inf) -> list[int]:
-    """Positions of each rung, the last being all: about equal factors from the first on.
-
-    `others` of all positions have another label than the most frequent one: where these are few, little tells nothing.
-    The first has no more than `most`.
-    """
-    first = min(max(FIRST_RUNG, FIRST_OTHERS * positions / max(others, 1)), most)
-    steps = max(math.ceil(math.log(positions / first, RUNG_FACTOR) - 0.25), 0) if positions > first else 0
-    factor = (positions / first) ** (1 / steps) if steps else 1.0
-    return [round(positions / factor**step) for step in reversed(range(steps + 1))]
 
 
 def make_rungs(
     corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = None, most: float = math.inf
 ) -> list[Rung]:
-    """Parts of a corpus, each some times larger than the one before and containing it, the last being all of it.
+    """Make parts of a corpus, each some times larger than the one before and containing it, the last being all of it.
 
-    The first has no more than `most` positions, as far as its least number of sequences goes.
+    The first has no more than `most` positions, unless it would have fewer than LEAST_SEQUENCES.
     """
-    frequent = np.bincount(CodedColumn.of(corpus.columns[-1]).codes).max(initial=0)
-    sizes = rung_sizes(corpus.positions, corpus.positions - int(frequent), most)
+    positions = corpus.positions
+    # A small part with few positions of rarer labels tells nothing.
+    others = positions - int(np.bincount(CodedColumn.of(corpus.columns[-1]).codes).max(initial=0))
+    first = min(max(FIRST_RUNG, FIRST_OTHERS * positions / max(others, 1)), most)
+    steps = max(math.ceil(math.log(positions / first, RUNG_FACTOR) - 0.25), 0) if positions > first else 0
+    factor = (positions / first) ** (1 / steps) if steps else 1.0
+    sizes = [round(positions / factor**step) for step in reversed(range(steps + 1))]
     if dev is None and (wishes.block is not None or (corpus.sequences < FEW_SEQUENCES and wishes.free)):
-        blocks = [Rung(corpus, wishes, _folds(n), sampled=n if n < corpus.positions else None) for n in sizes]
+        blocks = [Rung(corpus, wishes, _folds(n), sampled=n if n < positions else None) for n in sizes]
         return _with_more_folds(blocks)
     rng = np.random.default_rng([seed, 7])
     order, ends = _shuffled(corpus, rng)
@@ -143,10 +146,10 @@ def make_rungs(
 def affordable_rungs(
     make: Callable[[float], list[Rung]], cost: Callable[[Rung], float], total: float
 ) -> tuple[list[Rung], float]:
-    """Rungs whose first one is small enough for a judgement to cost no more than its share of the total.
+    """Return rungs whose first is small enough for a judgement to cost no more than its share, and the cost on it.
 
     `make` makes rungs whose first has no more than so many positions, and `cost` is that of one setting of prior
-    variances on a rung. It comes back for the first one, which is as small as it can be where it is too dear.
+    variances on a rung. The first rung is as small as possible if even that is too expensive.
     """
     rungs = make(math.inf)
     while (dear := cost(rungs[0])) * PATH_SETTINGS > LARGEST_SHARE * total:
@@ -162,26 +165,25 @@ def _folds(positions: int) -> int:
 
 
 def _with_more_folds(rungs: list[Rung]) -> list[Rung]:
-    """The same rungs, and where there is not much data the last one again with more folds."""
+    """Add the last rung again with more folds if there is not much data."""
     last = rungs[-1]
     again = last.positions < ENOUGH and last.folds < FOLDS and not last.dev and last.wishes.folds is None
     return [*rungs, replace(last, folds=FOLDS)] if again else rungs
 
 
 def _shuffled(corpus: Corpus, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Sequences in an order by chance, and how many positions there are up to the end of each."""
+    """Return sequences in random order, and the number of positions up to the end of each."""
     order = rng.permutation(corpus.sequences)
     return order, np.cumsum(np.diff(corpus.offsets)[order])
 
 
 def _first(order: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
-    """The first sequences of an order that have so many positions, in ascending order."""
-    count = max(int(np.searchsorted(ends, size)) + 1, LEAST_SEQUENCES)
-    return np.sort(order[:count])
+    """Return the first sequences of an order that have so many positions, in ascending order."""
+    return np.sort(order[: max(int(np.searchsorted(ends, size)) + 1, LEAST_SEQUENCES)])
 
 
 def _start(config: Config, like: Outcome | None) -> dict[str, float]:
-    """Prior variances to begin a search with: those of a similar candidate, for terms that are the same."""
+    """Return prior variances to begin a search with: those of a similar candidate, for terms that are the same."""
     if like is None:
         return {}
     sigma2, known = like.found["sigma2"], like.found["kernels"]
@@ -189,12 +191,12 @@ def _start(config: Config, like: Outcome | None) -> dict[str, float]:
 
 
 def _kernels(config: Config) -> dict[str, Any]:
-    """The kernels of terms by their names; of those over labels alone nothing."""
+    """Return the kernels of terms by name; None for those over labels alone."""
     return {term.name: term.kernel.to_dict() if term.clique.mapped else None for term in config.terms}
 
 
 class CorpusArena:
-    """Judges candidates on rungs of one corpus."""
+    """A judge of candidates on rungs of one corpus."""
 
     def __init__(
         self,
@@ -206,7 +208,7 @@ class CorpusArena:
         seed: int = 0,
         journal: Journal | None = None,
         stopped: Callable[[], bool] = lambda: False,
-        timed: bool = False,  # whether limits of judgements are in seconds, else in work
+        timed: bool = False,  # limits of judgements are in seconds, else in work
         note: Callable[[str], None] = lambda text: None,
     ):
         self._space, self._rungs, self._yardstick, self._workers = space, tuple(rungs), yardstick, workers
@@ -215,20 +217,16 @@ class CorpusArena:
             str(number) if journal is None else digest_of(corpus_digest(rung.corpus), rung.to_dict())
             for number, rung in enumerate(rungs)
         ]
+        self.sizes = [rung.positions for rung in rungs]  # positions of each rung, ascending
+        self.ceiling = 0.0 if yardstick.by_probability else 1.0  # the best possible value
+        # Work of a pass over the folds of each rung, in proportion: positions that are fitted on, by their labels.
         self.fitted = [rung.fitted * (POSITION_COST + LABEL_COST * rung.label_count**2) for rung in rungs]
         self._known: dict[str, dict[str, Any]] = {}  # by configurations, which pivots of a small rung have in common
         self._splits: dict[int, Splits | None] = {}
         self._complexities: dict[Candidate, float] = {}
 
-    @property
-    def sizes(self) -> list[int]:
-        return [rung.positions for rung in self._rungs]
-
-    @property
-    def ceiling(self) -> float:
-        return 0.0 if self._yardstick.by_probability else 1.0
-
     def settings(self, candidate: Candidate, like: Outcome | None, thorough: bool) -> int:
+        """Estimate the number of settings of prior variances that a judgement will try."""
         config = self.config(candidate, 0)
         free = len(config.terms) if thorough else len(config.terms) - len(_start(config, like))
         if not free:
@@ -243,6 +241,11 @@ class CorpusArena:
     def judge(
         self, candidate: Candidate, rung: int, limit: float, like: Outcome | None, thorough: bool
     ) -> Outcome | None:
+        """Judge a candidate at a cost of no more than the limit; None if that was not enough, or cannot be done.
+
+        Prior variances of terms are those of `like`, if it has such terms; others are searched for. If `thorough`,
+        all are searched for, starting there.
+        """
         config = self.config(candidate, rung)
         start = _start(config, like)
         if not thorough:
@@ -280,18 +283,15 @@ class CorpusArena:
     def _judged(
         self, config: Config, number: int, limit: float, start: dict[str, float], thorough: bool
     ) -> dict[str, Any] | None:
-        """What a judgement finds, as a journal keeps it; None where it was not brought to an end."""
+        """Judge a configuration, with the result as a journal keeps it; None if it was interrupted or impossible."""
         began = time.perf_counter()
         rung = self._rungs[number]
-        # The first may take what all may: there is nothing else to fall back on.
+
+        def longer(seconds: float) -> bool:
+            return self._timed and time.perf_counter() - began > seconds
+
+        # The first may take all of the total: there is nothing else to fall back on.
         longest = limit if self._known else limit / LARGEST_SHARE
-
-        def over() -> bool:
-            return self._stopped() or (self._timed and time.perf_counter() - began > longest)
-
-        def enough() -> bool:
-            return self._timed and time.perf_counter() - began > limit
-
         try:
             encoding, dataset = fit_encoding(config, rung.corpus)
             if number not in self._splits:
@@ -306,8 +306,8 @@ class CorpusArena:
                 config,
                 splits=splits,
                 workers=self._workers,
-                interrupted=over,
-                enough=enough,
+                interrupted=lambda: self._stopped() or longer(longest),
+                enough=lambda: longer(limit),
                 sigma2=start,
                 together=not thorough,
             )
@@ -335,9 +335,11 @@ class CorpusArena:
         }
 
     def difference(self, first: Outcome, second: Outcome) -> tuple[float, float]:
+        """Return by how much the first is better than the second, on the same rung, and its standard error."""
         return self._yardstick.difference(first.found["counts"], second.found["counts"])
 
     def complexity(self, candidate: Candidate) -> float:
+        """Return the cost of a position in a pass over the data with its models."""
         if candidate not in self._complexities:
             config = self.config(candidate, len(self._rungs) - 1)
             few = self._rungs[0].corpus
@@ -350,21 +352,14 @@ class CorpusArena:
 
 
 def setting_cost(space: Space, candidate: Candidate, rung: Rung) -> float:
-    """Return what one setting of prior variances costs on a rung, about, in nanoseconds of a core."""
+    """Estimate the cost of one setting of prior variances on a rung, in nanoseconds of a core."""
     config = parse_config(space.raw(candidate, rung.positions), space.title(candidate))
     cost = pass_cost(*fit_encoding(config, rung.corpus), config)
     return SETTING_PASSES * (rung.fitted * cost + PASS_COST * (1 if rung.dev else rung.folds))
 
 
-def _explicit(term: TermConfig, inputs: Inputs) -> bool:
-    """Whether a term gets an explicit map by itself, about."""
-    if term.kernel.type != "poly":
-        return term.kernel.kernel.explicit
-    return why_not(inputs, term.kernel.degree) is None
-
-
 def pass_cost(encoding: Encoding, dataset: Dataset, config: Config) -> float:
-    """What a position costs in one pass over the data, by the sizes of maps and chains: about nanoseconds of a core."""
+    """Estimate the cost of a position in one pass, by the sizes of maps and chains, in nanoseconds of a core."""
     Y = len(encoding.labels)
     total = POSITION_COST + LABEL_COST * (Y**2 if config.label_terms else Y)
     if config.order == 2:
@@ -374,9 +369,11 @@ def pass_cost(encoding: Encoding, dataset: Dataset, config: Config) -> float:
         dense, sparse = inputs.real.shape[1], float(inputs.codes.shape[1])
         if inputs.bag is not None:
             sparse += inputs.bag.nnz / max(dataset.positions, 1)
-        if term.map.type == "reduced" or (term.map.type == AUTO and not _explicit(term, inputs)):
+        poly = term.kernel.type == "poly"
+        explicit = why_not(inputs, term.kernel.degree) is None if poly else term.kernel.kernel.explicit
+        if term.map.type == "reduced" or (term.map.type == AUTO and not explicit):
             dense, sparse = term.map.size or PIVOTS[1], 0.0
-        elif term.kernel.type == "poly":
+        elif poly:
             sparse = float(sum(math.comb(round(sparse), k) for k in range(1, term.kernel.degree + 1)))
         width = term.clique.columns(Y)
         total += dense * (DENSE_READ + DENSE_COST * width) + sparse * (SPARSE_READ + SPARSE_COST * width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,9 +19,9 @@ from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstic
 from ..system import Workers
 from ..training import HoldOut, Units, size_contents, train
 from . import EFFORTS
-from .arena import CorpusArena, affordable_rungs, make_rungs, setting_cost
+from .arena import CorpusArena, Outcome, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
-from .search import Listener, Meter, Outcome, Search
+from .search import Listener, Search
 from .space import AttributeBlock, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
 # Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
@@ -217,8 +218,8 @@ class _Run:
     stopped: Callable[[], bool]
 
     def search(self, corpus: Corpus, hold_out: HoldOut, dev: Corpus | None = None) -> Tuning:
-        """One search."""
-        meter = Meter(self.total, self.timed)
+        """Search once."""
+        began = time.perf_counter() if self.timed else None
         work = self.total * 1e9 if self.timed else self.total  # a small rung keeps one core busy
         rungs, least = affordable_rungs(
             lambda most: make_rungs(corpus, hold_out, self.seed, dev, most),
@@ -238,13 +239,14 @@ class _Run:
             timed=self.timed,
             note=self.listener.note,
         )
-        search = Search(self.space.neighbours, arena, meter, self.listener, self.stopped)
-        self.listener.begin(search, self.space.title, self.yardstick)
-        chosen = search.run(self.space.seeds)
+        space = self.space
+        search = Search(space.seeds, space.neighbours, arena, self.total, self.listener, self.stopped, began)
+        self.listener.begin(search, space.title, self.yardstick)
+        chosen = search.run()
         if chosen is None:
             if self.stopped():
                 raise Interrupted("interrupted before a candidate was judged: there is nothing to write")
-            if self.timed and meter.spent >= meter.total:
+            if self.timed and search.spent >= self.total:
                 raise self._too_short("no candidate was judged within it")
             raise DataError("no candidate could be judged", corpus.source)
         assert search.best is not None
@@ -257,7 +259,7 @@ class _Run:
             history=tuple(search.history),
             sizes=tuple(arena.sizes),
             positions=corpus.positions,
-            spent=meter.spent,
+            spent=search.spent,
             interrupted=self.stopped(),
         )
 
