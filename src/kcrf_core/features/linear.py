@@ -261,7 +261,7 @@ class LinearPlan(FeaturePlan):
             columns += merged.size - len(merged.column)
             what += f" in {counted(columns, 'column')}"
             entries = merged.entries(inputs)
-        real = len(inputs) * (order.real + constant) * 8  # in single precision with what rounding took
+        real = len(inputs) * (inputs.real.shape[1] + constant) * 8  # in single precision with what rounding took
         fixed = entries * (BYTES_PER_ENTRY + (0 if ones else BYTES_PER_VALUE)) + real + columns * BYTES_PER_COLUMN
         building = self.inputs.nbytes + fixed + entries * BYTES_ON_THE_WAY
         parameters = columns * width

@@ -10,14 +10,14 @@ only where data has attributes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..kernels import Inputs
-from ..system import offsets_of
-from .sparse_weights import Weights, multiplier
+from ..system import offsets_of, row_products
+from . import _sparse, native
+from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -25,37 +25,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ColumnOrder:
-    """Where the columns of inputs of some shape stand in an explicit map."""
+    """Places of the columns of inputs in an explicit map."""
 
-    sizes: np.ndarray  # [C] int64, codes of each field
-    attributes: int  # A
-    real: int  # R
+    fields: np.ndarray  # [C+1] int64, the first column of each field, and the end of the last one
+    first_attribute: int
+    first_real: int
+    size: int  # D, all columns
 
     @classmethod
     def of(cls, inputs: Inputs) -> ColumnOrder:
-        return cls(inputs.sizes, 0 if inputs.bag is None else inputs.bag.shape[1], inputs.real.shape[1])
-
-    @cached_property
-    def fields(self) -> np.ndarray:
-        """The first column of each field, and behind them the end of the last one, [C+1] int64."""
-        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-
-    @property
-    def first_attribute(self) -> int:
-        return int(self.fields[-1])
-
-    @property
-    def first_real(self) -> int:
-        return self.first_attribute + self.attributes
-
-    @property
-    def size(self) -> int:
-        """D, all columns."""
-        return self.first_real + self.real
-
-    def side_by_side(self, codes: np.ndarray, attributes: np.ndarray, real: np.ndarray) -> np.ndarray:
-        """[D] values of columns out of those of codes, of attributes and of real columns."""
-        return np.concatenate([codes, attributes, real])
+        """Return the order of the columns of such inputs."""
+        fields = offsets_of(inputs.sizes)
+        first_real = int(fields[-1]) + (0 if inputs.bag is None else inputs.bag.shape[1])
+        return cls(fields, int(fields[-1]), first_real, first_real + inputs.real.shape[1])
 
 
 def one_hot(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +47,7 @@ def one_hot(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sparse_block(inputs: Inputs) -> scipy.sparse.csr_array:
-    """Categorical columns as one-hot rows, then attributes: [N, sum of sizes + A]."""
+    """Return categorical columns as one-hot rows, then attributes: [N, sum of sizes + A]."""
     import scipy.sparse
 
     indptr, indices = one_hot(inputs)
@@ -77,14 +59,14 @@ def sparse_block(inputs: Inputs) -> scipy.sparse.csr_array:
 
 
 def scaled_rows(matrix: scipy.sparse.csr_array, scales: np.ndarray) -> scipy.sparse.csr_array:
-    """Row t times scales[t]."""
+    """Return a matrix with row t times scales[t]."""
     import scipy.sparse
 
     return scipy.sparse.csr_array(scipy.sparse.diags_array(scales) @ matrix)
 
 
 def present_columns(inputs: Inputs, t: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of row t, all real ones among them, and its values there."""
+    """Return the columns of row t, all real ones among them, and its values there."""
     order, codes = ColumnOrder.of(inputs), inputs.codes[t]
     known = codes >= 0
     columns, values = [order.fields[:-1][known] + codes[known]], [np.ones(np.count_nonzero(known))]
@@ -97,18 +79,27 @@ def present_columns(inputs: Inputs, t: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def largest_values(inputs: Inputs) -> np.ndarray:
-    """The largest value by size that any row may have in each column, [D]: 1 for codes."""
-    order = ColumnOrder.of(inputs)
+    """Return the largest absolute value that any row may have in each column, [D]: 1 for codes."""
+    codes = np.ones(ColumnOrder.of(inputs).first_attribute)
     attributes = np.zeros(0) if inputs.bag is None else abs(inputs.bag).max(axis=0).toarray().ravel()
     real = np.abs(inputs.real).max(axis=0, initial=0.0)
-    return order.side_by_side(np.ones(order.first_attribute), attributes, real)
+    return np.concatenate([codes, attributes, real])
 
 
 def add_products(inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
-    """out [n, C] += X W for the rows X [n, D] of inputs and weights W [D, C]."""
-    order, factor = ColumnOrder.of(inputs), multiplier(weights)
-    factor.add_codes(np.ascontiguousarray(inputs.codes), order.fields[:-1], out)
-    if inputs.bag is not None:
-        factor.add_rows(inputs.bag.indptr, inputs.bag.indices, inputs.bag.data, order.first_attribute, out)
-    if order.real:
-        factor.add_dense(inputs.real, order.first_real, out)
+    """Add X W to out [n, C] for the rows X [n, D] of inputs and weights W [D, C]."""
+    order, codes, bag, real = ColumnOrder.of(inputs), np.ascontiguousarray(inputs.codes), inputs.bag, inputs.real
+    if isinstance(weights, SparseWeights):
+        _sparse.multiply_codes_few(codes, order.fields, weights.ends, weights.columns, weights.values, out)
+        if bag is not None:
+            weights.add_rows(bag.indptr, bag.indices, bag.data, order.first_attribute, out)
+        n, R = real.shape
+        weights.add_rows(np.arange(n + 1) * R, np.tile(np.arange(R), n), real.ravel(), order.first_real, out)
+        return
+    _sparse.multiply_codes(codes, order.fields, weights, out)
+    if bag is not None:
+        indptr, indices = bag.indptr.astype(np.int64), bag.indices.astype(np.int32)
+        own = native.sparse(indptr, indices, bag.data, weights[order.first_attribute :].ravel(), weights.shape[1])
+        native.all_scores(native.ALONE, own, len(out), out, False)
+    if real.shape[1]:
+        out += row_products(real, weights[order.first_real :])

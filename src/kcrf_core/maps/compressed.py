@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..kernels import Inputs
+from ..system import offsets_of
 from . import _sparse
 from .columns import ColumnOrder, one_hot, sparse_block
 from .partition_sums import Partitions, summed_by
@@ -40,7 +41,7 @@ class CompressedRows:
 
     @classmethod
     def of_inputs(cls, inputs: Inputs) -> CompressedRows:
-        """Categorical columns as one-hot rows, then attributes: what `sparse_block` has."""
+        """Return categorical columns as one-hot rows, then attributes: the rows of `sparse_block`."""
         if inputs.bag is not None:
             return cls.of(sparse_block(inputs))
         return cls(ColumnOrder.of(inputs).first_attribute, *one_hot(inputs), NOTHING, NOTHING)
@@ -62,11 +63,11 @@ class CompressedRows:
         return self.values.astype(np.float32)
 
     def values_in(self, dtype: np.dtype) -> np.ndarray:
-        """Values of entries, without factors of columns."""
+        """Return the values of entries, without factors of columns."""
         return self.values if dtype == np.float64 else self._in_single
 
     def by_columns(self) -> CompressedRows:
-        """The transpose; factors are still those of the columns here, which are rows there."""
+        """Return the transpose; factors are still those of the columns here, which are rows there."""
         N, D = self.shape
         ends, rows = np.empty(D + 1, dtype=np.int64), np.empty(len(self.indices), dtype=np.int32)
         values = np.empty(len(self.values))
@@ -74,37 +75,33 @@ class CompressedRows:
         return CompressedRows(N, ends, rows, values, self.scale)
 
     def take(self, rows: np.ndarray) -> CompressedRows:
-        """Some rows, by number."""
+        """Return some rows, by number."""
         rows = np.asarray(rows, dtype=np.int64)
-        ends = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[rows])]).astype(np.int64)
+        ends = offsets_of(np.diff(self.indptr)[rows])
         indices = np.empty(ends[-1], dtype=np.int32)
         values = np.empty(ends[-1] if len(self.values) else 0)
         _sparse.take_rows(self.indptr, self.indices, self.values, rows, ends, indices, values)
         return replace(self, indptr=ends, indices=indices, values=values)
 
     def narrow(self, columns: np.ndarray) -> CompressedRows:
-        """Some columns, by number, in ascending order."""
+        """Return some columns, by number, in ascending order."""
         number = np.full(self.width, -1, dtype=np.int32)
         number[columns] = np.arange(len(columns), dtype=np.int32)
         indices = number[self.indices]
         there = indices >= 0
-        ends = np.concatenate([[0], np.cumsum(there)]).astype(np.int64)[self.indptr]
-        return CompressedRows(
-            len(columns),
-            ends,
-            indices[there],
-            self.values[there] if len(self.values) else NOTHING,
-            self.scale[columns] if len(self.scale) else NOTHING,
-        )
+        ends = offsets_of(there)[self.indptr]
+        values = self.values[there] if len(self.values) else NOTHING
+        scale = self.scale[columns] if len(self.scale) else NOTHING
+        return CompressedRows(len(columns), ends, indices[there], values, scale)
 
     def row_squares(self) -> np.ndarray:
-        """Sum of squares of each row, [N]."""
+        """Return the sum of squares of each row, [N]."""
         out = np.zeros(self.shape[0])
         _sparse.row_squares(self.indptr, self.indices, self.values, self.scale, out)
         return out
 
     def raw_squares(self, counts: np.ndarray, partitions: Partitions | None = None) -> np.ndarray:
-        """Sum of squares of each column, [D], but for its factor; rows count so many times [N]."""
+        """Return the sum of squares of each column, [D], but for its factor; rows count so many times [N]."""
         counts = counts.astype(np.float64, copy=False)
         whole = not len(self.values) and bool((counts == np.floor(counts)).all())  # numbers add up in any order
 
@@ -118,7 +115,7 @@ class CompressedRows:
 
 
 class ColumnValues:
-    """The values that entries of each column have in common, for matrices that come in parts."""
+    """Values that entries of each column have in common, for matrices that come in parts."""
 
     def __init__(self) -> None:
         self._common: np.ndarray | None = None  # [D] ones, or the value of the column; None: nothing came yet
@@ -138,7 +135,7 @@ class ColumnValues:
             self._alike = bool((self._common[columns] == values).all() and (before[known] == values[known]).all())
 
     def compressed(self, matrix: scipy.sparse.csr_array) -> CompressedRows:
-        """Return rows in the form that all parts have in common; of this one, if none was added."""
+        """Return rows in the form that suits all parts that were added; this one, if there were none."""
         if self._common is None:
             self.add(matrix)
         assert self._common is not None

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..kernels import Inputs, PolynomialKernel
-from ..system import Workers, ranges
+from ..system import Workers, offsets_of, ranges
 from . import _conjunctions
 from .columns import ColumnOrder, one_hot, sparse_block
 from .compressed import NOTHING as NO_VALUES
@@ -40,7 +40,7 @@ FEWEST_TO_SHARE = 1 << 20  # conjunctions of rows: fewer are numbered sooner tha
 
 
 def squared_weights(kernel: PolynomialKernel) -> np.ndarray:
-    """w_j^2 of conjunctions of j = 0..degree features, [degree+1]."""
+    """Return w_j^2 of conjunctions of j = 0..degree features, [degree+1]."""
     d = kernel.degree
     terms = [comb(d, k) * kernel.gamma**k * kernel.coef0 ** (d - k) for k in range(d + 1)]
     return kernel.scale * np.array(
@@ -49,12 +49,12 @@ def squared_weights(kernel: PolynomialKernel) -> np.ndarray:
 
 
 def _stirling(k: int, j: int) -> int:
-    """Ways to put k things into j sets, none of them empty."""
+    """Count the ways to put k things into j sets, none of them empty."""
     return sum((-1) ** (j - i) * comb(j, i) * i**k for i in range(j + 1)) // factorial(j)
 
 
 def why_not(inputs: Inputs, degree: int) -> str | None:
-    """The reason why the polynomial kernel has no explicit map on these inputs; None where it has one."""
+    """Return the reason why the polynomial kernel has no explicit map on these inputs; None if it has one."""
     if degree > LARGEST_DEGREE:
         return f"conjunctions are enumerated up to degree {LARGEST_DEGREE}"
     if inputs.real.shape[1]:
@@ -67,12 +67,12 @@ def why_not(inputs: Inputs, degree: int) -> str | None:
 
 
 def feature_base(inputs: Inputs) -> int:
-    """A base that has every feature of such inputs, plus one, as a digit."""
+    """Return a base that has every feature of such inputs, plus one, as a digit."""
     return ColumnOrder.of(inputs).first_real + 1
 
 
 def _features(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-    """indptr and ascending indices of the features of each row."""
+    """Return indptr and ascending indices of the features of each row."""
     if inputs.bag is None:
         indptr, indices = one_hot(inputs)
     else:
@@ -88,14 +88,10 @@ def conjunction_count(inputs: Inputs, degree: int) -> int:
 
 
 def _row_ends(indptr: np.ndarray, degree: int) -> np.ndarray:
-    """Where the conjunctions of each row end, [n+1], for rows of features."""
-    lengths = np.diff(indptr)
-    per_row = sum(_choose(lengths, j) for j in range(degree + 1))
-    return np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
-
-
-def _choose(n: np.ndarray, j: int) -> np.ndarray:
-    return [np.ones_like(n), n, n * (n - 1) // 2, n * (n - 1) * (n - 2) // 6][j]
+    """Return the ends of the conjunctions of each row, [n+1], for rows of features."""
+    n = np.diff(indptr)
+    by_size = [np.ones_like(n), n, n * (n - 1) // 2, n * (n - 1) * (n - 2) // 6]
+    return offsets_of(sum(by_size[: degree + 1]))
 
 
 @dataclass(frozen=True)
@@ -120,7 +116,7 @@ class Conjunctions:
         return slots
 
     def check(self) -> None:
-        """A ValueError where a table that came from a file cannot be one."""
+        """Raise a ValueError if a table from a file cannot be one."""
         if len(self.columns) != len(self.keys):
             raise ValueError("columns do not fit the conjunctions")
         if not len(self.keys):
@@ -132,11 +128,11 @@ class Conjunctions:
         _ = self._slots
 
     def squares_of(self, numbers: np.ndarray | slice) -> np.ndarray:
-        """Squared weights of the numbered conjunctions, [E]."""
-        return _squares(self.keys[numbers], self.base, self.kernel)
+        """Return squared weights of the numbered conjunctions, [E]."""
+        return squared_weights(self.kernel)[_sizes(self.keys[numbers], self.base)]
 
     def rows(self, inputs: Inputs) -> scipy.sparse.csr_array:
-        """Phi [n, D] of any inputs; conjunctions that training did not have are left out."""
+        """Return Phi [n, D] of any inputs; conjunctions that training did not have are left out."""
         import scipy.sparse
 
         ends, numbers = self.known(inputs)
@@ -155,7 +151,7 @@ class Conjunctions:
         first = np.zeros(len(self.keys), dtype=bool)
         first[np.unique(self.columns, return_index=True)[1]] = True
         there = first[numbers]
-        indptr = np.concatenate([[0], np.cumsum(there, dtype=np.int64)])[ends]
+        indptr = offsets_of(there)[ends]
         return self.as_rows(indptr, self.columns[numbers[there]])
 
     def as_rows(self, indptr: np.ndarray, indices: np.ndarray) -> CompressedRows:
@@ -164,17 +160,17 @@ class Conjunctions:
         return CompressedRows(self.size, indptr, indices, NO_VALUES, scale)
 
     def known(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers [E] of the conjunctions of each row that training had, and where those of each row end, [n+1]."""
+        """Return ends of rows [n+1], and numbers [E] of the conjunctions of each row that training had."""
         indptr, indices = _features(inputs)
         ends = _row_ends(indptr, self.kernel.degree)
         numbers = np.empty(ends[-1], dtype=np.int32)
         degree, base = self.kernel.degree, self.base
         _conjunctions.known_rows(indptr, indices, degree, base, self.keys, self._slots, ends, numbers)
         known = numbers >= 0
-        return np.concatenate([[0], np.cumsum(known)])[ends], numbers[known]
+        return offsets_of(known)[ends], numbers[known]
 
     def features(self, number: int) -> list[int]:
-        """The features that a conjunction is made of, in ascending order."""
+        """Return the features that a conjunction is made of, in ascending order."""
         key, out = int(self.keys[number]), []
         while key:
             key, digit = divmod(key, self.base)
@@ -182,7 +178,7 @@ class Conjunctions:
         return out[::-1]
 
     def add_scores(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
-        """out += Phi W for weights W [D, C] divided by the columns' norms."""
+        """Add Phi W to out for weights W [D, C] divided by the columns' norms."""
         if isinstance(weights, SparseWeights):
             row_ends, numbers = self.known(inputs)
             weights.add_rows(row_ends, self.columns[numbers], self.squares_of(numbers), 0, out)
@@ -195,13 +191,8 @@ class Conjunctions:
         )
 
 
-def _squares(keys: np.ndarray, base: int, kernel: PolynomialKernel) -> np.ndarray:
-    """Squared weights of conjunctions [Q] by their keys, whose digits are their features."""
-    return squared_weights(kernel)[_sizes(keys, base)]
-
-
 def _sizes(keys: np.ndarray, base: int) -> np.ndarray:
-    """Return the number of features of conjunctions [Q], by their keys."""
+    """Return the number of features of conjunctions [Q], the digits of their keys."""
     return np.searchsorted([1, base, base**2], keys, side="right")
 
 
@@ -224,34 +215,6 @@ def find_conjunctions(
     return found, rows.matrix()
 
 
-def _in_columns(
-    keys: np.ndarray,  # [Q]
-    hashes: np.ndarray,  # [Q, 2] of the rows that have each
-    counts: np.ndarray,  # [Q] how many these are
-    kernel: PolynomialKernel,
-    base: int,
-    cut_off: int,
-    merge: bool,
-    by_degree: bool,
-) -> tuple[Conjunctions, np.ndarray]:
-    """Conjunctions that are kept, with columns, and [Q] the column of those that stand for one, -1 for others."""
-    squares = _squares(keys, base, kernel)
-    # Without coef0 the smaller conjunctions weigh nothing.
-    kept = np.flatnonzero((counts >= cut_off) & (squares > 0)).astype(np.int32)  # [K]
-    first = np.arange(len(kept), dtype=np.int32)  # the one that stands for all with the same rows
-    if merge:
-        alike = hashes[kept]
-        if by_degree:
-            alike[:, 0] += _sizes(keys[kept], base).astype(np.uint64) << np.uint64(62)
-        _conjunctions.first_alike(alike, empty_slots(len(kept)), first)
-    leaders = np.flatnonzero(first == np.arange(len(kept)))  # [D]
-    column_of = np.full(len(keys), -1, dtype=np.int32)  # of those that stand for a column
-    column_of[kept[leaders]] = np.arange(len(leaders), dtype=np.int32)
-    columns = column_of[kept[first]]  # [K]
-    norms = np.sqrt(np.bincount(columns, squares[kept], minlength=len(leaders)))
-    return Conjunctions(kernel, base, keys[kept], columns, norms), column_of
-
-
 class ConjunctionCounter:
     """The conjunctions of rows that come in parts, numbered in the order in which they first come.
 
@@ -267,7 +230,7 @@ class ConjunctionCounter:
         self._last = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32)
 
     def add(self, inputs: Inputs) -> None:
-        """Take more rows. Threads number the conjunctions of some rows each, then all are numbered again in order."""
+        """Add rows. Threads number the conjunctions of some rows each, then all are numbered again in order."""
         indptr, indices = _features(inputs)
         degree, base, workers = self._kernel.degree, self._base, self._workers
         ends = _row_ends(indptr, degree)
@@ -314,15 +277,30 @@ class ConjunctionCounter:
     def conjunctions(
         self, cut_off: int, by_degree: bool = False, merge: bool = True, rows: bool = False
     ) -> tuple[Conjunctions, CompressedRows | None]:
-        """Return those in `cut_off` rows at least and, for `rows`, Phi of the rows that were added last.
+        """Return conjunctions in at least `cut_off` rows and, for `rows`, Phi of the rows that were added last.
 
-        `by_degree` those of different numbers of features, and so of different weights, have columns of their own.
-        This lets go of what was counted.
+        With `by_degree`, those of different numbers of features, and so of different weights, have columns of their
+        own. The counts are released.
         """
         self._slots = np.empty(0, dtype=np.int32)
-        counts = (self._keys[: self.count], self._hashes[: self.count], self._counts[: self.count])
-        found, column_of = _in_columns(*counts, self._kernel, self._base, cut_off, merge, by_degree)
-        self._keys, self._hashes, self._counts = (each[:0].copy() for each in counts)
+        keys, hashes, counts = self._keys[: self.count], self._hashes[: self.count], self._counts[: self.count]
+        self._keys, self._hashes, self._counts = keys[:0].copy(), hashes[:0].copy(), counts[:0].copy()
+        sizes = _sizes(keys, self._base)
+        squares = squared_weights(self._kernel)[sizes]
+        # Without coef0 the smaller conjunctions weigh nothing.
+        kept = np.flatnonzero((counts >= cut_off) & (squares > 0)).astype(np.int32)  # [K]
+        first = np.arange(len(kept), dtype=np.int32)  # the one that stands for all with the same rows
+        if merge:
+            alike = hashes[kept]
+            if by_degree:
+                alike[:, 0] += sizes[kept].astype(np.uint64) << np.uint64(62)
+            _conjunctions.first_alike(alike, empty_slots(len(kept)), first)
+        leaders = np.flatnonzero(first == np.arange(len(kept)))  # [D]
+        column_of = np.full(len(keys), -1, dtype=np.int32)  # of those that stand for a column
+        column_of[kept[leaders]] = np.arange(len(leaders), dtype=np.int32)
+        columns = column_of[kept[first]]  # [K]
+        norms = np.sqrt(np.bincount(columns, squares[kept], minlength=len(leaders)))
+        found = Conjunctions(self._kernel, self._base, keys[kept], columns, norms)
         if not rows:
             return found, None
         ends, numbers = self._last
@@ -332,10 +310,10 @@ class ConjunctionCounter:
 def _entries(
     numbers: np.ndarray, ends: np.ndarray, column_of: np.ndarray, workers: Workers
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Columns [nnz] of conjunctions that have one, and where those of each row end, [N+1]."""
+    """Return ends of rows [N+1], and columns [nnz] of conjunctions that have one."""
     parts = ranges(len(numbers), ENTRIES_PER_TASK)
     found = list(workers.map(lambda part: np.count_nonzero(column_of[numbers[part]] >= 0), parts))
-    starts = np.concatenate([[0], np.cumsum(found, dtype=np.int64)])
+    starts = offsets_of(np.array(found))
     row_ends = np.full(len(ends), starts[-1])
     entries = np.empty(starts[-1], dtype=np.int32)
 
@@ -345,7 +323,7 @@ def _entries(
         present = columns >= 0
         entries[starts[number] : starts[number + 1]] = columns[present]
         rows = slice(*np.searchsorted(ends, [part.start, part.stop]))  # those that end here
-        before = np.concatenate([[0], np.cumsum(present)])
+        before = offsets_of(present)
         row_ends[rows] = starts[number] + before[ends[rows] - part.start]
 
     workers.run(task, enumerate(parts))
@@ -372,7 +350,7 @@ def _numbered(
 def shared_conjunctions(
     source: Conjunctions, target: Conjunctions, columns: np.ndarray
 ) -> tuple[scipy.sparse.csr_array, int]:
-    """Return what W / n of the target's columns scores in those of the source, [D, D'], and how many both have.
+    """Return the scores of W / n of the target's columns in those of the source, [D, D'], and the number in both.
 
     `columns` [F] are the source's features there, or -1. A conjunction of j features in a column G there scores
     w_j^2 W_G / n_G, and what the members of a column here score is its share of Phi W times its norm.

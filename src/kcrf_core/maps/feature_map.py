@@ -46,16 +46,12 @@ class FeatureMap(ABC):
     nested: bool = False  # True if the first m columns are the map of the first m pivots
     real_size: int = 0  # last columns that are real features, of maps that are not nested
     narrows_weights: bool = False  # True if `prepare` does nothing but cast weights
+    beyond_single: bool = False  # True if single precision cannot tell all columns apart
 
     @property
     @abstractmethod
     def head(self) -> Head:
         """Input transform of the map: factors of columns, or the triangle of pivots."""
-
-    @property
-    def beyond_single(self) -> bool:
-        """True if single precision cannot tell all columns apart."""
-        return False
 
     @abstractmethod
     def prepare(

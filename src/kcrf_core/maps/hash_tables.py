@@ -10,7 +10,7 @@ NO_PAIR = -1
 
 
 def empty_slots(keys: int, least: int = 2) -> np.ndarray:
-    """Slots for that many keys, at most half of them full."""
+    """Return slots for that many keys, at most half of them full."""
     return np.full(max(least, 1 << (2 * keys).bit_length()), NO_PAIR, dtype=np.int32)
 
 
@@ -23,14 +23,14 @@ class PairTable:
         _conjunctions.fill_slots(keys, len(keys), self._slots)
 
     def numbers(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Numbers [n] int32 of pairs of int32 codes; negative for pairs that are not in the table."""
+        """Return the numbers [n] int32 of pairs of int32 codes; negative for pairs that are not in the table."""
         found = np.empty(len(first), dtype=np.int32)
         _conjunctions.find_pairs(first, second, self._base, self.keys, self._slots, found)
         return found
 
 
 def number_pairs(first: np.ndarray, second: np.ndarray, base: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted keys of the distinct pairs, and the number of each pair [n], -1 where one of its codes is negative."""
+    """Return sorted keys of the distinct pairs, and the number of each pair [n], -1 if one of its codes is negative."""
     keys, numbers = np.empty(len(first), dtype=np.int64), np.empty(len(first), dtype=np.int32)
     count = _conjunctions.number_pairs(first, second, base, keys, empty_slots(len(first)), numbers)
     order = np.argsort(keys[:count])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..system import Team
+from ..system import Team, offsets_of
 from . import native
 from .sparse_weights import SparseWeights
 
@@ -20,7 +20,7 @@ WORTH_FILLING = 4  # a row is whole that has parameters for at least one in so m
 
 
 class KeptPlaces:
-    """Places [K] in W, row by row in ascending order, and how a pass holds them."""
+    """Places [K] in W, row by row in ascending order, and their layout in a pass."""
 
     def __init__(self, kept: np.ndarray, rows: int, columns: int):
         self.kept, self.rows, self.width = kept, rows, columns
@@ -28,16 +28,16 @@ class KeptPlaces:
         counts = np.diff(self.ends)
         whole = (WORTH_FILLING * counts >= columns) & (counts > 0)
         held = np.where(whole, columns, 2 * counts)
-        self.starts = np.concatenate([[0], np.cumsum(held)]).astype(np.int64)  # [D+1] likewise, of what a pass holds
+        self.starts = offsets_of(held)  # [D+1] likewise, of what a pass holds
 
     def tail(self, block: np.ndarray, first: int) -> np.ndarray:
-        """Rows of W from `first` on, [D - first, C]."""
+        """Return rows of W from `first` on, [D - first, C]."""
         weights, begin = np.zeros((self.rows - first, self.width), dtype=block.dtype), self.ends[first]
         weights.ravel()[self.kept[begin:] - first * self.width] = block[begin:]
         return weights
 
     def put_tail(self, block: np.ndarray, first: int, weights: np.ndarray) -> None:
-        """Inverse of `tail`."""
+        """Put weights [D - first, C] into the block: the inverse of `tail`."""
         begin = self.ends[first]
         block[begin:] = weights.ravel()[self.kept[begin:] - first * self.width]
 
@@ -62,7 +62,7 @@ class KeptWeights:
         return out
 
     def column_squares(self) -> np.ndarray:
-        """Sum of squares of each column, [C]."""
+        """Return the sum of squares of each column, [C]."""
         columns = self.places.kept % self.places.width
         return np.bincount(columns, np.square(self.block, dtype=np.float64), minlength=self.places.width)
 

@@ -182,6 +182,10 @@ class ReducedMap(FeatureMap):
     ):
         self.rows, self._head, self._diagonal, self._residual, self._whole = rows, head, diagonal, residual, whole
         self.size = self.dense_size = rows.shape[1]
+        # Some pivots may differ from mixtures of others by less than single precision resolves.
+        if head is not None and len(diagonal):
+            smallest = float(np.diagonal(head.triangle).min(initial=np.inf)) ** 2
+            self.beyond_single = smallest < FLOORS[np.dtype(np.float32)] * self.mean_diagonal()
 
     @classmethod
     def of(
@@ -232,14 +236,6 @@ class ReducedMap(FeatureMap):
 
     def narrow(self, columns: np.ndarray) -> ReducedMap:
         return self  # all columns are in use: pivots do not fall away with rows
-
-    @property
-    def beyond_single(self) -> bool:
-        """True if some pivots differ from mixtures of others by so little that single precision does not see it."""
-        if self._head is None:
-            return False
-        smallest = float(np.diagonal(self._head.triangle).min(initial=np.inf)) ** 2
-        return smallest < FLOORS[np.dtype(np.float32)] * self.mean_diagonal()
 
     def prepare(
         self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty

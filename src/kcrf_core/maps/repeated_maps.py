@@ -29,7 +29,7 @@ class RepeatedMap(FeatureMap):
         self.distinct, self.group, self._workers = distinct, group, workers  # [N] which row each position has
         self.size, self.dense_size = distinct.size, 0
         self.nested, self.real_size = distinct.nested, distinct.real_size
-        self.narrows_weights = distinct.narrows_weights
+        self.narrows_weights, self.beyond_single = distinct.narrows_weights, distinct.beyond_single
         self._group = np.ascontiguousarray(group, dtype=np.int32)
         U = int(group.max(initial=-1)) + 1
         self._rows, self._counts = U, np.bincount(group, minlength=U)
@@ -103,10 +103,6 @@ class RepeatedMap(FeatureMap):
     def in_double(self, held: bool) -> RepeatedMap:
         distinct = self.distinct.in_double(held)
         return self if distinct is self.distinct else RepeatedMap(distinct, self.group, self._workers)
-
-    @property
-    def beyond_single(self) -> bool:
-        return self.distinct.beyond_single
 
     def extent(self, scale: np.ndarray) -> Extent:
         return self.distinct.extent(scale)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..files import LARGEST, Contents
-from ..system import row_products
-from . import _sparse, native
+from ..system import offsets_of
+from . import _sparse
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -36,37 +36,36 @@ class SparseWeights:
 
     @classmethod
     def of(cls, weights: np.ndarray) -> SparseWeights:
-        """Take those of weights [D, C] that are not zero."""
+        """Return those of weights [D, C] that are not zero."""
         rows, columns = np.nonzero(weights)
         counts = np.bincount(rows, minlength=len(weights))
-        return cls(weights.shape[1], _ends(counts), columns.astype(np.int32), weights[rows, columns])
+        return cls(weights.shape[1], offsets_of(counts), columns.astype(np.int32), weights[rows, columns])
 
     @property
     def bytes(self) -> int:
-        """In a file."""
+        """Bytes of the weights in a file."""
         return sum(array.nbytes for array in self.pack("").values())
 
     def where(self, kept: np.ndarray) -> SparseWeights:
-        """Some of the weights, by a mask [K]."""
+        """Return some of the weights, by a mask [K]."""
         rows = np.repeat(np.arange(self.shape[0]), np.diff(self.ends))
         counts = np.bincount(rows[kept], minlength=self.shape[0])
-        return SparseWeights(self.width, _ends(counts), self.columns[kept], self.values[kept])
+        return SparseWeights(self.width, offsets_of(counts), self.columns[kept], self.values[kept])
 
     def take(self, rows: np.ndarray) -> SparseWeights:
-        """Some rows, by number."""
+        """Return some rows, by number."""
         rows = np.asarray(rows, dtype=np.int64)
-        counts = np.diff(self.ends)[rows]
-        ends = _ends(counts)
+        ends = offsets_of(np.diff(self.ends)[rows])
         columns, values = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1])
         _sparse.take_rows(self.ends, self.columns, self.values, rows, ends, columns, values)
         return SparseWeights(self.width, ends, columns, values)
 
     def times(self, factors: np.ndarray) -> SparseWeights:
-        """Each row times a factor [D]."""
+        """Return each row times a factor [D]."""
         return replace(self, values=self.values * np.repeat(factors, np.diff(self.ends)))
 
     def dense(self) -> np.ndarray:
-        """[D, C]."""
+        """Return all weights, [D, C]."""
         return self.matrix.toarray()
 
     @cached_property
@@ -75,21 +74,12 @@ class SparseWeights:
 
         return scipy.sparse.csr_array((self.values, self.columns, self.ends), shape=self.shape)
 
-    def add_codes(self, codes: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
-        """out [n, C] += the rows of one-hot features with these codes [n, F], field f from row first[f] on."""
-        _sparse.multiply_codes_few(codes, first, self.ends, self.columns, self.values, out)
-
     def add_rows(
         self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, first: int, out: np.ndarray
     ) -> None:
-        """out [n, C] += A W for compressed rows A; its features are rows of these weights from `first` on."""
+        """Add A W to out [n, C] for compressed rows A; their features are rows of these weights from `first` on."""
         args = (indptr.astype(np.int64), indices.astype(np.int32), values.astype(np.float64))
         _sparse.multiply_few(*args, first, self.ends, self.columns, self.values, out)
-
-    def add_dense(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
-        """out [n, C] += A W for rows A [n, R] of real values."""
-        n, R = rows.shape
-        self.add_rows(np.arange(n + 1) * R, np.tile(np.arange(R), n), rows.ravel(), first, out)
 
     def pack(self, at: str) -> dict[str, np.ndarray]:
         small = _small(self.width)
@@ -101,11 +91,11 @@ class SparseWeights:
 
     @classmethod
     def unpack(cls, contents: Contents, at: str, width: int) -> SparseWeights:
-        """Weights in `width` columns; how many rows they have is for the caller to check."""
+        """Read weights in `width` columns; the caller checks the number of their rows."""
         small = _small(width)
         counts, columns = (contents.array(f"{at}.{name}", small, 1) for name in ("counts", "columns"))
         found = cls(
-            width, _ends(counts), columns.astype(np.int32), contents.array(f"{at}.values", "float64", 1, LARGEST)
+            width, offsets_of(counts), columns.astype(np.int32), contents.array(f"{at}.values", "float64", 1, LARGEST)
         )
         if not found.ends[-1] == len(columns) == len(found.values):
             raise contents.error(f"'{at}.counts' do not fit its weights")
@@ -116,33 +106,7 @@ class SparseWeights:
         return found
 
 
-@dataclass(frozen=True)
-class _AllWeights:
-    """Products with weights that are all held, with the methods of `SparseWeights`."""
-
-    values: np.ndarray  # [D, C]
-
-    def add_codes(self, codes: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
-        _sparse.multiply_codes(codes, first, self.values, out)
-
-    def add_rows(
-        self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, first: int, out: np.ndarray
-    ) -> None:
-        own = native.sparse(
-            indptr.astype(np.int64), indices.astype(np.int32), values, self.values[first:].ravel(), self.values.shape[1]
-        )
-        native.all_scores(native.ALONE, own, len(out), out, False)
-
-    def add_dense(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
-        out += row_products(rows, self.values[first : first + rows.shape[1]])
-
-
 Weights = np.ndarray | SparseWeights  # [D, C]
-
-
-def multiplier(weights: Weights) -> SparseWeights | _AllWeights:
-    """Weights in the form that adds products of rows with them to scores."""
-    return _AllWeights(weights) if isinstance(weights, np.ndarray) else weights
 
 
 def without_zeros(weights: Weights) -> SparseWeights:
@@ -151,7 +115,7 @@ def without_zeros(weights: Weights) -> SparseWeights:
 
 
 def matrix_of(weights: Weights) -> np.ndarray | scipy.sparse.csr_array:
-    """A matrix of the weights, to take rows of and to multiply with."""
+    """Return a matrix of the weights, to take rows of and to multiply with."""
     return weights if isinstance(weights, np.ndarray) else weights.matrix
 
 
@@ -160,7 +124,7 @@ def as_dense(matrix: np.ndarray | scipy.sparse.csr_array) -> np.ndarray:
 
 
 def held_values(weights: Weights) -> np.ndarray:
-    """The numbers that are held, of whatever form."""
+    """Return the numbers that are held."""
     return weights if isinstance(weights, np.ndarray) else weights.values
 
 
@@ -172,7 +136,7 @@ def pack_weights(weights: Weights, at: str) -> tuple[dict[str, Any], dict[str, n
 
 
 def unpack_weights(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Weights:
-    """Inverse of `pack_weights`; how many rows there are is for the caller to check, and columns of an array."""
+    """Read what `pack_weights` wrote; the caller checks the number of rows, and of columns of an array."""
     form = entry.get("weights", "dense")
     if form == "sparse":
         return SparseWeights.unpack(contents, at, width)
@@ -181,10 +145,6 @@ def unpack_weights(contents: Contents, entry: dict[str, Any], at: str, width: in
     return contents.array(at, "float64", 2, LARGEST)
 
 
-def _ends(counts: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-
-
 def _small(width: int) -> str:
-    """The type of counts and columns in a file."""
+    """Return the type of counts and columns in a file."""
     return "uint8" if width < 1 << 8 else "uint16" if width < 1 << 16 else "uint32"
