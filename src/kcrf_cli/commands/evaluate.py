@@ -379,14 +379,7 @@ class _Labeller:
         from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
         from kcrf_core.errors import FileFormatError
         from kcrf_core.files import is_encoded, is_folder, refuse_vectors
-        from kcrf_core.model import (
-            ShardFolder,
-            from_model,
-            from_model_and_dataset,
-            from_model_and_folder,
-            load_dataset,
-            load_folder,
-        )
+        from kcrf_core.model import from_model, from_model_and_encoded, load_dataset, load_folder
         from kcrf_core.system import Workers
 
         run, data, known = self.run, self.run.data, model.encoding.vectors
@@ -397,9 +390,7 @@ class _Labeller:
                 stored = load_folder(data) if is_folder(data) else load_dataset(data)
                 if not stored.encoding.same_as(model.encoding):
                     raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-                if isinstance(stored, ShardFolder):
-                    return from_model_and_folder(model, stored, workers, self.decision, also)
-                return from_model_and_dataset(model, stored.dataset, data, workers, self.decision, also)
+                return from_model_and_encoded(model, stored, data, workers, self.decision, also)
             opened = open_vectors(vectors)
             model.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
             format_, columns = run.format or model.encoding.format, model.encoding.columns

@@ -1,11 +1,19 @@
 from ._attribute_scores import ItemRows, LabelScorer, ScoredItems, name_hashes
-from .archives import (
+from .attribute_labels import AttributeLabeller, AttributeSequences, label_scorer, packed_names
+from .dataset_files import (
+    ShardFolder,
+    StoredShard,
+    check_replaceable,
     digest,
+    encoding_of,
     joined_digests,
     load_dataset,
+    load_encoding,
+    load_folder,
+    new_folder,
     save_dataset,
+    save_shards,
 )
-from .attribute_labels import AttributeLabeller, AttributeSequences, label_scorer, packed_names
 from .decoding import Decoded, Decoder, Wishes, decided_labels, given_labels
 from .explanation import Explanation, scores_in_place
 from .importance import Importance, importances
@@ -21,17 +29,7 @@ from .inspection import (
 )
 from .lagging import LagDecoder
 from .model import ROWS_AT_ONCE, Model, ScoreCalibration
-from .model_labelling import Also, from_model, from_model_and_dataset, from_model_and_folder
-from .shard_folders import (
-    ShardFolder,
-    StoredShard,
-    check_replaceable,
-    encoding_of,
-    load_encoding,
-    load_folder,
-    new_folder,
-    save_shards,
-)
+from .model_labelling import Also, from_model, from_model_and_encoded
 
 __all__ = [
     "ROWS_AT_ONCE",
@@ -58,8 +56,7 @@ __all__ = [
     "dump",
     "encoding_of",
     "from_model",
-    "from_model_and_dataset",
-    "from_model_and_folder",
+    "from_model_and_encoded",
     "given_labels",
     "importances",
     "joined_digests",

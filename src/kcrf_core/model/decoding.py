@@ -1,4 +1,4 @@
-"""What `tag` can find out about sequences: labellings under constraints, and how sure the model is of them.
+"""Labellings of sequences under constraints, with their probabilities, as `tag` prints them.
 
 A label scheme makes transitions impossible, labels that are given make all others impossible: minus infinity among
 the potentials. Marginals and probabilities are then those of the labellings that are left, p(y | x, constraints).
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
     from .explanation import Explanation
 
 
+IMPOSSIBLE = "no labelling of this sequence is possible with its given labels and the transitions allowed"
+
+
 @dataclass(frozen=True)
 class Wishes:
-    """What is asked for."""
+    """Results that a decoder is asked for."""
 
     decode: str | None = None  # one of DECODINGS; None: as the model does
     scheme: str | None = None
@@ -38,13 +42,13 @@ class Wishes:
     probability: bool = False
     nbest: int | None = None
     novelty: bool = False
-    explain: int | None = None  # contributions to tell of each position
+    explain: int | None = None  # contributions to list for each position
     costs: np.ndarray | None = None  # [Y] of missing each label, for posterior decoding
 
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """What was found out about consecutive sequences, as far as it was asked for."""
+    """Results for consecutive sequences, None where they were not asked for."""
 
     offsets: np.ndarray  # [S+1] from 0 on
     labels: np.ndarray  # [n] int32
@@ -58,7 +62,7 @@ class Decoded:
 def decided_labels(
     model: Model, dataset: Dataset, decision: Decision, costs: np.ndarray | None, workers: Workers
 ) -> np.ndarray:
-    """Numbers of the labels that a decision takes, [N] int32; `costs` [Y] are its costs of the model's labels."""
+    """Return numbers of the labels by a decision, [N] int32; `costs` [Y] are its costs of the model's labels."""
     decode = decision.decoder(model.decode)
     if costs is None:
         return replace(model, decode=decode).tag(dataset, workers)
@@ -68,7 +72,7 @@ def decided_labels(
 
 
 class Decoder:
-    """A model, and what is to be found out with it."""
+    """A model, and the results that it is asked for."""
 
     def __init__(self, model: Model, wishes: Wishes):
         self.model, self.wishes = model, wishes
@@ -86,16 +90,16 @@ class Decoder:
             self._explainer = Explainer(model)
 
     def chunks(self, dataset: Dataset) -> list[tuple[int, int]]:
-        """Runs of whole sequences (first, last) to be decoded at a time."""
+        """Return runs of whole sequences (first, last) to be decoded at a time."""
         # Where each position comes out many times, fewer at once take the same memory.
         return self.model.chunks(dataset, 10 * ROWS_AT_ONCE // (self.wishes.nbest or 1))
 
     def decode(self, dataset: Dataset, source: str, workers: Workers) -> Iterator[Decoded]:
-        """Runs of whole sequences, in order."""
+        """Yield results for runs of whole sequences, in order."""
         return workers.map(lambda chunk: self.decode_part(dataset.span(*chunk), source), self.chunks(dataset))
 
     def decode_part(self, part: Dataset, source: str) -> Decoded:
-        """What is asked for of a few sequences; the labels of the dataset are kept if the wishes say so."""
+        """Return the results for a few sequences."""
         wishes, offsets = self.wishes, part.offsets
         plain, edges = self.model.potentials(part)
         scores, edges = constrained(plain, edges, self._allowed, part.labels if wishes.force else None)
@@ -147,7 +151,7 @@ def scheme_of(model: Model, scheme: str) -> Transitions:
 
 
 def _reached(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Labels [Y] that can be reached from some labels by any number of allowed transitions."""
+    """Return labels [Y] that can be reached from some labels by any number of allowed transitions."""
     while True:
         more = labels | (labels @ pairs)
         if np.array_equal(more, labels):
@@ -156,7 +160,7 @@ def _reached(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def given_labels(model: Model, corpus: Corpus, free: str) -> np.ndarray:
-    """Numbers of the labels that a corpus gives, [N] int32, -1 where they are free."""
+    """Return numbers of the labels that a corpus gives, [N] int32, -1 where they are free."""
     if not model.encoding.with_labels(corpus):
         line = int(corpus.lines[0]) if corpus.positions else None
         message = f"no column of labels to keep: give one, with '{free}' where the label is free"
@@ -175,7 +179,7 @@ def given_labels(model: Model, corpus: Corpus, free: str) -> np.ndarray:
 def constrained(
     scores: np.ndarray, edges: chain.Edges, allowed: Transitions | None, given: np.ndarray | None
 ) -> tuple[np.ndarray, chain.Edges]:
-    """Potentials that leave only what a scheme allows and what agrees with the given labels."""
+    """Return potentials that leave only labels that a scheme allows and that agree with the given ones."""
     if allowed is not None:
         edges = chain.Edges(
             np.where(allowed.pairs, edges.transitions, -np.inf),
@@ -192,17 +196,16 @@ def constrained(
 def _why_impossible(
     error: NumericError, plain: np.ndarray, scores: np.ndarray, edges: chain.Edges, part: Dataset, source: str
 ) -> DataError | NumericError:
-    """The first sequence that the constraints leave no labelling, by its line."""
-    for first, last in zip(part.offsets[:-1].tolist(), part.offsets[1:].tolist(), strict=True):
+    """Return an error that names the first sequence without a possible labelling by its line."""
+    for first, last in pairwise(part.offsets.tolist()):
         rows = slice(first, last)
         own = edges
         if edges.transitions.ndim == 3:
-            own = chain.Edges(edges.transitions[rows], edges.start, edges.end, edges.triples)
+            own = replace(edges, transitions=edges.transitions[rows])
         try:
             chain.viterbi(scores[rows], own, np.array([0, last - first]))
         except NumericError:
             if not np.isfinite(plain[rows]).all():
                 break
-            message = "no labelling of this sequence is possible with its given labels and the transitions allowed"
-            return DataError(message, source, int(part.lines[first]))
+            return DataError(IMPOSSIBLE, source, int(part.lines[first]))
     return error

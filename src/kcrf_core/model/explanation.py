@@ -1,4 +1,4 @@
-"""Why a position has its label: the features that speak for it, against the label that would do second best there.
+"""Explanation of a label: the contributions of features to its lead over the second best label in its place.
 
 With all other labels as they are, putting z in place of y at t changes the score of a labelling by
 
@@ -7,10 +7,10 @@ With all other labels as they are, putting z in place of y at t changes the scor
 (triples, first and last labels likewise). The runner-up is the z with which the score is largest. F is a sum over
 features, and each of them adds its own difference: with transitions they add up to the whole.
 
-A term with pivots is no sum over features: F[t, y] = sum_m k(x_t, b_m) alpha[m, y]. Here a feature, at one offset,
-says what the difference loses when it is taken away from x_t and the kernel is evaluated on what is left. What leaving
-out one at a time does not tell is said by all of them `jointly`, so that rows add up here, too. Beside them stand the
-pivots that are most like the position, by k(x, b)/sqrt(k(x, x) k(b, b)), with what they look like.
+A term with pivots is no sum over features: F[t, y] = sum_m k(x_t, b_m) alpha[m, y]. A feature at one offset contributes
+the loss of the difference when it is removed from x_t and the kernel is evaluated on the rest. The remainder is the
+contribution of all of them `jointly`, so that rows add up here, too. The most similar pivots are listed with them, by
+k(x, b)/sqrt(k(x, x) k(b, b)).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .model import ROWS_AT_ONCE, Model
 
 Named = TypeVar("Named")  # a label, or its number
 
-EDGE = "edge"  # what all transitions say
+EDGE = "edge"  # all transitions
 CALIBRATION = "calibration"
-JOINTLY = "jointly"  # what features say together and none of them alone
-MOST_SIMILAR = 3  # pivots that are told
+JOINTLY = "jointly"  # what is due to several features together
+MOST_SIMILAR = 3  # pivots to list
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one feature, conjunction or transition says for a label against another."""
+    """Contribution of one feature, conjunction or transition to the lead of a label over another."""
 
     term: str
     what: str
@@ -54,20 +54,20 @@ class SimilarPivot:
     term: str
     line: int  # of training data
     similarity: float  # 1 for the same input
-    value: float  # what it says for the label against the other
-    text: str  # what it looks like
+    value: float  # its contribution
+    text: str  # its own features
 
 
 @dataclass(frozen=True)
 class Explanation(Generic[Named]):
-    """Why one position has its label."""
+    """Explanation of the label of one position."""
 
     label: Named  # its number; `KernelCRF.explain` gives labels themselves
     against: Named | None  # the same of the runner-up; None: no other label is possible in its place
     difference: float  # of the scores of the whole labelling, with the one and with the other
-    contributions: tuple[Contribution, ...]  # those that speak most for it, in descending order
+    contributions: tuple[Contribution, ...]  # the largest, in descending order
     others: float  # all others together
-    terms: tuple[tuple[str, float], ...] = ()  # what each term says in all; transitions are the last
+    terms: tuple[tuple[str, float], ...] = ()  # sum of each term; transitions are the last
     similar: tuple[SimilarPivot, ...] = ()  # of terms with pivots the most similar ones, in descending order
 
     def with_labels(self: Explanation[int], labels: Sequence[Named]) -> Explanation[Named]:
@@ -79,7 +79,7 @@ class Explanation(Generic[Named]):
 
 @dataclass(frozen=True)
 class _Question:
-    """Where two labels of a position meet a term: a row of its inputs, and one column of weights for each."""
+    """A row of a term's inputs, and a column of weights for each of the two labels of a position."""
 
     position: int
     row: int
@@ -97,7 +97,7 @@ class _Account:
     similar: list[SimilarPivot] = field(default_factory=list)
 
     def add(self, term: str, total: float, contributions: Sequence[Contribution]) -> None:
-        """Take what a term says in all, and the parts of it that may be shown."""
+        """Add the total of a term, and those of its parts that may be shown."""
         self.total += total
         self.terms[term] = self.terms.get(term, 0.0) + total
         self.contributions += contributions
@@ -113,7 +113,7 @@ class _Account:
 
 
 def _placed(what: str, question: _Question) -> str:
-    """Of the two positions that a transition looks at, the second is `next`."""
+    """Return the name of a contribution, marked where it comes from the position after."""
     return what if question.row == question.position else f"next: {what}"
 
 
@@ -130,17 +130,19 @@ class Explainer:
             parts = term.parts(model.encoding)
             self._parts.append((term, parts, self._sharpness * term.by_labels(parts.weights, len(model.labels))))
             if term.has_pivots:
-                self._groups[term.name] = input_groups(model.encoding, term.features)
+                self._groups[term.name] = input_groups(model.encoding.views(term.features), model.labels)
 
     def explain(
         self, dataset: Dataset, scores: np.ndarray, edges: Edges, labels: np.ndarray, count: int
     ) -> list[Explanation[int]]:
-        """Each position explained by at most `count` contributions, for potentials that may be constrained."""
-        Y, N = len(self._model.labels), len(labels)
-        own, others = _in_place(scores, edges, dataset.offsets, labels)
+        """Explain each position by at most `count` contributions, for potentials that may be constrained."""
+        Y, rows = len(self._model.labels), np.arange(len(labels))
+        others = scores_in_place(scores, edges, dataset.offsets, labels)
+        own = others[rows, labels]
+        others[rows, labels] = -np.inf
         against = others.argmax(axis=1)
-        rivals = others[np.arange(N), against]
-        accounts = [_Account() for _ in range(N)]
+        rivals = others[rows, against]
+        accounts = [_Account() for _ in rows]
         asked = np.flatnonzero(rivals > -np.inf)
         for term, parts, weights in self._parts:
             questions = _questions(term.clique, asked, labels, against, dataset.offsets, Y)
@@ -162,7 +164,7 @@ class Explainer:
             Explanation(int(labels[t]), None, np.inf, (), 0.0)
             if rivals[t] == -np.inf
             else accounts[t].explanation(int(labels[t]), int(against[t]), float(own[t] - rivals[t]), count)
-            for t in range(N)
+            for t in rows.tolist()
         ]
 
     def _answers(
@@ -174,7 +176,7 @@ class Explainer:
         dataset: Dataset,
         count: int,
     ) -> Iterator[tuple[int, float, list[Contribution]]]:
-        """For each question its position, the sum of all contributions, and the largest of them."""
+        """Yield for each question its position, the sum of all contributions, and the largest of them."""
         inputs = self._model.encoding.inputs(dataset, term.features)
         for first in range(0, len(questions), ROWS_AT_ONCE):
             some = questions[first : first + ROWS_AT_ONCE]
@@ -197,9 +199,9 @@ class Explainer:
         count: int,
         accounts: list[_Account],
     ) -> Iterator[tuple[int, float, list[Contribution]]]:
-        """For each question its position, the whole difference, and what the term's features say.
+        """Yield for each question its position, the whole difference, and contributions of the term's features.
 
-        Pivots like the position are added to its account.
+        Similar pivots are added to the account of the position.
         """
         every, columns = self._model.encoding.inputs(dataset, term.features), self._groups[term.name]
         step = max(ROWS_AT_ONCE // (len(columns) + 1), 1)
@@ -239,7 +241,7 @@ class Explainer:
     def _of_edges(
         self, asked: np.ndarray, labels: np.ndarray, against: np.ndarray, offsets: np.ndarray
     ) -> Iterator[tuple[int, str, float]]:
-        """Position, what it is and its difference, of all potentials between labels."""
+        """Yield position, name and difference of all potentials between labels."""
         edges, names = self._model.used_edges, self._model.labels
         T, U, start, end = edges.transitions, edges.triples, edges.start, edges.end
         back = positions_within(offsets)
@@ -248,42 +250,20 @@ class Explainer:
             y, z = int(labels[t]), int(against[t])
             before = [int(label) for label in labels[max(t - 2, t - int(back[t])) : t]]
             after = [int(label) for label in labels[t + 1 : t + 1 + min(2, int(ahead[t]))]]
-            if before:
-                yield t, f"after {names[before[-1]]}", float(T[before[-1], y] - T[before[-1], z])
-            else:
-                yield t, "at the beginning", float(start[y] - start[z])
-            if after:
-                yield t, f"before {names[after[0]]}", float(T[y, after[0]] - T[z, after[0]])
-            else:
-                yield t, "at the end", float(end[y] - end[z])
-            if U is None:
-                continue
-            if len(before) == 2:
-                a, b = before
-                yield t, f"after {names[a]} {names[b]}", float(U[a, b, y] - U[a, b, z])
-            if before and after:
-                a, b = before[-1], after[0]
-                yield t, f"between {names[a]} and {names[b]}", float(U[a, y, b] - U[a, z, b])
-            if len(after) == 2:
-                a, b = after
-                yield t, f"before {names[a]} {names[b]}", float(U[y, a, b] - U[z, a, b])
-
-
-def _in_place(
-    scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """What a labelling's score has of each position [N], and what it would have with every other label there [N, Y],
-    minus infinity for the label itself.
-    """
-    every = scores_in_place(scores, edges, offsets, labels)
-    rows = np.arange(len(every))
-    own = every[rows, labels]
-    every[rows, labels] = -np.inf
-    return own, every
+            # Each potential as a row over labels at t.
+            found = [(f"after {names[before[-1]]}", T[before[-1]]) if before else ("at the beginning", start)]
+            found.append((f"before {names[after[0]]}", T[:, after[0]]) if after else ("at the end", end))
+            if U is not None and len(before) == 2:
+                found.append((f"after {names[before[0]]} {names[before[1]]}", U[before[0], before[1]]))
+            if U is not None and before and after:
+                found.append((f"between {names[before[-1]]} and {names[after[0]]}", U[before[-1], :, after[0]]))
+            if U is not None and len(after) == 2:
+                found.append((f"before {names[after[0]]} {names[after[1]]}", U[:, after[0], after[1]]))
+            yield from ((t, what, float(row[y] - row[z])) for what, row in found)
 
 
 def scores_in_place(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """What the score of a labelling has of each position with every label in its place there, [N, Y]."""
+    """Return the part of a labelling's score that depends on each position, with every label in its place, [N, Y]."""
     N, Y = scores.shape
     stacked = np.broadcast_to(edges.stacked(), (N, Y, Y)) if N else edges.stacked()
     within = positions_within(offsets)
@@ -309,7 +289,7 @@ def scores_in_place(scores: np.ndarray, edges: Edges, offsets: np.ndarray, label
 def _questions(
     clique: MappedClique, asked: np.ndarray, labels: np.ndarray, against: np.ndarray, offsets: np.ndarray, Y: int
 ) -> list[_Question]:
-    """What to ask of a term: a node term at the position itself, an edge-x term there and one position on."""
+    """Return the questions to a term: at the position itself, for edge-x terms also at the next position."""
     triples = [(t, int(labels[t]), int(against[t])) for t in asked.tolist()]
     if clique.axes == 1:
         return [_Question(t, t, y, z) for t, y, z in triples]

@@ -1,8 +1,7 @@
-"""How much a model makes of each feature at each offset: permutation importance.
+"""Permutation importance of each feature at each offset.
 
-The values of one feature at one offset are dealt out anew among all positions of labelled data, and everything else
-stays: what the mean log p(y_t | x) of gold labels loses, and the accuracy, is what the model gets out of that feature
-there. A feature that another one repeats loses little, as the other one speaks for it.
+The values of one feature at one offset are shuffled among all positions of labelled data: its importance is the drop in
+the mean log p(y_t | x) of gold labels, and in accuracy. A feature that another one repeats loses little.
 
 The standard error is that of the mean over sequences, whose losses, means over repetitions, are taken as independent.
 """
@@ -25,7 +24,7 @@ from .model import Model
 
 @dataclass(frozen=True)
 class Importance:
-    """What the model loses without a feature at one offset."""
+    """Importance of a feature at one offset."""
 
     feature: str
     offset: int | None  # None for attributes, which have none
@@ -50,12 +49,21 @@ def importances(
     seed: int = 0,
     done: Callable[[], None] | None = None,
 ) -> list[Importance]:
-    """All features at all offsets, the most important first."""
+    """Return the importance of all features at all offsets, the largest first."""
     if dataset.labels is None or not (dataset.labels >= 0).any():
-        raise DataError("no labels that the model knows: importance is told by labelled data", dataset.source)
+        raise DataError("no labels that the model knows: importance needs labelled data", dataset.source)
     usual = _judged(model, dataset, workers)
     found = []
-    for number, group in enumerate(_groups_seen(model)):
+    # Columns at offsets that some term of the model looks at.
+    seen = {
+        (view.feature.config.name, place)
+        for term in model.terms
+        for view in model.encoding.views(term.features)
+        for place in view.places
+    }
+    groups = dataset_groups(model.encoding)
+    groups = [group for group in groups if group.columns.bag or (group.feature.config.name, group.place) in seen]
+    for number, group in enumerate(groups):
         losses, accuracies = [], []
         for repetition in range(repetitions):
             order = np.random.default_rng([seed, number, repetition]).permutation(dataset.positions)
@@ -70,20 +78,8 @@ def importances(
     return sorted(found, key=lambda one: -one.loss)
 
 
-def _groups_seen(model: Model) -> list[InputGroup]:
-    """Columns at offsets that some term of the model looks at."""
-    seen = {
-        (view.feature.config.name, place)
-        for term in model.terms
-        for view in model.encoding.views(term.features)
-        for place in view.places
-    }
-    groups = dataset_groups(model.encoding)
-    return [group for group in groups if group.columns.bag or (group.feature.config.name, group.place) in seen]
-
-
 def _dealt(dataset: Dataset, group: InputGroup, order: np.ndarray) -> Dataset:
-    """The dataset with values of some columns in another order."""
+    """Return the dataset with values of some columns in another order."""
     columns = group.columns
     if group.attributes is not None:
         from scipy.sparse import diags_array
@@ -94,13 +90,10 @@ def _dealt(dataset: Dataset, group: InputGroup, order: np.ndarray) -> Dataset:
         return replace(dataset, bag=bag)
     if columns.bag:
         return replace(dataset, bag=dataset.own_bag[order], bag_unseen=dataset.bag_unseen[order])
-    if columns.codes:
-        codes = dataset.codes.copy()
-        codes[:, columns.codes] = codes[order][:, columns.codes]
-        return replace(dataset, codes=codes)
-    real = dataset.real.copy()
-    real[:, columns.real] = real[order][:, columns.real]
-    return replace(dataset, real=real)
+    name, own_columns = ("codes", columns.codes) if columns.codes else ("real", columns.real)
+    values = getattr(dataset, name).copy()
+    values[:, own_columns] = values[order][:, own_columns]
+    return replace(dataset, **{name: values})
 
 
 def _judged(model: Model, dataset: Dataset, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +109,7 @@ def _judged(model: Model, dataset: Dataset, workers: Workers) -> tuple[np.ndarra
 
 
 def _mean(losses: np.ndarray, dataset: Dataset) -> tuple[float, float]:
-    """The mean of losses [N] over positions with known labels, and its standard error over sequences."""
+    """Return the mean of losses [N] over positions with known labels, and its standard error over sequences."""
     lengths = np.diff(dataset.offsets)
     sequence = np.repeat(np.arange(len(lengths)), lengths)
     known = (dataset.known_labels >= 0).astype(np.float64)

@@ -1,10 +1,10 @@
-"""What a term looks at, in groups that mean something to people: a column at one offset.
+"""Inputs of a term in groups that mean something to people: a column at one offset.
 
-A group is taken away by what stands for nothing: the code of no value, zeros in the place of scaled numbers, which are
-their means, no attribute. A kernel is evaluated on what is left, exactly as for any other input.
+A group is removed by the code of no value, by zeros, the means of scaled numbers, or by dropping attributes. A kernel
+is evaluated on the rest as on any other input.
 
-Of attributes, each that a position has is a group of its own where positions are explained (`AttributeSlot`). Over data
-they go together by what stands before `=` or the last `:` of their names, as `w[-1]` of `w[-1]=the`.
+Where positions are explained, each attribute of a position is a group (`AttributeSlot`). Over data attributes are
+grouped by the part of their names before `=` or the last `:`, as `w[-1]` of `w[-1]=the`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from ..encoding import AttributeFeature, Encoding, Feature, RealFeature, View, field_name, real_names
 from ..kernels import NOTHING, Group, Inputs
 
-MOST_COLUMNS = 32  # of a feature up to which each number is told for itself
-MOST_PREFIXES = 200  # of attributes up to which they make groups; more are names of their own
+MOST_COLUMNS = 32  # of a feature up to which each number is a group
+MOST_PREFIXES = 200  # of attributes up to which they make groups
 UNSEEN_ATTRIBUTES = "attributes that training has not seen"
 SHOWN_VALUES = 8  # of a pivot as text
 
@@ -35,22 +35,22 @@ class InputGroup:
 
     @property
     def bag_feature(self) -> AttributeFeature:
-        """The feature, where it is one of attributes."""
+        """Feature of attributes."""
         assert isinstance(self.feature, AttributeFeature)
         return self.feature
 
     @property
     def offset(self) -> int | None:
-        """None for attributes, which have none."""
+        """Offset of the column, None for attributes."""
         return None if self.columns.bag else self.feature.config.seen[self.place]
 
     @property
     def name(self) -> str:
-        """Without a value: `word[-1]`."""
+        """Name without a value: `word[-1]`."""
         return self.column if self.offset is None else f"{self.column}[{self.offset}]"
 
     def described(self, inputs: Inputs, row: int) -> str:
-        """With the value that an input has there: `word[-1]=the`."""
+        """Return the name with the value of an input: `word[-1]=the`."""
         if self.columns.codes:
             assert not isinstance(self.feature, RealFeature | AttributeFeature)
             return field_name(self.feature, self.place, int(inputs.codes[row, self.columns.codes[0]]))
@@ -59,7 +59,7 @@ class InputGroup:
         return self.name
 
     def taken_from(self, inputs: Inputs) -> Inputs:
-        """The inputs without this group."""
+        """Return the inputs without this group."""
         if self.columns.bag:
             return replace(inputs, bag=0 * inputs.own_bag, unseen=np.zeros(len(inputs)))
         if self.columns.codes:
@@ -73,25 +73,21 @@ class InputGroup:
 
 @dataclass(frozen=True)
 class AttributeSlot:
-    """One attribute of each position: the first that it has, the second and so on; or those that training has not seen,
-    which only count by their length.
-    """
+    """One attribute of each position, by its number in the position, or all that training has not seen."""
 
     feature: AttributeFeature
     slot: int | None  # None: what is unseen
 
     def present(self, inputs: Inputs) -> np.ndarray:
-        """Where an input has it, [n] bool."""
+        """Return True for each input that has it, [n]."""
         return inputs.unseen > 0 if self.slot is None else np.diff(inputs.own_bag.indptr) > self.slot
 
     def described(self, inputs: Inputs, row: int) -> str:
-        """Its name."""
         if self.slot is None:
             return UNSEEN_ATTRIBUTES
         return self.feature.vocabulary.values[inputs.own_bag.indices[inputs.own_bag.indptr[row] + self.slot]]
 
     def taken_from(self, inputs: Inputs) -> Inputs:
-        """The inputs without it."""
         if self.slot is None:
             return replace(inputs, unseen=np.zeros(len(inputs)))
         bag = inputs.own_bag.copy()
@@ -101,7 +97,7 @@ class AttributeSlot:
 
 
 def with_slots(groups: Sequence[InputGroup], inputs: Inputs) -> list[InputGroup | AttributeSlot]:
-    """Groups for these inputs: in the place of all attributes each that some of them have."""
+    """Return groups for these inputs, each attribute by itself."""
     out: list[InputGroup | AttributeSlot] = []
     for group in groups:
         if not group.columns.bag:
@@ -114,37 +110,30 @@ def with_slots(groups: Sequence[InputGroup], inputs: Inputs) -> list[InputGroup 
     return out
 
 
-def input_groups(encoding: Encoding, features: Sequence[str]) -> list[InputGroup]:
-    """The groups of a term that looks at these features, in the order of its inputs."""
-    return _placed(encoding.views(features), encoding.labels)
-
-
 def dataset_groups(encoding: Encoding) -> list[InputGroup]:
-    """The groups of all features, in the order of a dataset's columns; attributes by how their names begin."""
+    """Return the groups of all features, in the order of a dataset's columns; attributes by the beginning of names."""
     out: list[InputGroup] = []
-    for group in _placed([View.of(feature) for feature in encoding.features], encoding.labels):
-        out += _by_prefix(group) if group.columns.bag else [group]
+    for group in input_groups([View.of(feature) for feature in encoding.features], encoding.labels):
+        if group.columns.bag:
+            prefixes = np.array([_prefix(name) for name in group.bag_feature.vocabulary.values], dtype=object)
+            distinct = list(dict.fromkeys(prefixes))
+            if len(distinct) <= MOST_PREFIXES:
+                out += [replace(group, column=prefix, attributes=prefixes == prefix) for prefix in distinct]
+                continue
+        out.append(group)
     return out
 
 
-def _by_prefix(group: InputGroup) -> list[InputGroup]:
-    prefixes = [_prefix(name) for name in group.bag_feature.vocabulary.values]
-    distinct = list(dict.fromkeys(prefixes))
-    if len(distinct) > MOST_PREFIXES:
-        return [group]
-    own = np.array(prefixes, dtype=object)
-    return [replace(group, column=prefix, attributes=own == prefix) for prefix in distinct]
-
-
 def _prefix(attribute: str) -> str:
-    """What an attribute is about: `w[-1]` of `w[-1]=the`, `next:word` of `next:word:sat`, all of a plain name."""
+    """Return `w[-1]` for `w[-1]=the`, `next:word` for `next:word:sat`, and a plain name as it is."""
     before, equals, _ = attribute.partition("=")
     if equals and before:
         return before
     return attribute.rpartition(":")[0] or attribute
 
 
-def _placed(views: Sequence[View], labels: Sequence[str]) -> list[InputGroup]:
+def input_groups(views: Sequence[View], labels: Sequence[str]) -> list[InputGroup]:
+    """Return the groups of features in these views, in the order of their columns."""
     groups: list[InputGroup] = []
     next_code = next_real = 0
     for view in views:
@@ -159,11 +148,9 @@ def _placed(views: Sequence[View], labels: Sequence[str]) -> list[InputGroup]:
                 next_real += width
                 if 1 < width <= MOST_COLUMNS and feature.plain:
                     own = [each.rpartition("[")[0] for each in real_names(feature, labels)[:width]]
-                    groups += [
-                        InputGroup(feature, place, Group(real=(column,)), each)
-                        for column, each in zip(columns, own, strict=True)
-                    ]
-                else:  # the numbers of a vector or a picture mean something together
+                    pairs = zip(columns, own, strict=True)
+                    groups += [InputGroup(feature, place, Group(real=(column,)), each) for column, each in pairs]
+                else:  # the numbers of a vector or an image mean something together
                     groups.append(InputGroup(feature, place, Group(real=tuple(columns)), name))
             else:
                 groups.append(InputGroup(feature, place, Group(codes=(next_code,)), name))
@@ -172,7 +159,7 @@ def _placed(views: Sequence[View], labels: Sequence[str]) -> list[InputGroup]:
 
 
 def input_text(groups: Sequence[InputGroup], inputs: Inputs, row: int) -> str:
-    """What an input has at its own position, or at all if that is nothing: for people to see what it is like."""
+    """Return the values of an input at its own position, or all values if it has none there, as text."""
     own = [group for group in groups if not group.columns.bag and group.feature.config.seen[group.place] == 0]
     parts = [group.described(inputs, row) for group in own or groups if not group.columns.bag]
     for group in groups:

@@ -24,7 +24,7 @@ from ..files import Contents
 from ..kernels import kernel_to_dict
 from ..maps import as_dense, matrix_of
 from ..scoring import METRICS
-from .archives import StoredDataset, unpack_dataset
+from .dataset_files import StoredDataset, unpack_dataset
 from .model import Model
 
 Stored = Model | StoredBasis | StoredDataset

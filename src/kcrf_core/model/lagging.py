@@ -2,28 +2,28 @@
 
 Windows look up to `ahead` positions ahead, so that after line t+K scores are known up to line m = t+K-ahead. The label
 has the largest marginal given all lines to m, those before t by their forward message and those from t to m by backward
-messages that begin at m without any score of an end. Where K is less than `ahead`, m is t, and the window of t sees
-nothing beyond t+K, as at the end of a sequence. When a sequence ends, the labels that are left are decided given all of
-it, its end's own score included. What is decided never depends on how many lines came at a time.
+messages that begin at m without any score of an end. Where K is less than `ahead`, m is t, and the window of t ends at
+t+K, as at the end of a sequence. When a sequence ends, the remaining labels are decided given all of it, the score of
+its end included. Labels never depend on how many lines came at a time.
 
-Where transitions are impossible, a label must be able to follow the one already given; the labels left at the end are
-the best path from there on, as in `decoding`.
+Where transitions are impossible, a label must be able to follow the one before; the remaining labels at the end are the
+best path from there on, as in `decoding`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..chains import Edges, Messages, chain
 from ..corpora import Corpus, concatenate
 from ..errors import ConfigError, DataError, NumericError
-from .decoding import Decoded, Wishes, constrained, scheme_of
+from .decoding import IMPOSSIBLE, Decoded, Wishes, constrained, scheme_of
 from .model import Model
 
 MESSAGES_AT_ONCE = 1 << 18  # numbers
@@ -31,12 +31,30 @@ MESSAGES_AT_ONCE = 1 << 18  # numbers
 
 @dataclass
 class _Open:
-    """A sequence that has not ended, and how far it has come."""
+    """State of a sequence that has not ended."""
 
     read: int = 0
     given: int = 0  # labels that are out
     message: np.ndarray | None = None  # forward, of the last position whose label is out
     label: int = -1  # of that position
+
+
+class _Scored(NamedTuple):
+    """Potentials of positions whose labels are not out."""
+
+    scores: np.ndarray  # [n, Y]
+    transitions: np.ndarray | None  # [n, Y, Y] where they look at the input
+    lines: np.ndarray  # [n]
+    novelty: np.ndarray | None  # [n]
+
+    def rows(self, first: int, last: int) -> _Scored:
+        arrays: Any = (None if array is None else array[first:last] for array in self)
+        return _Scored(*arrays)
+
+
+def _joined(parts: Iterable[Iterable[Any]]) -> list[Any]:
+    """Return arrays, end to end, that each of the parts has, None for those that none has."""
+    return [None if arrays[0] is None else np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
 
 class LagDecoder:
@@ -77,27 +95,27 @@ class LagDecoder:
         self.missing: Counter[str] = Counter()  # values, by features
 
     def feed(self, corpus: Corpus, ended: bool) -> Decoded:
-        """What is due after some more positions; the first sequence continues the one that is open, if there is one.
+        """Return the labels due after some more positions, the first of them in the sequence that is open, if one is.
 
-        `ended` says whether the last of them is complete.
+        The last sequence is complete if `ended`.
         """
         known = 0
         if self._context is not None:
             known = self._context.positions
             corpus = _continued(self._context, corpus)
-        out = _Results()
+        out: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []  # labels [n], marginals [n, Y], novelty [n]
         scored = self._score(corpus, known, ended)
         taken = 0
         bounds = corpus.offsets.tolist()
         for s, (first, last) in enumerate(pairwise(bounds)):
             complete = ended or s < corpus.sequences - 1
-            new = last - max(first, known)
-            count = self._count_scored(new, complete)
+            before = max(self._open.read - self._wait, 0)  # positions that are scored
+            self._open.read += last - max(first, known)
+            count = (self._open.read if complete else max(self._open.read - self._wait, 0)) - before
             if count:
                 self._scored.append(scored.rows(taken, taken + count))
             taken += count
-            self._open.read += new
-            self._give(complete, corpus.source, out)
+            out += self._due(complete, corpus.source)
             if complete:
                 self._open = _Open()
         self._context = None
@@ -110,34 +128,29 @@ class LagDecoder:
                 self._nothing = self._nothing if kept else self._context
             else:
                 self._context = self._nothing
-        return out.decoded(self.wishes.marginals, len(self.model.labels))
+        nothing = np.zeros(0, np.int32), np.zeros((0, len(self.model.labels))), None
+        labels, node, novelty = _joined(out or [nothing])
+        return Decoded(np.array([0, len(labels)]), labels, node if self.wishes.marginals else None, novelty=novelty)
 
     def end(self) -> Decoded:
-        """What is left of the sequence that is open, now complete."""
+        """Return the other labels of the sequence that is open, now complete."""
         assert self._context is not None
         return self.feed(self._context.subset([]), True)
 
     @property
     def waiting(self) -> bool:
-        """Whether a sequence is open."""
+        """True if a sequence is open."""
         return self._context is not None
 
-    def _count_scored(self, new: int, complete: bool) -> int:
-        """Positions of the open sequence that are scored once there are `new` more of them."""
-        before = max(self._open.read - self._wait, 0)
-        read = self._open.read + new
-        return (read if complete else max(read - self._wait, 0)) - before
-
     def _score(self, corpus: Corpus, known: int, ended: bool) -> _Scored:
-        """Potentials of all positions that can be scored now and could not before."""
+        """Return potentials of all positions that can be scored now and could not before."""
         unscored = min(self._open.read, self._wait)  # positions at the end of the context
         first, last = known - unscored, corpus.positions
         if not ended:
             last = max(last - min(self._wait, last - int(corpus.offsets[-2])), first)
         if first == last:
             return _Scored(np.zeros((0, len(self.model.labels))), None, np.zeros(0), None)
-        rows = None
-        whole = corpus
+        rows, whole = None, corpus
         if self.lag < self.ahead:
             corpus, rows = _cut_windows(corpus, np.arange(first, last), self.behind, self.lag)
         dataset = replace(self.model.encoding.encode(corpus), weights=None)
@@ -156,35 +169,30 @@ class LagDecoder:
         own = edges.transitions if edges.transitions.ndim == 3 else None
         return _Scored(scores, own, part.lines, None if self._novelty is None else self._novelty.of(part))
 
-    def _give(self, complete: bool, source: str, out: _Results) -> None:
-        """Decide all labels that are due."""
-        state = self._open
-        due = max(state.read - self.lag, 0) - state.given
-        if self._scored and (due > 0 or complete):
-            pending = _Scored.joined(self._scored)
-            self._scored = []
-            try:
-                if due > 0:
-                    self._decide(pending, due, out)
-                    pending = pending.rows(due, len(pending.scores))
-                if complete and len(pending.scores):
-                    self._decide_rest(pending, out)
-            except NumericError:
-                if self._allowed is None and self._given is None:
-                    raise
-                message = "no labelling of this sequence is possible with its given labels and the transitions allowed"
-                raise DataError(message, source, int(pending.lines[0])) from None
-            if not complete:
-                self._scored = [pending]
-
-    def _decide(self, pending: _Scored, due: int, out: _Results) -> None:
-        """The labels of the first `due` positions of those that are pending."""
+    def _due(self, complete: bool, source: str) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        """Decide all labels that are due: yield labels, marginals and novelty of runs of positions."""
+        due = max(self._open.read - self.lag, 0) - self._open.given
+        if not self._scored or (due <= 0 and not complete):
+            return
+        pending = _Scored(*_joined(self._scored))
+        self._scored = []
         at_once = max(MESSAGES_AT_ONCE // len(self.model.labels) ** self.model.order, 1)
-        for first in range(0, due, at_once):
-            last = min(first + at_once, due)
-            self._decide_some(pending.rows(first, last + self._horizon), last - first, out)
+        try:
+            while due > 0:
+                count = min(at_once, due)
+                yield self._decided(pending.rows(0, count + self._horizon), count)
+                pending, due = pending.rows(count, len(pending.scores)), due - count
+            if complete and len(pending.scores):
+                yield self._decided_to_the_end(pending)
+        except NumericError:
+            if self._allowed is None and self._given is None:
+                raise
+            raise DataError(IMPOSSIBLE, source, int(pending.lines[0])) from None
+        if not complete:
+            self._scored = [pending]
 
-    def _decide_some(self, rows: _Scored, due: int, out: _Results) -> None:
+    def _decided(self, rows: _Scored, due: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Decide the first `due` labels, given all of these positions."""
         state, edges = self._open, self._edges_of(rows)
         messages = Messages.of(rows.scores[:due], edges, state.message)
         node = messages.marginals(rows.scores, edges, self._horizon)
@@ -203,13 +211,13 @@ class LagDecoder:
                 labels[t] = label = int(np.where(possible, values[t], -1.0).argmax())
         state.given += due
         state.message, state.label = messages.last, int(labels[-1])
-        out.add(labels, node, None if rows.novelty is None else rows.novelty[:due])
+        return labels, node, None if rows.novelty is None else rows.novelty[:due]
 
     def _edges_of(self, rows: _Scored) -> Edges:
         return self._edges if rows.transitions is None else replace(self._edges, transitions=rows.transitions)
 
-    def _decide_rest(self, rest: _Scored, out: _Results) -> None:
-        """The last labels of a sequence, given all of it."""
+    def _decided_to_the_end(self, rest: _Scored) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Decide the last labels of a sequence, given all of it."""
         state, edges = self._open, self._edges_of(rest)
         node = Messages.to_the_end(state.message, rest.scores, edges)
         offsets = np.array([0, len(rest.scores)])
@@ -217,66 +225,13 @@ class LagDecoder:
         try:
             labels = chain.posterior_labels(node, rest.scores, reached, offsets, self.wishes.costs)
         except NumericError:
-            # What is already out cannot be ended as the scheme or given labels demand.
+            # Labels that are already out cannot be ended as the scheme or given labels demand.
             labels = (node if self.wishes.costs is None else node * self.wishes.costs).argmax(axis=1).astype(np.int32)
-        out.add(labels, node, rest.novelty)
-
-
-@dataclass(frozen=True)
-class _Scored:
-    """Potentials of positions whose labels are not out."""
-
-    scores: np.ndarray  # [n, Y]
-    transitions: np.ndarray | None  # [n, Y, Y] where they look at the input
-    lines: np.ndarray  # [n]
-    novelty: np.ndarray | None  # [n]
-
-    def rows(self, first: int, last: int) -> _Scored:
-        own = slice(first, last)
-        return _Scored(
-            self.scores[own],
-            None if self.transitions is None else self.transitions[own],
-            self.lines[own],
-            None if self.novelty is None else self.novelty[own],
-        )
-
-    @classmethod
-    def joined(cls, parts: list[_Scored]) -> _Scored:
-        if len(parts) == 1:
-            return parts[0]
-
-        def of(name: str) -> Any:
-            arrays = [getattr(part, name) for part in parts]
-            return None if arrays[0] is None else np.concatenate(arrays)
-
-        return cls(of("scores"), of("transitions"), of("lines"), of("novelty"))
-
-
-class _Results:
-    """Labels that are out, and what goes with them."""
-
-    def __init__(self) -> None:
-        self._labels: list[np.ndarray] = []
-        self._node: list[np.ndarray] = []
-        self._novelty: list[np.ndarray | None] = []
-
-    def add(self, labels: np.ndarray, node: np.ndarray, novelty: np.ndarray | None) -> None:
-        self._labels.append(labels)
-        self._node.append(node)
-        self._novelty.append(novelty)
-
-    def decoded(self, marginals: bool, Y: int) -> Decoded:
-        if not self._labels:
-            return Decoded(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros((0, Y)) if marginals else None)
-        labels = np.concatenate(self._labels)
-        told = [part for part in self._novelty if part is not None]
-        novelty = np.concatenate(told) if told else None
-        node = np.concatenate(self._node) if marginals else None
-        return Decoded(np.array([0, len(labels)]), labels, node, novelty=novelty)
+        return labels, node, rest.novelty
 
 
 def _continued(context: Corpus, corpus: Corpus) -> Corpus:
-    """One corpus, the first sequence of the second a continuation of the only one of the first."""
+    """Join two corpora, the first sequence of the second a continuation of the only one of the first."""
     if not corpus.positions or not context.positions:
         return corpus if corpus.positions else context
     joined = concatenate([replace(context, weights=None), replace(corpus, weights=None)])
@@ -284,15 +239,15 @@ def _continued(context: Corpus, corpus: Corpus) -> Corpus:
 
 
 def _gathered(corpus: Corpus, rows: np.ndarray, offsets: np.ndarray) -> Corpus:
-    """Any positions of a corpus, cut into sequences anew."""
+    """Return some positions of a corpus as sequences with these offsets."""
     alone = replace(corpus, weights=None, offsets=np.arange(corpus.positions + 1))
     return replace(alone.subset(rows), offsets=offsets)
 
 
 def _cut_windows(corpus: Corpus, rows: np.ndarray, behind: int, lag: int) -> tuple[Corpus, np.ndarray]:
-    """For each of the positions `rows` a sequence of what it may see, and where it stands in them.
+    """Return a sequence of the visible positions for each of `rows`, and the place of each in the new corpus.
 
-    It sees `behind` positions before itself and `lag` after, as far as its own sequence goes.
+    Visible are `behind` positions before it and `lag` after it in its own sequence.
     """
     sequence = np.searchsorted(corpus.offsets, rows, side="right") - 1
     first = np.maximum(rows - behind, corpus.offsets[sequence])

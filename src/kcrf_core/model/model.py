@@ -17,7 +17,7 @@ from ..chains import NODE, Potentials, chain
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
 from ..errors import NumericError
-from ..features import TERMS, StoredTerm, Term, read_terms
+from ..features import TERMS, Term, read_terms
 from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
 from ..scoring import DECODINGS
 from ..system import SLAB, Workers, ranges, sequence_chunks
@@ -98,11 +98,11 @@ class Model:
 
     @property
     def order(self) -> int:
-        """How many labels back a label looks."""
+        """Order of the chain."""
         return 1 if self.edges.triples is None else 2
 
     def potentials(self, dataset: Dataset) -> tuple[np.ndarray, chain.Edges]:
-        """Node scores F, [N, Y] float64, and edges, for every position where there are edge-x terms."""
+        """Return node scores F, [N, Y] float64, and edges, for every position where there are edge-x terms."""
         N, Y = dataset.positions, len(self.labels)
         # Terms of one type add their scores up before they meet the potentials.
         scores = {clique: np.zeros((N, clique.columns(Y))) for clique in dict.fromkeys(t.clique for t in self.terms)}
@@ -140,7 +140,7 @@ class Model:
         return min(max(PAIRS_AT_ONCE // len(self.labels) ** 2, FEWEST_ROWS), ROWS_AT_ONCE)
 
     def chunks(self, dataset: Dataset, most_rows: int = MOST_ROWS) -> list[tuple[int, int]]:
-        """Runs of whole sequences (first, last) to be scored at a time."""
+        """Return runs of whole sequences (first, last) to be scored at a time."""
         return sequence_chunks(dataset.offsets, min(self.rows_at_once, most_rows))
 
     def infer(self, part: Dataset, costs: np.ndarray | None = None) -> Inference:
@@ -160,32 +160,27 @@ class Model:
         return chain.viterbi(*self.potentials(part), part.offsets)[0]
 
     def over_parts(
-        self,
-        dataset: Dataset,
-        work: Callable[[Dataset], Result],
-        workers: Workers | None = None,
-        most_rows: int = MOST_ROWS,
+        self, dataset: Dataset, work: Callable[[Dataset], Result], workers: Workers | None = None
     ) -> Iterator[Result]:
-        """`work` on runs of whole sequences, in their order: so that no more than a few of them take memory at once.
+        """Yield results of `work` on runs of whole sequences, in order, so that only a few take memory at once.
 
-        A sequence has the same potentials, to the last bit, in whatever run it stands.
+        A sequence has the same potentials, to the last bit, in every run.
         """
-        chunks = self.chunks(dataset, most_rows)
         with nullcontext(workers) if workers is not None else Workers(1, memory=0) as workers:
-            yield from workers.map(lambda sequences: work(dataset.span(*sequences)), chunks)
+            yield from workers.map(lambda sequences: work(dataset.span(*sequences)), self.chunks(dataset))
 
     def tag(self, dataset: Dataset, workers: Workers | None = None) -> np.ndarray:
-        """Numbers of the best labels by the model's decoder, [N] int32."""
+        """Return numbers of the best labels by the model's decoder, [N] int32."""
         parts = self.over_parts(dataset, self.best_labels, workers)
         return np.concatenate([np.empty(0, dtype=np.int32), *parts])
 
     def tag_corpus(self, corpus: Corpus, workers: Workers | None = None) -> list[str]:
-        """The best labels of a corpus, with or without gold ones."""
+        """Return the best labels of a corpus, with or without gold ones."""
         best = self.tag(self.encoding.encode(corpus), workers)
         return [self.labels[number] for number in best.tolist()]
 
     def marginals(self, dataset: Dataset, workers: Workers | None = None) -> np.ndarray:
-        """p(y_t | x), [N, Y]."""
+        """Return p(y_t | x), [N, Y]."""
 
         def task(part: Dataset) -> np.ndarray:
             return chain.marginals(*self.potentials(part), part.offsets).node
@@ -209,7 +204,7 @@ class Model:
     # ------------------------------------------------------------------------- storage
 
     def on_device(self, device: Device) -> tuple[Model, list[str]]:
-        """The same with scores of pivots from a device, and the names of terms that are not there; threads decode."""
+        """Return the model with scores of pivots from a device, and the names of terms that stay on threads."""
         moved = [term.on_device(device) for term in self.terms]
         here = [term.name for term, own in zip(self.terms, moved, strict=True) if own is None]
         return replace(self, terms=tuple(own or term for term, own in zip(self.terms, moved, strict=True))), here
@@ -260,7 +255,12 @@ class Model:
     def unpack(cls, contents: Contents) -> Model:
         encoding = Encoding.unpack(contents)
         Y = len(encoding.labels)
-        terms = tuple(map(_unpack_term, read_terms(contents, encoding)))
+        terms = []
+        for stored in read_terms(contents, encoding):
+            kind = stored.entry.get("map")
+            if not isinstance(kind, str) or kind not in TERMS:
+                raise stored.error(f"'{stored.at}' has an unknown map")
+            terms.append(TERMS[kind].unpack(stored))
         edges = chain.Edges(
             _stored_edges(contents, "transitions", 2),
             _stored_edges(contents, "start", 1),
@@ -274,7 +274,7 @@ class Model:
         decode = contents.header.get("decode", VITERBI)  # files of earlier versions do not say
         if decode not in DECODINGS:
             raise contents.error("'decode' names no decoder")
-        return cls(encoding, terms, edges, contents.get("info", dict), decode, _stored_calibration(contents, Y))
+        return cls(encoding, tuple(terms), edges, contents.get("info", dict), decode, _stored_calibration(contents, Y))
 
 
 def _stored_calibration(contents: Contents, Y: int) -> ScoreCalibration | None:
@@ -288,7 +288,7 @@ def _stored_calibration(contents: Contents, Y: int) -> ScoreCalibration | None:
 
 
 def _check_finite(scores: np.ndarray, dataset: Dataset) -> None:
-    """An error that names the first sequence with a score that is no finite number."""
+    """Raise an error that names the first sequence with a score that is not finite."""
     if np.isfinite(scores).all():
         return
     t = int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0])
@@ -311,15 +311,8 @@ def _freeze(value: Any) -> None:
             _freeze(getattr(value, part.name))
 
 
-def _unpack_term(stored: StoredTerm) -> Term:
-    kind = stored.entry.get("map")
-    if not isinstance(kind, str) or kind not in TERMS:
-        raise stored.error(f"'{stored.at}' has an unknown map")
-    return TERMS[kind].unpack(stored)
-
-
 def _stored_edges(contents: Contents, name: str, ndim: int) -> np.ndarray:
-    """Potentials between labels, minus infinity where they are forbidden."""
+    """Return potentials between labels, minus infinity where they are forbidden."""
     values = contents.array(name, "float64", ndim, LARGEST)
     if f"{name}.allowed" not in contents.arrays:
         return values

@@ -1,10 +1,11 @@
-"""The labels that a model gives to data with gold labels, and how probable it finds them."""
+"""Labels that a model gives to data with gold labels, and their probabilities."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +26,8 @@ from ..scoring import (
     readable_column,
 )
 from ..system import Workers, sequence_chunks
+from .dataset_files import ShardFolder, StoredDataset
 from .model import Model
-from .shard_folders import ShardFolder
 
 AS_STORED = Decision()
 NOT_OBSERVED = "no gold labels to compare with: none is observed"
@@ -36,7 +37,7 @@ ENCODED_AT_ONCE = 1 << 14  # positions: their distinct values are looked up by o
 
 @dataclass(frozen=True)
 class Also:
-    """What is wanted besides labels, their own probabilities and those of whole sequences."""
+    """Results besides labels, their own probabilities and those of whole sequences."""
 
     marginals: bool = False  # probabilities of all labels
     spans: bool = False  # probabilities of whole spans
@@ -48,7 +49,7 @@ LABELS = Also()
 def from_model(
     model: Model, corpus: Corpus, workers: Workers, decision: Decision = AS_STORED, also: Also = LABELS
 ) -> Labelling:
-    """The labels that a model gives to a corpus with gold labels, and how probable it finds them."""
+    """Return the labels that a model gives to a corpus with gold labels, and their probabilities."""
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
     gold = CodedColumn.of(corpus.columns[-1])
@@ -67,32 +68,24 @@ def from_model(
     return _labelled(model, found, encoded, spans, workers, decision, also)
 
 
-def from_model_and_dataset(
+def from_model_and_encoded(
     model: Model,
-    dataset: Dataset,
+    stored: StoredDataset | ShardFolder,
     source: str,
     workers: Workers,
     decision: Decision = AS_STORED,
     also: Also = LABELS,
 ) -> Labelling:
-    """The same for encoded data, which must be encoded as the model does it."""
-    if dataset.labels is None:
-        raise DataError("no gold labels to compare with", source)
-    if (dataset.labels == UNOBSERVED).all():
-        raise DataError(NOT_OBSERVED, source)
-    return _of_dataset(model, dataset, source, workers, decision, also)
-
-
-def from_model_and_folder(
-    model: Model, folder: ShardFolder, workers: Workers, decision: Decision = AS_STORED, also: Also = LABELS
-) -> Labelling:
-    """The same for a folder of shards, one shard after another; of all positions there are labels, and no inputs."""
-    if not folder.labelled:
-        raise DataError("no gold labels to compare with", folder.path)
-    parts = [_of_dataset(model, dataset, folder.path, workers, decision, also) for dataset in folder.datasets()]
+    """Label data that is encoded as the model does it, shard by shard where it has some; the inputs are left out."""
+    datasets = stored.datasets() if isinstance(stored, ShardFolder) else [stored.dataset]
+    parts = []
+    for dataset in datasets:
+        if dataset.labels is None:
+            raise DataError("no gold labels to compare with", source)
+        parts.append(_of_dataset(model, dataset, source, workers, decision, also))
     found = joined_labellings(parts)
     if not len(found.lines):
-        raise DataError(NOT_OBSERVED, folder.path)
+        raise DataError(NOT_OBSERVED, source)
     return found
 
 
@@ -108,16 +101,6 @@ def _of_dataset(
     return _labelled(model, found, lambda span: dataset.span(*span), chunks, workers, decision, also)
 
 
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """Labels of some sequences that are observed, and how probable they are."""
-
-    labels: np.ndarray  # [n]
-    probabilities: Probabilities
-    marginals: np.ndarray | None  # [n, Y] of all labels, where they are wanted
-    wholes: WholeProbabilities
-
-
 def _labelled(
     model: Model,
     found: Labelling,  # all but the predictions
@@ -127,12 +110,13 @@ def _labelled(
     decision: Decision,
     also: Also,
 ) -> Labelling:
-    """Positions whose label is not observed are labelled with the others, and then left out."""
+    """Label all positions, then leave out those whose label is not observed."""
     costs = decision.costs(model.labels)
     model = replace(model, decode=decision.decoder(model.decode))
     finder = SpanFinder(model.labels) if also.spans and detect_scheme(model.labels) is not None else None
 
-    def judged(part: Dataset) -> _Judged:
+    def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, np.ndarray | None, WholeProbabilities]:
+        """Return labels [n] that are observed, their probabilities, those of all labels [n, Y], and of spans."""
         inferred = model.infer(part, costs)
         scores, edges, every, best = inferred.scores, inferred.edges, inferred.marginals, inferred.labels
         of_sequences = np.exp(chain.path_scores(scores, edges, part.offsets, best) - every.log_z)
@@ -143,31 +127,26 @@ def _labelled(
                 scores, edges, part.offsets, best, own.starts, own.ends, finder.apart
             )
         kept = part.known_labels != UNOBSERVED
-        return _Judged(
+        return (
             best[kept],
             Probabilities.of(every.node[kept], part.known_labels[kept], best[kept]),
             every.node[kept].astype(np.float32) if also.marginals else None,
             WholeProbabilities(of_spans, np.minimum(of_sequences, 1.0)),
         )
 
-    def work(span: tuple[int, int]) -> tuple[list[_Judged], np.ndarray, dict[str, int]]:
+    def work(span: tuple[int, int]) -> tuple[list[Any], np.ndarray, dict[str, int]]:
         part = encoded(span)
         return list(model.over_parts(part, judged)), part.known_labels != UNOBSERVED, dict(part.missing)
 
-    results: list[_Judged] = []
-    kept: list[np.ndarray] = []
-    missing: Counter[str] = Counter()
-    for own, observed, lacking in workers.map(work, spans):
-        results += own
-        kept.append(observed)
-        missing.update(lacking)
-    every = [each.marginals for each in results if each.marginals is not None] if also.marginals else None
+    runs, kept, lacking = zip(*workers.map(work, spans), strict=True)
+    missing: Counter[str] = sum(map(Counter, lacking), Counter())
+    labels, probabilities, every, wholes = zip(*(each for run in runs for each in run), strict=True)
     found = replace(
         found,
-        predicted=CodedColumn(list(model.labels), np.concatenate([each.labels for each in results])),
-        probabilities=Probabilities.joined([each.probabilities for each in results]),
-        marginals=None if every is None else LabelProbabilities(model.labels, np.concatenate(every)),
-        wholes=WholeProbabilities.joined([each.wholes for each in results]),
+        predicted=CodedColumn(list(model.labels), np.concatenate(labels)),
+        probabilities=Probabilities.joined(probabilities),
+        marginals=LabelProbabilities(model.labels, np.concatenate(every)) if also.marginals else None,
+        wholes=WholeProbabilities.joined(wholes),
         known_labels=model.labels,
         decode=model.decode,
         missing=tuple((name, missing[name]) for name in model.encoding.names if missing[name]),
@@ -182,6 +161,6 @@ def _labelled(
         offsets=np.unique(np.searchsorted(observed, found.offsets)),
         lines=found.lines[observed],
         words=None if found.words is None else CodedColumn.of(found.words).take(observed),
-        wholes=None,  # nobody can say whether they are right
+        wholes=None,  # their gold labels are not known
         left_out=left_out,
     )

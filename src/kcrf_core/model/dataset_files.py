@@ -1,11 +1,13 @@
-"""Folders of dataset shards: encoded data that need not fit into memory.
+"""Dataset files, which `featurize` writes for later commands, and folders of shards, which need not fit into memory.
 
-    manifest.json     what the folder holds, with a digest of each file; it is written last
+Both have the encoding, so that a reader needs neither the original file nor its configuration. A folder holds:
+
+    manifest.json     contents of the folder, with a digest of each file; it is written last
     encoding.npz      vocabularies, scaling and labels, once for all shards
     shard-0001.npz    encoded sequences, without the encoding; the others follow
 
-A folder is made beside its place and moved there when it is whole, so that nobody finds a part of one. Shards are read
-one at a time; that none is missing is looked at when the folder is opened, and digests when a shard is first read.
+A folder is made beside its place and moved there when it is complete. Shards are read one at a time; missing ones are
+found when the folder is opened, and digests are checked when a shard is first read.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -25,30 +29,122 @@ import numpy as np
 
 from .._version import __version__
 from ..config import Config
-from ..encoding import Amount, Dataset, Encoding, join_datasets, spread_sequences
+from ..encoding import UNKNOWN, UNOBSERVED, Amount, Dataset, Encoding, join_datasets, spread_sequences
 from ..errors import FileFormatError
 from ..features import stored_config
 from ..files import (
     MAGIC,
+    Contents,
     ScratchFolder,
     file_digest,
     header_of,
     naming,
+    pack_sparse,
     read_container,
     replacing,
     temporary_beside,
     write_container,
 )
-from .archives import dataset_arrays, digest, joined_digests, unpack_arrays
 
 MANIFEST, ENCODING = "manifest.json", "encoding.npz"
 KIND, FORMAT = "shards", 1
 COUNTS = ("sequences", "positions", "unobserved", "complete")
+REMEDY = "restore it, or featurize the data again"
+
+
+def digest(dataset: Dataset) -> str:
+    """Return the SHA-256 of encoded data, equal for equal data in equal shards under equal encodings."""
+    if dataset.partitions is not None:
+        return joined_digests(digest(dataset.span(*ends)) for ends in pairwise(dataset.partitions.tolist()))
+    total = hashlib.sha256()
+    bag = [] if dataset.bag is None else pack_sparse(dataset.bag, "bag").values()
+    for array in (dataset.offsets, dataset.codes, dataset.real, dataset.labels, dataset.weights, *bag):
+        if array is not None:
+            total.update(repr((array.dtype.str, array.shape)).encode())
+            total.update(np.ascontiguousarray(array).data)  # as bytes, without a copy of them
+    return total.hexdigest()
+
+
+def joined_digests(parts: Iterable[str]) -> str:
+    """Return the digest of data whose shards have these."""
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class StoredDataset:
+    """Contents of a dataset file."""
+
+    encoding: Encoding
+    dataset: Dataset
+    config: Config
+
+
+def dataset_arrays(dataset: Dataset) -> dict[str, np.ndarray]:
+    """Return the arrays of a file of encoded data; `unpack_arrays` is the inverse."""
+    found: dict[str, np.ndarray | None] = {
+        name: getattr(dataset, name) for name in ("offsets", "lines", "codes", "real", "bag_unseen")
+    }
+    found |= {"gold": dataset.labels, "weights": dataset.weights}
+    found |= {} if dataset.bag is None else pack_sparse(dataset.bag, "bag")
+    found["portions"] = dataset.partitions
+    return {name: array for name, array in found.items() if array is not None}
+
+
+def save_dataset(path: str | os.PathLike[str], encoding: Encoding, dataset: Dataset, config: Config) -> None:
+    header, arrays = encoding.pack()
+    arrays |= dataset_arrays(dataset)
+    header |= {"config": config.to_dict(), "digest": digest(dataset)}
+    write_container(path, "dataset", header, arrays)
+
+
+def load_dataset(path: str | os.PathLike[str]) -> StoredDataset:
+    return unpack_dataset(read_container(path, "dataset"))
+
+
+def unpack_dataset(contents: Contents) -> StoredDataset:
+    encoding = Encoding.unpack(contents)
+    dataset = unpack_arrays(contents, encoding)
+    return StoredDataset(encoding, dataset, stored_config(contents, contents.header.get("config")))
+
+
+def unpack_arrays(contents: Contents, encoding: Encoding) -> Dataset:
+    """Return the encoded data of a file, checked against its encoding."""
+    like = encoding.empty_dataset()
+    lines, offsets = (contents.array(name, "int64", 1) for name in ("lines", "offsets"))
+    N, S = len(lines), len(offsets) - 1
+    if not N or not _are_borders(offsets, N):
+        raise contents.error("its sequences do not fit its positions")
+    codes, real = contents.array("codes", "int32", 2), contents.array("real", "float64", 2)
+    if codes.shape != (N, like.codes.shape[1]) or real.shape != (N, like.real.shape[1]):
+        raise contents.error("its columns do not fit its encoding")
+    sizes = encoding.inputs(like, encoding.names).sizes
+    if codes.size and (codes.min() < -2 or (codes >= sizes).any()):
+        raise contents.error("'codes' are out of range")
+    kinds = {"gold": "int32", "weights": "float64", "portions": "int64"}
+    found = {name: contents.array(name, kind, 1) for name, kind in kinds.items() if name in contents.arrays}
+    labels, weights, partitions = map(found.get, kinds)
+    least = UNKNOWN if encoding.unobserved is None else UNOBSERVED
+    if labels is not None and (len(labels) != N or labels.min() < least or labels.max() >= len(encoding.labels)):
+        raise contents.error("'gold' does not fit its labels")
+    if weights is not None and (len(weights) != S or np.any(weights < 0)):
+        raise contents.error("'weights' do not fit its sequences")
+    if partitions is not None and not _are_borders(partitions, S):
+        raise contents.error("'portions' do not fit its sequences")
+    bag_unseen = contents.array("bag_unseen", "float64", 1)
+    if len(bag_unseen) != N or np.any(bag_unseen < 0):
+        raise contents.error("'bag_unseen' does not fit its positions")
+    bag = None if like.bag is None else contents.sparse("bag", N, like.bag.shape[1])
+    return Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path, partitions=partitions)
+
+
+def _are_borders(values: np.ndarray, end: int) -> bool:
+    """Return True if values ascend from 0 to `end`."""
+    return len(values) > 1 and values[0] == 0 and values[-1] == end and bool((np.diff(values) > 0).all())
 
 
 @dataclass(frozen=True)
 class StoredShard:
-    """A shard by its file; it is a plain value, so that another process can load it by itself."""
+    """A shard by its file, a plain value that another process can load."""
 
     path: str
     number: int  # from 1
@@ -71,22 +167,19 @@ class StoredShard:
             raise FileFormatError(f"{self} is damaged: {size:,} bytes, where {self.size:,} were written; {REMEDY}")
 
     def load(self, encoding: Encoding, check: bool = True) -> Dataset:
-        """Its data; with a look at its digest, unless somebody has had one."""
+        """Return its data; the digest is checked unless a caller has done so."""
         self.check_present()
         if check and file_digest(self.path) != self.sha256:
             raise FileFormatError(f"{self} is damaged: it is not what was written (its digest differs); {REMEDY}")
         dataset = unpack_arrays(read_container(self.path, "shard"), encoding)
         if (dataset.sequences, dataset.positions) != (self.sequences, self.positions):
-            raise FileFormatError(f"{self} is not the one that {MANIFEST} tells of; {REMEDY}")
+            raise FileFormatError(f"{self} is not the one in {MANIFEST}; {REMEDY}")
         return dataset
-
-
-REMEDY = "restore it, or featurize the data again"
 
 
 @dataclass(frozen=True)
 class ShardFolder:
-    """A folder of shards: what all of them share, and where each is."""
+    """A folder of shards: their common contents, and the place of each."""
 
     path: str
     encoding: Encoding
@@ -105,13 +198,13 @@ class ShardFolder:
     def positions(self) -> int:
         return self.amount.positions
 
-    def datasets(self, check: bool = True) -> Iterator[Dataset]:
-        """All shards, one after another."""
+    def datasets(self) -> Iterator[Dataset]:
+        """Yield all shards, one after another."""
         for shard in self.shards:
-            yield shard.load(self.encoding, check)
+            yield shard.load(self.encoding)
 
     def sample(self, most: int) -> Dataset:
-        """Sequences with about so many positions in all, evenly spread over the data, or all of it."""
+        """Return sequences with about `most` positions in all, evenly spread over the data, or all of it."""
         which, first, parts = spread_sequences(self.sequences, self.positions, most), 0, []
         for shard in self.shards:
             own = which[(which >= first) & (which < first + shard.sequences)] - first
@@ -121,10 +214,7 @@ class ShardFolder:
         return replace(join_datasets(parts), source=self.path)
 
     def outline(self) -> Dataset:
-        """All sequences with their labels and weights, and without what stands at their positions.
-
-        Every shard is read once, and its digest looked at.
-        """
+        """Return all sequences with their labels and weights, without inputs; every shard is read and checked once."""
         lengths, labels, weights = [], [], []
         for dataset in self.datasets():
             lengths.append(np.diff(dataset.offsets))
@@ -149,7 +239,7 @@ class ShardFolder:
 
 
 class ShardLines(Sequence):
-    """Where positions of a folder stand in their sources; shards are read when somebody asks."""
+    """Lines of positions of a folder in their sources, read from shards when they are asked for."""
 
     def __init__(self, folder: ShardFolder, rows: np.ndarray | None = None):
         self._folder, self._rows = folder, rows
@@ -169,12 +259,12 @@ class ShardLines(Sequence):
         raise IndexError(place)
 
 
-# Encodings of folders that are open in this process: parts of them are made of paths alone.
+# Encodings of folders that are open in this process: partitions of them are made of paths alone.
 _OPEN: WeakValueDictionary[str, Encoding] = WeakValueDictionary()
 
 
 def encoding_of(path: str, digest: str) -> Encoding:
-    """The encoding of the folder at a path with such a digest; it is read where nobody has it."""
+    """Return the encoding of the folder at a path with this digest, read if it is not open."""
     found = _OPEN.get(digest)
     if found is not None:
         return found
@@ -185,7 +275,7 @@ def encoding_of(path: str, digest: str) -> Encoding:
 
 
 def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
-    """Open a folder of shards; an error names the first file that is missing or not as long as it was."""
+    """Open a folder of shards; an error names the first file that is missing or of another length."""
     shown = os.fspath(path)
     manifest = os.path.join(shown, MANIFEST)
     try:
@@ -222,7 +312,10 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
         missing = tuple((str(name), _count(number)) for name, number in said["missing"])
         sequences, positions, unobserved, complete = (_count(said[key]) for key in COUNTS)
         amount = Amount(sequences, positions, unobserved, complete, missing)
-        if not shards or not _agree(amount, shards):
+        sums = sum(shard.sequences for shard in shards), sum(shard.positions for shard in shards)
+        if not shards or (sequences, positions) != sums or complete > sequences or unobserved > positions:
+            raise ValueError
+        if any(max(shard.sequences, shard.positions) > shard.size for shard in shards):  # more than the file can hold
             raise ValueError
         labelled, stored, data = bool(said["labelled"]), said["encoding"], str(said["data"])
         encoding_file = os.path.join(shown, _plain(stored["file"]))
@@ -241,33 +334,22 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
 
 
 def _plain(name: Any) -> str:
-    """The name of a file in the folder itself."""
+    """Return the name of a file in the folder itself, checked."""
     if not isinstance(name, str) or name != os.path.basename(name) or name in ("", ".", "..") or "\0" in name:
         raise ValueError(f"{name!r} is no file of the folder")
     return name
 
 
 def _count(value: Any) -> int:
-    """A whole number that is not negative."""
+    """Return a whole number that is not negative, checked."""
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value
 
 
-def _agree(amount: Amount, shards: Sequence[StoredShard]) -> bool:
-    """True if the counts of a manifest are those of its shards, and files of their size can hold as much."""
-    sequences, positions = (sum(getattr(shard, name) for shard in shards) for name in ("sequences", "positions"))
-    return (
-        (amount.sequences, amount.positions) == (sequences, positions)
-        and amount.complete <= sequences
-        and amount.unobserved <= positions
-        and all(max(shard.sequences, shard.positions) <= shard.size for shard in shards)
-    )
-
-
 @contextlib.contextmanager
 def new_folder(path: str | os.PathLike[str]) -> Iterator[str]:
-    """A folder to write to that takes the place of `path` when the block ends well, and vanishes otherwise.
+    """Yield a folder to write to that takes the place of `path` when the block ends well, and is removed otherwise.
 
     An earlier folder of shards is replaced; any other that has something in it is refused.
     """
@@ -300,13 +382,10 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     if os.path.isfile(path):
         raise FileFormatError(f"{path} is a file, and shards are written to a folder: give another name")
     if os.path.isdir(path):
-        others = [name for name in sorted(os.listdir(path)) if name not in (MANIFEST, ENCODING) and not _is_shard(name)]
+        own = re.compile(rf"{re.escape(MANIFEST)}|{re.escape(ENCODING)}|shard-.*\.npz", re.DOTALL)
+        others = [name for name in sorted(os.listdir(path)) if not own.fullmatch(name)]
         if others:
             raise FileFormatError(f"{path} is there and has other files in it ({others[0]}): give another name")
-
-
-def _is_shard(name: str) -> bool:
-    return name.startswith("shard-") and name.endswith(".npz")
 
 
 def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterable[Dataset]) -> None:
@@ -318,15 +397,8 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
         name = f"shard-{number:04d}.npz"
         path = os.path.join(folder, name)
         write_container(path, "shard", {}, dataset_arrays(dataset))
-        entries.append(
-            {
-                "file": name,
-                "sequences": dataset.sequences,
-                "positions": dataset.positions,
-                "bytes": os.path.getsize(path),
-                "sha256": file_digest(path),
-            }
-        )
+        counts = {"sequences": dataset.sequences, "positions": dataset.positions}
+        entries.append({"file": name} | counts | {"bytes": os.path.getsize(path), "sha256": file_digest(path)})
         labelled, amount = dataset.labels is not None, amount.plus(Amount.of(dataset))
         digests.append(digest(dataset))
     said: dict[str, Any] = {
@@ -351,7 +423,7 @@ def _digest(said: dict[str, Any]) -> str:
 
 
 def load_encoding(path: str | os.PathLike[str]) -> tuple[Encoding, dict[str, Any]]:
-    """The encoding in a dataset, folder of shards, basis or model, and its raw configuration."""
+    """Return the encoding in a dataset, folder of shards, basis or model, and its raw configuration."""
     if os.path.isdir(path):
         folder = load_folder(path)
         return folder.encoding, folder.config.to_dict()
