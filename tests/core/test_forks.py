@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info
 
 import kcrf_core
 from kcrf_core import KernelCRF, Workers
-from kcrf_core.encoding import seen_values
+from kcrf_core.corpora import columns
 from kcrf_core.system.threads import ONE_BLAS_THREAD
 
 pytestmark = [
@@ -132,7 +132,7 @@ def test_threads_are_started_anew():
 
 
 def test_locks_of_what_threads_share_are_renewed():
-    seen = seen_values.SeenValues()
+    seen = columns.SeenValues()
     with held(lock_of(seen)):
         assert child_says(lambda: seen.numbers(["x"]).tolist() == [0]) == 1
     workers = Workers(1, memory=100)

@@ -99,7 +99,7 @@ FORMAT = '''
 
 import numpy as np
 
-from kcrf_core.corpora import FORMATS, Corpus, Format, ParsedBlock, encode_lines
+from kcrf_core.corpora import FORMATS, Corpus, Format, ParsedBlock
 from kcrf_core.errors import DataError
 
 
@@ -126,7 +126,7 @@ def put_labels(parsed, labels, numbers):
         tokens = line.split()
         if tokens:
             lines[at] = " ".join(f"{word}/{labels[number]}" for _, (word, number) in zip(tokens, words))
-    return encode_lines(lines, parsed.block.ends_with_newline)
+    return ("\\n".join(lines) + "\\n" * parsed.block.ends_with_newline).encode()
 
 
 FORMATS.register(

@@ -30,7 +30,7 @@ from kcrf_core.corpora import (
 )
 from kcrf_core.corpora import lines as lines_module
 from kcrf_core.corpora.corpus import concatenate
-from kcrf_core.corpora.lines import Block, append_labels, blocks, encode_lines
+from kcrf_core.corpora.lines import Block, append_labels, blocks
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.system import Workers
 
@@ -180,10 +180,14 @@ RAW = (
 )
 
 
+def bytes_of(block):
+    return ("\n".join(block.lines) + "\n" * block.ends_with_newline).encode()
+
+
 @pytest.mark.parametrize("data", RAW)
 def test_raw_lines_come_back_byte_for_byte(data):
     parts = parse(data)
-    assert b"".join(encode_lines(part.block.lines, part.block.ends_with_newline) for part in parts) == data
+    assert b"".join(bytes_of(part.block) for part in parts) == data
 
 
 @pytest.mark.parametrize("data", RAW)
@@ -192,7 +196,7 @@ def test_how_the_bytes_arrive_does_not_matter(data):
     for cut in range(1, len(data)):
         for pieces in ([data[:cut], data[cut:]], [data[i : i + cut] for i in range(0, len(data), cut)]):
             parts = parse(pieces)
-            assert b"".join(encode_lines(p.block.lines, p.block.ends_with_newline) for p in parts) == data
+            assert b"".join(bytes_of(p.block) for p in parts) == data
             assert [p.block.first_line for p in parts] == list(
                 itertools.accumulate((len(p.block.lines) for p in parts[:-1]), initial=1)
             )

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from kcrf_core.encoding import seen_values
-from kcrf_core.encoding.seen_values import SeenValues
+from kcrf_core.corpora import columns
+from kcrf_core.corpora.columns import SeenValues
 
 
 def blocks(rng, count=40):
@@ -16,7 +16,7 @@ def blocks(rng, count=40):
 
 @pytest.mark.parametrize("most", [1 << 18, 50, 0])
 def test_codes_are_those_of_the_function_whatever_room_there_is(monkeypatch, most):
-    monkeypatch.setattr(seen_values, "MOST_VALUES", most)
+    monkeypatch.setattr(columns, "MOST_VALUES", most)
     seen = SeenValues()
     encode = lambda values: np.array([int(value[1:]) * 3 for value in values], dtype=np.int32)  # noqa: E731
     for values in blocks(np.random.default_rng(0)):

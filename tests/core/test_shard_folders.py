@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from kcrf_core.config import load_template, parse_config
-from kcrf_core.corpora import Spool, lines, read_corpus, spool, spool_corpus, with_vectors
-from kcrf_core.encoding import SpooledColumns, encoded_shards, fit_encoding, fit_spooled, join_datasets, spooled
+from kcrf_core.corpora import Layout, Spool, lines, read_corpus, spool, with_vectors
+from kcrf_core.encoding import fit_encoding, fit_to, join_datasets
 from kcrf_core.errors import ConfigError, DataError, FileFormatError
 from kcrf_core.model import load_folder, new_folder, save_shards
 from kcrf_core.system import Workers
@@ -36,7 +36,7 @@ TUPLES = {
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    monkeypatch.setattr(spooled, "PART_POSITIONS", 7)
+    monkeypatch.setattr(spool, "PART_POSITIONS", 7)
     monkeypatch.setattr(spool, "COPIED_AT_ONCE", 5)
     monkeypatch.setattr(lines, "READ_SIZE", 90)
 
@@ -58,10 +58,10 @@ def text_of(sequences=40, seed=0, late_word=False, missing=False):
 
 
 def spooled_dataset(config, paths, folder, shards, vectors=(), format=None):
-    with Spool(folder, vectors) as own, Workers(2) as workers:
-        spool_corpus(paths, own, format, config.columns, workers, config.layout)
-        encoding, columns = fit_spooled(config, own, shards)
-        parts = list(encoded_shards(encoding, columns, workers))
+    with Spool(folder, vectors, config.layout, shards) as own, Workers(2) as workers:
+        own.read(paths, format, config.columns, workers)
+        encoding = fit_to(config, own)
+        parts = list(encoding.encoded_shards(own, workers))
     return encoding, parts
 
 
@@ -172,20 +172,19 @@ def test_ratios_of_labels_need_all_data(tmp_path):
 
 def test_shards_are_as_even_as_sequences_allow():
     offsets = np.concatenate([[0], np.cumsum([1] * 10 + [100] + [1] * 10)])
-    assert spooled.shard_borders(offsets, 4).tolist() == [0, 10, 11, 21]  # the long one is a shard of its own
-    assert np.diff(offsets[spooled.shard_borders(offsets, 1)]).tolist() == [120]
+    assert spool.shard_borders(offsets, 4).tolist() == [0, 10, 11, 21]  # the long one is a shard of its own
+    assert np.diff(offsets[spool.shard_borders(offsets, 1)]).tolist() == [120]
     even = np.arange(0, 1001, 5)
-    assert np.diff(even[spooled.shard_borders(even, 8)]).tolist() == [125] * 8
-    assert len(spooled.shard_borders(np.arange(4), 64)) == 4  # three sequences
+    assert np.diff(even[spool.shard_borders(even, 8)]).tolist() == [125] * 8
+    assert len(spool.shard_borders(np.arange(4), 64)) == 4  # three sequences
 
 
 def test_a_sample_is_spread_over_all(tmp_path):
     path = tmp_path / "data.conll"
     path.write_text(text_of(200))
-    with Spool(tmp_path) as own:
-        spool_corpus([path], own)
-        columns = SpooledColumns(own, ("?",), 4)
-        everything, some = columns.sample(10_000), columns.sample(100)
+    with Spool(tmp_path, layout=Layout(missing=("?",)), shards=4) as own:
+        own.read([path])
+        everything, some = own.sample(10_000), own.sample(100)
     assert everything.positions == read_corpus(path).positions
     assert 50 <= some.positions <= 150
     assert some.lines[-1] > 0.9 * everything.lines[-1]

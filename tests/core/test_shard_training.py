@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from kcrf_core.config import parse_config
-from kcrf_core.corpora import Spool, spool_corpus
-from kcrf_core.encoding import encoded_shards, fit_spooled, join_datasets
+from kcrf_core.corpora import Spool
+from kcrf_core.encoding import fit_to, join_datasets
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.maps import explicit
 from kcrf_core.model import digest, load_folder, new_folder, save_shards
@@ -65,13 +65,13 @@ def prepared(tmp_path, text, config, name="data.conll", shards=5):
     """A folder of shards, and the same data in memory with the same shards."""
     path = tmp_path / name
     path.write_text(text)
-    with Spool(tmp_path) as spool, Workers(1) as workers:
-        spool_corpus([path], spool, None, config.columns, workers)
-        encoding, parted = fit_spooled(config, spool, shards)
-        parts = list(encoded_shards(encoding, parted, workers))
+    with Spool(tmp_path, layout=config.layout, shards=shards) as spool, Workers(1) as workers:
+        spool.read([path], None, config.columns, workers)
+        encoding, borders = fit_to(config, spool), spool.borders
+        parts = list(encoding.encoded_shards(spool, workers))
     with new_folder(tmp_path / "shards") as place:
         save_shards(place, encoding, config, parts)
-    whole = replace(join_datasets(parts), partitions=parted.borders, source=str(path))
+    whole = replace(join_datasets(parts), partitions=borders, source=str(path))
     return load_folder(tmp_path / "shards"), encoding, whole
 
 

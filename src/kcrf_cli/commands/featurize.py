@@ -15,7 +15,7 @@ import click
 from .. import options
 
 if TYPE_CHECKING:
-    from kcrf_core.corpora import Layout, Spool
+    from kcrf_core.corpora import Spool
     from kcrf_core.encoding import Amount, Dataset, Encoding, TermCount
     from kcrf_core.system import Workers
 
@@ -195,18 +195,8 @@ class PartedRun:
     def featurized(self) -> tuple[Encoding, Amount, list[TermCount], str | None]:
         """Read, fit, encode and write; return what there is to tell of it."""
         from kcrf_core.config import parse_config
-        from kcrf_core.corpora import Spool
-        from kcrf_core.encoding import (
-            SUGGESTING_POSITIONS,
-            Amount,
-            SpooledColumns,
-            TermCounter,
-            configured,
-            described,
-            encoded_shards,
-            fit_spooled,
-            join_datasets,
-        )
+        from kcrf_core.corpora import SUGGESTING_POSITIONS, Spool
+        from kcrf_core.encoding import Amount, TermCounter, configured, described, fit_to, join_datasets
         from kcrf_core.model import load_encoding, new_folder, save_dataset, save_shards
         from kcrf_core.system import Workers, hand_back
 
@@ -225,29 +215,32 @@ class PartedRun:
             names, layout = settings.columns, settings.layout
         single = self.output.endswith(".npz")
         place = nullcontext(os.path.dirname(os.path.abspath(self.output))) if single else new_folder(self.output)
-        with place as folder, Spool(folder, run.vectors, layout) as spool, Workers(run.threads) as workers:
-            self._read(spool, names, layout, workers)
+        with (
+            place as folder,
+            Spool(folder, run.vectors, layout, run.shards or 1, fitting=known is None) as spool,
+            Workers(run.threads) as workers,
+        ):
+            self._read(spool, names, workers)
             hand_back()
             if known is not None:
-                encoding, columns = known, SpooledColumns(spool, layout.missing, run.shards or 1, fitting=False)
+                encoding = known
                 encoding.check_vectors(
-                    {name: rows.shape[1] for name, rows in columns.corpus.vectors.items()}, spool.source
+                    {name: rows.shape[1] for name, rows in spool.corpus.vectors.items()}, spool.source
                 )
             else:
-                columns = SpooledColumns(spool, layout.missing, run.shards or 1)
-                some = columns.sample(SUGGESTING_POSITIONS)
+                some = spool.sample(SUGGESTING_POSITIONS)
                 settings, said = configured(given, chosen, some, source, terms=False)
                 if said is not None and some.positions < spool.positions:
                     said += f", by {some.positions:,} of {spool.positions:,} positions"
                 del some
-                encoding, columns = fit_spooled(settings, spool, run.shards or 1)
+                encoding = fit_to(settings, spool)
             hand_back()
             counter = TermCounter(encoding, settings)
             amount = Amount()
 
             def shards() -> Iterator[Dataset]:
                 nonlocal amount
-                for dataset in self._watched(encoded_shards(encoding, columns, workers), len(columns.borders) - 1):
+                for dataset in self._watched(encoding.encoded_shards(spool, workers), len(spool.borders) - 1):
                     counter.add(dataset)
                     amount = amount.plus(Amount.of(dataset))
                     yield dataset
@@ -255,22 +248,21 @@ class PartedRun:
             if single:
                 dataset = join_datasets(list(shards()))
                 if run.shards is not None:
-                    dataset = replace(dataset, partitions=columns.borders)
+                    dataset = replace(dataset, partitions=spool.borders)
                 save_dataset(self.output, encoding, dataset, settings)
             else:
                 save_shards(folder, encoding, settings, shards())
-                if run.shards is not None and len(columns.borders) - 1 < run.shards and not run.quiet:
-                    say(f"{len(columns.borders) - 1:,} shards: there are no more sequences to begin one with")
+                if run.shards is not None and len(spool.borders) - 1 < run.shards and not run.quiet:
+                    say(f"{len(spool.borders) - 1:,} shards: there are no more sequences to begin one with")
         return encoding, amount, counter.counts(), said
 
-    def _read(self, spool: Spool, names: Sequence[str] | None, layout: Layout, workers: Workers) -> None:
-        from kcrf_core.corpora import spool_corpus
+    def _read(self, spool: Spool, names: Sequence[str] | None, workers: Workers) -> None:
         from kcrf_core.files import compression_of
 
         plain = all(path != "-" and os.path.isfile(path) and compression_of(path) is None for path in self.run.data)
         size = sum(map(os.path.getsize, self.run.data)) if plain else None
         with self._bar("reading", size, unit="B", unit_scale=True) as progress:
-            spool_corpus(self.run.data, spool, self.run.format, names, workers, layout, progress)
+            spool.read(self.run.data, self.run.format, names, workers, progress)
 
     def _watched(self, shards: Iterable[Dataset], count: int) -> Iterator[Dataset]:
         with self._bar("encoding", count, unit=" shards") as progress:

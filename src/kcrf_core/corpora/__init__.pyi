@@ -1,11 +1,21 @@
 from ..system import Registry
 from .arriving import Arrival, arriving_lines
-from .corpus import ATTRIBUTE_FORMAT, COLUMN_FORMAT, MOST_LABELS, AttributeRows, Corpus, concatenate, ones
+from .columns import Columns, SeenValues, TrainingColumns, column_weights
+from .corpus import (
+    ATTRIBUTE_FORMAT,
+    COLUMN_FORMAT,
+    MOST_LABELS,
+    AttributeRows,
+    Corpus,
+    concatenate,
+    joined_weights,
+    ones,
+)
 from .crfsuite import WEIGHT, escaped
 from .embeddings import NamedVectors, VectorStream, open_vectors, with_vectors
 from .formats import Format, guess_format, read_corpus, stream_corpus, stream_parsers
 from .layout import MISSING, PLAIN, Layout
-from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
+from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name
 from .sequences import (
     BREAKS,
     COLUMNS,
@@ -25,9 +35,8 @@ from .sequences import (
     corpus_of,
     form_of,
 )
-from .spool import SharedColumn, Spool, SpooledRows, spool_corpus
-from .tables import LACKING, NUMBER, WORD, CodedColumn, NameCells, NumberColumn, in_order
-from .weight_lines import parse_weight
+from .spool import SUGGESTING_POSITIONS, Spool, spread_sequences
+from .tables import CodedColumn, NameCells, NumberColumn, in_order
 
 FORMATS: Registry[Format]
 
@@ -39,19 +48,18 @@ __all__ = [
     "COLUMN_FORMAT",
     "ITEMS",
     "LABEL_TYPES",
-    "LACKING",
     "MISSING",
     "MOST_LABELS",
-    "NUMBER",
     "PLAIN",
     "PREDICTED",
+    "SUGGESTING_POSITIONS",
     "WEIGHT",
-    "WORD",
     "ArrayLike",
     "Arrival",
     "AttributeRows",
     "Block",
     "CodedColumn",
+    "Columns",
     "Corpus",
     "Format",
     "InputSequence",
@@ -65,28 +73,28 @@ __all__ = [
     "NamedVectors",
     "NumberColumn",
     "ParsedBlock",
+    "SeenValues",
     "SequenceWeights",
-    "SharedColumn",
     "Spool",
-    "SpooledRows",
+    "TrainingColumns",
     "VectorStream",
     "arriving_lines",
     "check_labels",
     "check_sequences",
     "check_weights",
+    "column_weights",
     "concatenate",
     "corpus_of",
     "display_name",
-    "encode_lines",
     "escaped",
     "form_of",
     "guess_format",
     "in_order",
+    "joined_weights",
     "ones",
     "open_vectors",
-    "parse_weight",
     "read_corpus",
-    "spool_corpus",
+    "spread_sequences",
     "stream_corpus",
     "stream_parsers",
     "with_vectors",

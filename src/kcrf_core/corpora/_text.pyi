@@ -43,7 +43,6 @@ def copy_values(
 def copy_texts(data: bytes, starts: np.ndarray, lengths: np.ndarray, which: np.ndarray, blob: np.ndarray) -> None: ...
 def merge_values(
     part: np.ndarray,
-    begin: int,
     part_ends: np.ndarray,
     part_hashes: np.ndarray,
     slots: np.ndarray,

@@ -364,7 +364,6 @@ def copy_texts(
 
 def merge_values(
     const unsigned char[::1] part,     # values of a part, end to end
-    Py_ssize_t begin,                  # where the first of them begins
     const int64[::1] part_ends,        # [n] where each ends
     const uint64[::1] part_hashes,     # [n]
     int[::1] slots,                    # [power of two, more than twice the values with those of the part] in and out
@@ -378,10 +377,11 @@ def merge_values(
     cdef Py_ssize_t i, known, length, size, start
     cdef uint64 place, h, mask = slots.shape[0] - 1
     cdef const unsigned char* value
+    cdef const unsigned char* text = &part[0] if part.shape[0] else NULL
     with nogil:
         for i in range(part_ends.shape[0]):
-            start = part_ends[i - 1] if i else begin
-            length, value, h = part_ends[i] - start, &part[0] + start, part_hashes[i]
+            start = part_ends[i - 1] if i else 0
+            length, value, h = part_ends[i] - start, text + start, part_hashes[i]
             place = h & mask
             while slots[place] >= 0:
                 known = slots[place]

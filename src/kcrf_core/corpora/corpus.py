@@ -11,19 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..system import Workers, piece_rows, sequence_rows
+from ..system import Workers, offsets_of, piece_rows, sequence_rows
 from .layout import MISSING
-from .tables import (
-    Cells,
-    CodedColumn,
-    ColumnBuilder,
-    ColumnSpan,
-    NumberColumn,
-    Table,
-    TableBuilder,
-    build_columns,
-    joined_columns,
-)
+from .tables import Cells, CodedColumn, ColumnBuilder, NumberColumn, Table, TableBuilder, build_columns, joined_columns
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
 COLUMN_FORMAT = "conll"
@@ -40,7 +30,17 @@ class AttributeRows:
 
     indptr: np.ndarray  # [N+1] int64
     names: Sequence[str]  # [nnz]
-    values: np.ndarray  # [nnz] float64
+    values: np.ndarray  # [nnz] float64; ones may have no memory of their own
+
+    def take(self, rows: np.ndarray | slice) -> AttributeRows:
+        """Return the attributes of some positions."""
+        if isinstance(rows, slice):
+            indptr = self.indptr[rows.start : rows.stop + 1]
+            within = slice(int(indptr[0]), int(indptr[-1]))
+            return AttributeRows(indptr - within.start, _rows(self.names, within), self.values[within])
+        entries = sequence_rows(self.indptr, rows)
+        values = ones(len(entries)) if self.values.strides == (0,) else self.values[entries]
+        return AttributeRows(offsets_of(np.diff(self.indptr)[rows]), _rows(self.names, entries), values)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Corpus:
 
     @property
     def format(self) -> str:
-        """The format of the file that it came from, or of one that could hold it."""
+        """Format of the file that it came from, or of one that could hold it."""
         return self.file_format or (COLUMN_FORMAT if self.attributes is None else ATTRIBUTE_FORMAT)
 
     @property
@@ -87,33 +87,27 @@ class Corpus:
         return len(self.columns)
 
     def span(self, first: int, last: int) -> Corpus:
-        """The sequences first:last, whose values are copied when they are asked for."""
+        """Return the sequences first:last, whose values are copied when they are needed."""
         rows = slice(int(self.offsets[first]), int(self.offsets[last]))
-        return replace(
-            self,
-            columns=tuple(_column_span(column, rows) for column in self.columns),
-            offsets=self.offsets[first : last + 1] - rows.start,
-            lines=self.lines[rows],
-            weights=None if self.weights is None else self.weights[first:last],
-            attributes=None if self.attributes is None else _attribute_span(self.attributes, rows),
-            vectors={name: array[rows] for name, array in self.vectors.items()},
-        )
+        return self._taken(rows, slice(first, last), self.offsets[first : last + 1] - rows.start)
 
     def subset(self, which: Sequence[int] | np.ndarray) -> Corpus:
-        """The sequences numbered `which`, in that order."""
+        """Return the sequences numbered `which`, in that order."""
         which = np.asarray(which, dtype=np.int64)
         return self.pieces(self.offsets[which], self.offsets[which + 1], which)
 
     def pieces(self, first: np.ndarray, last: np.ndarray, which: np.ndarray) -> Corpus:
-        """Positions first:last of pieces of the sequences numbered `which`, [P] all; each becomes a sequence."""
-        rows = piece_rows(first, last)
+        """Return positions first:last of pieces of the sequences numbered `which`, [P] all, each as a sequence."""
+        return self._taken(piece_rows(first, last), which, offsets_of(last - first))
+
+    def _taken(self, rows: slice | np.ndarray, sequences: slice | np.ndarray, offsets: np.ndarray) -> Corpus:
         return replace(
             self,
-            columns=tuple(_column_subset(column, rows) for column in self.columns),
-            offsets=np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64),
+            columns=tuple(_rows(column, rows) for column in self.columns),
+            offsets=offsets,
             lines=self.lines[rows],
-            weights=None if self.weights is None else self.weights[which],
-            attributes=None if self.attributes is None else _attribute_subset(self.attributes, rows),
+            weights=None if self.weights is None else self.weights[sequences],
+            attributes=None if self.attributes is None else self.attributes.take(rows),
             vectors={name: array[rows] for name, array in self.vectors.items()},
         )
 
@@ -150,46 +144,40 @@ class CorpusBuilder:
         parts = self._parts
         if not parts[0].positions:
             return parts[0]
-        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        weights = None
-        if any(part.weights is not None for part in parts):
-            ones = [np.ones(part.sequences) if part.weights is None else part.weights for part in parts]
-            weights = np.concatenate(ones)
         if self._table is not None:
             columns: Sequence[Sequence[str]] = self._table.table(workers)
         else:
             columns = tuple(_joined([part.columns[c] for part in parts]) for c in range(parts[0].width))
+        attributes = None
+        if self._names is not None:
+            rows = [part.attributes for part in parts if part.attributes is not None]
+            values = [own.values for own in rows]
+            plain = all(own.strides == (0,) for own in values)
+            attributes = AttributeRows(
+                indptr=offsets_of(np.concatenate([np.diff(own.indptr) for own in rows])),
+                names=build_columns([self._names], workers)[0],
+                values=ones(sum(map(len, values))) if plain else np.concatenate(values),
+            )
         return replace(
             parts[0],
             columns=columns,
-            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
             lines=np.concatenate([part.lines for part in parts]),
-            weights=weights,
-            attributes=self._attributes(workers),
+            weights=joined_weights([(part.weights, part.sequences) for part in parts]),
+            attributes=attributes,
             vectors={name: np.concatenate([part.vectors[name] for part in parts]) for name in parts[0].vectors},
-        )
-
-    def _attributes(self, workers: Workers | None) -> AttributeRows | None:
-        if self._names is None:
-            return None
-        rows = [part.attributes for part in self._parts if part.attributes is not None]
-        counts = np.concatenate([np.diff(part.indptr) for part in rows])
-        return AttributeRows(
-            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            names=build_columns([self._names], workers)[0],
-            values=joined_values([part.values for part in rows]),
         )
 
 
 def packed(part: Corpus, missing: tuple[str, ...] = MISSING) -> Corpus:
-    """The same corpus without the bytes that its values stand in."""
+    """Return the corpus without the bytes that its values stand in."""
     if not isinstance(part.columns, Cells) or not part.positions:
         return part
     return replace(part, columns=part.columns.packed(missing, part.names is None and part.attributes is None))
 
 
 def concatenate(parts: Iterable[Corpus]) -> Corpus:
-    """One corpus out of consecutive parts of the same file."""
+    """Join consecutive parts of the same file."""
     parts = list(parts)
     filled = [part for part in parts if part.positions]
     if len({isinstance(part.columns, Cells | Table) for part in filled}) > 1:
@@ -201,45 +189,27 @@ def concatenate(parts: Iterable[Corpus]) -> Corpus:
 
 
 def ones(count: int) -> np.ndarray:
-    """So many ones that take no memory."""
+    """Return that many ones, which take no memory."""
     return np.broadcast_to(np.float64(1.0), count)
 
 
-def joined_values(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Values of attributes, end to end; most are ones, which take no memory."""
-    if all(part.strides == (0,) for part in parts):
-        return ones(sum(map(len, parts)))
-    return np.concatenate(parts)
+def joined_weights(parts: Iterable[tuple[np.ndarray | None, int]]) -> np.ndarray | None:
+    """Return the weights of all sequences from those of parts and the number of their sequences; None if all are 1."""
+    parts = list(parts)
+    if all(weights is None for weights, _ in parts):
+        return None
+    return np.concatenate([np.ones(count) if weights is None else weights for weights, count in parts])
 
 
-def _column_subset(column: Sequence[str], rows: np.ndarray) -> Sequence[str]:
-    return column.take(rows) if isinstance(column, CodedColumn | NumberColumn) else [column[t] for t in rows.tolist()]
-
-
-def _column_span(column: Sequence[str], rows: slice) -> Sequence[str]:
+def _rows(column: Sequence[str], rows: np.ndarray | slice) -> Sequence[str]:
+    """Return the values of some positions; those of a slice are numbered when that is needed."""
     if isinstance(column, CodedColumn):
-        return ColumnSpan(column, rows)
-    return NumberColumn(column.numbers[rows]) if isinstance(column, NumberColumn) else column[rows]
+        return column.span(rows) if isinstance(rows, slice) else column.take(rows)
+    if isinstance(column, NumberColumn):
+        return column.take(rows)
+    return column[rows] if isinstance(rows, slice) else [column[t] for t in rows.tolist()]
 
 
 def _joined(parts: Sequence[Sequence[str]]) -> Sequence[str]:
     columns = [part.packed() for part in parts if isinstance(part, CodedColumn)]
     return joined_columns(columns) if len(columns) == len(parts) else [value for part in parts for value in part]
-
-
-def _attribute_span(attributes: AttributeRows, rows: slice) -> AttributeRows:
-    indptr = attributes.indptr[rows.start : rows.stop + 1]
-    entries = slice(int(indptr[0]), int(indptr[-1]))
-    names = _column_span(attributes.names, entries)
-    return AttributeRows(indptr - entries.start, names, attributes.values[entries])
-
-
-def _attribute_subset(attributes: AttributeRows, rows: np.ndarray) -> AttributeRows:
-    counts = np.diff(attributes.indptr)[rows]
-    entries = sequence_rows(attributes.indptr, rows)
-    values = attributes.values
-    return AttributeRows(
-        indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        names=CodedColumn.of(attributes.names).take(entries),
-        values=ones(len(entries)) if values.strides == (0,) else values[entries],
-    )

@@ -14,7 +14,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -238,11 +238,6 @@ def end_of_quoted_rows(data: bytes | bytearray, begin: int, first_line: int, lay
 def unclosed_quote(name: str, line: int) -> DataError:
     """An error for a quoted value that does not end."""
     return DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
-
-
-def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
-    """The bytes of consecutive lines: those of `block.lines` are the bytes the block was read from."""
-    return ("\n".join(lines) + "\n" * ends_with_newline).encode("utf-8")
 
 
 def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:

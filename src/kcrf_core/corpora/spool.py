@@ -1,9 +1,8 @@
-"""A corpus on disk: text that was read once, gone through part by part as often as that is wanted.
+"""A corpus on disk: text that was read once, for passes over its parts.
 
-What is in memory grows with the distinct values and the number of sequences, not with positions. Values are numbered
-over all files in the order in which they first appear, just as `read_corpus` numbers them. A column is made of numbers
-as long as every value was one; the text of those is kept beside them, so that it can still become one of codes when a
-word turns up, or when somebody asks for its values.
+Memory grows with the distinct values and the number of sequences, not with positions. Values are numbered over all
+files in the order in which they first appear, as `read_corpus` numbers them. A column is made of numbers as long as
+every value was one; their text is kept beside them, so that it can become codes when a word turns up.
 """
 
 from __future__ import annotations
@@ -11,22 +10,26 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain, pairwise
 
 import numpy as np
 
 from ..errors import DataError
 from ..files import naming
-from ..system import Workers, counted, listed
-from .corpus import AttributeRows, Corpus, ones, packed
+from ..system import Workers, counted, listed, offsets_of, sequence_chunks
+from .columns import Columns, Encode, TrainingColumns
+from .corpus import AttributeRows, Corpus, concatenate, joined_weights, ones, packed
 from .embeddings import Given, open_vectors
 from .formats import packed_parts
 from .layout import PLAIN, Layout
 from .lines import display_name
-from .tables import CodedColumn, ColumnList, LateColumn, PackedColumn, Strings, Table, TablePart, coded, in_order
+from .tables import CodedColumn, LateColumn, PackedColumn, Strings, Table, coded
 
+PART_POSITIONS = 1 << 16
+SUGGESTING_POSITIONS = 400_000  # positions that features are suggested by: as much as memory bears easily
 COPIED_AT_ONCE = 1 << 20  # values of a column
 
 
@@ -40,7 +43,7 @@ class _Scratch:
         self._size = 0
 
     def append(self, array: np.ndarray) -> int:
-        """Where the array begins."""
+        """Write an array at the end, and return where it begins."""
         place, data = self._size, np.ascontiguousarray(array)
         with self._lock, naming(self._folder):
             self._file.seek(place)
@@ -77,7 +80,7 @@ class _Stored:
         self._ends.append(self._ends[-1] + len(values))
 
     def read(self, first: int, last: int) -> np.ndarray:
-        """The values first:last."""
+        """Return the values first:last."""
         out = np.empty(last - first, self._dtype)
         piece = int(np.searchsorted(self._ends, first, side="right")) - 1
         at = first
@@ -90,7 +93,7 @@ class _Stored:
 
 
 class _Codes:
-    """A column as codes, with its distinct values and how often each came in memory."""
+    """A column as codes, with its distinct values and the count of each in memory."""
 
     def __init__(self, scratch: _Scratch):
         self.codes = _Stored(scratch, np.int32)
@@ -110,7 +113,7 @@ class _Codes:
 
     @property
     def counts(self) -> np.ndarray:
-        """How often each of the values came, [V]."""
+        """Count of each of the values, [V]."""
         return self._counts[: self._strings.count]
 
     @property
@@ -120,24 +123,39 @@ class _Codes:
             self._known = self._strings.column(np.arange(self._strings.count, dtype=np.int32))
         return self._known
 
+    def column(self, first: int, last: int) -> CodedColumn:
+        """Return the values first:last, read and numbered when they are needed."""
+        return LateColumn(last - first, partial(self._taken, first, last))
+
+    def _taken(self, first: int, last: int) -> CodedColumn:
+        return self.distinct.take(self.codes.read(first, last))
+
 
 class _Numbers:
     """A column of numbers, with the text that they were."""
 
-    def __init__(self, scratch: _Scratch):
-        self._scratch = scratch
+    def __init__(self, scratch: _Scratch, missing: tuple[str, ...]):
+        self._scratch, self._missing = scratch, missing
         self.numbers, self._text = _Stored(scratch, np.float64), _Stored(scratch, np.uint8)
         self._ends = _Stored(scratch, np.int64)  # of each number in the text, behind a zero
         self._ends.append(np.zeros(1))
         self.some = False  # True if any is not missing
 
-    def append(self, part: TablePart, column: int) -> None:
-        text, lengths = part.text_of(column)
-        numbers = part.numbers[int(part.place[column])]
+    def append(self, table: Table, column: int) -> None:
+        numbers = table.numbers[table.place[column]]
         self.numbers.append(numbers)
-        self._ends.append(len(self._text) + np.cumsum(lengths, dtype=np.int64))
-        self._text.append(text)
+        for texts in table.texts:
+            text, lengths = texts.of(column)
+            self._ends.append(len(self._text) + np.cumsum(lengths, dtype=np.int64))
+            self._text.append(text)
         self.some = self.some or not bool(np.isnan(numbers).all())
+
+    def column(self, first: int, last: int) -> CodedColumn:
+        """Return the values first:last, read when they are needed."""
+        return LateColumn(last - first, partial(self.coded, first, last), partial(self._parsed, first, last))
+
+    def _parsed(self, first: int, last: int, missing: tuple[str, ...]) -> np.ndarray | None:
+        return self.numbers.read(first, last) if missing == self._missing else None
 
     def coded(self, first: int, last: int) -> PackedColumn:
         """Return the values first:last as codes of their own."""
@@ -153,59 +171,8 @@ class _Numbers:
         return out
 
 
-class SharedColumn(CodedColumn):
-    """Some rows of a column whose values are numbered over all of its rows."""
-
-    def __init__(self, whole: CodedColumn, numbers: np.ndarray):
-        self._whole = whole  # each distinct value of the column once
-        self._numbers = numbers  # [n] int32, which of them
-
-    @cached_property
-    def _own(self) -> tuple[np.ndarray, np.ndarray]:
-        return in_order(self._numbers, len(self._whole))
-
-    @property
-    def used(self) -> np.ndarray:
-        """Which values of the column these rows have, in the order in which they appear here."""
-        return self._own[0]
-
-    @property
-    def codes(self) -> np.ndarray:
-        return self._own[1]
-
-    @cached_property
-    def values(self) -> list[str]:
-        whole = self._whole.values
-        return [whole[number] for number in self.used.tolist()]
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-
-class _SpooledNumbers(LateColumn):
-    """Some rows of a column of numbers."""
-
-    def __init__(self, store: _Numbers, missing: tuple[str, ...], first: int, last: int):
-        self._store, self._missing, self._rows = store, missing, (first, last)
-
-    def __len__(self) -> int:
-        return self._rows[1] - self._rows[0]
-
-    def packed(self) -> PackedColumn:
-        return self._packed
-
-    @cached_property
-    def _packed(self) -> PackedColumn:
-        return self._store.coded(*self._rows)
-
-    def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
-        if missing == self._missing:
-            return self._store.numbers.read(*self._rows)
-        return self.packed().numbers(missing)
-
-
 class _Attributes:
-    """Attributes of positions, those of all one after another."""
+    """Attributes of all positions, one position after another."""
 
     def __init__(self, scratch: _Scratch):
         self._scratch = scratch
@@ -226,70 +193,80 @@ class _Attributes:
         self.names.append(CodedColumn.of(rows.names).packed())
 
     def read(self, first: int, last: int) -> AttributeRows:
-        """Return those of positions first:last."""
+        """Return the attributes of positions first:last."""
         indptr = self._indptr.read(first, last + 1)
         begin, end = int(indptr[0]), int(indptr[-1])
-        names = SharedColumn(self.names.distinct, self.names.codes.read(begin, end))
+        names = self.names.column(begin, end)
         values = ones(end - begin) if self._values is None else self._values.read(begin, end)
         return AttributeRows(indptr - begin, names, values)
 
 
-class Spool:
-    """Sequences of any number of files. It is filled by `add`, and read by `part`; `close` lets go of the disk."""
+class Spool(TrainingColumns):
+    """Sequences of any number of files, to be cut into shards. `read` fills it, and `close` gives the disk back."""
 
     def __init__(
-        self, folder: str | os.PathLike[str], vectors: Sequence[tuple[str, Given]] = (), layout: Layout = PLAIN
+        self,
+        folder: str | os.PathLike[str],
+        vectors: Sequence[tuple[str, Given]] = (),
+        layout: Layout = PLAIN,
+        shards: int = 1,
+        fitting: bool = True,
     ):
         self._scratch = _Scratch(os.fspath(folder))
-        self._vectors, self._layout = list(vectors), layout
-        self._like: Corpus | None = None  # a part of what was read, for all that parts have in common
+        self._vectors, self._layout, self._shards, self._fitting = list(vectors), layout, shards, fitting
+        self._like: Corpus | None = None  # one sequence of the first file
         self._stores: list[_Codes | _Numbers] = []
-        self._also: dict[int, _Codes] = {}  # codes of columns of numbers, where they were asked for
+        self._also: dict[int, _Codes] = {}  # codes of columns of numbers, where they were needed
         self._attributes: _Attributes | None = None
         self._lines = _Stored(self._scratch, np.int64)
         self._lengths: list[np.ndarray] = []
         self._weights: list[np.ndarray | None] = []
         self._files: list[tuple[str, int]] = []  # names, and the number of the first sequence of each
-        self._making = threading.Lock()
+        self.warnings: list[str] = []
+        self.tables: dict[tuple[Hashable, ...], np.ndarray] = {}  # codes of all values of a column, for all parts
+        self.lock = threading.Lock()
 
     def __enter__(self) -> Spool:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._scratch.close()
 
     # ------------------------------------------------------------------------- filling
 
-    def begin_file(self, name: str) -> None:
-        """What comes next is of this file."""
-        self._files.append((name, self.sequences))
+    def read(
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        format: str | None = None,
+        columns: Sequence[str] | None = None,
+        workers: Workers | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> None:
+        """Read files one after another, in memory that does not grow with them; see `read_corpus`."""
+        for path in paths:
+            self._files.append((display_name(path), sum(map(len, self._lengths))))
+            for part in packed_parts(path, format, columns, workers, self._layout, progress):
+                if part.positions:
+                    self._add(packed(part, self._layout.missing))
+        assert self._like is not None  # files without data are refused
+        vectors = {}
+        for own in open_vectors(self._vectors):
+            own.check_rows(self.positions, self.source)
+            vectors[own.name] = np.zeros((self._like.positions, own.width))
+        self.corpus = replace(self._like, source=self.source, vectors=vectors)
 
-    def add(self, part: Corpus) -> None:
-        """Take one more part of the file that was begun."""
-        if not part.positions:
-            return
-        part = packed(part, self._layout.missing)
+    def _add(self, part: Corpus) -> None:
+        """Take one more part of the last file."""
+        table = part.columns if isinstance(part.columns, Table) else None
         if self._like is None:
             self._like = part.span(0, 1)
-            self._stores = [self._new_store(part, column) for column in range(part.width)]
+            for column in range(part.width):
+                numeric = table is not None and bool(table.is_number[column])
+                scratch, missing = self._scratch, self._layout.missing
+                self._stores.append(_Numbers(scratch, missing) if numeric else _Codes(scratch))
             if part.attributes is not None:
                 self._attributes = _Attributes(self._scratch)
-        else:
-            self._check(part, self._like)
-        for column in range(part.width):
-            self._append(part, column)
-        if self._attributes is not None and part.attributes is not None:
-            self._attributes.append(part.attributes)
-        self._lines.append(part.lines)
-        self._lengths.append(np.diff(part.offsets))
-        self._weights.append(part.weights)
-        self.__dict__.pop("offsets", None)
-
-    def _check(self, part: Corpus, like: Corpus) -> None:
-        first = self._files[0][0]
+        first, like = self._files[0][0], self._like
         if part.width != like.width:
             raise DataError(
                 f"{counted(part.width, 'column')}, and {first} has {like.width}: files that go together have the same",
@@ -298,177 +275,149 @@ class Spool:
             )
         if part.header != like.header:
             raise DataError(f"its header line is not that of {first}", part.source)
+        for column, store in enumerate(self._stores):
+            if table is not None and isinstance(store, _Numbers) and table.is_number[column]:
+                store.append(table, column)
+                continue
+            if isinstance(store, _Numbers):  # a column that has words from now on
+                store = self._stores[column] = store.as_codes()
+            store.append(CodedColumn.of(part.columns[column]).packed())
+        if self._attributes is not None and part.attributes is not None:
+            self._attributes.append(part.attributes)
+        self._lines.append(part.lines)
+        self._lengths.append(np.diff(part.offsets))
+        self._weights.append(part.weights)
 
-    def _new_store(self, part: Corpus, column: int) -> _Codes | _Numbers:
-        numeric = isinstance(part.columns, Table) and bool(part.columns.is_number[column])
-        return (_Numbers if numeric else _Codes)(self._scratch)
-
-    def _append(self, part: Corpus, column: int) -> None:
-        if isinstance(part.columns, Table):
-            for own in part.columns.parts:
-                store = self._stores[column]
-                if isinstance(store, _Numbers) and own.is_number[column]:
-                    store.append(own, column)
-                else:
-                    self._as_codes(column).append(own.coded(column))
-        else:
-            self._as_codes(column).append(CodedColumn.of(part.columns[column]).packed())
-
-    def _as_codes(self, column: int) -> _Codes:
-        """The store of a column that has words from now on."""
-        store = self._stores[column]
-        if isinstance(store, _Numbers):
-            store = self._stores[column] = store.as_codes()
-        return store
-
-    # ------------------------------------------------------------------------- all of it
+    # ------------------------------------------------------------------------- all of it, once it has been read
 
     @property
     def source(self) -> str:
-        """The names of the files, to show in messages."""
+        """Names of the files, to show in messages."""
         return listed([name for name, _ in self._files])
-
-    @property
-    def sequences(self) -> int:
-        return sum(map(len, self._lengths))
 
     @property
     def positions(self) -> int:
         return len(self._lines)
 
-    @property
-    def width(self) -> int:
-        """Number of columns, the label's included."""
-        return len(self._stores)
-
-    @property
-    def _first(self) -> Corpus:
-        assert self._like is not None, "nothing was read"
-        return self._like
-
-    @property
-    def like(self) -> Corpus:
-        """One sequence, for what all have in common: formats, names and numbers of columns, names of vectors."""
-        vectors = {one.name: np.zeros((self._first.positions, one.width)) for one in open_vectors(self._vectors)}
-        return replace(self._first, source=self.source, vectors=vectors)
-
     @cached_property
     def offsets(self) -> np.ndarray:
         """Where sequences begin, [S+1] int64."""
-        lengths = np.concatenate(self._lengths) if self._lengths else np.zeros(0, np.int64)
-        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return offsets_of(np.concatenate(self._lengths))
+
+    @cached_property
+    def borders(self) -> np.ndarray:
+        """Numbers of the sequences that shards begin with, and behind them that of all."""
+        return shard_borders(self.offsets, self._shards)
 
     @property
-    def file_borders(self) -> list[int]:
-        """Numbers of the first sequences of files."""
-        return [first for _, first in self._files]
+    def runs(self) -> list[list[tuple[int, int]]]:
+        """The parts of each shard, as numbers of their first and last sequences; a part is of one file."""
+        out = []
+        for first, last in pairwise(self.borders.tolist()):
+            cuts = [first, *(border for _, border in self._files if first < border < last), last]
+            own = []
+            for begin, end in pairwise(cuts):
+                chunks = sequence_chunks(self.offsets[begin : end + 1], PART_POSITIONS)
+                own += [(begin + a, begin + b) for a, b in chunks]
+            out.append(own)
+        return out
 
-    def is_numeric(self, column: int) -> bool:
-        """Whether all values of a column are numbers or missing."""
-        return isinstance(self._stores[column], _Numbers)
+    def value_counts(self, column: int) -> tuple[list[str], np.ndarray]:
+        codes = self.codes_of(column)
+        return codes.distinct.values, codes.counts
 
-    def has_numbers(self, column: int) -> bool:
-        """Whether a column of numbers has any."""
-        store = self._stores[column]
-        return isinstance(store, _Numbers) and store.some
-
-    def distinct(self, column: int) -> CodedColumn:
-        """The distinct values of a column, each once, in the order of their numbers."""
-        return self._codes_of(column).distinct
-
-    def counts(self, column: int) -> np.ndarray:
-        """How often each of them came, [V]."""
-        return self._codes_of(column).counts
-
-    @property
-    def attribute_counts(self) -> tuple[list[str], np.ndarray]:
-        """Names of all attributes, and how often each came."""
+    def attribute_counts(self) -> tuple[Sequence[str], np.ndarray]:
         assert self._attributes is not None
         return self._attributes.names.distinct.values, self._attributes.names.counts
 
-    def _codes_of(self, column: int) -> _Codes:
+    def has_numbers(self, column: int) -> bool | None:
+        store = self._stores[column]
+        return store.some if isinstance(store, _Numbers) else None
+
+    def kinds(self, column: int) -> np.ndarray:
+        return self.codes_of(column).distinct.distinct_numbers(self._layout.missing)[1]
+
+    def codes_of(self, column: int) -> _Codes:
+        """Return the store of a column as codes."""
         store = self._stores[column]
         if isinstance(store, _Codes):
             return store
-        with self._making:
+        with self.lock:
             if column not in self._also:
                 self._also[column] = store.as_codes()
         return self._also[column]
 
     # ------------------------------------------------------------------------- parts
 
-    def part(self, first: int, last: int) -> Corpus:
-        """The sequences first:last, which are of one file."""
-        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
-        file = int(np.searchsorted(self.file_borders, first, side="right")) - 1
-        columns = SpooledRows(self, rows)
+    @property
+    def parts(self) -> Iterable[Columns]:
+        return map(self.part, chain.from_iterable(self.runs))
+
+    def part(self, run: tuple[int, int]) -> Columns:
+        """Return the columns of the sequences first:last, which are of one file."""
+        first, last = run
+        begin, end = self.offsets[[first, last]].tolist()
+        file = int(np.searchsorted([number for _, number in self._files], first, side="right")) - 1
         corpus = replace(
-            self._first,
+            self.corpus,
             source=self._files[max(file, 0)][0],
-            columns=columns,
-            offsets=self.offsets[first : last + 1] - rows.start,
-            lines=self._lines.read(rows.start, rows.stop),
+            columns=tuple(store.column(begin, end) for store in self._stores),
+            offsets=self.offsets[first : last + 1] - begin,
+            lines=self._lines.read(begin, end),
             weights=None if self._all_weights is None else self._all_weights[first:last],
-            attributes=None if self._attributes is None else self._attributes.read(rows.start, rows.stop),
+            attributes=None if self._attributes is None else self._attributes.read(begin, end),
+            vectors={},
         )
         # Files are mapped for each part anew: pages of a mapping count as memory as long as it is there.
-        vectors = {one.name: np.array(one.take(rows.start, rows.stop, corpus)) for one in open_vectors(self._vectors)}
-        return replace(corpus, vectors=vectors)
+        vectors = {one.name: np.array(one.take(begin, end, corpus)) for one in open_vectors(self._vectors)}
+        return _PartColumns(replace(corpus, vectors=vectors), self, self._layout.missing, self._fitting, begin, end)
 
     @cached_property
     def _all_weights(self) -> np.ndarray | None:
-        if all(own is None for own in self._weights):
-            return None
-        pairs = zip(self._weights, self._lengths, strict=True)
-        return np.concatenate([np.ones(len(lengths)) if own is None else own for own, lengths in pairs])
+        return joined_weights(zip(self._weights, map(len, self._lengths), strict=True))
 
-    def column(self, column: int, rows: slice) -> CodedColumn:
-        """Some rows of a column."""
-        store = self._stores[column]
-        if isinstance(store, _Numbers):
-            return _SpooledNumbers(store, self._layout.missing, rows.start, rows.stop)
-        return self.shared(column, rows)
-
-    def shared(self, column: int, rows: slice) -> SharedColumn:
-        """The same by the numbers of its values among all."""
-        store = self._codes_of(column)
-        return SharedColumn(store.distinct, store.codes.read(rows.start, rows.stop))
-
-    def check_vectors(self) -> None:
-        """Refuse vectors that have not a row for each position."""
-        for vectors in open_vectors(self._vectors):
-            vectors.check_rows(self.positions, self.source)
+    def sample(self, most: int) -> Corpus:
+        """Return sequences with about so many positions in all, evenly spread over the data, or all of it."""
+        which = spread_sequences(len(self.offsets) - 1, self.positions, most)
+        parts = []
+        for run in chain.from_iterable(self.runs):
+            own = which[(which >= run[0]) & (which < run[1])] - run[0]
+            if len(own):
+                parts.append(self.part(run).corpus.subset(own))
+        return replace(concatenate(parts), source=self.source)
 
 
-class SpooledRows(ColumnList):
-    """The columns of some rows, each read when it is asked for."""
+class _PartColumns(Columns):
+    """Columns of some sequences of a spool; tables of codes belong to all of its parts."""
 
-    def __init__(self, spool: Spool, rows: slice):
-        self._spool, self._rows = spool, rows
+    def __init__(self, corpus: Corpus, spool: Spool, missing: tuple[str, ...], fitting: bool, begin: int, end: int):
+        super().__init__(corpus, missing, fitting)
+        self._spool, self._begin, self._end = spool, begin, end
 
-    def __len__(self) -> int:
-        return self._spool.width
-
-    def column(self, number: int) -> CodedColumn:
-        return self._spool.column(number, self._rows)
-
-    def shared(self, column: int) -> SharedColumn:
-        """A column by the numbers that its values have in all rows."""
-        return self._spool.shared(column, self._rows)
+    def value_codes(self, column: int, key: tuple[Hashable, ...], encode: Encode) -> tuple[np.ndarray, np.ndarray]:
+        whole, own = (column, *key), self._spool.codes_of(column)
+        with self._spool.lock:
+            if whole not in self._spool.tables:
+                self._spool.tables[whole] = encode(own.distinct.values)
+        return self._spool.tables[whole], own.codes.read(self._begin, self._end)
 
 
-def spool_corpus(
-    paths: Iterable[str | os.PathLike[str]],
-    spool: Spool,
-    format: str | None = None,
-    columns: Sequence[str] | None = None,
-    workers: Workers | None = None,
-    layout: Layout = PLAIN,
-    progress: Callable[[int], object] | None = None,
-) -> None:
-    """Read files into a spool, one after another, in memory that does not grow with them; see `read_corpus`."""
-    for path in paths:
-        spool.begin_file(display_name(path))
-        for part in packed_parts(path, format, columns, workers, layout, progress):
-            spool.add(part)
-    spool.check_vectors()
+def shard_borders(offsets: np.ndarray, shards: int) -> np.ndarray:
+    """Return the sequences that shards of about the same size begin with, then the number of all sequences.
+
+    There are fewer shards where there are fewer sequences.
+    """
+    aims = np.linspace(0, offsets[-1], shards + 1)
+    borders = np.searchsorted(offsets, aims)
+    nearer = np.maximum(borders - 1, 0)
+    borders = np.where(aims - offsets[nearer] <= offsets[borders] - aims, nearer, borders)
+    borders[0], borders[-1] = 0, len(offsets) - 1
+    return np.unique(borders)
+
+
+def spread_sequences(sequences: int, positions: int, most: int) -> np.ndarray:
+    """Return numbers of sequences with about so many positions in all, evenly spread, or those of all."""
+    if positions <= most:
+        return np.arange(sequences)
+    wanted = max(int(sequences * most / positions), 1)
+    return np.unique(np.linspace(0, sequences - 1, wanted).astype(np.int64))

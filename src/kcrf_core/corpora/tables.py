@@ -1,23 +1,22 @@
-"""Columns of a corpus: values as codes, as numbers, or as places in bytes that were read.
+"""Columns of a corpus: values as codes, as numbers, or as places in the bytes that were read.
 
-No string is made of each value: `Cells` say where the values of a block stand. Whole files are read part by part, one
-for each block, in which columns are codes and distinct values, or numbers and the bytes that they were; a `Table` is
-all of them. Users of a column need not know which of the two it is: numbers are made of codes and codes of numbers
-where they are asked for, and are the same.
+No string is made of each value: `Cells` hold the places of the values of a block. A `Table` holds the columns of a
+file, as codes with their distinct values or as numbers with the text that they were.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
 
-from ..system import Workers
+from ..system import Workers, offsets_of
 from . import _text
-from .layout import MISSING
 
 NUMBER, LACKING, WORD = 1, 0, -1  # kinds of values in a search for numbers
 
@@ -36,17 +35,8 @@ class CodedColumn(Sequence[str]):
     """A column as its distinct values and, for each position, the number of its value."""
 
     def __init__(self, values: list[str], codes: np.ndarray):
-        self._values, self._codes = values, codes
-
-    @property
-    def values(self) -> list[str]:
-        """Distinct values [V] in order of first appearance, or labels of a model, which it may not all have."""
-        return self._values
-
-    @property
-    def codes(self) -> np.ndarray:
-        """Number of the value of each position, [N] int32."""
-        return self._codes
+        self.values = values  # [V] in order of first appearance, or labels of a model, some of which may not occur
+        self.codes = codes  # [N] int32
 
     @classmethod
     def of(cls, values: Sequence[str]) -> CodedColumn:
@@ -83,6 +73,10 @@ class CodedColumn(Sequence[str]):
         order, codes = in_order(self.codes[rows], len(self.values))
         return CodedColumn([self.values[code] for code in order.tolist()], codes)
 
+    def span(self, rows: slice) -> CodedColumn:
+        """Return the values of consecutive positions, which are numbered when their codes are needed."""
+        return LateColumn(len(range(*rows.indices(len(self)))), partial(self.take, rows))
+
     def packed(self) -> PackedColumn:
         """Return the column with its values as bytes."""
         encoded = [value.encode() for value in self.values]
@@ -91,7 +85,10 @@ class CodedColumn(Sequence[str]):
 
     def distinct_numbers(self, missing: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
         """Return the distinct values as numbers [V], NaN where they are none, and the kind of each [V] int8."""
-        return self.packed().distinct_numbers(missing)
+        cells = self.packed().cells
+        kinds = np.empty(cells.lengths.shape, dtype=np.int8)
+        numbers, _ = cells.parsed(np.zeros(1, np.int64), missing, kinds)
+        return numbers[0], kinds[0]
 
     def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
         """Return the column as finite numbers [N], NaN where one is missing; None where it has words."""
@@ -101,109 +98,100 @@ class CodedColumn(Sequence[str]):
 
 
 class PackedColumn(CodedColumn):
-    """A column whose distinct values are UTF-8 end to end, and become strings when they are asked for."""
+    """A column whose distinct values are UTF-8 end to end, and become strings when they are needed."""
 
     def __init__(
         self,
         codes: np.ndarray,
-        blob: np.ndarray,  # uint8
+        blob: np.ndarray,  # uint8, the values and nothing else
         ends: np.ndarray,  # [V] int64, where each value ends in the blob
         hashes: np.ndarray | None = None,  # [V] uint64
-        begin: int = 0,  # where the first value begins
     ):
-        self._codes, self.blob, self.ends, self.begin = codes, blob, ends, begin
-        self._hashes = hashes
+        self.codes, self.blob, self.ends, self._hashes = codes, blob, ends, hashes
 
     @cached_property
-    def values(self) -> list[str]:
-        return decoded(self.blob, self._starts, self.ends)
+    def values(self) -> list[str]:  # type: ignore[override]  # nothing writes it
+        text, ends = self.blob.tobytes().decode("utf-8"), self.ends
+        if len(text) < len(self.blob):  # places of characters, not of bytes
+            ends = offsets_of((self.blob & 0xC0) != 0x80)[ends]
+        return [text[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
 
     @property
-    def _starts(self) -> np.ndarray:
-        return np.concatenate([np.array([self.begin], dtype=np.int64), self.ends])[: len(self.ends)]
-
-    @property
-    def _cells(self) -> Cells:
+    def cells(self) -> Cells:
         """Distinct values as one column."""
-        starts = self._starts
-        return Cells(self.blob, starts[None], (self.ends - starts).astype(np.int32)[None])
+        lengths = np.diff(self.ends, prepend=0)
+        return Cells(self.blob, (self.ends - lengths)[None], lengths.astype(np.int32)[None])
 
     @property
     def hashes(self) -> np.ndarray:
         """Hashes of the values, [V]."""
         if self._hashes is None:
-            self._hashes = self._cells.coded(0).hashes
+            self._hashes = self.cells.coded(0).hashes
         return self._hashes
 
     def packed(self) -> PackedColumn:
         return self
-
-    def distinct_numbers(self, missing: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-        kinds = np.empty((1, len(self.ends)), dtype=np.int8)
-        numbers, _ = self._cells.parsed(np.zeros(1, np.int64), missing, kinds)
-        return numbers[0], kinds[0]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "values"}
 
 
 class LateColumn(CodedColumn):
-    """A column that is coded when its codes are asked for."""
+    """A column whose codes, or numbers, are found when they are needed."""
 
-    @abstractmethod
+    def __init__(
+        self,
+        count: int,
+        code: Callable[[], CodedColumn],
+        parse: Callable[[tuple[str, ...]], np.ndarray | None] | None = None,  # None: numbers come from the codes
+    ):
+        self._count, self._code, self._parse = count, code, parse
+
+    @cached_property
+    def _coded(self) -> CodedColumn:
+        return self._code()
+
+    @cached_property
+    def values(self) -> list[str]:  # type: ignore[override]  # nothing writes it
+        return self._coded.values
+
+    @cached_property
+    def codes(self) -> np.ndarray:  # type: ignore[override]  # nothing writes it
+        return self._coded.codes
+
+    def __len__(self) -> int:
+        return self._count
+
+    def span(self, rows: slice) -> CodedColumn:
+        out = super().span(rows)
+        if self._parse is not None:
+            out = LateColumn(len(out), partial(self.take, rows), partial(_parsed_span, self._parse, rows))
+        return out
+
     def packed(self) -> PackedColumn:
-        """Return the column, coded."""
+        return self._coded.packed()
 
-    @property
-    def values(self) -> list[str]:
-        return self.packed().values
+    __getstate__ = PackedColumn.__getstate__
 
-    @property
-    def codes(self) -> np.ndarray:
-        return self.packed().codes
+    def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
+        found = None if self._parse is None else self._parse(missing)
+        return self._coded.numbers(missing) if found is None else found
+
+
+def _parsed_span(
+    parse: Callable[[tuple[str, ...]], np.ndarray | None], rows: slice, missing: tuple[str, ...]
+) -> np.ndarray | None:
+    found = parse(missing)
+    return None if found is None else found[rows]
 
 
 class NameCells(LateColumn):
     """Values where they stand in the bytes of a block."""
 
     def __init__(self, data: np.ndarray, starts: np.ndarray, lengths: np.ndarray):
+        super().__init__(len(starts), partial(coded, data, starts, lengths))
         self.data = data  # uint8
         self.starts, self.lengths = starts, lengths  # [N] int64, [N] int32
-
-    @cached_property
-    def _packed(self) -> PackedColumn:
-        return coded(self.data, self.starts, self.lengths)
-
-    def packed(self) -> PackedColumn:
-        return self._packed
-
-
-class ColumnSpan(CodedColumn):
-    """Consecutive values of a column, with codes of their own once they are asked for."""
-
-    def __init__(self, column: CodedColumn, rows: slice):
-        self._column, self._rows = column, rows
-
-    @cached_property
-    def _own(self) -> CodedColumn:
-        return self._column.take(self._rows)
-
-    @property
-    def values(self) -> list[str]:
-        return self._own.values
-
-    @property
-    def codes(self) -> np.ndarray:
-        return self._own.codes
-
-    def __len__(self) -> int:
-        return len(range(*self._rows.indices(len(self._column))))
-
-    def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
-        if isinstance(self._column, TableColumn):
-            found = self._column.numbers(missing)
-            return None if found is None else found[self._rows]
-        return super().numbers(missing)
 
 
 class NumberColumn(Sequence[str]):
@@ -225,20 +213,6 @@ class NumberColumn(Sequence[str]):
         return NumberColumn(self.numbers[rows])
 
 
-def decoded(blob: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> list[str]:
-    """Return the strings between places of UTF-8 bytes, which follow one another."""
-    if not len(ends):
-        return []
-    first, last = int(starts[0]), int(ends[-1])
-    part = blob[first:last]
-    text = part.tobytes().decode("utf-8")
-    begins, stops = starts - first, ends - first
-    if len(text) < len(part):  # places of characters, not of bytes
-        characters = np.concatenate([[0], np.cumsum((part & 0xC0) != 0x80)])
-        begins, stops = characters[begins], characters[stops]
-    return [text[begin:stop] for begin, stop in zip(begins.tolist(), stops.tolist(), strict=True)]
-
-
 def in_order(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the codes that occur, in order of first appearance, and all codes numbered in that order."""
     codes = np.ascontiguousarray(codes, dtype=np.int32)
@@ -256,11 +230,18 @@ def coded(data: Any, starts: np.ndarray, lengths: np.ndarray) -> PackedColumn:
 
 
 class ColumnList(Sequence[CodedColumn]):
-    """Columns of the same rows, each made when it is asked for."""
+    """Columns of the same rows, each made when it is needed."""
 
     @abstractmethod
     def column(self, number: int) -> CodedColumn:
         """Return a column by its number, from 0."""
+
+    @abstractmethod
+    def number_rows(self, which: Sequence[int], missing: tuple[str, ...]) -> np.ndarray | None:
+        """Return columns as numbers, [n, len(which)], NaN where one is missing; None where one has words.
+
+        None, too, where that takes columns one by one.
+        """
 
     @overload
     def __getitem__(self, place: int) -> CodedColumn: ...
@@ -271,41 +252,30 @@ class ColumnList(Sequence[CodedColumn]):
         return tuple(map(self.column, numbers)) if isinstance(place, slice) else self.column(numbers)
 
 
-class _Coded:
-    """Some columns of the same rows as codes, their distinct values end to end."""
-
-    def __init__(self, codes: np.ndarray, blob: np.ndarray, ends: np.ndarray, hashes: np.ndarray, bounds: np.ndarray):
-        self.codes = codes  # [m, n]
-        self.blob, self.ends, self.hashes = blob, ends, hashes  # [bytes], [V], [V] of all columns
-        self.bounds = bounds  # [m + 1] where the values of each begin among all
-
-    def column(self, m: int) -> PackedColumn:
-        first, last = int(self.bounds[m]), int(self.bounds[m + 1])
-        begin = int(self.ends[first - 1]) if first else 0
-        return PackedColumn(self.codes[m], self.blob, self.ends[first:last], self.hashes[first:last], begin)
-
-
+@dataclass(eq=False)
 class Cells(ColumnList):
     """The columns of the rows of a block, by the places of their values in its bytes."""
 
-    def __init__(self, data: Any, starts: np.ndarray, lengths: np.ndarray):
-        self.data = data  # bytes, or an array of them
-        self.starts, self.lengths = starts, lengths  # [width, n] int64 and int32, C-contiguous
-        self._coded: dict[int, PackedColumn] = {}  # not columns, which refer to this: such circles are freed late
+    data: Any  # bytes, or an array of them
+    starts: np.ndarray  # [width, n] int64, C-contiguous
+    lengths: np.ndarray  # [width, n] int32, C-contiguous
+    _coded: dict[int, PackedColumn] = field(
+        default_factory=dict, init=False
+    )  # no columns that refer to this: freed late
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    def column(self, number: int) -> CellColumn:
-        return CellColumn(self, number)
+    def column(self, number: int) -> LateColumn:
+        return LateColumn(self.starts.shape[1], partial(self.coded, number), partial(self._numbers, number))
 
     def coded(self, column: int) -> PackedColumn:
         """Return a column as codes."""
         if column not in self._coded:
-            self._coded[column] = self._coded_columns(np.array([column])).column(0)
+            self._coded[column] = self._coded_columns(np.array([column]))[0]
         return self._coded[column]
 
-    def _coded_columns(self, which: np.ndarray) -> _Coded:
+    def _coded_columns(self, which: np.ndarray) -> list[PackedColumn]:
         m, n = len(which), self.starts.shape[1]
         first, codes, counts = np.empty((m, n), np.int32), np.empty((m, n), np.int32), np.zeros(m, np.int64)
         size = 0
@@ -314,12 +284,14 @@ class Cells(ColumnList):
             hashes = np.empty(n, np.uint64)
             cells = self.data, self.starts, self.lengths, which
             size = _text.code_columns(*cells, slots, hashes, first, codes, counts)
-        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        V = int(bounds[-1])
-        blob, ends, hashes = np.empty(size, np.uint8), np.empty(V, np.int64), np.empty(V, np.uint64)
+        V = int(counts.sum())
+        blob, ends, hashes = np.empty(size, np.uint8), np.zeros(V + 1, np.int64), np.empty(V, np.uint64)
         if V:
-            _text.copy_values(*cells, first, counts, blob, ends, hashes)
-        return _Coded(codes, blob, ends, hashes, bounds)
+            _text.copy_values(*cells, first, counts, blob, ends[1:], hashes)
+        return [
+            PackedColumn(own, blob[ends[a] : ends[b]], ends[a + 1 : b + 1] - ends[a], hashes[a:b])
+            for own, (a, b) in zip(codes, pairwise(offsets_of(counts).tolist()), strict=True)
+        ]
 
     def parsed(
         self, which: np.ndarray, missing: tuple[str, ...], kinds: np.ndarray | None = None
@@ -329,147 +301,94 @@ class Cells(ColumnList):
         A column is parsed up to its first word, or all of it if the kinds of its values are to be put into `kinds`.
         """
         numbers, numeric = np.empty((len(which), self.starts.shape[1])), np.empty(len(which), dtype=np.uint8)
-        none = np.empty((0, 0), dtype=np.int8)
-        marks, found = packed_marks(missing), none if kinds is None else kinds
-        _text.number_columns(
-            self.data, self.starts, self.lengths, which, *marks, numbers, numeric, kinds is not None, found
-        )
+        found = np.empty((0, 0), dtype=np.int8) if kinds is None else kinds
+        cells, marks = (self.data, self.starts, self.lengths, which), packed_marks(missing)
+        _text.number_columns(*cells, *marks, numbers, numeric, kinds is not None, found)
         return numbers, numeric.astype(bool)
 
     def number_rows(self, which: Sequence[int], missing: tuple[str, ...]) -> np.ndarray | None:
-        """Return columns as numbers, [n, len(which)], NaN where one is missing; None where one has words."""
         numbers, numeric = self.parsed(np.asarray(which, dtype=np.int64), missing)
         return _rows(numbers, np.arange(len(numbers))) if numeric.all() else None
 
+    def _numbers(self, column: int, missing: tuple[str, ...]) -> np.ndarray | None:
+        numbers, numeric = self.parsed(np.array([column]), missing)
+        return numbers[0] if numeric[0] else None
+
     def packed(self, missing: tuple[str, ...], numeric: bool) -> Table:
-        """Return the columns without the bytes of the block; `numeric` unless none of them is looked at as numbers.
+        """Return the columns without the bytes of the block; `numeric` unless none of them is used as numbers.
 
         The last column is the label, which is never a number.
         """
-        width, n = self.starts.shape
-        tried = np.arange(width - 1 if numeric else 0)
+        is_number = np.zeros(len(self.starts), dtype=bool)
+        tried = np.arange(len(is_number) - 1 if numeric else 0)
         numbers, found = self.parsed(tried, missing)
-        is_number = np.zeros(width, dtype=bool)
         is_number[: len(tried)] = found
-        which = np.flatnonzero(is_number)
-        lengths = self.lengths[which] if len(which) < width else self.lengths
+        which, others = np.flatnonzero(is_number), np.flatnonzero(~is_number)
+        lengths = self.lengths[which]
         text = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8)
         _text.copy_texts(self.data, self.starts, self.lengths, which, text)
         least = np.min_scalar_type(int(lengths.max(initial=0)))
-        others = self._coded_columns(np.flatnonzero(~is_number))
-        part = TablePart(n, is_number, numbers if found.all() else numbers[found], text, lengths.astype(least), others)
-        return Table([part], missing)
+        texts = NumberTexts(which, text, lengths.astype(least))
+        known = dict(zip(others.tolist(), self._coded_columns(others), strict=True))
+        return Table(is_number, numbers if found.all() else numbers[found], missing, [texts], known)
 
 
-class CellColumn(LateColumn):
-    """One column of a block, which becomes codes or numbers when they are asked for."""
+@dataclass(frozen=True)
+class NumberTexts:
+    """The text of columns of numbers in some rows."""
 
-    def __init__(self, cells: Cells, column: int):
-        self._cells, self._column = cells, column
+    columns: np.ndarray  # [k] which columns, ascending
+    text: np.ndarray  # their bytes end to end, column by column
+    lengths: np.ndarray  # [k, n] of values in the text
 
-    def __len__(self) -> int:
-        return self._cells.starts.shape[1]
-
-    def packed(self) -> PackedColumn:
-        return self._cells.coded(self._column)
-
-    def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
-        found = self._cells.number_rows([self._column], missing)
-        return None if found is None else found[:, 0]
-
-
-class TablePart:
-    """Some rows of a table: columns of numbers with the text that they were, and columns of codes."""
-
-    def __init__(
-        self,
-        rows: int,
-        is_number: np.ndarray,  # [width] bool
-        numbers: np.ndarray,  # [k, n] those of the columns that are
-        text: np.ndarray,  # their bytes end to end, column by column
-        lengths: np.ndarray,  # [k, n] of values in the text
-        others: _Coded,
-    ):
-        self.rows, self.is_number = rows, is_number
-        self.numbers, self.text, self.lengths = numbers, text, lengths
-        self.others: _Coded | None = others  # None once a builder has taken them
-        self.place = _places(is_number)
+    def of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the text of a column, its values end to end, and their lengths [n] int32."""
+        place = int(np.searchsorted(self.columns, column))
+        begin, end = offsets_of(self.lengths.sum(axis=1, dtype=np.int64))[place : place + 2]
+        return self.text[begin:end], self.lengths[place].astype(np.int32)
 
     def coded(self, column: int) -> PackedColumn:
         """Return a column as codes."""
-        if not self.is_number[column]:
-            assert self.others is not None
-            return self.others.column(int(self.place[column]))
-        text, lengths = self.text_of(column)
+        text, lengths = self.of(column)
         return coded(text, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
-
-    def text_of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the text of a column of numbers, its values end to end, and their lengths [n] int32."""
-        place = int(self.place[column])
-        return self.text[slice(*self._text_bounds[place : place + 2])], self.lengths[place].astype(np.int32)
-
-    @cached_property
-    def _text_bounds(self) -> np.ndarray:
-        """Beginnings of the text of each column of numbers."""
-        sizes = self.lengths.sum(axis=1, dtype=np.int64)
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-
-
-def _places(is_number: np.ndarray) -> np.ndarray:
-    """Return the place [width] of each column among those of numbers, or among the others."""
-    return np.where(is_number, np.cumsum(is_number), np.cumsum(~is_number)) - 1
 
 
 class Table(ColumnList):
-    """The columns of a file."""
+    """The columns of a file: those that are numbers, and codes of the others."""
 
-    def __init__(self, parts: list[TablePart], missing: tuple[str, ...]):
-        self.parts, self.missing = parts, missing
-        self.is_number = parts[0].is_number
-        self.numbers = parts[0].numbers  # [k, N]
-        self.place = parts[0].place
-        self._coded: dict[int, PackedColumn] = {}
-
-    @property
-    def rows(self) -> int:
-        return sum(part.rows for part in self.parts)
+    def __init__(
+        self,
+        is_number: np.ndarray,  # [width] bool
+        numbers: np.ndarray,  # [k, N] of the columns that are
+        missing: tuple[str, ...],  # texts that were read as missing numbers
+        texts: list[NumberTexts],  # of consecutive rows; they may have more columns
+        known: dict[int, PackedColumn],  # columns as codes: the others, and what was needed so far
+    ):
+        self.is_number, self.numbers, self.missing, self.texts, self._known = is_number, numbers, missing, texts, known
+        self.place = np.cumsum(is_number) - 1  # [width] of each column of numbers among those
 
     def __len__(self) -> int:
         return len(self.is_number)
 
     def column(self, number: int) -> CodedColumn:
-        return TableColumn(self, number) if self.is_number[number] else self.coded(number)
+        if not self.is_number[number]:
+            return self._known[number]
+        return LateColumn(self.numbers.shape[1], partial(self.coded, number), partial(self._numbers, number))
 
     def coded(self, column: int) -> PackedColumn:
         """Return a column as codes."""
-        if column not in self._coded:
-            self._coded[column] = joined_columns([part.coded(column) for part in self.parts])
-        return self._coded[column]
+        if column not in self._known:
+            self._known[column] = joined_columns([own.coded(column) for own in self.texts])
+        return self._known[column]
+
+    def _numbers(self, column: int, missing: tuple[str, ...]) -> np.ndarray | None:
+        return self.numbers[self.place[column]] if missing == self.missing else None
 
     def number_rows(self, which: Sequence[int], missing: tuple[str, ...]) -> np.ndarray | None:
-        """As `Cells.number_rows`; None too where some columns are codes, or were read with other marks."""
         places = np.asarray(which, dtype=np.int64)
         if missing != self.missing or not self.is_number[places].all():
             return None
         return _rows(self.numbers, self.place[places])
-
-
-class TableColumn(LateColumn):
-    """A column of numbers of a table, which becomes codes when they are asked for."""
-
-    def __init__(self, table: Table, column: int):
-        self._table, self._column = table, column
-
-    def __len__(self) -> int:
-        return self._table.rows
-
-    def packed(self) -> PackedColumn:
-        return self._table.coded(self._column)
-
-    def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
-        if missing == self._table.missing:
-            return self._table.numbers[self._table.place[self._column]]
-        return self.packed().numbers(missing)
 
 
 def _rows(numbers: np.ndarray, which: np.ndarray) -> np.ndarray:
@@ -492,27 +411,24 @@ class Strings:
 
     def add(self, column: PackedColumn) -> np.ndarray:
         """Return the numbers [V] of the distinct values of a column among all."""
-        new = len(column.ends)
+        count, new = self.count, len(column.ends)
         numbers = np.empty(new, np.int32)
         if not new:
             return numbers
-        size = int(self._ends[self.count - 1]) if self.count else 0
-        self._blob = _with_room(self._blob, size + int(column.ends[-1]) - column.begin, size)
-        self._ends = _with_room(self._ends, self.count + new, self.count)
-        self._hashes = _with_room(self._hashes, self.count + new, self.count)
-        if len(self._slots) <= 2 * (self.count + new):
-            self._slots = np.empty(1 << (3 * (self.count + new)).bit_length(), np.int32)
-            _text.place_values(self._hashes, self.count, self._slots)
-        given = column.blob, column.begin, column.ends, column.hashes
+        size = int(self._ends[count - 1]) if count else 0
+        self._blob = _with_room(self._blob, size + len(column.blob), size)
+        self._ends, self._hashes = (_with_room(own, count + new, count) for own in (self._ends, self._hashes))
+        if len(self._slots) <= 2 * (count + new):
+            self._slots = np.empty(1 << (3 * (count + new)).bit_length(), np.int32)
+            _text.place_values(self._hashes, count, self._slots)
         known = self._slots, self._blob, self._ends, self._hashes
-        self.count = _text.merge_values(*given, *known, self.count, numbers)
+        self.count = _text.merge_values(column.blob, column.ends, column.hashes, *known, count, numbers)
         return numbers
 
     def column(self, codes: np.ndarray) -> PackedColumn:
         """Return a column of codes, which are numbers of these strings."""
-        size = int(self._ends[self.count - 1]) if self.count else 0
         ends, hashes = self._ends[: self.count].copy(), self._hashes[: self.count].copy()
-        return PackedColumn(codes, self._blob[:size].copy(), ends, hashes)
+        return PackedColumn(codes, self._blob[: ends[-1] if self.count else 0].copy(), ends, hashes)
 
 
 def _with_room(array: np.ndarray, size: int, used: int) -> np.ndarray:
@@ -540,7 +456,7 @@ class ColumnBuilder:
 def build_columns(builders: Sequence[ColumnBuilder], workers: Workers | None = None) -> list[PackedColumn]:
     """Return the columns of builders with parts of the same rows; a part is the work of one thread."""
     sizes = [len(codes) for codes, _ in builders[0].parts] if builders else []
-    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(int).tolist()
+    bounds = offsets_of(np.array(sizes)).tolist()
     out = np.empty((len(builders), bounds[-1]), np.int32)
 
     def work(number: int) -> None:
@@ -568,56 +484,32 @@ def _run(work: Callable[[int], None], count: int, workers: Workers | None) -> No
 
 
 class TableBuilder:
-    """One table out of consecutive parts: what has to be done one after the other is done as they come."""
+    """One table out of consecutive ones: what has to be done one after the other is done as they come."""
 
     def __init__(self) -> None:
-        self._parts: list[TablePart] = []
-        self._is_number = np.zeros(0, dtype=bool)
+        self._tables: list[Table] = []  # without their codes
         self._builders: dict[int, ColumnBuilder] = {}
-        self._missing: tuple[str, ...] = MISSING
 
     def add(self, table: Table) -> None:
-        self._missing = table.missing
-        for part in table.parts:
-            if not self._parts:
-                self._is_number = part.is_number
-            elif len(self._parts) == 1:
-                self._begin(np.flatnonzero(~self._is_number))
-            self._parts.append(part)
-            if len(self._parts) > 1:
-                words = np.flatnonzero(self._is_number & ~part.is_number)
-                if len(words):
-                    self._is_number = self._is_number & part.is_number
-                for column, builder in self._builders.items():
-                    builder.add(part.coded(column))
-                self._begin(words)
-                part.others = None
-
-    def _begin(self, columns: np.ndarray) -> None:
-        """Take these columns for codes, in the parts so far, too."""
-        for column in columns.tolist():
-            self._builders[column] = ColumnBuilder(part.coded(column) for part in self._parts)
-        if len(self._parts) == 1:
-            self._parts[0].others = None
+        for column in np.flatnonzero(~table.is_number).tolist():
+            if column not in self._builders:
+                self._builders[column] = ColumnBuilder(known.coded(column) for known in self._tables)
+        for column, builder in self._builders.items():
+            builder.add(table.coded(column))
+        self._tables.append(Table(table.is_number, table.numbers, table.missing, table.texts, {}))
 
     def table(self, workers: Workers | None = None) -> Table:
-        out = Table(self._parts, self._missing)
-        if len(self._parts) == 1:
-            return out
-        parts, which = self._parts, np.flatnonzero(self._is_number)
-        bounds = np.concatenate([[0], np.cumsum([part.rows for part in parts])]).tolist()
-        out.is_number, out.place = self._is_number, _places(self._is_number)
-        out.numbers = np.empty((len(which), bounds[-1]))
+        tables, is_number = self._tables, self._tables[0].is_number.copy()
+        is_number[list(self._builders)] = False
+        which = np.flatnonzero(is_number)
+        bounds = offsets_of(np.array([own.numbers.shape[1] for own in tables]))
+        numbers = np.empty((len(which), bounds[-1]))
 
         def copy(number: int) -> None:
-            part = parts[number]
-            same = len(which) == len(part.numbers)
-            source = part.numbers if same else part.numbers[part.place[which]]
-            out.numbers[:, bounds[number] : bounds[number + 1]] = source
-            part.numbers = np.empty((0, 0))  # a part of it would keep all of it
+            own = tables[number]
+            numbers[:, bounds[number] : bounds[number + 1]] = own.numbers[own.place[which]]
+            own.numbers = np.empty((0, 0))  # a part of it would keep all of it
 
-        if len(which):
-            _run(copy, len(parts), workers)
-        columns = build_columns(list(self._builders.values()), workers)
-        out._coded.update(zip(self._builders, columns, strict=True))
-        return out
+        _run(copy, len(tables) if len(which) else 0, workers)
+        known = dict(zip(self._builders, build_columns(list(self._builders.values()), workers), strict=True))
+        return Table(is_number, numbers, tables[0].missing, [texts for own in tables for texts in own.texts], known)

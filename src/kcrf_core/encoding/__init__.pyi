@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterator
 
 from ..system import Registry
 from .counts import TermCount, TermCounter, term_counts
-from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset
+from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets
 from .defaults import (
     Defaults,
     configured,
@@ -13,19 +13,10 @@ from .defaults import (
     with_defaults,
     with_terms,
 )
-from .encoding import Encoding, column_names, fit_encoding, missing_remarks
+from .encoding import Encoding, column_names, fit_encoding, fit_to, missing_remarks
 from .exporting import Exported, export, literal_names
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
 from .names import CONSTANT, FeatureNames, conjunction_name, field_name, plain_names, real_names
-from .spooled import (
-    SUGGESTING_POSITIONS,
-    SpooledColumns,
-    encoded_shards,
-    fit_spooled,
-    join_datasets,
-    shard_borders,
-    spread_sequences,
-)
 from .template_feature import LineFeature, TemplateFeature, readable, template_width
 from .translating import Translation, translation
 from .views import View
@@ -34,7 +25,6 @@ EXPORTS: Registry[Callable[[Exported], Iterator[str]]]
 
 __all__ = [
     "CONSTANT",
-    "SUGGESTING_POSITIONS",
     "UNKNOWN",
     "UNOBSERVED",
     "Amount",
@@ -49,7 +39,6 @@ __all__ = [
     "FeatureNames",
     "LineFeature",
     "RealFeature",
-    "SpooledColumns",
     "TemplateFeature",
     "TermCount",
     "TermCounter",
@@ -60,11 +49,10 @@ __all__ = [
     "configured",
     "conjunction_name",
     "described",
-    "encoded_shards",
     "export",
     "field_name",
     "fit_encoding",
-    "fit_spooled",
+    "fit_to",
     "join_datasets",
     "kernel_is_open",
     "literal_names",
@@ -73,8 +61,6 @@ __all__ = [
     "plain_names",
     "readable",
     "real_names",
-    "shard_borders",
-    "spread_sequences",
     "template_width",
     "term_counts",
     "translation",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..chains import borders_with_positions, borders_within, partition_borders
+from ..corpora import joined_weights
 from ..system import complete_sequences, offsets_of, piece_rows
 
 if TYPE_CHECKING:
@@ -98,6 +99,36 @@ class Dataset:
             cut=cut,
             partitions=None if self.partitions is None else borders_within(self.partitions, which),
         )
+
+
+def join_datasets(parts: Sequence[Dataset]) -> Dataset:
+    """Join consecutive datasets of the same encoding."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    bag = None
+    if first.bag is not None:
+        import scipy.sparse
+
+        bag = scipy.sparse.csr_array(scipy.sparse.vstack([part.bag for part in parts], format="csr"))
+    missing: dict[str, int] = {}
+    for part in parts:
+        for name, number in part.missing:
+            missing[name] = missing.get(name, 0) + number
+    cuts = [np.zeros((p.sequences, 2), dtype=bool) if p.cut is None else p.cut for p in parts]
+    return Dataset(
+        offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+        lines=np.concatenate([part.lines for part in parts]),
+        labels=None if first.labels is None else np.concatenate([part.labels for part in parts]),
+        weights=joined_weights([(part.weights, part.sequences) for part in parts]),
+        codes=np.concatenate([part.codes for part in parts]),
+        real=np.concatenate([part.real for part in parts]),
+        bag=bag,
+        bag_unseen=np.concatenate([part.bag_unseen for part in parts]),
+        source=first.source,
+        missing=tuple(missing.items()),
+        cut=None if all(part.cut is None for part in parts) else np.concatenate(cuts),
+    )
 
 
 @dataclass(frozen=True)

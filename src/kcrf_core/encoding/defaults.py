@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 
 from ..config import Config, FeatureConfig, option_paths, parse_config, with_options
-from ..corpora import Corpus
+from ..corpora import Columns, Corpus
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
 from ..system import listed
-from .columns import Columns
 from .encoding import CATEGORICAL_WINDOW, column_names
 from .features import transformed
 from .views import window_text

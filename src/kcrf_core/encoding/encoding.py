@@ -7,7 +7,7 @@ the ends of a sequence. No string is ever built per feature and position.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -22,15 +22,19 @@ from ..corpora import (
     MOST_LABELS,
     PLAIN,
     AttributeRows,
+    Columns,
     Corpus,
     Layout,
+    SeenValues,
+    Spool,
+    TrainingColumns,
+    column_weights,
 )
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..files import Contents, pack_strings
 from ..kernels import Group, Inputs, matching_features
-from ..system import AUTO, NotRegistered, counted, listed
-from .columns import Columns, TrainingColumns, column_weights
-from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset
+from ..system import AUTO, NotRegistered, Workers, counted, listed
+from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets
 from .feature_storage import pack_feature, unpack_feature
 from .features import (
     AttributeFeature,
@@ -45,7 +49,6 @@ from .features import (
     real_block,
 )
 from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text, vector_texts
-from .seen_values import SeenValues
 from .template_feature import LineFeature, TemplateFeature, line_counts, template_counts, template_width
 from .views import View, view_called, window_text
 
@@ -184,6 +187,16 @@ class Encoding:
             source=corpus.source,
             missing=missing,
         )
+
+    def encoded_shards(self, spool: Spool, workers: Workers) -> Iterator[Dataset]:
+        """Yield the shards of data on disk one after another; threads encode their parts."""
+
+        def encoded(run: tuple[int, int]) -> Dataset:
+            part = spool.part(run)
+            return self.encode(part.corpus, part, weighed=True)
+
+        for runs in spool.runs:
+            yield join_datasets(list(workers.map(encoded, runs)))
 
     def views(self, names: Iterable[str]) -> list[View]:
         """What the names of a term's features stand for, in the order of the features."""

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..config import FeatureConfig
-from ..corpora import AttributeRows, CodedColumn, Corpus
+from ..corpora import AttributeRows, CodedColumn, Columns, Corpus, TrainingColumns
 from ..errors import ConfigError, DataError
 from ..kernels import NOTHING, UNSEEN
 from ..maps import PairTable, number_pairs
-from .columns import Columns, TrainingColumns
 from .label_ratio import LabelRatios, fit_ratios
 
 if TYPE_CHECKING:
@@ -161,15 +160,8 @@ class CategoricalFeature:
         return [len(self.vocabulary.values) + 2 * self.reach] * len(self.config.seen)
 
     def base(self, columns: Columns) -> np.ndarray:
-        """Codes of the positions themselves, [N] int32."""
-
-        transform = (self.config.transform, self.config.length)
-
-        def work() -> np.ndarray:
-            codes, inverse = columns.codes(self.column, (*transform, id(self.vocabulary)), self._encoded)
-            return codes[inverse]
-
-        return columns.once((self.column, *transform), self.vocabulary, work)
+        """Return the codes of the positions themselves, [N] int32."""
+        return columns.codes(self.column, (self.config.transform, self.config.length), self.vocabulary, self._encoded)
 
     def _encoded(self, values: Sequence[str]) -> np.ndarray:
         return self.vocabulary.encode(transformed(values, self.config))
@@ -274,7 +266,7 @@ def fit_conjunction(
     """Tuples of the data, gone through once for each stage; what is numbered at once is one part of the data."""
     complete, offsets = all(part.vocabulary.complete for part in parts), len(config.seen)
     keys: list[list[np.ndarray]] = [[] for _ in range(offsets)]
-    whole = len(columns.parts) == 1
+    whole = isinstance(columns, Columns)
     carried: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}  # where all is one part: not worked out again
     for stage, part in enumerate(parts[1:]):
         last, size = stage == len(parts) - 2, part_size(part, config)

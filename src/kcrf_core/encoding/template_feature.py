@@ -16,8 +16,7 @@ from itertools import chain, islice
 import numpy as np
 
 from ..config import FeatureConfig, Macro, is_wapiti_line, matcher, pieces
-from ..corpora import AttributeRows, CodedColumn, in_order, ones
-from .columns import Columns, TrainingColumns
+from ..corpora import AttributeRows, CodedColumn, Columns, TrainingColumns, in_order, ones
 from .features import AttributeFeature, CategoricalFeature, boundary_or, shifted
 
 PLACES = "1234#"  # that Wapiti tells apart beyond an end of a sequence

@@ -102,10 +102,8 @@ class AttributeLabeller:
         names = rows.names
         if not isinstance(names, NameCells):
             packed = CodedColumn.of(names).packed()
-            ends = np.asarray(packed.ends)
-            begins = np.concatenate([[packed.begin], ends])[: len(ends)]
-            starts, lengths = begins[packed.codes], (ends - begins)[packed.codes].astype(np.int32)
-            names = NameCells(packed.blob, starts.astype(np.int64), lengths)
+            cells = packed.cells
+            names = NameCells(packed.blob, cells.starts[0][packed.codes], cells.lengths[0][packed.codes])
         n, room = int(offsets[-1] - offsets[0]), int(np.diff(offsets).max(initial=0)) * len(self._model.labels)
         path = np.empty(n, dtype=np.int32)
         text = names.data if len(names.data) else np.zeros(1, np.uint8)

@@ -29,7 +29,8 @@ import numpy as np
 
 from .._version import __version__
 from ..config import Config
-from ..encoding import UNKNOWN, UNOBSERVED, Amount, Dataset, Encoding, join_datasets, spread_sequences
+from ..corpora import spread_sequences
+from ..encoding import UNKNOWN, UNOBSERVED, Amount, Dataset, Encoding, join_datasets
 from ..errors import FileFormatError
 from ..features import stored_config
 from ..files import (

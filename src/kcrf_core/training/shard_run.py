@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..config import GRADIENT, Config, TermConfig
+from ..corpora import spread_sequences
 from ..device import device_of
-from ..encoding import Dataset, join_datasets, spread_sequences
+from ..encoding import Dataset, join_datasets
 from ..errors import ConfigError
 from ..features import FitContext, FittedTerm, fit_to, map_type, observed_only
 from ..model import Model, ShardFolder, digest, joined_digests

@@ -1,17 +1,22 @@
-"""Columns of a corpus as distinct values or as numbers, each worked out once."""
+"""Columns that features are fitted to and encoded from, by their distinct values or as numbers."""
 
 from __future__ import annotations
 
 import re
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from ..corpora import LACKING, MISSING, NUMBER, WORD, CodedColumn, Corpus, NumberColumn, parse_weight
 from ..errors import DataError
-from .seen_values import SeenValues
+from ..system import renew_after_fork
+from .corpus import Corpus
+from .layout import MISSING
+from .tables import LACKING, NUMBER, WORD, CodedColumn, ColumnList, NumberColumn
+from .weight_lines import parse_weight
 
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
 MOSTLY_NUMBERS = 0.95
@@ -19,18 +24,75 @@ MOSTLY_NUMBERS = 0.95
 # Fewer rows than this can begin with a word and go on with numbers by chance.
 ROWS_BELOW_A_HEADER = 10
 
+MOST_VALUES = 1 << 18  # of a column that are remembered; what is made of others is worked out each time
+
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_NOTHING_KNOWN = np.zeros(0, dtype=np.int32)
+
+Encode = Callable[[list[str]], np.ndarray]  # codes [V] int32 of distinct values
+
+
+class SeenValues:
+    """Distinct values of one column that all threads have met so far, and what features made of them.
+
+    The same words come in every block of a text. The code of a prefix or shape of a word is worked out when the word
+    is first met, and read from a table from then on.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._values: list[str] = []
+        self._tables: dict[tuple[Hashable, ...], np.ndarray] = {}
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Replace the lock, in a process that was forked while a thread held it."""
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[SeenValues], tuple[()]]:
+        return SeenValues, ()  # another process meets values by itself
+
+    def numbers(self, values: list[str]) -> np.ndarray:
+        """Return the number of each value among all that were met, [V] int32; -1 if there is no room for it."""
+        found = np.fromiter(map(self._numbers.get, values, repeat(-1)), np.int32, len(values))
+        new = np.flatnonzero(found < 0).tolist()
+        if new and len(self._values) < MOST_VALUES:
+            with self._lock:
+                for place in new[: MOST_VALUES - len(self._values)]:
+                    value = values[place]
+                    number = self._numbers.get(value)
+                    if number is None:
+                        number = len(self._values)
+                        self._values.append(value)  # before its number is known to others
+                        self._numbers[value] = number
+                    found[place] = number
+        return found
+
+    def codes(self, key: tuple[Hashable, ...], values: list[str], numbers: np.ndarray, encode: Encode) -> np.ndarray:
+        """Return what `encode` makes of values with these numbers, [V]; the same key stands for the same function."""
+        table, needed = self._tables.get(key, _NOTHING_KNOWN), int(numbers.max(initial=-1)) + 1
+        if len(table) < needed:
+            with self._lock:
+                table = self._tables.get(key, _NOTHING_KNOWN)
+                table = self._tables[key] = np.concatenate([table, encode(self._values[len(table) :])])
+        unknown = np.flatnonzero(numbers < 0)
+        if not len(unknown):
+            return table[numbers]
+        out = table[np.maximum(numbers, 0)] if len(table) else np.empty(len(numbers), dtype=np.int32)
+        out[unknown] = encode([values[place] for place in unknown.tolist()])
+        return out
 
 
 class TrainingColumns(ABC):
-    """Columns that features are fitted to: those of a corpus, or of one on disk that is gone through in parts."""
+    """Columns that features are fitted to: those of a corpus, or of one on disk that is read in parts."""
 
-    corpus: Corpus  # all of it, or a little of it for what all have in common
+    corpus: Corpus  # all of it, or one sequence for what all have in common
     warnings: list[str]  # about likely mistakes
 
     @property
     @abstractmethod
-    def parts(self) -> Sequence[Columns]:
+    def parts(self) -> Iterable[Columns]:
         """All data in parts, made anew each time."""
 
     @property
@@ -66,12 +128,20 @@ class TrainingColumns(ABC):
         if words <= (1 - MOSTLY_NUMBERS) * self.positions or headed:
             for part in self.parts:
                 part.real(column, name)  # raises at the first word, with its line
-        # Finding a line goes through the data.
-        if (kinds == NUMBER).any() or mixed_warnings("", values, counts, kinds, ""):
+        there, numbers = int(counts[kinds != LACKING].sum()), int(counts[kinds == NUMBER].sum())
+        commas = np.array([_DECIMAL_COMMA.fullmatch(value) is not None for value in values], dtype=bool)
+        if 2 * (numbers + int(counts[commas].sum())) > there:
             odd = values[int((kinds == WORD).argmax())]
             place = self.first_line(column, odd)
             assert place is not None
-            self.warnings += mixed_warnings(name, values, counts, kinds, f"'{odd}' in line {place[1]}")
+            odd, taken = f"'{odd}' in line {place[1]}", f"column {name} is taken for {len(values):,} categories"
+            remedy = f"numbers such as {odd} need a point in the place of the comma"
+            if 2 * numbers > there:
+                remedy = (
+                    f"{numbers:,} of {there:,} values are numbers, but {odd} is not; name it as 'missing' if it "
+                    "stands for a missing value, or declare 'type: categorical'"
+                )
+            self.warnings.append(f"warning: {taken}: {remedy}")
         return False
 
     def first_line(self, column: int, value: str) -> tuple[str, int] | None:
@@ -87,21 +157,19 @@ class Columns(TrainingColumns):
         self,
         corpus: Corpus,
         missing: tuple[str, ...] = MISSING,
-        fitting: bool = False,
+        fitting: bool = False,  # else the meaning of the columns is known
         seen: Mapping[int, SeenValues] | None = None,  # by column, where an encoding has met values before
     ):
-        self.corpus, self.missing, self._seen = corpus, missing, seen
-        self._fitting = fitting  # else what the columns mean has been settled
+        self.corpus, self.missing, self._fitting, self._seen = corpus, missing, fitting, seen
         self._numbers: dict[int, np.ndarray] = {}
         self._coded: dict[int, CodedColumn] = {}
-        self._kinds: dict[int, np.ndarray] = {}
         self.warnings: list[str] = []
         # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
         self.held_out: dict[str, np.ndarray] = {}
         self._derived: dict[tuple[Hashable, ...], tuple[object, Any]] = {}
 
     @property
-    def parts(self) -> Sequence[Columns]:
+    def parts(self) -> Iterable[Columns]:
         return [self]
 
     @property
@@ -122,27 +190,28 @@ class Columns(TrainingColumns):
         return None if numbers is None else not np.isnan(numbers).all()
 
     def kinds(self, column: int) -> np.ndarray:
-        if column not in self._kinds:
-            self._kinds[column] = self.coded(column).distinct_numbers(self.missing)[1]
-        return self._kinds[column]
+        return self.coded(column).distinct_numbers(self.missing)[1]
 
     def coded(self, column: int) -> CodedColumn:
+        """Return a column by its distinct values."""
         if column not in self._coded:
             self._coded[column] = CodedColumn.of(self.corpus.columns[column])
         return self._coded[column]
 
     def distinct(self, column: int) -> tuple[list[str], np.ndarray]:
-        """Distinct values in order of appearance, and for each position the number of its value [N]."""
-        coded = self.coded(column)
-        return coded.values, coded.codes
+        """Return distinct values in order of appearance, and for each position the number of its value [N]."""
+        return self.coded(column).values, self.coded(column).codes
 
-    def codes(
-        self, column: int, key: tuple[Hashable, ...], encode: Callable[[list[str]], np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """What `encode` makes of the distinct values, [V] int32, and for each position the number of its value [N].
+    def codes(self, column: int, key: tuple[Hashable, ...], owner: object, encode: Encode) -> np.ndarray:
+        """Return what `encode` makes of the value of each position, [N]; key and owner stand for the function."""
+        place = (column, *key, id(owner))
+        if place not in self._derived:
+            table, numbers = self.value_codes(column, place[1:], encode)
+            self._derived[place] = owner, table[numbers]  # the owner is kept alive: its id stays its own
+        return self._derived[place][1]
 
-        The same key stands for the same function.
-        """
+    def value_codes(self, column: int, key: tuple[Hashable, ...], encode: Encode) -> tuple[np.ndarray, np.ndarray]:
+        """Return codes of distinct values, [V] int32, and for each position the number of its value [N]."""
         values, inverse = self.distinct(column)
         if self._seen is None:
             return encode(values), inverse
@@ -150,40 +219,40 @@ class Columns(TrainingColumns):
             self._numbers[column] = self._seen[column].numbers(values)
         return self._seen[column].codes(key, values, self._numbers[column], encode), inverse
 
+    def once(self, key: tuple[Hashable, ...], owner: object, work: Callable[[], Any]) -> Any:
+        """Return the result of `work`, the same object for every call with the same key and owner."""
+        place = (*key, id(owner))
+        if place not in self._derived:
+            self._derived[place] = owner, work()
+        return self._derived[place][1]
+
     def numbers(self, column: int) -> np.ndarray | None:
-        """The column as finite numbers [N], NaN where one is missing, or None where it is no such column."""
+        """Return the column as finite numbers [N], NaN where one is missing, or None where it has words."""
         values = self.corpus.columns[column]
         return values.numbers if isinstance(values, NumberColumn) else self.coded(column).numbers(self.missing)
 
-    def once(self, key: tuple[Hashable, ...], owner: object, work: Callable[[], Any]) -> Any:
-        """What `work` gives, the same object for every call with the same key and owner."""
-        place = (*key, id(owner))
-        known = self._derived.get(place)
-        if known is None:
-            known = self._derived[place] = (owner, work())  # kept alive: its id stays its own
-        return known[1]
-
     def real_rows(self, columns: Sequence[int], names: Sequence[str]) -> np.ndarray:
-        """Columns as numbers, [N, len(columns)]; an error names the first line that has none."""
-        at_once = getattr(self.corpus.columns, "number_rows", None)
-        if at_once is not None and (found := at_once(columns, self.missing)) is not None:
-            return found
+        """Return columns as numbers, [N, len(columns)]; an error names the first line that has none."""
+        if isinstance(self.corpus.columns, ColumnList):
+            found = self.corpus.columns.number_rows(columns, self.missing)
+            if found is not None:
+                return found
         out = np.empty((self.corpus.positions, len(columns)))
         for r, (column, name) in enumerate(zip(columns, names, strict=True)):
             out[:, r] = self.real(column, name)
         return out
 
     def real(self, column: int, name: str) -> np.ndarray:
-        """The column as numbers; an error names the first line that has none."""
+        """Return the column as numbers; an error names the first line that has none."""
         numbers = self.numbers(column)
         if numbers is None:
-            words = self._words(column)
+            words = (self.kinds(column) == WORD)[self.coded(column).codes]  # [N]
             t = int(words.argmax())
             settings: list[str] = []
             if not self._fitting:
                 known = ", ".join(mark for mark in self.missing if mark) or "no text"
                 remedy = f"correct it ({known} would stand for a missing value)"
-            elif self._headed(words):
+            elif self.corpus.header is None and t == 0 and len(words) > ROWS_BELOW_A_HEADER and not words[1:].any():
                 remedy, settings = "say so if the line is a header with names", ["header"]
             else:
                 remedy, settings = "correct it, name it as 'missing' if it stands for a missing value", ["missing"]
@@ -204,36 +273,9 @@ class Columns(TrainingColumns):
         t = int((codes == values.index(value)).argmax())
         return self.corpus.source, int(self.corpus.lines[t])
 
-    def _words(self, column: int) -> np.ndarray:
-        """Return a mask of positions whose value is neither a number nor missing, [N]."""
-        return (self.kinds(column) == WORD)[self.coded(column).codes]
-
-    def _headed(self, words: np.ndarray) -> bool:
-        """Return True if a column looks like one of numbers with its name above them."""
-        first_line = self.corpus.header is None and len(words) > 0 and bool(words[0])
-        return first_line and len(words) > ROWS_BELOW_A_HEADER and not words[1:].any()
-
-
-def mixed_warnings(name: str, values: Sequence[str], counts: np.ndarray, kinds: np.ndarray, odd: str) -> list[str]:
-    """What to say of a column that is taken for categories although most of it are numbers; `odd` is one that is none.
-
-    Its distinct values [V] come so often, and are numbers, missing or words.
-    """
-    there, numbers = int(counts[kinds != LACKING].sum()), int(counts[kinds == NUMBER].sum())
-    taken = f"warning: column {name} is taken for {len(values):,} categories"
-    if 2 * numbers > there:
-        return [
-            f"{taken}: {numbers:,} of {there:,} values are numbers, but {odd} is not; name it as 'missing' if it "
-            "stands for a missing value, or declare 'type: categorical'"
-        ]
-    commas = np.array([_DECIMAL_COMMA.fullmatch(value) is not None for value in values], dtype=bool)
-    if 2 * (numbers + int(counts[commas].sum())) > there:
-        return [f"{taken}: numbers such as {odd} need a point in the place of the comma"]
-    return []
-
 
 def column_weights(columns: Columns, column: int, title: str) -> np.ndarray:
-    """Weights [S] of sequences, from a column."""
+    """Return the weights [S] of sequences that a column has."""
     corpus = columns.corpus
     if corpus.weights is not None:
         raise DataError(f"weights both by lines and by the column '{title}': leave out one of them", corpus.source)
