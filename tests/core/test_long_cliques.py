@@ -65,7 +65,7 @@ def enumerated(objective, theta):
             pairs += found.reshape(N, Y, Y)
         else:
             scores += found @ np.array([[1.0, -1.0]]) / np.sqrt(2) if Y == 2 else found
-    edges = objective.potentials_of(theta)
+    edges = objective.engine.potentials(theta)
     triples = np.zeros((Y, Y, Y)) if edges.triples is None else edges.triples
     for s in range(len(problem.offsets) - 1):
         rows = slice(problem.offsets[s], problem.offsets[s + 1])
@@ -113,7 +113,7 @@ def test_forbidden_transitions_stay_where_they_are(rng, workers):
     edges = objective.engine.edges(found.theta)
     assert edges.transitions[0, 1] == 0 and edges.start[1] == 0
     assert (edges.triples[0, 1] == 0).all() and (edges.triples[:, 0, 1] == 0).all()
-    assert np.isneginf(objective.potentials_of(found.theta).transitions[0, 1])
+    assert np.isneginf(objective.engine.potentials(found.theta).transitions[0, 1])
 
 
 @pytest.mark.parametrize("c", [0.0, 0.2])

@@ -52,7 +52,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Slack:
-    """What rounding may change about a lower bound; see `maps.rounding`."""
+    """Rounding error of a lower bound; see `maps.rounding`."""
 
     amount: float  # off the bound
     length: float  # of the gradient, each block times its sigma
@@ -60,13 +60,13 @@ class Slack:
     excess: float = 0.0  # of the largest |g| / c of an L1 penalty
 
     def widen(self, value: float, square: float) -> float:
-        """The bound value - square / 2, where `square` is the squared length of a gradient, sigma included."""
+        """Return the bound value - square / 2, where `square` is the squared length of a gradient, sigma included."""
         if not self.factor < 1 or not np.isfinite(square):
             return -np.inf
         return float(value - self.amount - (np.sqrt(max(square, 0.0)) + self.length) ** 2 / (2 * (1 - self.factor)))
 
     def joined(self, other: Slack) -> Slack:
-        """What holds for both."""
+        """Return the larger of both."""
         return Slack(
             max(self.amount, other.amount),
             max(self.length, other.length),
@@ -83,7 +83,8 @@ class Objective:
         self.sigma2 = np.array(sigma2, dtype=np.float64)  # [terms]
         self.vectors, self.terms, self.problem = engine.vectors, engine.terms, engine.problem
         self.blocks: list[slice] = self.vectors.blocks  # of theta, one for each term
-        self.size = self.vectors.size
+        self.size, self.dtype = self.vectors.size, engine.dtype  # of scores
+        self.convex = bool(self.problem.complete.all())  # True if every label is observed
         cliques = [(j, term.clique) for j, term in enumerate(self.terms)]
         mapped = {j: clique for j, clique in cliques if isinstance(clique, MappedClique)}
         labelled = {j: clique for j, clique in cliques if isinstance(clique, LabelClique)}
@@ -100,16 +101,14 @@ class Objective:
             for j, clique in labelled.items()
             if (seen := clique.seen(self.problem)) is not None and not seen.all()
         }  # of terms over labels alone, which parameters may leave zero
-        self._free = self.vectors.from_array(self._mask()) if self._seen else None
+        self._free: Vector | None = None  # 1 for each parameter, 0 for those that stay at zero; None: all may leave it
+        if self._seen:
+            mask = np.ones(self.size)
+            for j, seen in self._seen.items():
+                mask[self.blocks[j]] = seen
+            self._free = self.vectors.from_array(mask)
         # Weights that a pass multiplies with, D C of every map.
         self.pass_size = max(sum(term.product_size for term in self.terms), 1)
-
-    def _mask(self) -> np.ndarray:
-        """One for each parameter, zero for those that stay at zero."""
-        out = np.ones(self.size)
-        for j, seen in self._seen.items():
-            out[self.blocks[j]] = seen
-        return out
 
     @classmethod
     def on_threads(
@@ -120,36 +119,26 @@ class Objective:
         dtype: np.dtype | type = np.float64,
         forbidden: Edges | None = None,  # minus infinity where labels must not follow each other, else zero
     ) -> Objective:
-        """P with threads of this process."""
+        """Return P with threads of this process."""
         return cls.on(ThreadEngine(problem, terms, workers, dtype, forbidden), terms)
 
     @classmethod
     def on(cls, engine: Engine, terms: Sequence[ObjectiveTerm]) -> Objective:
-        """P of these terms on an engine that has them."""
+        """Return P of these terms on an engine that has them."""
         thresholds = None
         if any(np.any(term.threshold) for term in terms):
             thresholds = np.concatenate([term.thresholds(engine.problem.label_count) for term in terms])
             thresholds = engine.vectors.from_array(thresholds)
         return cls(engine, [term.sigma2 for term in terms], thresholds)
 
-    @property
-    def dtype(self) -> np.dtype:
-        """Of scores."""
-        return self.engine.dtype
-
-    @property
-    def convex(self) -> bool:
-        """Whether P is, which takes that all labels are observed."""
-        return bool(self.problem.complete.all())
-
     # ------------------------------------------------------------------------- P and its derivatives
 
     def evaluate(self, theta: Vector) -> Point:
-        """P, gradient and lower bound; scores in `dtype`, sums always in double precision."""
+        """Return P, gradient and lower bound; scores are in `dtype`, sums always in double precision."""
         return self._point(theta, *self.engine.evaluate(theta))
 
     def evaluate_all(self, thetas: Sequence[Vector]) -> Iterator[Point]:
-        """The same at several points, going through the data once."""
+        """Evaluate several points, going through the data once."""
         for theta, found in zip(thetas, self.engine.evaluate_all(thetas), strict=True):
             yield self._point(theta, *found)
 
@@ -157,26 +146,24 @@ class Objective:
         if self._free is not None:
             gradient = self.vectors.product(gradient, self._free)
         if self.thresholds is not None:
-            return self._sparse_point(theta, log_likelihood, gradient)
+            given = gradient, theta, self.sigma2, self.thresholds
+            prior, along, square, excess = self.vectors.add_sparse_prior(*given)
+            value, constant = prior - log_likelihood, -log_likelihood - along
+            return Point(value, log_likelihood, gradient, mixed_bound(constant, square, excess), constant)
         prior, lower_terms = self.vectors.add_prior(gradient, theta, self.sigma2)
         value = prior - log_likelihood
         return Point(value, log_likelihood, gradient, value - lower_terms)
 
-    def _sparse_point(self, theta: Vector, log_likelihood: float, gradient: Vector) -> Point:
-        prior, along, square, excess = self.vectors.add_sparse_prior(gradient, theta, self.sigma2, self.thresholds)
-        constant = -log_likelihood - along
-        return Point(prior - log_likelihood, log_likelihood, gradient, mixed_bound(constant, square, excess), constant)
-
     def in_double(self, held: bool = False) -> Objective:
-        """The same P with all digits that double precision has; itself where it has them.
+        """Return P in double precision; itself where it is.
 
-        What maps need for it is held as far as memory allows, for many passes, or computed every time.
+        What maps need for it is held where memory allows, for many passes, or computed every time.
         """
         engine = self.engine.in_double(held)
         return self if engine is self.engine else Objective(engine, self.sigma2, self.thresholds)
 
     def slack(self, theta: Vector, value: float) -> Slack:
-        """What rounding may change about an evaluation at theta in double precision that found this P."""
+        """Bound the rounding error of an evaluation at theta in double precision that found this P."""
         found = self.engine.rounding(theta)
         amount, lengths, factor, excess = VALUE_ROUNDING * abs(value), 0.0, 0.0, 0.0
         for j, (own, sigma2) in enumerate(zip(found, self.sigma2, strict=True)):
@@ -191,13 +178,13 @@ class Objective:
         return Slack(amount, float(np.sqrt(lengths)), factor, excess)
 
     def proven(self, theta: Vector) -> Point:
-        """P at theta in double precision, with a lower bound that rounding is taken off."""
+        """Evaluate P at theta in double precision, with a lower bound less its rounding error."""
         exact = self.in_double()
         found = exact.evaluate(theta)
         return replace(found, lower=exact.proven_bound(theta, found))
 
     def proven_bound(self, theta: Vector, found: Point) -> float:
-        """The lower bound of an evaluation in double precision, less what rounding may change; P is never negative."""
+        """Return the lower bound of an evaluation in double precision less its rounding error; P is never negative."""
         slack = self.slack(theta, found.value)
         if self.thresholds is not None:
             total = self.vectors.loss_gradient(theta, found.gradient, self.sigma2)
@@ -211,7 +198,7 @@ class Objective:
         slack: Slack,
         gold: Sequence[np.ndarray] | None = None,
     ) -> float:
-        """The bound of a combination of points in double precision, less what rounding may change.
+        """Return the bound of a combination of points in double precision less its rounding error.
 
         `total` is that of their loss's gradients; parts are shares, parameters and what was found there; `gold` has
         log p(y | x) of each sequence there, where that is known already.
@@ -227,13 +214,13 @@ class Objective:
         return max(slack.widen(constant, square), 0.0)
 
     def gradient_length(self, theta: Vector, found: Point) -> float:
-        """Of P's gradient; with an L1 penalty that of its shortest subgradient."""
+        """Return the length of P's gradient; with an L1 penalty that of its shortest subgradient."""
         if self.thresholds is None:
             return float(np.sqrt(self.vectors.dot(found.gradient, found.gradient)))
         return float(np.sqrt(self.vectors.steepest_square(theta, found.gradient, self.thresholds)))
 
     def hessian_product(self, theta: Vector, vector: Vector) -> Vector:
-        """The exact Hessian of P at theta times a vector."""
+        """Multiply the exact Hessian of P at theta by a vector."""
         product = self.engine.product(theta, vector)
         if self._free is not None:
             product = self.vectors.product(product, self._free)
@@ -241,11 +228,11 @@ class Objective:
         return product
 
     def hessian_blocks(self, theta: Vector, guess: bool = False, settled: float = 0.0) -> HessianBlocks:
-        """The Hessian's blocks at theta; see `HessianBlocks`."""
+        """Return the Hessian's blocks at theta."""
         return HessianBlocks(self, self.engine.blocks(theta, guess, settled))
 
     def curvature_guess(self) -> np.ndarray:
-        """The Hessian's diagonal at theta = 0, other terms ignored.
+        """Return the Hessian's diagonal at theta = 0, other terms ignored.
 
         Frequent features curve P far more than rare ones: scaled by this, L-BFGS needs about half the passes
         on text.
@@ -260,86 +247,81 @@ class Objective:
         return guess
 
     def curvature_at_zero(self, j: int, squares: np.ndarray | float) -> np.ndarray | float:
-        """The Hessian's diagonal at theta = 0 for columns of a term with these sums of squares."""
+        """Return the Hessian's diagonal at theta = 0 for columns of a term with these sums of squares."""
         return self.terms[j].clique.curvature_at_zero(squares, self.problem.label_count, self.sigma2[j])
 
     def narrowed(self, sizes: dict[int, int]) -> Objective:
-        """P on the first m columns of some terms' maps."""
+        """Return P on the first m columns of some terms' maps."""
         return Objective(self.engine.narrowed(sizes), self.sigma2)
 
     # ------------------------------------------------------------------------- parameters, and what they say
 
     def weights_of(self, theta: Vector, term: int) -> np.ndarray:
-        """W [D, columns] of a term with a map."""
+        """Return W [D, columns] of a term with a map."""
         return self.terms[term].weights(self.block(theta, term))
 
     def stored_weights(self, theta: Vector, term: int) -> Weights:
-        """The same as a model holds them: those that are not zero where only some places have parameters."""
+        """Return W as a model holds it: those that are not zero where only some places have parameters."""
         block, places = self.block(theta, term), self.terms[term].places
         return self.weights_of(theta, term) if places is None else KeptWeights(places, block).stored()
 
     def nonzero(self, theta: Vector) -> int:
-        """How many parameters are not zero."""
+        """Count the parameters that are not zero."""
         return int(np.count_nonzero(self.vectors.to_array(theta)))
 
     def block_of(self, weights: np.ndarray, term: int) -> np.ndarray:
-        """The block of a vector like theta for W [D, columns] of a term with a map; other places have no say."""
+        """Return the block of a vector like theta for W [D, columns] of a term with a map."""
         return self.terms[term].block(weights)
 
     def block(self, vector: Vector, term: int) -> np.ndarray:
-        """The block of a term, as an array that is not to be changed."""
+        """Return the block of a term, as an array that is not to be changed."""
         return self.vectors.to_array(vector)[self.blocks[term]]
 
     def vector(self, blocks: Mapping[int, np.ndarray]) -> Vector:
-        """A vector like theta with these blocks of terms, the others at zero."""
+        """Return a vector like theta with these blocks of terms, the others at zero."""
         out = np.zeros(self.size)
         for term, values in blocks.items():
             out[self.blocks[term]] = np.where(self._seen[term], values, 0.0) if term in self._seen else values
         return self.vectors.from_array(out)
 
-    def potentials_of(self, theta: Vector) -> Edges:
-        """Return T, s, e and U, those that are there, with forbidden transitions at minus infinity."""
-        return self.engine.potentials(theta)
-
     def errors(self, theta: Vector, clique: Clique = NODE) -> np.ndarray:
-        """w (p - e_y) of the cliques of each position, what P's gradient is made of, [N, columns]."""
+        """Return w (p - e_y) of the cliques of each position, which P's gradient is made of, [N, columns]."""
         return self.engine.errors(theta, clique)
 
     def log_likelihood(self, theta: Vector) -> float:
-        """Weighted sum over sequences of log p(y | x), of what is observed of y."""
+        """Return the weighted sum over sequences of log p(y | x), of what is observed of y."""
         return float(self.problem.weights @ self.engine.sequence_log_probabilities(theta))
 
     def prior(self, theta: Vector) -> float:
-        """What the prior adds to P."""
+        """Return what the prior, and an L1 penalty, add to P."""
         squares = float((np.array(self.vectors.block_dots(theta, theta)) / (2 * self.sigma2)).sum())
-        return squares if self.thresholds is None else squares + self.penalty(theta)
-
-    def penalty(self, theta: Vector) -> float:
-        """What the L1 penalty adds to P."""
-        return float((self.vectors.to_array(self.thresholds) * np.abs(self.vectors.to_array(theta))).sum())
+        if self.thresholds is None:
+            return squares
+        thresholds, values = self.vectors.to_array(self.thresholds), self.vectors.to_array(theta)
+        return squares + float((thresholds * np.abs(values)).sum())
 
 
 def mixing_gain(logs: np.ndarray, mixed: float) -> np.ndarray:
-    """H(q) - s H(p) of each sequence for q = (1 - s) e_y + s p, from log p(y), [S]; never negative."""
+    """Return H(q) - s H(p) of each sequence for q = (1 - s) e_y + s p, from log p(y), [S]; never negative."""
     gold = np.exp(logs)
     rest, both = -np.expm1(logs), 1 - mixed + mixed * gold
     return np.maximum(mixed * gold * logs - mixed * rest * np.log(mixed) - both * np.log(both), 0.0)
 
 
 def mixed_bound(constant: float, square: float, excess: float) -> float:
-    """A lower bound on min P with an L1 penalty: what `Vectors.soft_square` says, and the loss's H."""
+    """Return a lower bound on min P with an L1 penalty, from `Vectors.soft_square` and the loss's H."""
     return constant / max(1.0, excess) - square / 2
 
 
 class HessianBlocks:
-    """The blocks of P's Hessian at one point (30), the prior included: each term by itself."""
+    """Blocks of P's Hessian at one point (30), the prior included: each term by itself."""
 
     def __init__(self, objective: Objective, loss: EngineBlocks):
         self.objective, self._loss = objective, loss
-        self.operations, self.unsettled = loss.operations, loss.unsettled
+        self.operations, self.unsettled, self.share = loss.operations, loss.unsettled, loss.share
 
     def small(self, term: int) -> np.ndarray:
-        """The block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
+        """Return the block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
         block, precision = self._loss.small(term), 1 / self.objective.sigma2[term]
         if block.ndim == 1:
             return block + precision
@@ -349,18 +331,14 @@ class HessianBlocks:
         block[np.diag_indices_from(block)] += precision
         return block
 
-    def share(self, term: int) -> float:
-        """The part of the positions that a product with a term's block goes through."""
-        return self._loss.share(term)
-
     def product(self, term: int, block: Vector) -> Vector:
-        """The block of a term with a map times a block of a vector."""
+        """Multiply the block of a term with a map by a block of a vector."""
         product = self._loss.product(term, block)
         self.objective.vectors.of_block(term).add_curvature(product, block, self.objective.sigma2[[term]])
         return product
 
     def diagonal(self) -> np.ndarray:
-        """The diagonal of all blocks; terms with maps have explicit ones."""
+        """Return the diagonal of all blocks; terms with maps have explicit ones."""
         objective = self.objective
         out = np.empty(objective.size)
         for j, (part, term) in enumerate(zip(objective.blocks, objective.terms, strict=True)):
@@ -372,5 +350,5 @@ class HessianBlocks:
         return out
 
     def leading(self, term: int, columns: object, settled: float) -> tuple[np.ndarray, int]:
-        """Inverses [C, m, m] on leading columns, label by label, and the operations that they took."""
+        """Return inverses [C, m, m] on leading columns, label by label, and the operations that they took."""
         return self._loss.leading(term, columns, self.objective.sigma2[term], settled)

@@ -113,7 +113,7 @@ class Solution:
         objective, theta = self.objective, self.result.theta
         mapped = [(j, term) for j, term in enumerate(self.task.terms) if isinstance(term, MappedTerm)]
         terms = tuple(term.to_model(objective.stored_weights(theta, j), precision) for j, term in mapped)
-        return Model(encoding, terms, objective.potentials_of(theta))
+        return Model(encoding, terms, objective.engine.potentials(theta))
 
 
 NOTHING_YET = "interrupted before the final fit: there is no model yet"

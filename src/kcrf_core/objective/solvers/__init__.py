@@ -1,10 +1,10 @@
-"""Solvers: one file each, one signature, one table of names.
+"""Solvers: one signature, one table of names.
 
     SOLVERS[name](objective, theta, run) -> SolverResult
 
-What is registered is a function `descend(objective, theta, now, run)` that steps downhill from theta until its run
-stops it; `now` is the evaluation at theta, or None where there is none yet. See `newton` for a short one.
-`observer` has the events of a run, those of training included.
+A registered function `descend(objective, theta, now, run)` steps downhill from theta until its run stops it; `now` is
+the evaluation at theta, or None where there is none yet. See `newton` for a short one. `observer` has the events of a
+run, those of training included.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ SOLVERS = _Solvers(
         "lbfgs": "lbfgs:descend",
         "newton": "newton:descend",
         "block-jacobi": "block_jacobi:descend",
-        "subspace": "subspace:descend",
+        "subspace": "block_jacobi:descend_by_subspace",
         "proximal": "proximal:descend",
     },
 )

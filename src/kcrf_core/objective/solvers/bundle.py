@@ -39,7 +39,7 @@ SURROGATES = (1e-4, 1e-2, 1.0)
 
 @dataclass(frozen=True)
 class BundlePart:
-    """A point, and its part in a combination."""
+    """A point, and its share in a combination."""
 
     theta: Vector
     share: float
@@ -58,19 +58,19 @@ class Bound:
     points: tuple[Point, ...] = ()  # of parts, likewise
 
     def proven(self, objective: Objective) -> float:
-        """The bound less what rounding may have added, where its points were evaluated in double precision."""
+        """Return the bound less the rounding error of evaluations in double precision."""
         slack = reduce(Slack.joined, [objective.slack(part.theta, part.value) for part in self.parts])
         if self.total is not None:
             return objective.sparse_bound(self.total, self.found_parts(), slack)
         return slack.widen(self.constant, self.square)
 
     def found_parts(self) -> list[tuple[float, Vector, Point]]:
-        """Shares, points and what was found there, with an L1 penalty."""
+        """List shares, points and evaluations, with an L1 penalty."""
         return [(part.share, part.theta, point) for part, point in zip(self.parts, self.points, strict=True)]
 
 
 class Combination:
-    """The bound of a given combination of points, taken up one at a time: all it keeps is their sum."""
+    """Bound of a given combination of points, taken up one at a time: it keeps no more than their sum."""
 
     def __init__(self, objective: Objective):
         self._objective, self._total = objective, objective.vectors.zeros()  # of sigma g_k
@@ -81,17 +81,15 @@ class Combination:
         objective, vectors = self._objective, self._objective.vectors
         if objective.thresholds is not None:
             own = vectors.loss_gradient(theta, found.gradient, objective.sigma2)
-            vectors.add_scaled(self._total, share, own)
             self._parts.append((share, theta, replace(found, gradient=None)))
-            self._slack = self._slack.joined(objective.slack(theta, found.value))
-            return
-        scaled, constant, _ = vectors.linearised(theta, found.gradient, objective.sigma2, np.float64, [])
-        vectors.add_scaled(self._total, share, scaled)
-        self._constant += share * (-found.log_likelihood - constant)
+        else:
+            own, constant, _ = vectors.linearised(theta, found.gradient, objective.sigma2, np.float64, [])
+            self._constant += share * (-found.log_likelihood - constant)
+        vectors.add_scaled(self._total, share, own)
         self._slack = self._slack.joined(objective.slack(theta, found.value))
 
     def proven(self) -> float:
-        """The bound, less what rounding may have added; shares have to sum up to one."""
+        """Return the bound less the rounding error; shares have to sum up to one."""
         if self._parts:
             return self._objective.sparse_bound(self._total, self._parts, self._slack)
         return self._slack.widen(self._constant, self._objective.vectors.dot(self._total, self._total))
@@ -125,56 +123,50 @@ class Bundle:
     def add(
         self, objective: Objective, theta: Vector, found: Point, dtype: np.dtype | type = np.float64
     ) -> Bound | None:
-        """Take up a point; the best bound with it, None where that is of no use yet. It keeps vectors in `dtype`."""
-        if objective.thresholds is not None:
-            return self._add_sparse(objective, theta, found, dtype)
-        if found.lower < USEFUL * found.value:
+        """Take up a point, with vectors in `dtype`; return the best bound with it, None where it is of no use yet."""
+        vectors, sparse = objective.vectors, objective.thresholds is not None
+        if sparse:
+            useful = USEFUL * found.value <= found.constant <= found.value / USEFUL
+        else:
+            useful = not found.lower < USEFUL * found.value
+        if not useful:
             return None
         if len(self._gradients) == POINTS:
             self._drop(int(np.argmin(self._shares)))
-        scaled, constant, row = objective.vectors.linearised(
-            theta, found.gradient, objective.sigma2, dtype, self._gradients
-        )
-        self._gradients.append(scaled)
-        self._thetas.append(objective.vectors.cast(theta, np.dtype(dtype)))
-        self._values.append(found.value)
-        self._constants = np.append(self._constants, -found.log_likelihood - constant)
-        K = len(row)
-        grown = np.empty((K, K))
-        grown[:-1, :-1], grown[-1], grown[:, -1] = self._gram, row, row
-        self._gram = grown
-        self._shares, bound = best_combination(self._constants, self._gram)
-        parts = [
-            BundlePart(self._thetas[k], float(self._shares[k]), self._values[k]) for k in np.flatnonzero(self._shares)
-        ]
-        square = float(self._shares @ self._gram @ self._shares)
-        return Bound(bound, float(self._shares @ self._constants), square, parts)
-
-    def _add_sparse(self, objective: Objective, theta: Vector, found: Point, dtype: np.dtype | type) -> Bound | None:
-        """The same with an L1 penalty."""
-        if not USEFUL * found.value <= found.constant <= found.value / USEFUL:
-            return None
-        vectors, thresholds = objective.vectors, objective.thresholds
-        if len(self._gradients) == POINTS:
-            self._drop(int(np.argmin(self._shares)))
-        self._gradients.append(vectors.loss_gradient(theta, found.gradient, objective.sigma2, dtype))
+        if sparse:
+            own = vectors.loss_gradient(theta, found.gradient, objective.sigma2, dtype)
+            constant = found.constant
+            self._points.append(replace(found, gradient=None))
+        else:
+            own, along, row = vectors.linearised(theta, found.gradient, objective.sigma2, dtype, self._gradients)
+            constant = -found.log_likelihood - along
+            self._gram = np.block([[self._gram, np.array(row[:-1])[:, None]], [np.array(row)]])
+        self._gradients.append(own)
         self._thetas.append(vectors.cast(theta, np.dtype(dtype)))
         self._values.append(found.value)
-        self._constants = np.append(self._constants, found.constant)
-        self._points.append(replace(found, gradient=None))
+        self._constants = np.append(self._constants, constant)
+        if sparse:
+            return self._best_sparse(objective, found)
+        self._shares, bound = best_combination(self._constants, self._gram)
+        square = float(self._shares @ self._gram @ self._shares)
+        return Bound(bound, float(self._shares @ self._constants), square, self._parts(self._shares))
+
+    def _parts(self, shares: np.ndarray) -> list[BundlePart]:
+        return [BundlePart(self._thetas[k], float(shares[k]), self._values[k]) for k in np.flatnonzero(shares)]
+
+    def _best_sparse(self, objective: Objective, found: Point) -> Bound:
+        """Return the best bound with an L1 penalty, after a new point."""
         newest = np.zeros(len(self._constants))
         newest[-1] = 1.0
         start = np.append(self._shares, 0.0)
-        best: Bound | None = None
         start = start / start.sum() if start.any() else newest
+        best: Bound | None = None
         unit = (found.value / objective.least_threshold) ** 2
         for price in SURROGATES if objective.mixes else (1.0,):
             variances = np.where(np.isfinite(objective.sigma2), objective.sigma2, price * unit)
-            start = best_sparse_combination(
-                self._constants,
-                start,
-                partial(vectors.soft_products, self._gradients, variances=variances, thresholds=thresholds),
-            )
+            soft_products = partial(objective.vectors.soft_products, self._gradients, variances=variances)
+            products = partial(soft_products, thresholds=objective.thresholds)
+            start = best_sparse_combination(self._constants, start, products)
             bound = self._sparse_bound(objective, start)
             if best is None or bound.value > best.value:
                 best, self._shares = bound, start
@@ -183,19 +175,18 @@ class Bundle:
         return best
 
     def _sparse_bound(self, objective: Objective, shares: np.ndarray) -> Bound:
-        """The bound of a combination."""
+        """Return the bound of a combination."""
         vectors, total = objective.vectors, objective.vectors.zeros()
         used = np.flatnonzero(shares)
         for k in used:
             vectors.add_scaled(total, float(shares[k]), self._gradients[k])
         square, excess = vectors.soft_square(total, objective.sigma2, objective.thresholds)
         constant = float(shares @ self._constants)
-        parts = [BundlePart(self._thetas[k], float(shares[k]), self._values[k]) for k in used]
         points = tuple(self._points[k] for k in used)
-        return Bound(mixed_bound(constant, square, excess), constant, square, parts, total, points)
+        return Bound(mixed_bound(constant, square, excess), constant, square, self._parts(shares), total, points)
 
     def mixed(self, objective: Objective, bound: Bound) -> tuple[float, int]:
-        """A bound of these points with the entropy of mixtures, but for rounding, and how many that took a pass for."""
+        """Return a bound with the entropy of mixtures, but for rounding, and how many passes it took."""
         parts = bound.found_parts()
         new = [theta for _, theta, _ in parts if id(theta) not in self._gold]
         for theta in new:
@@ -206,16 +197,15 @@ class Bundle:
     def _drop(self, k: int) -> None:
         self._gold.pop(id(self._thetas[k]), None)
         del self._gradients[k], self._thetas[k], self._values[k]
+        self._constants, self._shares = np.delete(self._constants, k), np.delete(self._shares, k)
         if self._points:
             del self._points[k]
-            self._constants, self._shares = np.delete(self._constants, k), np.delete(self._shares, k)
-            return
-        self._constants, self._shares = np.delete(self._constants, k), np.delete(self._shares, k)
-        self._gram = np.delete(np.delete(self._gram, k, axis=0), k, axis=1)
+        else:
+            self._gram = np.delete(np.delete(self._gram, k, axis=0), k, axis=1)
 
 
 def best_combination(constants: np.ndarray, gram: np.ndarray) -> tuple[np.ndarray, float]:
-    """The l on the simplex that maximises l.a - l.G l / 2, nearly, and its value, which is a bound whatever l is.
+    """Return l on the simplex that nearly maximises l.a - l.G l / 2, and that value, a bound for any l.
 
     Exchanges between two entries at a time: the one that gains most by growing, and the one by shrinking.
     """
@@ -241,7 +231,7 @@ def best_sparse_combination(
     shares: np.ndarray,
     soft_products: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]],
 ) -> np.ndarray:
-    """The l on the simplex that maximises l.a - S(l) / 2, nearly, from given ones on.
+    """Return l on the simplex that nearly maximises l.a - S(l) / 2, from given ones on.
 
     `soft_products` gives S, half of its first and half of its second derivatives at some shares.
     """

@@ -84,11 +84,7 @@ class FirstGuess:
         self._objective, self._run, self._whole = objective, run, whole or objective
         self._nested = _leading_grams(objective)
         self._real = [j for j, term in enumerate(objective.terms) if _turns_real(term, objective)]
-
-    @property
-    def moves(self) -> bool:
-        """Whether it depends on the point."""
-        return bool(self._real)
+        self.moves = bool(self._real)  # True if it depends on the point
 
     def at(self, theta: Vector) -> Diagonal | Turned:
         """The guess at a point; one at zero where it does not depend on that."""

@@ -1,7 +1,7 @@
 """Limited-memory BFGS on the primal weights, as Sha and Pereira (2003) trained linear CRFs.
 
 P is strictly convex, so s.y > 0 for every step and no curvature is ever skipped. What the pairs say about the curvature
-is laid over a first guess at the inverse Hessian, the `metric`: here a diagonal, elsewhere blocks (see `block_jacobi`).
+is laid over an initial inverse Hessian, the `metric`: here a diagonal, elsewhere blocks (see `block_jacobi`).
 
 The two loops over the pairs run on inner products, which are all that they need: s_i.y_j of old steps and new changes
 are kept, s_i.g and y_i.r are taken anew. So every pair is read three times a step, slice by slice on all threads, and
@@ -11,6 +11,7 @@ nothing is written but the direction.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Any, NoReturn
 
@@ -29,13 +30,13 @@ FEWEST_PAIRS, MOST_PAIRS, PAIR_VALUES, MANY = 10, 60, 1 << 23, 1 << 18
 
 MOST_SPARSE_PAIRS, SPARSE_PAIR_VALUES = 40, 1 << 24
 
-# A first guess that depends on the point is taken anew after so many steps, and then after so many times as many.
+# An initial inverse Hessian that depends on the point is renewed after so many steps, then after so many times as many.
 FIRST_RENEWAL, RENEWAL_GROWTH = 30, 3
 
 # Vectors of conjugate gradients: the solution, the residual, what it is scaled to, the search, its image, the metric's.
 CONJUGATE_VECTORS = 6
 
-Metric = Callable[[Vector], Vector]  # a guess at the inverse Hessian, times a vector
+Metric = Callable[[Vector], Vector]  # an approximate inverse Hessian, times a vector
 Evaluate = Callable[[Vector], Point]
 
 
@@ -44,12 +45,12 @@ def _most_pairs(size: int) -> int:
 
 
 def most_sparse_pairs(size: int) -> int:
-    """The same with an L1 penalty, where most parameters are zero and a step takes as long as those that are not."""
+    """Return how many pairs are kept with an L1 penalty: there a step costs what nonzero parameters cost."""
     return int(np.clip(SPARSE_PAIR_VALUES // max(size, 1), FEWEST_PAIRS, MOST_SPARSE_PAIRS))
 
 
 def fit_bytes(size: int, single: bool, solver: str, max_passes: int) -> int:
-    """What the vectors of a fit take at once, for so many parameters.
+    """Return the bytes that the vectors of a fit take at once, for so many parameters.
 
     Pairs of steps that are remembered, linearisations with their points, the direction, the metric and the weights that
     are laid out for a pass are short where vectors are long and passes in single precision. Eight more are in double
@@ -82,14 +83,25 @@ class RememberedPairs:
 
     @property
     def _rows(self) -> int:
-        """Slots up to the last one that is taken."""
+        """Number of slots up to the last one that is taken."""
         return max(self._order, default=-1) + 1
 
-    def _next_slot(self) -> int:
-        """Free the oldest slot where all are taken, and return one that is free."""
-        if len(self._order) == self._most:
-            return self._order.pop(0)
-        return next(slot for slot in range(self._most) if slot not in self._order)
+    def _put(
+        self, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector
+    ) -> tuple[int, np.ndarray] | None:
+        """Remember a step between two points, in the place of the oldest where all slots are taken.
+
+        Return its slot and the products of all steps with its change and with the new gradient, [rows, 2]; None where
+        rounding hides that P curves upwards along it.
+        """
+        full = len(self._order) == self._most
+        slot = self._order.pop(0) if full else next(free for free in range(self._most) if free not in self._order)
+        products = self._pairs.put(slot, before, after, gradient, new_gradient, max([slot, *self._order]) + 1)
+        if not products[slot, 0] > 0:
+            self._pairs.forget(slot)
+            return None
+        self._order.append(slot)
+        return slot, products
 
 
 class Memory(RememberedPairs):
@@ -113,18 +125,14 @@ class Memory(RememberedPairs):
 
     def add(self, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector) -> None:
         """Take up a step between two points, with the gradients there."""
-        slot = self._next_slot()
-        rows = max([slot, *self._order]) + 1
-        products = self._pairs.put(slot, before, after, gradient, new_gradient, rows)
-        if products[slot, 0] > 0:
-            self._order.append(slot)
-            self._products[:rows, slot] = products[:, 0]
+        put = self._put(before, after, gradient, new_gradient)
+        if put is not None:
+            slot, products = put
+            self._products[: len(products), slot] = products[:, 0]
             self._known = (new_gradient, products[:, 1])
-        else:
-            self._pairs.forget(slot)
 
     def direction(self, gradient: Vector, metric: Metric) -> tuple[Vector, float]:
-        """Minus the approximate inverse Hessian times the gradient, and its product with the gradient."""
+        """Return minus the approximate inverse Hessian times the gradient, and its product with the gradient."""
         order, products, pairs = self._order, self._products, self._pairs
         rows = self._rows
         newest = order[-1] if order else None
@@ -153,7 +161,7 @@ class Memory(RememberedPairs):
         return turned, pairs.finish(turned, length, weights, gradient)
 
     def widened(self, vectors: Vectors, dtype: np.dtype | type) -> Memory:
-        """The same pairs for longer vectors, whose first columns these are."""
+        """Return the pairs for longer vectors, whose first columns these are."""
         out, nothing = Memory(vectors, dtype), vectors.zeros()
         for slot in self._order:
             step, change = (
@@ -168,7 +176,7 @@ def memory_for(objective: Objective, run: Run) -> Memory:
 
 
 def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, memory: Memory | None = None) -> NoReturn:
-    """Step after step, until the run raises `Stop` or `Restart`."""
+    """Take steps until the run raises `Stop` or `Restart`."""
     memory = memory_for(objective, run) if memory is None else memory
     begun, renewal, renewed = 0, FIRST_RENEWAL, theta  # `renewed` is where the metric was taken
     if run.resumed is not None:
@@ -185,7 +193,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, me
         run.between_steps(objective, steps=steps, renewal=renewal, renewed=renewed, theta=theta, now=now, memory=memory)
         if guess.moves and steps == renewal:
             metric, renewal, renewed = guess.at(theta), steps * RENEWAL_GROWTH, theta
-        found = step(lambda point: run.evaluate(objective, point), theta, now, memory, metric, objective.vectors, run)
+        found = step(partial(run.evaluate, objective), theta, now, memory, metric, objective.vectors, run)
         if found is None:
             run.raise_precision(objective)
         theta, now = found
@@ -201,7 +209,7 @@ def step(
     vectors: Vectors,
     run: Run,
 ) -> tuple[Vector, Point] | None:
-    """One step, remembered; None where rounding hides all progress even along the metric's own direction."""
+    """Take one step and remember it; None where rounding hides all progress even along the metric's own direction."""
     while True:
         direction, slope = memory.direction(now.gradient, metric)
         if slope < 0:

@@ -1,4 +1,4 @@
-"""The preconditioner of conjugate gradients: a guess at the inverse Hessian at one point, by blocks.
+"""Conjugate gradients, and their preconditioner: an approximate inverse Hessian at one point, by blocks.
 
 The columns of a reduced map come from a pivoted Cholesky factorisation: the first ones hold most of the trace, and so
 most of the curvature. For m of them the block of (30) is inverted label by label (`ThreadBlocks.leading`). The other
@@ -10,15 +10,17 @@ pitch accent (poly-2) 63 for 163.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...chains import MappedClique
 from ...system import linear_algebra
-from .. import HessianBlocks, Objective, Vector
+from .. import HessianBlocks, Objective, Vector, Vectors
 from .run import Run
 
+MOST_STEPS = 200  # of conjugate gradients
 MOST_COLUMNS = 300
 # The blocks are to cost about two passes: m^2 q / (4 D) <= 2, with a part q of about 2 / C of the variances unsettled.
 PASSES_TO_BUILD = 2
@@ -50,7 +52,7 @@ class LeadingColumns:
         self._inverses, self._unsettled = state["inverses"], state["unsettled"]
 
     def inverses(self, blocks: HessianBlocks, run: Run) -> dict[int, np.ndarray]:
-        """Inverse blocks of each term, built anew where much has settled since the last time."""
+        """Return inverse blocks of each term, built anew where variances have changed much since the last time."""
         if not self._inverses or abs(blocks.unsettled - self._unsettled) > REBUILD * self._unsettled:
             self._unsettled = blocks.unsettled
             for j, columns in self._columns.items():
@@ -60,12 +62,12 @@ class LeadingColumns:
 
 
 class BlockMetric:
-    """A guess at the inverse Hessian of P at one point."""
+    """An approximate inverse Hessian of P at one point."""
 
     def __init__(self, blocks: HessianBlocks, columns: LeadingColumns, run: Run):
         objective = blocks.objective
         prior = np.repeat(1 / objective.sigma2, [part.stop - part.start for part in objective.blocks])
-        # [size] the guess at zero, less what has settled since
+        # [size] the diagonal at zero, less the variance that has vanished since
         diagonal = blocks.unsettled * (objective.curvature_guess() - prior) + prior
         self._inverses = columns.inverses(blocks, run)  # by the number of their term, [C, m, m]
         self._vectors, self._factors = objective.vectors, {}  # of small blocks that are matrices, likewise
@@ -80,14 +82,14 @@ class BlockMetric:
         self._parts = [self._vectors.of_block(j) for j in range(len(objective.terms))]
 
     def __call__(self, vector: Vector) -> Vector:
-        """Times a vector like theta."""
+        """Multiply it by a vector like theta."""
         out = self._vectors.zeros()
         for j in range(len(self._parts)):
             self._vectors.put(out, j, self.of_term(j, self._vectors.take(vector, j)))
         return out
 
     def of_term(self, term: int, block: Vector) -> Vector:
-        """One term's part of it times a block of a vector."""
+        """Multiply the block of one term by a block of a vector."""
         vectors = self._parts[term]
         if term in self._factors:
             return vectors.from_array(linear_algebra.cho_solve(self._factors[term], vectors.to_array(block)))
@@ -95,3 +97,37 @@ class BlockMetric:
         if term in self._inverses:
             vectors.multiply_columns(out, block, 0, self._inverses[term])
         return out
+
+
+def conjugate_gradients(
+    product: Callable[[Vector], Vector],
+    right: Vector,
+    precondition: Callable[[Vector], Vector],
+    forcing: float,
+    vectors: Vectors,
+) -> Vector:
+    """Return x with |A x - right| <= forcing |right| in the norm of the preconditioner, A positive definite.
+
+    From zero every iterate x has x.right > 0: as a step for right = -gradient it goes downhill. Where A curves the
+    wrong way along a direction, it ends with what it has, or with that direction if it has nothing.
+    """
+    solution = vectors.zeros()
+    residual = vectors.copy(right)
+    scaled = precondition(residual)
+    search = vectors.copy(scaled)
+    size = vectors.dot(residual, scaled)
+    enough = forcing**2 * size
+    for _ in range(MOST_STEPS):
+        if size <= enough:
+            break
+        image = product(search)
+        curvature = vectors.dot(search, image)
+        if curvature <= 0:
+            return search if vectors.is_zero(solution) else solution
+        step = size / curvature
+        vectors.add_scaled(solution, step, search)
+        vectors.add_scaled(residual, -step, image)
+        scaled = precondition(residual)
+        before, size = size, vectors.dot(residual, scaled)
+        search = vectors.stepped(scaled, size / before, search)
+    return solution

@@ -24,7 +24,7 @@ FEWEST_COLUMNS = 40  # where a fifth is less, passes cost next to nothing anyway
 
 
 def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
-    """Step after step, until the run raises `Stop` or `Restart`."""
+    """Take steps until the run raises `Stop` or `Restart`."""
     if objective.thresholds is not None:
         proximal.descend(objective, theta, now, run)
     memory = None

@@ -13,15 +13,14 @@ from typing import NoReturn
 import numpy as np
 
 from .. import Objective, Point, Vector
-from .conjugate_gradients import conjugate_gradients
-from .metric import BlockMetric, LeadingColumns
+from .metric import BlockMetric, LeadingColumns, conjugate_gradients
 from .run import Run
 
 LOOSEST, TIGHTEST = 0.5, 1e-3
 
 
 def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
-    """Step after step, until the run raises `Stop` or `Restart`."""
+    """Take steps until the run raises `Stop` or `Restart`."""
     if now is None and run.resumed is None:
         now = run.evaluate(objective, theta)
     columns, vectors = LeadingColumns(objective, run), objective.vectors
@@ -36,15 +35,10 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
         norm = float(np.sqrt(vectors.dot(now.gradient, metric(now.gradient))))
         first_norm = first_norm or max(norm, 1e-300)
         forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / first_norm)))
-        direction = conjugate_gradients(
-            partial(run.product, objective, theta),
-            vectors.negated(now.gradient),
-            metric,
-            forcing,
-            vectors,
-        )
+        downhill, product = vectors.negated(now.gradient), partial(run.product, objective, theta)
+        direction = conjugate_gradients(product, downhill, metric, forcing, vectors)
         slope = vectors.dot(direction, now.gradient)
-        found = run.search(lambda point: run.evaluate(objective, point), theta, now, direction, slope, vectors)
+        found = run.search(partial(run.evaluate, objective), theta, now, direction, slope, vectors)
         if found is None:
             run.raise_precision(objective)
         theta, now = found

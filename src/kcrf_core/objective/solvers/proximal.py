@@ -1,7 +1,7 @@
 """Proximal quasi-Newton steps, for P with an L1 penalty; without one `lbfgs` takes the same steps sooner.
 
 A step goes to the minimum of a model: the gradient and the curvature B of limited-memory BFGS for what is smooth about
-P, and the penalty as it is. With steps S, changes Y of the gradient and a diagonal b as a first guess
+P, and the penalty as it is. With steps S, changes Y of the gradient and an initial diagonal b
 
     B = diag(b) - W M W^T,    W = [b S, Y],    M^-1 = [S^T b S, L; L^T, -D]
 
@@ -50,7 +50,7 @@ FIRST_LOOK, LEAST_SHARE = 30, 1e-3
 
 
 def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
-    """Step after step, until the run raises `Stop` or `Restart`."""
+    """Take steps until the run raises `Stop` or `Restart`."""
     model, begun = CurvatureModel(objective, run), 1
     look = 0 if any(term.nested for term in objective.terms) else FIRST_LOOK  # of pivots there is no such diagonal
     if run.resumed is not None:
@@ -74,7 +74,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
 def step(
     objective: Objective, theta: Vector, now: Point, model: CurvatureModel, run: Run
 ) -> tuple[Vector, Point] | None:
-    """One step, remembered; None where rounding hides all progress even along the first guess."""
+    """Take one step and remember it; None where rounding hides all progress even along the initial diagonal."""
     while True:
         direction, change = model.step(theta, now)
         if change < 0:
@@ -93,7 +93,7 @@ def step(
 
 
 class CurvatureModel(RememberedPairs):
-    """The curvature of P without its penalty, by the last steps."""
+    """Curvature of P without its penalty, by the last steps."""
 
     def __init__(self, objective: Objective, run: Run):
         super().__init__(objective.vectors, most_sparse_pairs(objective.size), run.kept_dtype(objective))
@@ -124,12 +124,12 @@ class CurvatureModel(RememberedPairs):
         self._take(state["guess"])
 
     def _take(self, guess: np.ndarray) -> None:
-        """Take a power of the Hessian's diagonal for the first guess."""
+        """Take a power of the Hessian's diagonal for the initial one."""
         self._guess = guess
         self._scale, self._inverse = self._vectors.from_array(self._guess), self._vectors.from_array(1 / self._guess)
 
     def look(self, objective: Objective, theta: Vector, run: Run) -> None:
-        """Take the Hessian's diagonal at these parameters for a guess, and keep what steps have taught."""
+        """Start from the Hessian's diagonal at these parameters, and keep the pairs."""
         self._take(np.maximum(run.diagonal(objective, theta), LEAST_SHARE * self._uniform) ** POWER)
         for slot in self._order:
             self._put_squares(slot, self._rows)
@@ -137,7 +137,7 @@ class CurvatureModel(RememberedPairs):
             self._put_length(self._order[-1])
 
     def _put_squares(self, slot: int, rows: int) -> None:
-        """Products of a step with all others, by the guess."""
+        """Store products of a step with all others, scaled by the initial diagonal."""
         scaled = self._vectors.product(self._pairs.step(slot), self._scale)
         self._squared[slot, :rows] = self._squared[:rows, slot] = self._pairs.along(scaled, rows)
 
@@ -151,8 +151,11 @@ class CurvatureModel(RememberedPairs):
         self._length = 0.0
 
     def step(self, theta: Vector, now: Point) -> tuple[Vector, float]:
-        """A step to the minimum of the model, and how much of P it seems to take: <g, d> and the penalty's change."""
-        length = self._length or self._first_length(theta, now)
+        """Return a step to the minimum of the model, and its change of P: <g, d> and the change of the penalty."""
+        length = self._length
+        if not length:  # the first step is about as long as one
+            square = self._vectors.dot(now.gradient, self._vectors.product(now.gradient, self._inverse))
+            length = max(float(np.sqrt(square)), 1e-300)
         scale = self._vectors.from_array(length * self._guess)
         free = self._vectors.free_count(theta, now.gradient, self._thresholds)
         used = max(FEWEST_PAIRS, int(np.sqrt(MODEL_OPERATIONS / max(free, 1)) / 2))
@@ -161,13 +164,8 @@ class CurvatureModel(RememberedPairs):
             theta, now.gradient, self._thresholds, scale, self._middle(length, order), order, MOST_SWEEPS, ENOUGH
         )
 
-    def _first_length(self, theta: Vector, now: Point) -> float:
-        """Such that the first step is about as long as one, by the first guess."""
-        square = self._vectors.dot(now.gradient, self._vectors.product(now.gradient, self._inverse))
-        return max(float(np.sqrt(square)), 1e-300)
-
     def _middle(self, length: float, order: list[int]) -> np.ndarray:
-        """M [2 k, 2 k] of the pairs in these slots."""
+        """Return M [2 k, 2 k] of the pairs in these slots."""
         crossed, squared = (products[np.ix_(order, order)] for products in (self._crossed, self._squared))
         lower = np.tril(crossed, -1)
         whole = np.block([[length * squared, lower], [lower.T, -np.diag(np.diag(crossed))]])
@@ -175,14 +173,11 @@ class CurvatureModel(RememberedPairs):
 
     def add(self, before: Vector, after: Vector, old: Point, new: Point) -> None:
         """Take up a step between two points."""
-        slot = self._next_slot()
-        rows, pairs = max([slot, *self._order]) + 1, self._pairs
-        with_change = pairs.put(slot, before, after, old.gradient, new.gradient, rows)[:, 0]
-        if not with_change[slot] > 0:
-            pairs.forget(slot)
+        put = self._put(before, after, old.gradient, new.gradient)
+        if put is None:
             return
-        self._order.append(slot)
-        self._crossed[:rows, slot] = with_change
-        self._crossed[slot, :rows] = pairs.changes_along(pairs.step(slot), rows)
+        slot, rows = put[0], len(put[1])
+        self._crossed[:rows, slot] = put[1][:, 0]
+        self._crossed[slot, :rows] = self._pairs.changes_along(self._pairs.step(slot), rows)
         self._put_squares(slot, rows)
         self._put_length(slot)

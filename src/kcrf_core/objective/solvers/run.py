@@ -1,13 +1,13 @@
-"""What every solver shares: counting its work, the certificate, and when to stop.
+"""The run of a solver: it counts work, keeps the certificate, and decides when to stop.
 
 A solver asks its `Run` for every evaluation of P. The run keeps the best point and the best lower bound seen
-(Lemma 9 holds at each of them, and for combinations of several: see `bundle`), tells the observer, and ends the solver
-by raising `Stop`.
+(Lemma 9 holds at each of them, and for combinations of several: see `bundle`), reports to the observer, and ends the
+solver by raising `Stop`.
 
-Bounds on the way are those that passes seem to give. Single precision rounds kernel values, and maps of pivots make
-much of that; so what is certified is proven first: P and the points that the bound is made of are evaluated once more
-in double precision, with kernel values computed anew, and what rounding may change about that is taken off. Where the
-proof fails by little, the solver goes on for a few passes; where single precision cannot do it, it goes on in double.
+Bounds on the way are those that passes seem to give. Single precision rounds kernel values, and maps of pivots amplify
+that; so what is certified is proven first: P and the points of the bound are evaluated once more in double precision,
+with kernel values computed anew, and the rounding error is subtracted. Where the proof fails by little, the solver goes
+on for a few passes; where single precision cannot do it, it goes on in double.
 
 Work is counted in passes over the whole problem: P and its gradient, or a product with the Hessian, is one where it
 sees all columns of all maps; a pass over some of them, and a factorisation, is its share of the 4 N D C floating-point
@@ -17,7 +17,7 @@ operations that a pass takes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 
@@ -26,7 +26,6 @@ import numpy as np
 from ...errors import NumericError
 from .. import HessianBlocks, Objective, Point, Vector, Vectors
 from .bundle import Bound, Bundle, BundlePart, Combination
-from .line_search import line_search
 
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
 # Where P is not convex: the gradient is so small that it would be certified if it were.
@@ -36,7 +35,7 @@ BEST = "best"
 # Certified before small weights were dropped, and no longer.
 PRUNED = "pruned"
 
-# Part of P that a bound from several points in single precision may be off by: they differ by a few parts in a million.
+# Relative error of a bound from several points in single precision: they differ by a few parts in a million.
 SINGLE_MARGIN = 1e-5
 
 # A proof that fails by less than this part of the tolerance is tried again a little later, so often.
@@ -49,12 +48,17 @@ WORTH_MIXING, NEARER = 100, 0.9
 # Vectors that long are remembered in single precision while passes are: half the memory to hold and to go through.
 LONG = 1 << 15
 
-# Cliques whose label has less than this left to be something else are left out of blocks.
+# The weak Wolfe conditions of a line search, and how many points it tries.
+SUFFICIENT_DECREASE, CURVATURE, MOST_TRIALS = 1e-4, 0.9, 20
+
+# Cliques whose label is that nearly deterministic are left out of blocks.
 SETTLED = 1e-3
 
 
 @dataclass(frozen=True)
 class SolverResult:
+    """The best parameters of a run, with its certificate and its work."""
+
     theta: Vector
     value: float  # P there, in double precision
     lower: float  # the best proven lower bound on min P; minus infinity where P is not convex
@@ -72,7 +76,7 @@ class SolverResult:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a solver stands, for an observer. Bounds are those that passes seem to give: nothing is proven yet."""
+    """One more pass of a solver, for an observer. Bounds are those that passes seem to give: nothing is proven yet."""
 
     passes: int
     value: float
@@ -84,16 +88,16 @@ class Progress:
 
 
 def relative_gap(value: float, lower: float) -> float:
-    """(P - lower) / lower, infinite while the bound says nothing."""
+    """Return (P - lower) / lower, infinite while the bound is not positive."""
     if value <= lower:
         return 0.0
     return (value - lower) / lower if lower > 0 else np.inf
 
 
 def moved(result: SolverResult, objective: Objective, theta: Vector, tolerance: float, reason: str) -> SolverResult:
-    """The same at other parameters: with their own P, against the best lower bound of all.
+    """Return the result at other parameters: with their own P, against the best lower bound of all.
 
-    They count as certified only where it proves that they are; where they were and are no longer, `reason` says why.
+    They count as certified only where that bound proves it; where it no longer does, the result gets `reason`.
     """
     found = objective.proven(theta)
     own = found.lower if objective.convex else -np.inf
@@ -133,32 +137,16 @@ class _Best:
     found: Point | None  # None where a pass over a part of the columns found it
 
 
-@dataclass(frozen=True)
-class _Proof:
-    """A point in double precision, and the largest lower bound that is proven."""
-
-    objective: Objective  # in double precision
-    theta: Vector
-    found: Point
-    lower: float
-
-    @property
-    def gap(self) -> float:
-        return relative_gap(self.found.value, self.lower)
-
-
 class Keeper(Protocol):
     """A place for the state of a solver, from which another process can go on."""
 
-    def due(self) -> bool:
-        """Return True where it is time to keep one."""
+    def due(self) -> bool: ...  # True when it is time to keep a state
 
-    def keep(self, state: dict[str, Any]) -> None:
-        """Keep a state, in the place of the last one."""
+    def keep(self, state: dict[str, Any]) -> None: ...  # in the place of the last one
 
 
 class Watching(Protocol):
-    """A listener to passes whose findings so far are a state of its own."""
+    """A listener to passes with a state of its own."""
 
     def state(self) -> dict[str, Any]: ...
 
@@ -189,6 +177,7 @@ class Run:
         self._watching: Watching | None = None
         self._keeper: Keeper | None = None
         self._resumed: dict[str, Any] | None = None  # a state to go on from, until that has happened
+        self.resumed: dict[str, Any] | None = None  # the solver's own part of it, as it was given to `between_steps`
         self._steps_apart = False  # the solver says where its steps end
         self.passes = self.products = self.steps = 0
         self.work = 0.0
@@ -207,7 +196,7 @@ class Run:
         self._mixed_gap = np.inf  # of the last bound that gold labellings were mixed into, without that
 
     def watch(self, observe: Callable[[Progress], None], watching: Watching | None = None) -> None:
-        """Tell of every pass from now on; the state of `watching` belongs to that of the run."""
+        """Report every pass from now on; the state of `watching` belongs to that of the run."""
         self._observe, self._watching = observe, watching
 
     # ------------------------------------------------------------------------- states to go on from
@@ -215,68 +204,52 @@ class Run:
     def keep_with(self, keeper: Keeper, state: dict[str, Any] | None = None) -> None:
         """Let a keeper have the states of the next fit, which goes on from one where that is given."""
         self._keeper, self._resumed, self._steps_apart = keeper, state, False
-
-    @property
-    def resumed(self) -> dict[str, Any] | None:
-        """The state of the solver to go on from, as it was given to `between_steps`; None where the fit begins."""
-        return None if self._resumed is None else self._resumed["solver"]
-
-    @property
-    def resumed_in_double(self) -> bool:
-        """True where the state to go on from is one of passes in double precision."""
-        return self._resumed is not None and self._resumed["double"]
+        self.resumed = None if state is None else state["solver"]
 
     def between_steps(self, objective: Objective, **state: Any) -> None:
-        """Called by a solver before every step with all that later steps depend on, but for the run's own books.
+        """Take up all that later steps of a solver depend on; every solver calls it before a step.
 
-        Where the solver goes on from a state, the books are those of that moment from here on. An interruption that
-        keeps a state waits for the end of a step.
+        Where the solver goes on from a state, the run's own attributes are those of that moment from here on. An
+        interruption that keeps a state waits for the end of a step.
         """
         if self._resumed is not None:
-            self._restore(self._resumed["run"])
-            self._resumed = None
+            self.restore_counters(self._resumed["run"], BOOKS)
+            self._bundle.restore(self._resumed["run"]["bundle"])
+            self._resumed = self.resumed = None
         if self._keeper is None:
             return
         self._steps_apart = True
         ended = self._interrupted is not None and self._interrupted()
         if ended or self._keeper.due():
             own = {name: value.state() if hasattr(value, "state") else value for name, value in state.items()}
-            books = {name: getattr(self, name) for name in BOOKS} | {"bundle": self._bundle.state()}
-            books["watching"] = None if self._watching is None else self._watching.state()
-            self._keeper.keep({"double": self.in_double(objective), "run": books, "solver": own})
+            books = self.counters(BOOKS) | {"bundle": self._bundle.state()}
+            self._keeper.keep({"double": objective.dtype == np.float64, "run": books, "solver": own})
         if ended:
             self._stop(objective, INTERRUPTED)
 
-    def _restore(self, books: dict[str, Any]) -> None:
-        for name in BOOKS:
-            setattr(self, name, books[name])
-        self._bundle.restore(books["bundle"])
-        if self._watching is not None:
-            self._watching.restore(books["watching"])
-
-    def counters(self) -> dict[str, Any]:
+    def counters(self, names: Sequence[str] = COUNTERS) -> dict[str, Any]:
         """Return what a later fit of the same run depends on, once this one has ended."""
         watching = None if self._watching is None else self._watching.state()
-        return {name: getattr(self, name) for name in COUNTERS} | {"watching": watching}
+        return {name: getattr(self, name) for name in names} | {"watching": watching}
 
-    def restore_counters(self, counters: dict[str, Any]) -> None:
+    def restore_counters(self, counters: dict[str, Any], names: Sequence[str] = COUNTERS) -> None:
         """Go on after a fit that ended with these counters."""
-        for name in COUNTERS:
+        for name in names:
             setattr(self, name, counters[name])
         if self._watching is not None:
             self._watching.restore(counters["watching"])
 
     def go_on(self, share: float) -> None:
-        """Make ready for another fit that comes out of the same budget, from where the last one ended.
+        """Prepare for another fit with the rest of the budget, from where the last one ended.
 
-        `share` is the size of the old problem as a part of the new one, in whose passes work is counted from now on.
+        `share` is the size of the old problem relative to the new one, in whose passes work is counted from now on.
         What was proven about the old optimum does not hold for a problem with more columns, where it may be lower.
         """
         self.work *= share
         self._begin()
 
     def evaluate(self, objective: Objective, theta: Vector) -> Point:
-        """One pass, for the solver to go on from; raises `Stop` when there is a reason to end."""
+        """Evaluate P and its gradient in one pass; raise `Stop` when there is a reason to end."""
         found = self._pass(objective, theta)
         if not objective.convex:
             if np.isfinite(found.value) and relative_gap(found.value, found.lower) <= self.tolerance:
@@ -287,7 +260,7 @@ class Run:
         return found
 
     def evaluate_part(self, part: Objective, theta: Vector, objective: Objective, widened: Vector) -> Point:
-        """A pass over fewer columns of the maps: P is that of `widened`, but the bound holds for these columns only."""
+        """Evaluate P on fewer columns of the maps: it is P at `widened`, but the bound holds for these columns only."""
         self.passes += 1
         self.work += part.pass_size / objective.pass_size
         found = part.evaluate(theta)
@@ -305,32 +278,53 @@ class Run:
         vectors: Vectors,
         first_step: float = 1.0,
     ) -> tuple[Vector, Point] | None:
-        """A step along `direction`, down which P has this slope; None where rounding hides all progress."""
-        found = line_search(evaluate, theta, now, direction, slope, first_step, vectors)
-        self.steps += found is not None
-        return found
+        """Step along `direction`, where P has this slope, to a point that meets the weak Wolfe conditions.
+
+        Bracketing with cubic interpolation; nearly always the first try is accepted. None where rounding hides all
+        progress.
+        """
+        step, low, low_value, low_slope = first_step, 0.0, now.value, slope
+        high = None
+        for _ in range(MOST_TRIALS):
+            point = vectors.stepped(theta, step, direction)
+            found = evaluate(point)
+            new_slope = vectors.dot(found.gradient, direction)
+            if found.value > now.value + SUFFICIENT_DECREASE * step * slope or not np.isfinite(found.value):
+                high = (step, found.value, new_slope)
+            elif new_slope < CURVATURE * slope:
+                low, low_value, low_slope = step, found.value, new_slope
+            else:
+                self.steps += 1
+                return point, found
+            if high is None:
+                step *= 4.0
+            else:
+                step = cubic_minimum(low, low_value, low_slope, *high)
+                if step - low < 1e-12 * max(high[0], 1.0):
+                    return None
+        return None
 
     def product(self, objective: Objective, theta: Vector, vector: Vector) -> Vector:
-        """The Hessian times a vector; it counts as a pass, and may be the last one."""
+        """Multiply the Hessian by a vector; it counts as a pass, and may be the last one."""
         self._check_budget(objective)
         self.products += 1
         self.work += 1
         return objective.hessian_product(theta, vector)
 
     def blocks(self, objective: Objective, theta: Vector, guess: bool = False) -> HessianBlocks:
-        """Blocks of the Hessian at theta, for the scores of half a pass and what they take beyond that."""
+        """Return blocks of the Hessian at theta: the scores of half a pass, and their own operations."""
         blocks = objective.hessian_blocks(theta, guess, SETTLED)
         self.work += 0.5
         self.add_operations(objective, blocks.operations)
         return blocks
 
     def diagonal(self, objective: Objective, theta: Vector) -> np.ndarray:
-        """The diagonal of the Hessian's blocks at theta, for the scores of half a pass and sums of the other half."""
+        """Return the diagonal of the Hessian's blocks at theta, for about one pass."""
         self.work += 1
         return objective.hessian_blocks(theta, guess=True).diagonal()
 
     def block_product(self, blocks: HessianBlocks, term: int, vector: Vector) -> Vector:
-        """A block of the Hessian times a vector; for the budget a product like any other."""
+        """Multiply a block of the Hessian by a vector; for the budget a product like any other."""
         objective = blocks.objective
         self._check_budget(objective)
         self.products += 1
@@ -338,7 +332,7 @@ class Run:
         return blocks.product(term, vector)
 
     def add_operations(self, objective: Objective, operations: float) -> None:
-        """Floating-point operations outside passes and products, for the books."""
+        """Count floating-point operations outside passes and products as work."""
         self.work += operations / (4 * max(objective.problem.positions, 1) * objective.pass_size)
 
     def _check_budget(self, objective: Objective) -> None:
@@ -348,20 +342,16 @@ class Run:
             self._stop(objective, INTERRUPTED)
 
     def raise_precision(self, objective: Objective) -> NoReturn:
-        """Called when a solver can make no more progress: it restarts in double precision, or ends."""
-        if self.in_double(objective) or not self.proves:
+        """Restart in double precision, or end: for a solver that can make no more progress."""
+        if objective.dtype == np.float64 or not self.proves:
             self._stop(objective, PRECISION)
         best, double = self._best_so_far.theta, objective.in_double(held=True)
         self._forget()
         raise Restart(double, best, self._pass(double, best))
 
-    def in_double(self, objective: Objective) -> bool:
-        """Whether passes are in double precision."""
-        return objective.dtype == np.float64
-
     def kept_dtype(self, objective: Objective) -> type:
-        """Of steps and gradients that are remembered."""
-        return np.float32 if objective.size > LONG and not self.in_double(objective) else np.float64
+        """Return the precision of steps and gradients that are remembered."""
+        return np.float32 if objective.size > LONG and objective.dtype != np.float64 else np.float64
 
     @property
     def _best_so_far(self) -> _Best:
@@ -372,7 +362,7 @@ class Run:
         return relative_gap(self._best_so_far.value, self._lower)
 
     def _keep(self, value: float, theta: Vector, found: Point | None) -> None:
-        """A value of P at theta, for the books and the observer."""
+        """Take up a value of P at theta, and report it."""
         improved = self._best is None or value < self._best.value
         if improved:
             self._best = _Best(value, theta, found)
@@ -391,7 +381,7 @@ class Run:
                 raise NumericError("P is not finite at the starting point: scale the columns or lower sigma2")
             return found
         if objective.convex:
-            margin = 0.0 if self.in_double(objective) else SINGLE_MARGIN * abs(found.value)
+            margin = 0.0 if objective.dtype == np.float64 else SINGLE_MARGIN * abs(found.value)
             bound = self._mixed(objective, self._bundle.add(objective, theta, found, self.kept_dtype(objective)))
             self._lower = max(self._lower, found.lower)
             if bound is not None and bound.value - margin > self._lower:
@@ -400,9 +390,9 @@ class Run:
         return found
 
     def _mixed(self, objective: Objective, bound: Bound | None) -> Bound | None:
-        """A bound with the entropy that mixing gold labellings in brings, where it takes that and may be enough then.
+        """Add the entropy of mixtures with gold labellings to a bound, where that is needed and may be enough.
 
-        It takes a pass for each new one of its points: so it is looked at only as the bound without it gets better.
+        It takes a pass for each new one of its points: so it is done only as the bound without it gets better.
         """
         if bound is None or not objective.mixes or bound.value <= 0:
             return bound
@@ -418,24 +408,25 @@ class Run:
         """Stop if the best point is proven to be near enough; else go on, in double precision where it takes that."""
         if not self.proves:
             self._stop(objective, CERTIFIED)
-        proof = self._prove(objective)
-        if proof.gap <= self.tolerance:
-            self._end(proof, CERTIFIED)
-        if self.in_double(objective):
+        exact, found, lower = self._prove(objective)
+        gap, theta = relative_gap(found.value, lower), self._best_so_far.theta
+        if gap <= self.tolerance:
+            self._end(exact, found, lower, CERTIFIED)
+        if objective.dtype == np.float64:
             return  # rounding hides what is missing; the solver goes on while it can
-        missing = (proof.gap - self._gap()) / self.tolerance
+        missing = (gap - self._gap()) / self.tolerance
         self._attempts += 1
         if missing < NEARLY and self._attempts <= MOST_ATTEMPTS:
             self._strictness = min(1 - 2 * missing, 0.95 * self._strictness)
             return
         self._forget()
         double = objective.in_double(held=True)
-        self._bundle.add(double, proof.theta, proof.found)
-        self._best = _Best(proof.found.value, proof.theta, proof.found)
-        raise Restart(double, proof.theta, proof.found)
+        self._bundle.add(double, theta, found)
+        self._best = _Best(found.value, theta, found)
+        raise Restart(double, theta, found)
 
-    def _prove(self, objective: Objective) -> _Proof:
-        """The best point in double precision, with the largest bound that is proven by it and those before it."""
+    def _prove(self, objective: Objective) -> tuple[Objective, Point, float]:
+        """Return P in double precision, its best point there, and the largest lower bound that is proven."""
         exact, best = objective.in_double(), self._best_so_far
         if exact is objective and best.found is not None:
             found, bound = best.found, -np.inf if self._bound is None else self._bound.proven(exact)
@@ -443,10 +434,10 @@ class Run:
             found, bound = self._evaluated_again(exact, best)
         if objective.convex:
             self._proven = max(self._proven, exact.proven_bound(best.theta, found), bound)
-        return _Proof(exact, best.theta, found, min(self._proven, found.value))
+        return exact, found, min(self._proven, found.value)
 
     def _evaluated_again(self, exact: Objective, best: _Best) -> tuple[Point, float]:
-        """The best point in double precision, and the bound that the bundle's combination of points proves there."""
+        """Evaluate the best point in double precision, and the bound of the bundle's combination of points."""
         parts = [] if self._bound is None or not exact.convex else self._bound.parts
         others = [part for part in parts if part.value != best.value]
         shares = [math.fsum(part.share for part in parts if part.value == best.value), *(part.share for part in others)]
@@ -466,18 +457,29 @@ class Run:
     def _stop(self, objective: Objective, reason: str) -> NoReturn:
         """End at the best point, with what can be proven about it."""
         if self.proves:
-            self._end(self._prove(objective), reason)
-        best = self._best_so_far
-        raise Stop(self._result(best.theta, best.value, -np.inf, reason, np.inf))
+            self._end(*self._prove(objective), reason)
+        raise Stop(self._result(self._best_so_far.value, -np.inf, reason, np.inf))
 
-    def _end(self, proof: _Proof, reason: str) -> NoReturn:
-        norm = proof.objective.gradient_length(proof.theta, proof.found)
-        raise Stop(self._result(proof.theta, proof.found.value, proof.lower, reason, norm))
+    def _end(self, exact: Objective, found: Point, lower: float, reason: str) -> NoReturn:
+        norm = exact.gradient_length(self._best_so_far.theta, found)
+        raise Stop(self._result(found.value, lower, reason, norm))
 
-    def _result(self, theta: Vector, value: float, lower: float, reason: str, gradient_norm: float) -> SolverResult:
-        return SolverResult(
-            theta, value, lower, self.passes, self.products, self.steps, self.work, reason, gradient_norm
-        )
+    def _result(self, value: float, lower: float, reason: str, gradient_norm: float) -> SolverResult:
+        work = self.passes, self.products, self.steps, self.work
+        return SolverResult(self._best_so_far.theta, value, lower, *work, reason, gradient_norm)
+
+
+def cubic_minimum(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
+    """Return the minimum of the cubic through two points with their slopes, kept off the ends of the interval."""
+    if not (np.isfinite(fb) and np.isfinite(db)):
+        return a + 0.1 * (b - a)
+    d1 = da + db - 3 * (fa - fb) / (a - b)
+    inside = d1 * d1 - da * db
+    d2 = np.sqrt(max(inside, 0.0))
+    if inside < 0 or db - da + 2 * d2 == 0:
+        return 0.5 * (a + b)
+    point = b - (b - a) * (db + d2 - d1) / (db - da + 2 * d2)
+    return min(max(point, a + 0.1 * (b - a)), a + 0.9 * (b - a))
 
 
 # Dataclasses that states are made of.
@@ -491,8 +493,8 @@ def until_stopped(
     run: Run,
 ) -> SolverResult:
     """Call `descend`, again from where a rise of precision left it, until the run stops it."""
-    now = None
-    if run.resumed_in_double and not run.in_double(objective):
+    now, resumed = None, run._resumed
+    if resumed is not None and resumed["double"] and objective.dtype != np.float64:
         objective = objective.in_double(held=True)
     while True:
         try:
