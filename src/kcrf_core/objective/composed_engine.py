@@ -18,13 +18,13 @@ from ..chains import Clique, Edges, Problem
 from ..maps import Extent, Head
 from ..scoring import DECODINGS
 from ..system import Workers
-from .engine import Engine, Predictions, TermShape
+from .engine import Engine, EngineBlocks, Predictions, TermShape
 from .engine_partition import DealtBlock, partition_specs, row_plans
 from .executors import Executor, Handle
 from .thread_engine import ObjectiveTerm, inverted_blocks, leaves_out
 from .vectors import HostVectors
 
-# Parameters: with fewer it takes longer to send rows that several parts have apart than to send them several times.
+# Parameters: with fewer it takes longer to send shared rows apart than to send them several times.
 WORTH_DEALING = 1 << 20
 
 
@@ -42,7 +42,7 @@ class ComposedTerm:
 
 
 class ComposedEngine(Engine):
-    """Parts of one problem, asked by an executor; vectors are NumPy arrays of this process."""
+    """Partitions of one problem, called by an executor; vectors are NumPy arrays of this process."""
 
     lasting = True
 
@@ -61,10 +61,12 @@ class ComposedEngine(Engine):
         shapes = [TermShape.of(term.clique, term.head, term.kept, Y) for term in composed_terms]
         super().__init__(problem, shapes, workers, dtype, forbidden)
         self.composed_terms, self.executor, self.handles = tuple(composed_terms), executor, list(handles)
-        self.vectors = HostVectors(self.block_slices(), workers)
-        # Columns and kept places of each term that each part has; None: all.
+        # Rows of each term's parameters, or how many are kept.
+        self._sizes = [term.rows if term.kept is None else term.size for term in self.terms]
+        self.vectors = HostVectors(self.block_slices, workers)
+        # Columns and kept places of each term that each partition has; None: all.
         self._about = list(executor.ask(self.handles, "about", self._each())) if about is None else about
-        # Of large blocks: rows that several parts have, and handles of the plans of all parts.
+        # Of large blocks: rows that several partitions have, and handles of the plans of all partitions.
         self._dealt = {j: found for j in range(len(self.terms)) if (found := self._plans(j)) is not None}
 
     @classmethod
@@ -87,7 +89,7 @@ class ComposedEngine(Engine):
         rows = [own for own in found if own is not None]
         if not self.executor.remote or len(rows) < 2 or len(rows) < len(found) or self.terms[j].size < WORTH_DEALING:
             return None
-        shared, plans = row_plans(rows, self._size(j))
+        shared, plans = row_plans(rows, self._sizes[j])
         return shared, self.executor.hold(plans)
 
     def head(self, term: int) -> Head:
@@ -95,25 +97,17 @@ class ComposedEngine(Engine):
         assert head is not None
         return head
 
-    # ------------------------------------------------------------------------- parts
+    # ------------------------------------------------------------------------- partitions
 
     def _each(self, *shared: Any) -> list[tuple]:
-        """Return the same arguments for all parts."""
+        """Return the same arguments for all partitions."""
         return [shared] * len(self.handles)
 
     def _total(self, question: str, arguments: Iterable[tuple]) -> Any:
         return self.executor.total(self.handles, question, arguments)
 
-    @property
-    def _sizes(self) -> list[int]:
-        """Rows of each term's parameters, or how many are kept."""
-        return [self._size(j) for j in range(len(self.terms))]
-
-    def _size(self, j: int) -> int:
-        return self.terms[j].size if self.terms[j].kept is not None else self.terms[j].rows
-
     def _ready(self, vectors: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
-        """Blocks that parts multiply with, for each vector: [D, C] or [K] of a term, in the precision of a pass."""
+        """Return blocks that partitions multiply with: for each vector, [D, C] or [K] of each term in `dtype`."""
         found = []
         for j in range(len(self.terms)):
             blocks = [self.vectors.take(vector, j) for vector in vectors]
@@ -125,7 +119,7 @@ class ComposedEngine(Engine):
         return [list(blocks) for blocks in zip(*found, strict=True)]
 
     def _side_by_side(self, solve: Callable[..., np.ndarray], blocks: list[np.ndarray], *more: Any) -> list[np.ndarray]:
-        """Systems of pivots at several points, solved as an engine of all data does: bits depend on the columns."""
+        """Solve systems of pivots at several points as an engine of all data does: bits depend on the columns."""
         solved = solve(np.hstack(blocks), *more, self.dtype, self.workers)
         return [np.ascontiguousarray(each) for each in np.split(solved, len(blocks), axis=1)]
 
@@ -135,12 +129,12 @@ class ComposedEngine(Engine):
         return self.head(j).ready(self.terms[j].of_map(block), self.dtype, self.workers)
 
     def _chosen(self, j: int, number: int) -> np.ndarray | None:
-        """Rows of a block that a part has, or places that are kept; None: all."""
+        """Return the rows of a block that a partition has, or places that are kept; None: all."""
         columns, places = self._about[number][j]
         return columns if places is None else places
 
-    def _of_parts(self, j: int, block: np.ndarray) -> Iterator[np.ndarray | DealtBlock]:
-        """What each part needs of a block that is ready, made when its turn comes: for all of them it may be much."""
+    def _for_partitions(self, j: int, block: np.ndarray) -> Iterator[np.ndarray | DealtBlock]:
+        """Yield what each partition needs of a block that is ready, one at a time: all of them may be much."""
         if j not in self._dealt:
             for number in range(len(self.handles)):
                 chosen = self._chosen(j, number)
@@ -155,17 +149,17 @@ class ComposedEngine(Engine):
             assert chosen is not None
             yield DealtBlock(plan, shared, block[chosen[alone[chosen]]])
 
-    def _parts_of(
+    def _vectors_for_partitions(
         self, vectors: Sequence[np.ndarray], side_by_side: bool = False
     ) -> Iterator[list[list[np.ndarray | DealtBlock]]]:
-        """What each part needs of each of some vectors."""
+        """Yield what each partition needs of each of some vectors."""
         ready = self._ready(vectors) if side_by_side else [self._ready([vector])[0] for vector in vectors]
-        coming = [[self._of_parts(j, block) for j, block in enumerate(blocks)] for blocks in ready]
+        coming = [[self._for_partitions(j, block) for j, block in enumerate(blocks)] for blocks in ready]
         for _ in self.handles:
             yield [[next(blocks) for blocks in of_vector] for of_vector in coming]
 
     def _finished(self, j: int, sums: np.ndarray) -> np.ndarray:
-        """The block of a gradient out of what parts sum up to."""
+        """Return the block of a gradient from the sum over partitions."""
         shape = self.terms[j]
         if not shape.clique.mapped:
             return sums
@@ -175,7 +169,7 @@ class ComposedEngine(Engine):
         return head.finish(sums, None, self.dtype, self.workers).ravel()
 
     def _collected(self, points: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """A vector of the blocks of each point."""
+        """Return a vector of the blocks of each point."""
         out = [self.vectors.empty() for _ in points]
         for j, term in enumerate(self.terms):
             sums = [blocks[j] for blocks in points]
@@ -190,14 +184,14 @@ class ComposedEngine(Engine):
     # ------------------------------------------------------------------------- P and its derivatives
 
     def _evaluate_together(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
-        arguments = ((points, self._sizes) for points in self._parts_of(thetas, side_by_side=True))
+        arguments = ((points, self._sizes) for points in self._vectors_for_partitions(thetas, side_by_side=True))
         values, gradients = self._total("evaluate", arguments)
         return list(zip(map(float, values), self._collected(gradients), strict=True))
 
     def _remade(
         self, handles: Sequence[Handle], terms: Sequence[ComposedTerm], dtype: np.dtype | type
     ) -> ComposedEngine:
-        """Return the engine of other parts of the same data."""
+        """Return the engine of other partitions of the same data."""
         return ComposedEngine(
             self.problem, terms, self.executor, handles, self.workers, dtype, self.forbidden, self._about
         )
@@ -228,11 +222,11 @@ class ComposedEngine(Engine):
         return self._total("at", self._asked(theta, "outside_roots", term, gram))
 
     def product(self, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
-        arguments = ((*points, self._sizes) for points in self._parts_of([theta, vector]))
+        arguments = ((*points, self._sizes) for points in self._vectors_for_partitions([theta, vector]))
         return self._collected([self._total("product", arguments)])[0]
 
     def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ComposedBlocks:
-        arguments = [(points[0], guess, settled) for points in self._parts_of([theta])]
+        arguments = [(points[0], guess, settled) for points in self._vectors_for_partitions([theta])]
         return ComposedBlocks(self, self.executor.derive(self.handles, "blocks", arguments), settled)
 
     # ------------------------------------------------------------------------- columns of maps
@@ -241,16 +235,16 @@ class ComposedEngine(Engine):
         return self._total("raw_squares", self._each(term, self.terms[term].rows)).ravel()
 
     def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        arguments = [("sampled_gram", term, inverse, own) for own in self._rows_of_parts(rows)]
+        arguments = [("sampled_gram", term, inverse, own) for own in self._rows_by_partition(rows)]
         return self._total("of_term", arguments)
 
-    def _rows_of_parts(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Positions of all by those of each part."""
+    def _rows_by_partition(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return positions by partition, counted from its first one."""
         within = self.partitions.within(rows).slices
         return [rows[part] - whole.start for part, whole in zip(within, self.partitions.slices, strict=True)]
 
     def sampled_real_grams(self, theta: np.ndarray, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
-        by_part = {j: self._rows_of_parts(own) for j, own in rows.items()}
+        by_part = {j: self._rows_by_partition(own) for j, own in rows.items()}
         arguments = [
             (*asked, {j: own[number] for j, own in by_part.items()})
             for number, asked in enumerate(self._asked(theta, "sampled_real_grams"))
@@ -263,11 +257,11 @@ class ComposedEngine(Engine):
     # ------------------------------------------------------------------------- predictions
 
     def _asked(self, theta: np.ndarray, question: str, *others: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the arguments of `EnginePartition.at` for each part."""
-        return ((points[0], question, *others) for points in self._parts_of([theta]))
+        """Yield the arguments of `EnginePartition.at` for each partition."""
+        return ((points[0], question, *others) for points in self._vectors_for_partitions([theta]))
 
     def _joined(self, theta: np.ndarray, question: str, *others: Any) -> np.ndarray:
-        """Join the arrays that parts answer."""
+        """Join the arrays of all partitions."""
         return np.concatenate(list(self.executor.ask(self.handles, "at", self._asked(theta, question, *others))))
 
     def errors(self, theta: np.ndarray, clique: Clique) -> np.ndarray:
@@ -277,9 +271,6 @@ class ComposedEngine(Engine):
         found = list(self.executor.ask(self.handles, "at", self._asked(theta, "predictions")))
         labels = {name: np.concatenate([each.labels[name] for each in found]) for name in DECODINGS}
         return Predictions(labels, np.concatenate([each.gold for each in found]))
-
-    def right_labels(self, theta: np.ndarray) -> float:
-        return self._total("at", self._asked(theta, "right_labels"))
 
     def sequence_log_probabilities(self, theta: np.ndarray) -> np.ndarray:
         return self._joined(theta, "sequence_log_probabilities")
@@ -292,8 +283,8 @@ class ComposedEngine(Engine):
         return np.concatenate(list(self.executor.ask(self.handles, "at", arguments)), axis=1)
 
 
-class ComposedBlocks:
-    """Blocks of the Hessian of the negative log-likelihood at one point, where parts are."""
+class ComposedBlocks(EngineBlocks):
+    """Blocks of the Hessian of the negative log-likelihood at one point, where partitions are."""
 
     def __init__(self, engine: ComposedEngine, handles: Sequence[Handle], settled: float):
         self._engine, self._handles, self._settled = engine, handles, settled
@@ -317,13 +308,13 @@ class ComposedBlocks:
 
     def product(self, term: int, block: np.ndarray) -> np.ndarray:
         engine, leave_out = self._engine, self._leaves_out(term)
-        ready, size = engine._ready_block(term, block), engine._size(term)
-        arguments = [(term, block, leave_out, size) for block in engine._of_parts(term, ready)]
+        ready, size = engine._ready_block(term, block), engine._sizes[term]
+        arguments = [(term, block, leave_out, size) for block in engine._for_partitions(term, ready)]
         return engine._finished(term, engine.executor.total(self._handles, "product", arguments))
 
     def diagonal(self, term: int) -> np.ndarray:
         engine = self._engine
-        raw = engine.executor.total(self._handles, "raw_diagonal", engine._each(term, engine._size(term)))
+        raw = engine.executor.total(self._handles, "raw_diagonal", engine._each(term, engine._sizes[term]))
         return engine.terms[term].scaled_squares(raw.ravel(), engine.head(term).scale)
 
     def leading(self, term: int, columns: Sequence[Handle], sigma2: float, settled: float) -> tuple[np.ndarray, int]:

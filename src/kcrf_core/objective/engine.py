@@ -1,9 +1,8 @@
 """Engines: the arithmetic of the objective, and the parameter vectors that it is done with.
 
 P, its gradient, its Hessian and its blocks are sums over sequences. An engine owns the data of one problem and all
-vectors like theta, and answers the questions below; solvers know nothing else of the data, nor does what training asks
-about a fit. Arguments are vectors of the engine, small arrays and plain values: no function that an engine would have
-to run elsewhere is ever handed to it.
+vectors like theta; solvers and training know nothing else of the data. Arguments are vectors of the engine, small
+arrays and plain values: no function is ever handed to an engine, which may work elsewhere.
 
 `Engine` has what follows from a term's head and from answers of its subclasses. `ThreadEngine` works with threads of
 this process, `ComposedEngine` with partitions wherever they are, `device.DeviceEngine` with arrays of a device.
@@ -15,7 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar, Protocol, TypeAlias
+from itertools import pairwise
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class TermShape:
     size: int  # parameters
     rows: int = 0  # D of its map, 0 of a term over labels alone
     columns: int = 0  # columns of weights
-    nested: bool = False  # whether its map's first m columns are the map of its first m pivots
+    nested: bool = False  # True if its map's first m columns are the map of its first m pivots
     kept: np.ndarray | None = None  # [size] places in W, row by row, that have parameters; None: all of them
     real: int = 0  # last rows of W that are those of real columns, with a parameter at every place
     real_columns: int = 0  # all last rows of W that are those of real columns
@@ -70,11 +70,6 @@ class TermShape:
         if kept is not None and np.count_nonzero(kept >= (rows - real) * columns) < real * columns:
             real = 0
         return cls(clique, size, rows, columns, own.nested, kept, real, all_real)
-
-    @property
-    def product_size(self) -> int:
-        """Weights that a product with the map goes through, D C."""
-        return self.rows * self.columns
 
     def weights(self, block: np.ndarray) -> np.ndarray:
         """Return W [D, columns]: a view of its block, but where only some places have parameters."""
@@ -94,7 +89,7 @@ class TermShape:
         return self.weights(block) if self.places is None else KeptWeights(self.places, block)
 
     def scaled_squares(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Sums of squares at all parameters [size], from those without factors of columns `scale` [D or fewer]."""
+        """Multiply sums of squares at all parameters [size] by squared factors of columns `scale` [D or fewer]."""
         factors = np.ones(self.rows)
         factors[: len(scale)] = np.square(scale)
         return raw * (np.repeat(factors, self.columns) if self.kept is None else factors[self.kept // self.columns])
@@ -104,27 +99,29 @@ class TermShape:
         return weights.ravel() if self.kept is None else weights.ravel()[self.kept]
 
 
-class EngineBlocks(Protocol):
+class EngineBlocks(ABC):
     """Blocks of the Hessian at one point (30): each term by itself, its cliques taken as independent of each other."""
 
-    @property
-    def operations(self) -> int: ...  # floating-point operations beyond those of half a pass
+    operations: int  # floating-point operations beyond those of half a pass
+    unsettled: float  # mean variance of labels, as a share of the largest possible
 
-    @property
-    def unsettled(self) -> float: ...  # mean variance of labels, as a part of the largest possible
-
+    @abstractmethod
     def small(self, term: int) -> np.ndarray:
         """Return the block of a term over labels alone, without the prior: a matrix, or a diagonal in its place."""
 
+    @abstractmethod
     def share(self, term: int) -> float:
-        """Return the part of the positions that a product with a term's block goes through."""
+        """Return the share of the positions that a product with a term's block goes through."""
 
+    @abstractmethod
     def product(self, term: int, block: Vector) -> Vector:
         """Multiply the block of a term with a map, without the prior, by a block of a vector."""
 
+    @abstractmethod
     def diagonal(self, term: int) -> np.ndarray:
         """Return the diagonal of the block of a term with an explicit map, without the prior, [size]."""
 
+    @abstractmethod
     def leading(self, term: int, columns: LeadingColumns, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
         """Return inverses [C, m, m] of the block on leading columns, label by label, and operations that took.
 
@@ -141,7 +138,7 @@ def spread_rows(problem: Problem, most: int) -> np.ndarray:
 class Engine(ABC):
     """Data of one problem with its terms' maps, and vectors like theta."""
 
-    lasting: ClassVar[bool] = False  # whether it takes long to make, as its data is elsewhere
+    lasting: ClassVar[bool] = False  # True if it takes long to make, as its data is elsewhere
     vectors: Vectors
 
     def __init__(
@@ -159,19 +156,12 @@ class Engine(ABC):
         self.labelled = {j: term.clique for j, term in enumerate(terms) if isinstance(term.clique, LabelClique)}
         self.partitions = Partitions(problem.offsets[problem.borders].astype(np.int64))  # of positions
         self._extents: dict[tuple[int, int], Extent] = {}
-
-    def block_slices(self) -> list[slice]:
-        """List where the block of each term stands in a vector."""
-        ends = np.cumsum([term.size for term in self.terms], dtype=np.int64)
-        return [slice(int(end) - term.size, int(end)) for term, end in zip(self.terms, ends, strict=True)]
+        ends = np.cumsum([0, *(term.size for term in self.terms)], dtype=np.int64).tolist()
+        self.block_slices = [slice(*ends) for ends in pairwise(ends)]  # of terms in a vector
 
     @abstractmethod
     def head(self, term: int) -> Head:
         """Return the head of the map of a term that has one."""
-
-    def inverse(self, term: int, m: int) -> np.ndarray:
-        """Return what kernel values with the first m pivots of a term are multiplied with, L^-T [m, m]."""
-        return self.pivot_head(term).inverse(m, self.dtype)
 
     def pivot_head(self, term: int) -> PivotHead:
         """Return the head of a nested map."""
@@ -187,9 +177,10 @@ class Engine(ABC):
 
     def edges(self, theta: Vector) -> Edges:
         """Return T, s, e and U, those that are there, without what is forbidden."""
-        edges = Edges.zeros(self.problem.label_count)
-        for j, clique in self.labelled.items():
-            edges = clique.edges(self.block(theta, j), edges, self.problem.label_count)
+        Y, blocks = self.problem.label_count, [self.block(theta, j) for j in self.labelled]
+        edges = Edges.zeros(Y)
+        for clique, block in zip(self.labelled.values(), blocks, strict=True):
+            edges = clique.edges(block, edges, Y)
         return edges
 
     def potentials(self, theta: Vector) -> Edges:
@@ -223,12 +214,12 @@ class Engine(ABC):
 
     @abstractmethod
     def blocks(self, theta: Vector, guess: bool = False, settled: float = 0.0) -> EngineBlocks:
-        """Return the blocks of the Hessian; a `guess` takes diagonals of small ones. `settled` cliques are left out."""
+        """Return the blocks of the Hessian, or diagonals of small ones as a `guess`; `settled` cliques are left out."""
 
     def in_double(self, held: bool) -> Engine:
         """Return the engine of the same problem in double precision, with the same vectors; itself where it is.
 
-        What maps need for it is held as far as memory allows, or computed every time.
+        What maps need for it is held where memory allows, or computed every time.
         """
         return self if self.dtype == np.float64 else self._in_double(held)
 
@@ -242,7 +233,7 @@ class Engine(ABC):
     # ------------------------------------------------------------------------- rounding
 
     def rounding(self, theta: Vector) -> list[Rounding]:
-        """Bound what rounding may change about an evaluation in double precision at theta, for each term."""
+        """Bound the rounding error of an evaluation in double precision at theta, for each term."""
         error_sum = 2 * float(self.problem.position_weights().sum())  # |p - e_y| is at most 2, summed over labels
         found = [Rounding()] * len(self.terms)
         for j in self.mapped:
@@ -257,7 +248,7 @@ class Engine(ABC):
         return self.head(term).rounding(W, error_sum, self.problem.positions, extent, outside)
 
     def extent(self, term: int, scale: np.ndarray) -> Extent:
-        """Return what is largest about a term's rows, with factors of its columns or without."""
+        """Return the largest values of a term's rows, with factors of its columns or without."""
         if (term, len(scale)) not in self._extents:
             self._extents[term, len(scale)] = self._find_extent(term, scale)
         return self._extents[term, len(scale)]
@@ -282,7 +273,7 @@ class Engine(ABC):
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Return Phi^T Phi [m, m] of the first m columns of a nested map, scaled to all from at most `most` rows."""
         rows, weights = spread_rows(self.problem, most), self.problem.position_weights()
-        gram = self.sampled_gram(term, self.inverse(term, m), rows)
+        gram = self.sampled_gram(term, self.pivot_head(term).inverse(m, self.dtype), rows)
         return gram * (weights.sum() / weights[rows].sum())
 
     @abstractmethod
@@ -291,7 +282,7 @@ class Engine(ABC):
 
     def leading_columns(self, term: int, m: int) -> LeadingColumns:
         """Return the first m columns of a nested map, for `EngineBlocks.leading`."""
-        return self.leading_features(term, self.inverse(term, m))
+        return self.leading_features(term, self.pivot_head(term).inverse(m, self.dtype))
 
     @abstractmethod
     def leading_features(self, term: int, inverse: np.ndarray) -> LeadingColumns:
@@ -331,14 +322,6 @@ class Engine(ABC):
     @abstractmethod
     def predictions(self, theta: Vector) -> Predictions:
         """Predict by each decoder, and return the probabilities of gold labels; of labels unknown, any."""
-
-    def accuracy(self, theta: Vector) -> float:
-        """Return the part of the positions whose most probable labelling is right, weighted by sequence."""
-        return self.right_labels(theta) / self.problem.weight
-
-    @abstractmethod
-    def right_labels(self, theta: Vector) -> float:
-        """Count the positions that are right, weighted by sequence."""
 
     @abstractmethod
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:

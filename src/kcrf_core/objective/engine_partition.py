@@ -25,7 +25,7 @@ from .vectors import HostVectors
 
 
 class MapSpec(Protocol):
-    """What the core of a map on some rows is made of."""
+    """A picklable description of the core of a map on some rows."""
 
     @property
     def token(self) -> str: ...  # the same for two of them only where they make the same
@@ -40,14 +40,14 @@ class MapSpec(Protocol):
     def table(self) -> int: ...  # bytes that are held where they fit, else computed again
 
     def load(self, workers: Workers) -> Any:
-        """The core, with memory and threads of whoever asks."""
+        """Return the core, with memory and threads of these workers."""
 
 
 class PartitionSpec(Protocol):
-    """What a part is made of."""
+    """A picklable description of a partition."""
 
     @property
-    def name(self) -> str: ...  # to be told by
+    def name(self) -> str: ...  # in messages
 
     @property
     def nbytes(self) -> int: ...
@@ -56,12 +56,12 @@ class PartitionSpec(Protocol):
     def table(self) -> int: ...
 
     def load(self, workers: Workers) -> EnginePartition:
-        """The part, with memory and threads of whoever asks."""
+        """Return the partition, with memory and threads of these workers."""
 
 
 @dataclass(frozen=True, eq=False)
 class TermSpec:
-    """A term of a part."""
+    """A term of a partition."""
 
     clique: Clique
     map: MapSpec | None = None  # None: the term looks at labels alone
@@ -71,7 +71,7 @@ class TermSpec:
 
 @dataclass(frozen=True, eq=False)
 class EnginePartitionSpec:
-    """A part made of what another process has: labels, and rows of maps."""
+    """A partition made of what another process has: labels, and rows of maps."""
 
     name: str
     problem: Problem
@@ -85,11 +85,11 @@ class EnginePartitionSpec:
         return [term.map for term in self.terms if term.map is not None]
 
     def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
-        """What the part will say of columns and places of its terms."""
+        """Return columns and places of each term, as `EnginePartition.about` does."""
         return [(None if term.map is None else term.map.columns, term.places) for term in self.terms]
 
     def without_maps(self) -> EnginePartitionSpec:
-        """The same but for what its maps are made of, which may be sent once for many parts."""
+        """Return the spec without those of its maps, which may be sent once for many partitions."""
         return replace(self, terms=tuple(replace(term, map=None) for term in self.terms))
 
     def with_maps(self, maps: Sequence[MapSpec]) -> EnginePartitionSpec:
@@ -100,7 +100,7 @@ class EnginePartitionSpec:
 
     @property
     def nbytes(self) -> int:
-        """What has to be in memory at once: maps, errors of positions, and some arrays of weights."""
+        """Bytes that have to be in memory at once: maps, errors of positions, and some arrays of weights."""
         problem, own = self.problem, sum(each.nbytes for each in self.maps)
         for term in self.terms:
             if term.map is not None:
@@ -116,21 +116,15 @@ class EnginePartitionSpec:
         return sum(each.table for each in self.maps)
 
     def load(self, workers: Workers) -> EnginePartition:
-        return self.made([spec.load(workers) for spec in self.maps], workers)
-
-    def made(self, maps: Sequence[Any], workers: Workers) -> EnginePartition:
-        """The same of maps that are there already."""
-        maps = list(maps)
+        maps = iter([spec.load(workers) for spec in self.maps])
         terms = [
-            ObjectiveTerm(term.clique, 1.0, None if term.map is None else maps.pop(0), term.kept) for term in self.terms
+            ObjectiveTerm(term.clique, 1.0, None if term.map is None else next(maps), term.kept) for term in self.terms
         ]
-        engine = ThreadEngine(self.problem, terms, workers, self.dtype, self.forbidden)
-        columns = [None if term.map is None else term.map.columns for term in self.terms]
-        return EnginePartition(engine, columns, [term.places for term in self.terms])
+        return EnginePartition(ThreadEngine(self.problem, terms, workers, self.dtype, self.forbidden), self.about())
 
 
 def term_spec(clique: Clique, spec: MapSpec | None, places: KeptPlaces | None) -> TermSpec:
-    """A term of a part, of whose W only some places may have parameters."""
+    """Return a term of a partition, of whose W only some places may have parameters."""
     if spec is None or places is None:
         return TermSpec(clique, spec)
     columns = np.arange(places.rows) if spec.columns is None else spec.columns.astype(np.int64)
@@ -143,7 +137,7 @@ def term_spec(clique: Clique, spec: MapSpec | None, places: KeptPlaces | None) -
 def partition_specs(
     problem: Problem, terms: Sequence[ObjectiveTerm], dtype: np.dtype, forbidden: Edges | None
 ) -> list[EnginePartitionSpec]:
-    """Specs of all partitions of a problem whose maps are here."""
+    """Return specs of all partitions of a problem whose maps are here."""
     partitions = Partitions(problem.offsets[problem.borders].astype(np.int64))
     shapes = [term.shape(problem.label_count) for term in terms]
     maps = [None if term.map is None else map_specs(term.map, partitions) for term in terms]
@@ -159,7 +153,7 @@ def partition_specs(
 
 
 def map_specs(feature_map: Any, partitions: Partitions) -> list[MapSpec]:
-    """Specs of a map's partitions, made once: many problems share a map."""
+    """Return specs of a map's partitions, made once: many problems share a map."""
     key, held = partitions.borders.tobytes(), feature_map.__dict__.setdefault("_partition_specs", {})
     if key not in held:
         held.clear()
@@ -167,7 +161,7 @@ def map_specs(feature_map: Any, partitions: Partitions) -> list[MapSpec]:
     return held[key]
 
 
-# ----------------------------------------------------------------------------- what comes back
+# ----------------------------------------------------------------------------- sums of answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +181,7 @@ class SomeRows:
 
 
 def plus(a: Any, b: Any) -> Any:
-    """The sum of two answers: numbers, arrays, rows, and lists and tuples of these."""
+    """Add two answers: numbers, arrays, rows, and lists and tuples of these."""
     if a is None:
         return None
     if isinstance(a, SomeRows):
@@ -198,12 +192,12 @@ def plus(a: Any, b: Any) -> Any:
 
 
 def summed(answers: Sequence[Any]) -> Any:
-    """The sum of answers of parts that stand together in the tree of sums."""
+    """Sum the answers of partitions that stand together in the tree of sums."""
     return tree_sum(answers, plus)
 
 
 class Accumulator:
-    """The sum of answers as they come, in the order of parts; rows are put where they belong at once."""
+    """Running sum of answers in the order of partitions; rows are put where they belong at once."""
 
     def __init__(self) -> None:
         self._total: Any = None
@@ -211,7 +205,7 @@ class Accumulator:
         self._count = 0
 
     def add(self, answer: Any) -> None:
-        """That of the next part."""
+        """Add the next partition's answer to the running sum."""
         if self._count and self._count % TOGETHER == 0:
             self.add_group(self._group)
             self._group = None
@@ -219,7 +213,7 @@ class Accumulator:
         self._count += 1
 
     def add_group(self, answer: Any) -> None:
-        """That of the next parts that stand together."""
+        """Add the sum of the next partitions that stand together."""
         self._total = _into(self._total, answer)
 
     @property
@@ -231,7 +225,7 @@ class Accumulator:
 
 
 def _into(total: Any, answer: Any) -> Any:
-    """total + answer, in the place of the first where that is an array; None is zero."""
+    """Return total + answer, in the place of total where that is an array; None is zero."""
     if isinstance(answer, list | tuple):
         totals = [None] * len(answer) if total is None else total
         return type(answer)(_into(own, more) for own, more in zip(totals, answer, strict=True))
@@ -245,14 +239,14 @@ def _into(total: Any, answer: Any) -> Any:
     return answer if total is None else total + answer
 
 
-# ----------------------------------------------------------------------------- a part
+# ----------------------------------------------------------------------------- a partition
 
 Block: TypeAlias = np.ndarray | SomeRows  # of an answer, for one term
 
 
 @dataclass(frozen=True, eq=False)
 class RowPlan:
-    """Which rows that a part has of a block are shared with other parts, and where they stand among those."""
+    """Rows of a partition's block that other partitions share, and where they stand among all shared rows."""
 
     shared: np.ndarray  # [n] bool
     taken: np.ndarray  # [shared ones] int32
@@ -260,11 +254,11 @@ class RowPlan:
 
 @dataclass(frozen=True, eq=False)
 class DealtBlock:
-    """A block of parameters whose shared rows are sent once for all parts."""
+    """A block of parameters whose shared rows are sent once for all partitions."""
 
     plan: Any  # a RowPlan, or the handle of one
-    shared: Any  # rows that several parts have, or their handle
-    private: np.ndarray  # rows that this part alone has
+    shared: Any  # rows that several partitions have, or their handle
+    private: np.ndarray  # rows that this partition alone has
 
     def laid_out(self) -> np.ndarray:
         out = np.empty((len(self.plan.shared), *self.private.shape[1:]), dtype=self.private.dtype)
@@ -274,7 +268,7 @@ class DealtBlock:
 
 
 def row_plans(rows: Sequence[np.ndarray], size: int) -> tuple[np.ndarray, list[RowPlan]]:
-    """Rows that more than one part has, where each has some of so many, and the plan of each part."""
+    """Return rows that several partitions have, where each has some of so many, and the plan of each."""
     counts = np.zeros(size, dtype=np.int32)
     for own in rows:
         counts[own] += 1
@@ -287,7 +281,7 @@ Blocks: TypeAlias = Sequence[np.ndarray | DealtBlock]  # of parameters, one for 
 
 
 class PartitionVectors(HostVectors):
-    """Vectors of a part, which may also be lists of blocks in precisions of their own."""
+    """Vectors of a partition, which may also be lists of blocks in precisions of their own."""
 
     def take(self, vector: np.ndarray | list[np.ndarray], number: int) -> np.ndarray:
         return vector[number] if isinstance(vector, list) else super().take(vector, number)
@@ -299,20 +293,15 @@ class PartitionVectors(HostVectors):
 
 
 class EnginePartition:
-    """One partition of the data, with the cores of its terms' maps."""
+    """A run of whole sequences, with the cores of its terms' maps."""
 
-    def __init__(
-        self,
-        engine: ThreadEngine,
-        columns: Sequence[np.ndarray | None],  # of each term, those of the whole map that are here; None: all
-        places: Sequence[np.ndarray | None],  # of each term, which parameters that are kept are here; None: all are
-    ):
+    def __init__(self, engine: ThreadEngine, about: Sequence[tuple[np.ndarray | None, np.ndarray | None]]):
         engine.vectors = PartitionVectors(engine.vectors.blocks, engine.workers)
-        self.engine, self._columns, self._places = engine, tuple(columns), tuple(places)
+        self.engine, self._about = engine, list(about)
 
     def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
-        """Columns and places of each term."""
-        return list(zip(self._columns, self._places, strict=True))
+        """Return columns of the whole map, and parameters that are kept, which are here of each term; None: all."""
+        return self._about
 
     # ------------------------------------------------------------------------- to and from blocks
 
@@ -320,32 +309,32 @@ class EnginePartition:
         return [(block.laid_out() if isinstance(block, DealtBlock) else block).reshape(-1) for block in blocks]
 
     def _blocks(self, vector: np.ndarray, sizes: Sequence[int]) -> list[Block]:
-        """The blocks of a vector, as parts of those of the whole, whose terms have so many rows."""
+        """Return the blocks of a vector, placed in those of the whole, whose terms have so many rows."""
         return [self._block(self.engine.vectors.take(vector, j), j, size) for j, size in enumerate(sizes)]
 
     def _block(self, block: np.ndarray, term: int, size: int) -> Block:
         shape = self.engine.terms[term]
         if not shape.clique.mapped:
             return block
-        if self._columns[term] is None:
+        if self._about[term][0] is None:
             return block.reshape(shape.rows, shape.columns)
         if not shape.real_columns:  # sums of sparse columns are in the precision of a pass already
             block = block.astype(self.engine.dtype)
         return self.some_rows(block, term, size)
 
     def some_rows(self, block: np.ndarray, term: int, size: int) -> SomeRows:
-        """The block of a term that has some columns here, as a part of that of the whole."""
+        """Return the block of a term that has some columns here, placed in that of the whole."""
         shape = self.engine.terms[term]
-        columns, places = self._columns[term], self._places[term]
+        columns, places = self._about[term]
         if places is not None:
             return SomeRows(size, places, block.reshape(-1, 1))
         assert columns is not None
         return SomeRows(size, columns, block.reshape(shape.rows, shape.columns))
 
     def sums_of_squares(self, block: np.ndarray, term: int, size: int) -> Block:
-        """Return sums in double precision as a part of those of the whole."""
+        """Return sums in double precision, placed in those of the whole."""
         shape = self.engine.terms[term]
-        return block.reshape(shape.rows, -1) if self._columns[term] is None else self.some_rows(block, term, size)
+        return block.reshape(shape.rows, -1) if self._about[term][0] is None else self.some_rows(block, term, size)
 
     # ------------------------------------------------------------------------- questions
 
@@ -358,7 +347,7 @@ class EnginePartition:
         return self._blocks(self.engine.product(self._vector(theta), self._vector(vector)), sizes)
 
     def raw_squares(self, term: int, size: int) -> Block:
-        raw, columns = self.engine.raw_squares(term), self._columns[term]
+        raw, columns = self.engine.raw_squares(term), self._about[term][0]
         return raw if columns is None else SomeRows(size, columns, raw[:, None])
 
     def at(self, theta: Blocks, question: str, *others: Any) -> Any:
@@ -369,29 +358,29 @@ class EnginePartition:
         """Ask the engine a question about a term's map."""
         return getattr(self.engine, question)(*arguments)
 
-    # ------------------------------------------------------------------------- other parts
+    # ------------------------------------------------------------------------- other partitions
 
     def in_double(self, held: bool) -> EnginePartition:
         engine = self.engine.in_double(held)
         assert isinstance(engine, ThreadEngine)
-        return EnginePartition(engine, self._columns, self._places)
+        return EnginePartition(engine, self._about)
 
     def narrowed(self, sizes: dict[int, int]) -> EnginePartition:
-        return EnginePartition(self.engine.narrowed(sizes), self._columns, self._places)
+        return EnginePartition(self.engine.narrowed(sizes), self._about)
 
     def blocks(self, theta: Blocks, guess: bool, settled: float) -> PartitionBlocks:
         return PartitionBlocks(self, self.engine.blocks(self._vector(theta), guess, settled))
 
 
 class PartitionBlocks:
-    """Blocks of the Hessian of one part."""
+    """Blocks of the Hessian of one partition."""
 
-    def __init__(self, part: EnginePartition, blocks: ThreadBlocks):
-        self._part, self._blocks = part, blocks
+    def __init__(self, partition: EnginePartition, blocks: ThreadBlocks):
+        self._partition, self._blocks = partition, blocks
 
     def summary(self) -> tuple[int, float, list[np.ndarray], list[int]]:
-        """Operations, the variance of labels, small blocks, and positions that are not settled, of each such term."""
-        terms = self._part.engine.terms
+        """Return operations, the variance of labels, small blocks, and counts of positions that products go through."""
+        terms = self._partition.engine.terms
         small = [self._blocks.small(j) for j, term in enumerate(terms) if not term.clique.mapped]
         open_rows = [self._blocks.open_rows(j) for j, term in enumerate(terms) if term.clique.mapped]
         return self._blocks.operations, self._blocks.variance, small, open_rows
@@ -399,10 +388,10 @@ class PartitionBlocks:
     def product(self, term: int, block: np.ndarray | DealtBlock, leave_out: bool, size: int) -> Block:
         block = block.laid_out() if isinstance(block, DealtBlock) else block
         found = self._blocks.product(term, block.reshape(-1), leave_out)
-        return self._part._block(found, term, size)
+        return self._partition._block(found, term, size)
 
     def raw_diagonal(self, term: int, size: int) -> Block:
-        return self._part.sums_of_squares(self._blocks.raw_diagonal(term), term, size)
+        return self._partition.sums_of_squares(self._blocks.raw_diagonal(term), term, size)
 
     def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:
         return self._blocks.leading_grams(term, columns, settled)

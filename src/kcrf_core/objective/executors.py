@@ -1,8 +1,8 @@
-"""Executors: they ask parts, in this process one after another, or elsewhere.
+"""Executors that call a method on every partition, in this process one after another or elsewhere.
 
-An executor makes parts of specs and asks each of them the same question, with arguments of its own. It hands out
-handles, one for each part; a handle may be an argument, and is then what it stands for. Answers come, and are summed,
-in the order of parts.
+An executor makes partitions of specs and asks each of them the same question, with arguments of its own. It hands out
+handles, one for each partition; a handle may be an argument, and then stands for its partition or answer. Answers come,
+and are summed, in the order of partitions.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from ..system import Workers
 from .engine_partition import Accumulator, PartitionSpec
 
 Handle = Any
-Arguments = Iterable[tuple]  # of each part, gone through once
+Arguments = Iterable[tuple]  # of each partition, gone through once
 
 
 class Executor(Protocol):
-    """Parts of one problem, wherever they are."""
+    """Partitions of one problem, wherever they are."""
 
-    remote: bool  # whether what parts are asked has to be sent
+    remote: bool  # True if arguments have to be sent
 
     def load(self, specs: Sequence[PartitionSpec]) -> list[Handle]:
-        """Handles of parts that are made when they are first asked, and again where they are gone."""
+        """Return handles of partitions that are made when they are first asked, and again where they are gone."""
 
     def derive(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> list[Handle]:
-        """Handles of what parts answer, which stays where they are."""
+        """Return handles of answers, which stay where the partitions are."""
 
     def hold(self, values: Sequence[Any]) -> list[Handle]:
-        """Handles of values that many questions have among their arguments."""
+        """Return handles of values that many questions have among their arguments."""
 
     def ask(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> Iterator[Any]:
-        """Answers of all parts, in their order."""
+        """Yield the answers of all partitions, in their order."""
 
     def total(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> Any:
-        """The sum of the answers of all parts."""
+        """Return the sum of the answers of all partitions."""
 
 
 class ExecutorWorkers(Workers):
-    """Threads of this process, and an executor of parts elsewhere."""
+    """Threads of this process, and an executor of partitions elsewhere."""
 
     def __init__(self, executor: Executor, threads: int | None = None, memory: int | None = None):
         super().__init__(threads, memory)
@@ -56,7 +56,7 @@ def executor_of(workers: Workers) -> Executor | None:
 
 @dataclass(frozen=True, eq=False)
 class LocalHandle:
-    """A part, or what parts answer: what it is made of."""
+    """A partition or an answer, by what it is made of."""
 
     spec: PartitionSpec | None
     before: LocalHandle | None = None
@@ -65,9 +65,9 @@ class LocalHandle:
 
 
 class LocalExecutor:
-    """Parts of this process, one after another. Those that fit its memory are kept, the others made again each time.
+    """Partitions of this process, one after another.
 
-    While one is asked, the next that is not there is read.
+    Those that fit its memory are kept, the others made again each time. While one is asked, the next is read.
     """
 
     remote = False
@@ -76,11 +76,11 @@ class LocalExecutor:
         self._workers = workers
         self._made: dict[int, Any] = {}  # by the identity of handles, as long as those are there
         self._held = 0
-        self._coming: dict[int, Future] = {}  # parts that are being read, likewise
+        self._coming: dict[int, Future] = {}  # partitions that are being read, likewise
 
     @property
     def held(self) -> int:
-        """How many parts, and what was made of them, are kept."""
+        """Number of partitions and answers that are kept."""
         return len(self._made)
 
     def load(self, specs: Sequence[PartitionSpec]) -> list[LocalHandle]:
@@ -100,7 +100,7 @@ class LocalExecutor:
                         self._read_ahead(later, reader)
                     yield self._answer(handle, question, own)
             finally:
-                self._coming.clear()  # where nobody asks on
+                self._coming.clear()  # the caller may stop early
 
     def _read_ahead(self, handle: LocalHandle, reader: ThreadPoolExecutor) -> None:
         while handle.before is not None:
@@ -122,12 +122,12 @@ class LocalExecutor:
         return getattr(self._thing(handle), question)(*given)
 
     def _thing(self, handle: LocalHandle) -> Any:
-        """The part, or the answer, that a handle stands for."""
+        """Return the partition, or the answer, that a handle stands for."""
         if id(handle) in self._made:
             return self._made[id(handle)]
         if handle.before is not None:
             made, size = self._answer(handle.before, handle.question, handle.arguments), 0
-            fits = id(handle.before) in self._made  # what is made of a part that is made again is no better off
+            fits = id(handle.before) in self._made  # an answer of a partition that is made again is no better off
         else:
             assert handle.spec is not None
             coming = self._coming.pop(id(handle), None)

@@ -108,7 +108,7 @@ class Objective:
                 mask[self.blocks[j]] = seen
             self._free = self.vectors.from_array(mask)
         # Weights that a pass multiplies with, D C of every map.
-        self.pass_size = max(sum(term.product_size for term in self.terms), 1)
+        self.pass_size = max(sum(term.rows * term.columns for term in self.terms), 1)
 
     @classmethod
     def on_threads(

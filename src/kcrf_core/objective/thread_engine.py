@@ -52,11 +52,11 @@ from ..scoring import DECODINGS
 from ..system import Workers, hand_back, linear_algebra, ranges
 from ._passes import MOST_MAPS, Passes
 from .chunks import Chunk, Rooms, ScoredChunk, make_chunks, make_tasks
-from .engine import Engine, Predictions, TermShape
+from .engine import Engine, EngineBlocks, Predictions, TermShape
 from .vectors import HostVectors, Vector
 
 ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
-WORTH_LEAVING_OUT = 0.4  # part of the rows: rows that stay are copied once for all products
+WORTH_LEAVING_OUT = 0.4  # share of the rows: rows that stay are copied once for all products
 
 Result = TypeVar("Result")
 ChunkPotentials = Callable[[Chunk], list[tuple[np.ndarray, Edges]]]  # scores and edges of a chunk at some points
@@ -73,7 +73,7 @@ class ObjectiveTerm:
     threshold: float | np.ndarray = 0.0  # of an L1 penalty: of each parameter, or [D] of those in each row of W
 
     def thresholds(self, Y: int) -> np.ndarray:
-        """Those of all parameters, [size]."""
+        """Return the thresholds of all parameters, [size]."""
         shape = self.shape(Y)
         if not isinstance(self.threshold, np.ndarray):
             return np.full(shape.size, float(self.threshold))
@@ -101,7 +101,7 @@ class ThreadEngine(Engine):
         self.objective_terms = tuple(objective_terms)
         self.maps = {j: term.map for j, term in enumerate(self.objective_terms) if term.map is not None}
         # Vectors of this process, which sums are put into; a subclass may hand out others.
-        self.vectors = self.host = HostVectors(self.block_slices(), workers)
+        self.vectors = self.host = HostVectors(self.block_slices, workers)
         # Terms of one type add their scores up before they meet the potentials.
         self._types = list(dict.fromkeys(self.mapped.values()))
         self.per_position = any(clique.per_position for clique in self._types)
@@ -152,7 +152,8 @@ class ThreadEngine(Engine):
         for partition, observed in zip(adjoint.partitions, self._observed, strict=True):
             for sums in partition.sums:
                 sums.add(observed, np.subtract)
-        return list(zip(adjoint.log_likelihoods(), adjoint.collect(), strict=True))
+        likelihoods = tree_sum([partition.log_likelihoods for partition in adjoint.partitions]).tolist()
+        return list(zip(likelihoods, adjoint.collect(), strict=True))
 
     def _evaluate_natively(self, adjoint: _Adjoint, edges: Edges, prepared: dict[int, object]) -> bool:
         """Evaluate one point without the interpreter; False where some part of it needs that.
@@ -230,12 +231,8 @@ class ThreadEngine(Engine):
     # ------------------------------------------------------------------------- columns of maps
 
     def raw_squares(self, term: int) -> np.ndarray:
-        return self.maps[term].raw_squares(self._counts(), self.partitions)
-
-    def _counts(self) -> np.ndarray | None:
-        """Return how often each position counts; None: once."""
         counts = self.problem.position_weights()
-        return None if (counts == 1).all() else counts
+        return self.maps[term].raw_squares(None if (counts == 1).all() else counts, self.partitions)
 
     def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
         m, weights = len(inverse), self.problem.position_weights()
@@ -283,18 +280,11 @@ class ThreadEngine(Engine):
         path, posterior, gold = map(np.concatenate, zip(*self._over_chunks(theta, _predictions), strict=True))
         return Predictions(dict(zip(DECODINGS, (path, posterior), strict=True)), gold)
 
-    def right_labels(self, theta: Vector) -> float:
-        return tree_sum([sum(part) for part in self._by_partition(self._over_chunks(theta, _right))])
-
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:
         return np.concatenate(list(self._over_chunks(theta, _sequence_logs)))
 
     def drawn_labels(self, theta: Vector, chance: np.ndarray) -> np.ndarray:
         return np.concatenate(list(self._over_chunks(theta, partial(_drawn, chance))), axis=1)
-
-    def scored_chunks(self, theta: Vector) -> Iterator[ScoredChunk]:
-        """Yield the chunks with their potentials."""
-        return self._over_chunks(theta, lambda chunk: chunk)
 
     # ------------------------------------------------------------------------- chunks on threads
 
@@ -355,22 +345,18 @@ class ThreadEngine(Engine):
 
 
 def _columns_of(point: int, width: int) -> slice:
-    """The columns of one of several points, side by side."""
+    """Return the columns of one of several points, side by side."""
     return slice(point * width, (point + 1) * width)
 
 
-@dataclass
 class _TaskSums:
-    """Sums over the chunks of one task, or of all, for each point."""
+    """Sums over the chunks of one task, or of a partition, for each point."""
 
-    log_likelihoods: np.ndarray  # [points]
-    sums: list[Sums]  # of each point
-    parts: dict[int, np.ndarray]  # of terms whose maps sum up errors by rows
-
-    @classmethod
-    def zeros(cls, engine: ThreadEngine, points: int) -> _TaskSums:
+    def __init__(self, engine: ThreadEngine, points: int):
         Y = engine.problem.label_count
-        return cls(np.zeros(points), [Sums.zeros(Y, engine.second_order) for _ in range(points)], {})
+        self.log_likelihoods = np.zeros(points)
+        self.sums = [Sums.zeros(Y, engine.second_order) for _ in range(points)]
+        self.parts: dict[int, np.ndarray] = {}  # of terms whose maps sum up errors by rows
 
     def add(self, other: _TaskSums) -> None:
         self.log_likelihoods += other.log_likelihoods
@@ -387,31 +373,17 @@ class _Adjoint:
     """Adjoints of all terms, summed over tasks: from errors at positions to vectors like theta, one for each point."""
 
     def __init__(self, engine: ThreadEngine, points: int = 1):
-        self._engine, self._points = engine, points
+        self.engine, self.points = engine, points
         N, Y, empty = engine.problem.positions, engine.problem.label_count, engine.host.buffers.empty
         # Terms of one type have the same errors.
         self.residuals = {c: empty((N, points * c.columns(Y)), engine.dtype) for c in engine._types}
-        self.partitions = [_TaskSums.zeros(engine, points) for _ in engine.partitions.slices]
+        self.partitions = [_TaskSums(engine, points) for _ in engine.partitions.slices]
         sizes = np.diff(engine._partition_tasks.borders)
         self._coming = iter(np.repeat(np.arange(len(sizes)), sizes).tolist())  # partitions of tasks, in their order
 
-    def task(self) -> _TaskSums:
-        """Sums of one task, with nothing in them."""
-        return _TaskSums.zeros(self._engine, self._points)
-
     def add(self, task: _TaskSums) -> None:
-        """Tasks are added in their order."""
+        """Add the sums of the next task; tasks come in their order."""
         self.partitions[next(self._coming)].add(task)
-
-    def log_likelihoods(self) -> list[float]:
-        """Of each point."""
-        return tree_sum([partition.log_likelihoods for partition in self.partitions]).tolist()
-
-    def node_errors(self, chunk: Chunk) -> np.ndarray | None:
-        """Where the errors of single positions of a chunk, [n, Y], have to be in the end; None if not as they are."""
-        Y = self._engine.problem.label_count
-        whole = [own for clique, own in self.residuals.items() if clique.axes == 1 and own.shape[1] == Y]
-        return whole[0][chunk.rows] if self._points == 1 and whole else None
 
     def add_errors(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Change]) -> None:
         """Weigh the errors of a chunk, and add them to the sums of its task."""
@@ -421,8 +393,8 @@ class _Adjoint:
         self.add_parts(task, chunk, found)
 
     def add_parts(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Change]) -> None:
-        """Parts of maps, of errors that are weighted already."""
-        engine, rows, Y = self._engine, chunk.rows, self._engine.problem.label_count
+        """Add errors that are weighted already to the sums of maps."""
+        engine, rows, Y = self.engine, chunk.rows, self.engine.problem.label_count
         own = {clique: residuals[rows] for clique, residuals in self.residuals.items()}
         for clique, errors in own.items():
             for point, each in enumerate(found):
@@ -436,8 +408,8 @@ class _Adjoint:
 
     def collect(self) -> list[Vector]:
         """Return the vector of each point."""
-        engine = self._engine
-        out = [engine.host.empty() for _ in range(self._points)]
+        engine = self.engine
+        out = [engine.host.empty() for _ in range(self.points)]
         for j, clique in engine.labelled.items():
             for point, vector in enumerate(out):
                 found = tree_sum([clique.collect(partition.sums[point]) for partition in self.partitions])
@@ -446,15 +418,15 @@ class _Adjoint:
             term = engine.terms[j]
             place: np.ndarray | KeptWeights = (
                 term.of_map(engine.host.take(out[0], j))
-                if self._points == 1
-                else engine.host.buffers.empty((term.rows, self._points * term.columns))
+                if self.points == 1
+                else engine.host.buffers.empty((term.rows, self.points * term.columns))
             )
             parts = [partition.parts[j] for partition in self.partitions if j in partition.parts]
             summed = tree_sum(parts, iadd) if parts else None
             made = engine.maps[j].adjoint(summed, self.residuals[own], engine.workers, place, engine.partitions)
             if isinstance(made, KeptWeights) or isinstance(place, KeptWeights):
                 continue  # it is in its place
-            if self._points > 1:
+            if self.points > 1:
                 for point, vector in enumerate(out):
                     engine.host.put(vector, j, term.block(made[:, _columns_of(point, term.columns)]))
             elif made is not place:
@@ -462,7 +434,7 @@ class _Adjoint:
         return [engine.vectors.from_array(vector) for vector in out]
 
 
-class ThreadBlocks:
+class ThreadBlocks(EngineBlocks):
     """Blocks of the Hessian of the negative log-likelihood at one point."""
 
     def __init__(self, engine: ThreadEngine, theta: Vector, guess: bool, settled: float):
@@ -487,36 +459,27 @@ class ThreadBlocks:
             for j, form in forms.items()
         }
         self._open: dict[int, tuple[FeatureMap, np.ndarray]] = {}
+        p = self._marginals[NODE]
+        self.variance = summed_by(engine.partitions, len(p), lambda rows: float((p[rows] * (1 - p[rows])).sum()))
+        self.unsettled = engine.part_of_variance(self.variance)
 
     def _finished(self, term: int, form: str, number: int, parts: Sequence[dict[int, PartialSum]]) -> np.ndarray:
-        """A small block of one partition."""
+        """Return a small block of one partition."""
         engine = self._engine
         node, problem = self._marginals[NODE][engine.partitions.slices[number]], engine.problem.partition(number)
         return engine.labelled[term].finish_block(
             reduce(add, (part[term].total for part in parts)), problem, node, form
         )
 
-    @property
-    def variance(self) -> float:
-        """The variance of labels, summed up."""
-        p = self._marginals[NODE]
-        return summed_by(self._engine.partitions, len(p), lambda rows: float((p[rows] * (1 - p[rows])).sum()))
-
-    @property
-    def unsettled(self) -> float:
-        """Mean variance of labels, as a part of the largest possible."""
-        return self._engine.part_of_variance(self.variance)
-
     def small(self, term: int) -> np.ndarray:
-        """The block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
         return self._small[term]
 
     def open_rows(self, term: int) -> int:
-        """How many positions are not settled."""
+        """Count the positions that are not nearly deterministic."""
         return len(self._open_part(term)[1])
 
     def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray]:
-        """A term's map on positions that are not settled, and which they are."""
+        """Return a term's map on positions that are not nearly deterministic, and which they are."""
         if term not in self._open:
             own, feature_map = self._engine.mapped[term], self._engine.maps[term]
             rows = np.flatnonzero(self._marginals[own].max(axis=1) < 1 - self._settled)
@@ -525,16 +488,12 @@ class ThreadBlocks:
         return self._open[term]
 
     def share(self, term: int) -> float:
-        """The part of the positions that a product with a term's block goes through."""
         N = len(self._weights)
         rows = self.open_rows(term) if self._settled else N
         return rows / max(N, 1) if leaves_out(rows, N) else 1.0
 
     def product(self, term: int, block: Vector, leave_out: bool | None = None) -> Vector:
-        """The block of a term with a map times a block of a vector.
-
-        Whether positions that are settled are left out may be decided by whoever knows of others.
-        """
+        """Multiply the block of a term by a block of a vector; `leave_out` decides for all partitions alike."""
         engine, shape = self._engine, self._engine.terms[term]
         Y, dtype = engine.problem.label_count, engine.dtype
         feature_map, partitions = engine.maps[term], engine.partitions
@@ -569,12 +528,11 @@ class ThreadBlocks:
         return engine.vectors.from_array(out if isinstance(found, KeptWeights) else found.ravel())
 
     def diagonal(self, term: int) -> np.ndarray:
-        """The diagonal of the block of a term with an explicit map, [size]."""
         engine = self._engine
         return engine.terms[term].scaled_squares(self.raw_diagonal(term), engine.head(term).scale)
 
     def raw_diagonal(self, term: int) -> np.ndarray:
-        """The same but for factors of columns, summed over rows."""
+        """Return the diagonal without factors of columns, summed over rows."""
         engine, shape = self._engine, self._engine.terms[term]
         feature_map, clique = engine.maps[term], engine.mapped[term]
         p = self._marginals[clique]
@@ -596,16 +554,13 @@ class ThreadBlocks:
         return out
 
     def leading(self, term: int, columns: np.ndarray, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
-        """Inverses [C, m, m] of the block on leading columns [N, m], label by label, and the operations they took.
-
-            A_y = sum_t q_ty phi_t phi_t^T + I / sigma^2,    q_ty = p_ty (1 - p_ty) / 2
-
-        Half, for labels share what curvature there is; with two labels one column holds all of it, 2 p (1 - p).
-        """
         return inverted_blocks(*self.leading_grams(term, columns, settled), sigma2, self._engine.workers)
 
     def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:
-        """The sums [C, m, m] over positions, and how many went into each [C]."""
+        """Return sums [C, m, m] over positions of q_ty phi_t phi_t^T, and how many went into each [C].
+
+        q_ty = p_ty (1 - p_ty) / 2: labels share the curvature. With two labels one column holds all of it, 2 p (1 - p).
+        """
         p = self._marginals[NODE]
         variance = p * (1 - p)
         curvature = variance / 2 if self._engine.terms[term].columns > 1 else variance.sum(axis=1, keepdims=True)
@@ -626,12 +581,12 @@ class ThreadBlocks:
 
 
 def leaves_out(rows: int, positions: int) -> bool:
-    """Whether it pays to leave out positions that are settled, where so many rows of all are not."""
+    """Return True if it pays to leave out nearly deterministic positions, where so many rows are not."""
     return rows <= (1 - WORTH_LEAVING_OUT) * positions
 
 
 def inverted_blocks(grams: np.ndarray, counts: np.ndarray, sigma2: float, workers: Workers) -> tuple[np.ndarray, int]:
-    """Inverses of blocks [C, m, m] with the prior, and the operations that they took, for so many positions [C]."""
+    """Return inverses of blocks [C, m, m] with the prior, and the operations they took, for so many positions [C]."""
     m = grams.shape[1]
 
     def work(gram: np.ndarray) -> np.ndarray:
@@ -641,15 +596,18 @@ def inverted_blocks(grams: np.ndarray, counts: np.ndarray, sigma2: float, worker
     return np.stack(list(workers.map(work, list(grams)))), sum(int(rows) * m * m + m**3 for rows in counts)
 
 
-# What is done with one task, or with one chunk and its potentials.
+# Work on one task, or on one chunk and its potentials.
 
 
 def _likelihoods(adjoint: _Adjoint, potentials: ChunkPotentials, task: Sequence[Chunk]) -> _TaskSums:
-    engine, sums = adjoint._engine, adjoint.task()
+    engine, sums = adjoint.engine, _TaskSums(adjoint.engine, adjoint.points)
+    # Errors of single positions may be put where they have to be in the end.
+    Y = engine.problem.label_count
+    whole = [own for clique, own in adjoint.residuals.items() if clique.axes == 1 and own.shape[1] == Y]
     for chunk in task:
         found: list[chain.Change] = []
         if chunk.complete and not engine.per_position and not engine.second_order:
-            place = adjoint.node_errors(chunk)
+            place = whole[0][chunk.rows] if adjoint.points == 1 and whole else None
             for point, (scores, edges) in enumerate(potentials(chunk)):
                 likelihood, errors, own = chunk.errors(scores, edges, engine._rooms, place)
                 sums.log_likelihoods[point] += likelihood
@@ -670,7 +628,7 @@ def _likelihoods(adjoint: _Adjoint, potentials: ChunkPotentials, task: Sequence[
 def _tangent(
     adjoint: _Adjoint, potentials: ChunkPotentials, direction: ChunkPotentials, task: Sequence[Chunk]
 ) -> _TaskSums:
-    sums = adjoint.task()
+    sums = _TaskSums(adjoint.engine, adjoint.points)
     for each in task:
         [(d_scores, d_edges)] = direction(each)
         chunk = each.scored(*potentials(each)[0])
@@ -691,17 +649,12 @@ def _errors(clique: MappedClique, chunk: ScoredChunk) -> np.ndarray:
 
 
 def _predictions(chunk: ScoredChunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels by Viterbi and by posterior decoding, and probabilities of gold labels, [n] each."""
+    """Return labels by Viterbi and by posterior decoding, and probabilities of gold labels, [n] each."""
     scores, edges, offsets = chunk.scores, chunk.edges, chunk.offsets
     path = chain.viterbi(scores, edges, offsets)[0]
     node = chunk.marginals().node
     posterior = chain.posterior_labels(node, scores, edges, offsets)
     return path, posterior, node[np.arange(len(node)), chunk.labels]
-
-
-def _right(chunk: ScoredChunk) -> float:
-    best = chain.viterbi(chunk.scores, chunk.edges, chunk.offsets)[0]
-    return float(chunk.position_weights() @ (best == chunk.labels))
 
 
 def _sequence_logs(chunk: ScoredChunk) -> np.ndarray:
@@ -730,7 +683,7 @@ def _drawn(chance: np.ndarray, chunk: ScoredChunk) -> np.ndarray:
 def _block_parts(
     engine: ThreadEngine, forms: dict[int, str], settled: float, chunk: ScoredChunk
 ) -> tuple[dict[Clique, np.ndarray], dict[int, PartialSum]]:
-    """Marginals of cliques, and parts of the small blocks."""
+    """Return marginals of cliques, and sums for the small blocks."""
     every_pair = any(form != ABOVE for form in forms.values())
     # Edges handed over per position give the marginals of every pair.
     found = (chunk.with_edges_repeated() if every_pair or engine.per_position else chunk).marginals()
@@ -744,7 +697,7 @@ def _block_parts(
 def _real_parts(
     engine: ThreadEngine, rows: dict[int, np.ndarray], chunk: ScoredChunk
 ) -> tuple[dict[int, np.ndarray], float]:
-    """Gram matrices of real columns on those rows [n] that a chunk has, and the variance of its labels."""
+    """Return Gram matrices of real columns on those rows [n] that a chunk has, and the variance of its labels."""
     found = (chunk.with_edges_repeated() if engine.per_position else chunk).marginals()
     weights, parts = chunk.position_weights(), {}
     for j, chosen in rows.items():

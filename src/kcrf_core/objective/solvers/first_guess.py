@@ -140,7 +140,7 @@ class FirstGuess:
 
 def _turns_real(term: TermShape, objective: Objective) -> bool:
     """Whether the real columns of a term are turned, which takes about as long as a few passes."""
-    affordable = MOST_PASSES_FOR_REAL * 4 * objective.problem.positions * term.product_size
+    affordable = MOST_PASSES_FOR_REAL * 4 * objective.problem.positions * term.rows * term.columns
     return FEWEST_REAL <= term.real <= MOST_TURNED and OPERATIONS_PER_CUBE * term.real**3 <= affordable
 
 
@@ -150,7 +150,7 @@ def _leading_grams(objective: Objective) -> dict[int, np.ndarray]:
     found = {}
     for j in objective.mapped:
         term = objective.terms[j]
-        m, of_pass = min(term.rows, MOST_TURNED), 4 * N * term.product_size
+        m, of_pass = min(term.rows, MOST_TURNED), 4 * N * term.rows * term.columns
         if term.nested and m >= FEWEST_TURNED and TURNING_OPERATIONS * m**3 <= MOST_PASSES * of_pass:
             m = max(min(m, int(np.cbrt(of_pass / TURNING_OPERATIONS))), FEWEST_TURNED)
             found[j] = objective.engine.leading_gram(j, m, POSITIONS_PER_COLUMN * m)

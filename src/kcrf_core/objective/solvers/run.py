@@ -328,7 +328,8 @@ class Run:
         objective = blocks.objective
         self._check_budget(objective)
         self.products += 1
-        self.work += blocks.share(term) * objective.terms[term].product_size / objective.pass_size
+        size = objective.terms[term].rows * objective.terms[term].columns
+        self.work += blocks.share(term) * size / objective.pass_size
         return blocks.product(term, vector)
 
     def add_operations(self, objective: Objective, operations: float) -> None:
