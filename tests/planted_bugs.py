@@ -145,8 +145,8 @@ BUGS = [
     Bug("kcrf_core/selection/cross_validation.py", "counts[:, :-1] = 0", "counts[:, 1:] = 0", "core/test_folds.py"),
     Bug(
         "kcrf_core/device/packed_chains.py",
-        "sorted_lengths[:count] - 1 - step",
-        "sorted_lengths[:count] - step",
+        "first[sequence] + step, last[sequence] - step",
+        "first[sequence] + step, last[sequence] - step // 2",
         "core/test_device_engine.py",
     ),
     Bug("kcrf_core/encoding/label_ratio.py", "keepdims=True) + 1)", "keepdims=True) + 2)", "core/test_label_ratio.py"),

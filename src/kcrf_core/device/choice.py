@@ -1,4 +1,4 @@
-"""Which device does the arithmetic, in the words of users, and the way to it.
+"""Devices by the names that users give them.
 
 cuda         the first GPU of this machine, by PyTorch
 cuda:1       the second
@@ -28,7 +28,7 @@ GPU = re.compile(r"cuda(?::(\d+))?")
 
 
 def is_device(name: str) -> bool:
-    """Whether an engine of this name is one of these, and not a cluster."""
+    """Return True if an engine of this name is a device, not a cluster."""
     return name.partition(":")[0] in ("cuda", "torch", "numpy")
 
 
@@ -53,7 +53,7 @@ def open_device(
     tell: Callable[[str], None] | None = None,
     threads: int | None = None,
 ) -> Device:
-    """The device, with so many bytes for tables; `tell` hears how long it took to get there.
+    """Return the device, with `memory` bytes for tables; `tell` is called with a line about it.
 
     `threads` are for PyTorch without a GPU.
     """
@@ -69,17 +69,13 @@ def open_device(
 
 
 def device_of(workers: Workers) -> Device | None:
-    """Return the device beside threads; None where there is none."""
+    """Return the device of workers; None if they are threads alone."""
     if not isinstance(workers, DeviceWorkers):
         return None
     from .device import Device
 
     assert isinstance(workers.device, Device)
     return workers.device
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _with_torch(address: str, threads: int | None) -> Backend:
@@ -91,14 +87,15 @@ def _with_torch(address: str, threads: int | None) -> Backend:
     try:
         import torch
     except Exception as error:  # libraries of CUDA are often missing or of another version, which may end in anything
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise DeviceError(
-            f"the engine '{address}' needs PyTorch, and the one here cannot be imported ({_one_line(error)}): "
+            f"the engine '{address}' needs PyTorch, and the one here cannot be imported ({reason}): "
             "install the one for this machine (https://pytorch.org), or leave out 'engine'",
             settings=["engine"],
         ) from None
-    if address == "torch:cpu":
-        from .torch_backend import TorchBackend
+    from .torch_backend import TorchBackend
 
+    if address == "torch:cpu":
         torch.set_num_threads(threads or available_threads())
         return TorchBackend(address, "cpu")
     if not torch.cuda.is_available():
@@ -111,8 +108,6 @@ def _with_torch(address: str, threads: int | None) -> Backend:
     if number >= torch.cuda.device_count():
         there = ", ".join(f"cuda:{each}" for each in range(torch.cuda.device_count()))
         raise ConfigError(f"there is no '{address}': this machine has {there}", settings=["engine"])
-    from .torch_backend import TorchBackend
-
     backend = TorchBackend(address, f"cuda:{number}")
     backend.zeros((1,))  # starts what has to be started
     backend.wait()

@@ -3,8 +3,8 @@
 A pass is one function of theta on arrays whose shapes the data alone decides, without a look at any value on the way,
 so that a GPU can record and replay it. Sums are in double precision, and so are messages of forward-backward.
 
-What is asked for now and then, such as blocks of the Hessian and predictions, is done as by a `ThreadEngine`, on maps
-whose products are taken on the device (`LentMap`); so is a pass whose messages cannot be trusted.
+Blocks of the Hessian, predictions and passes whose messages cannot be trusted are computed as by a `ThreadEngine`, on
+maps whose products are taken on the device (`LentMap`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ import numpy as np
 from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
 from ..maps import Extent, FeatureMap, Rounding
 from ..objective import ObjectiveTerm, ThreadEngine, Vectors, inverse_power_parts
-from ..system import DOUBLE, Array, Workers, sequence_rows, size_text
-from .device_maps import Evaluated, LentMap, map_on, row_sums
+from ..system import DOUBLE, Array, Workers, positions_within, sequence_rows, size_text
+from .device_maps import ArrayPlace, Evaluated, LentMap, map_on, row_sums
 from .device_vectors import DeviceVectors
 from .packed_chains import ChainPotentials, Chains, Passed
 from .packed_pairs import PairChains
-from .place import ArrayPlace
 
 HALF = float(np.sqrt(0.5))
 
@@ -34,7 +33,7 @@ SINGLE_ARRAYS, PAIR_ARRAYS = 24, 12
 
 
 def _loosely(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that does not keep its object alive, which holds it: else kernel values would outlive their engine."""
+    """Return a method that does not keep its object alive, so that kernel values do not outlive their engine."""
     held = WeakMethod(method)
 
     def call(*given: Any) -> Any:
@@ -84,7 +83,7 @@ class DeviceEngine(ThreadEngine):
         return own
 
     def _fits_there(self) -> bool:
-        """Whether forward-backward is done on the device; it is said where threads do it."""
+        """Return True if forward-backward is done on the device; report it if threads do it."""
         problem, Y = self.problem, self.problem.label_count
         longest = int(np.diff(problem.offsets).max(initial=0))
         if longest > MOST_STEPS:
@@ -101,7 +100,7 @@ class DeviceEngine(ThreadEngine):
         return problem.positions > 0
 
     def _set_up_chains(self) -> None:
-        """What the labels of the problem are on the device."""
+        """Lay the labels of the problem out on the device."""
         problem, backend, Y = self.problem, self.backend, self.problem.label_count
         kind = PairChains if self.second_order else Chains
         self._chains = kind(problem.offsets, problem.cut, problem.weights, Y, backend)
@@ -128,11 +127,11 @@ class DeviceEngine(ThreadEngine):
             self._held = HeldChains(problem, kind, backend)
 
     def _cliques_of(self, labels: np.ndarray, known: np.ndarray) -> dict[int, tuple[Array, Array]]:
-        """Positions with pairs, or triples, of observed labels: their places among all, and 1 or 0, [N] each."""
+        """Return places of pairs, or triples, of observed labels among all, and 1 or 0 by position, [N] each."""
         Y, out = self.problem.label_count, {}
         for order in (1, 2) if self.second_order else (1,):
-            within = np.arange(len(labels)) - np.repeat(self.problem.offsets[:-1], np.diff(self.problem.offsets))
-            there, place = known & (within >= order), np.zeros(len(labels), dtype=np.int64)
+            there = known & (positions_within(self.problem.offsets) >= order)
+            place = np.zeros(len(labels), dtype=np.int64)
             for back in range(order, -1, -1):
                 place = place * Y + np.roll(labels, back)
             place = np.where(there, place, 0)
@@ -144,7 +143,7 @@ class DeviceEngine(ThreadEngine):
     # ------------------------------------------------------------------------- potentials
 
     def _label_edges(self, theta: Array) -> Edges:
-        """T, s, e and U of parameters, on the device."""
+        """Return T, s, e and U of parameters, on the device."""
         Y, (square, line) = self.problem.label_count, self._none
         edges = Edges(square, line, line)
         for j, clique in self.labelled.items():
@@ -152,7 +151,7 @@ class DeviceEngine(ThreadEngine):
         return edges
 
     def _weights(self, vector: Array, j: int) -> Array:
-        """W [D, columns] of a term with a map."""
+        """Return W [D, columns] of a term with a map."""
         term, block = self.terms[j], self.vectors.take(vector, j)
         if term.kept is not None:
             laid = self.backend.zeros((term.rows * term.columns,))
@@ -186,50 +185,39 @@ class DeviceEngine(ThreadEngine):
     # ------------------------------------------------------------------------- P and its derivatives
 
     def _evaluate(self, theta: Array) -> tuple[Array, Array]:
-        """The log-likelihood with 1 where it can be trusted, [2], and the gradient of its negative."""
+        """Return the log-likelihood with 1 if it can be trusted, [2], and the gradient of its negative."""
         backend, chains = self.backend, self._chains
         potentials = self._chain_potentials(theta, self._forbidden)
         found = chains.passed(potentials)
         trusted = found.trusted.all()
         each = self._gold_scores(potentials) - found.log_z - found.shift
         likelihood = (chains.weights * self._known * each).sum()
-        node = (found.node - self._gold) * chains.weights[:, None]
-        edge, triple = found.edge, found.triple
+        errors = replace(found, node=(found.node - self._gold) * chains.weights[:, None])
         if self._held is not None:
             held = self._held.passed(potentials)
             trusted = trusted & held.trusted.all()
             likelihood = likelihood + self._held.difference(held, found)
-            node, edge, triple = self._held.subtract(held, node, edge, triple, chains.weights)
-        found = Passed(node, edge, triple, found.log_z, found.shift, found.trusted)
-        gradient = self._collected(found, observed=True)
+            errors = self._held.subtract(held, errors, chains.weights)
+        gradient = self._collected(errors, observed=True)
         return backend.xp.stack([likelihood, backend.cast(trusted, DOUBLE)]), gradient
 
     def _gold_scores(self, potentials: ChainPotentials) -> Array:
-        """What each position adds to the score of the labels that are observed, [N]."""
-        backend, edges = self.backend, potentials.edges
+        """Return the contribution of each position to the score of the observed labels, [N]."""
+        backend, chains, edges = self.backend, self._chains, potentials.edges
         found = (potentials.scores * self._gold).sum(1)
         for order, values in ((1, edges.transitions), (2, edges.triples)):
             if order in self._gold_places and values is not None:
                 place, there = self._gold_places[order]
                 chosen = backend.rows(values.reshape(-1), place)
                 found = found + backend.xp.where(there > 0, chosen, 0.0)
-        return found + self._gold_ends(edges)
-
-    def _gold_ends(self, edges: Edges) -> Array:
-        """What first and last labels add, [N]."""
-        backend, chains = self.backend, self._chains
-        count = chains.packing.counts[0] if chains.packing.counts else 0
-        both = []
+        ends = []
         for way, part in enumerate((edges.start, edges.end)):
-            gold = backend.rows(self._gold, chains.packing.positions[way][:count])
-            own = backend.xp.where(gold > 0, part[None, :], 0.0).sum(1)
-            own = backend.xp.where(chains.open[way, :, 0], own, 0.0)
-            rest = backend.zeros((chains.packing.size - count,))
-            both.append(backend.rows(backend.xp.concatenate([own, rest]), chains.packing.places[way]))
-        return both[0] + both[1]
+            gold = backend.rows(self._gold, chains.positions[way][: len(chains.open[0])])
+            ends.append(backend.xp.where(gold > 0, part[None, :], 0.0).sum(1))
+        return found + chains.at_ends(backend.xp.stack(ends))
 
     def _collected(self, found: Passed, observed: bool) -> Array:
-        """A vector out of weighted errors, or changes, of positions; sums may have to lose what is observed."""
+        """Return a vector of weighted errors, or changes, of positions; subtract observed counts from sums if asked."""
         backend, Y = self.backend, self.problem.label_count
         edge, triple = found.edge, found.triple
         pairs: Array = None
@@ -262,8 +250,8 @@ class DeviceEngine(ThreadEngine):
 
     def evaluate(self, theta: Array) -> tuple[float, Array]:
         if self._chains_there:
-            told, gradient = self._evaluated(self._double(theta))
-            likelihood, trusted = self.backend.numpy(told).tolist()
+            figures, gradient = self._evaluated(self.backend.cast(theta, DOUBLE))
+            likelihood, trusted = self.backend.numpy(figures).tolist()
             if trusted and np.isfinite(likelihood):
                 return likelihood, gradient * 1
         return super().evaluate(theta)  # which knows logarithms
@@ -279,23 +267,19 @@ class DeviceEngine(ThreadEngine):
             direction = replace(direction, edges=replace(direction.edges, triples=none))
         found = self._chains.tangent(potentials, direction)
         trusted, weights = found.trusted.all(), self._chains.weights
-        node, edge, triple = found.node * weights[:, None], found.edge, found.triple
+        found = replace(found, node=found.node * weights[:, None])
         if self._held is not None:
             held = self._held.tangent(potentials, direction)
             trusted = trusted & held.trusted.all()
-            node, edge, triple = self._held.subtract(held, node, edge, triple, weights)
-        found = Passed(node, edge, triple, found.log_z, found.shift, found.trusted)
+            found = self._held.subtract(held, found, weights)
         return self.backend.cast(trusted, DOUBLE), self._collected(found, observed=False)
 
     def product(self, theta: Array, vector: Array) -> Array:
         if self._chains_there:
-            trusted, found = self._multiplied(self._double(theta), self._double(vector))
+            trusted, found = self._multiplied(*(self.backend.cast(each, DOUBLE) for each in (theta, vector)))
             if float(trusted):
                 return found * 1
         return super().product(theta, vector)
-
-    def _double(self, vector: Array) -> Array:
-        return self.backend.cast(vector, DOUBLE)
 
     # ------------------------------------------------------------------------- other engines
 
@@ -315,7 +299,7 @@ class DeviceEngine(ThreadEngine):
         self, term: int, theta: Array, error_sum: float, extent: Extent, outside: Callable[[float], float]
     ) -> Rounding:
         about = Evaluated(error_sum, self.problem.positions, extent, outside)
-        return self._maps[term].rounding(self._weights(self._double(theta), term), about)
+        return self._maps[term].rounding(self._weights(self.backend.cast(theta, DOUBLE), term), about)
 
     def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
         phi = self._lent(term).leading(len(inverse)).subset(rows).features_there(inverse)
@@ -354,8 +338,7 @@ class HeldChains:
     def _of_rows(self, potentials: ChainPotentials) -> ChainPotentials:
         edges = potentials.edges
         if len(edges.transitions.shape) == 3:
-            pairs = self._backend.rows(edges.transitions, self._rows)
-            edges = Edges(pairs, edges.start, edges.end, edges.triples)
+            edges = replace(edges, transitions=self._backend.rows(edges.transitions, self._rows))
         return ChainPotentials(self._backend.rows(potentials.scores, self._rows), edges)
 
     def _held(self, potentials: ChainPotentials) -> ChainPotentials:
@@ -369,19 +352,18 @@ class HeldChains:
         return self._chains.tangent(self._held(potentials), self._of_rows(direction))
 
     def difference(self, held: Passed, whole: Passed) -> Array:
-        """The weighted sum of log Z(held) - log Z."""
+        """Return the weighted sum of log Z(held) - log Z."""
         each = held.log_z + held.shift - self._backend.rows(whole.log_z + whole.shift, self._rows)
         return (self._chains.weights * each).sum()
 
     def _spread(self, values: Array) -> Array:
-        """Values of these rows among all, zero elsewhere."""
+        """Put values of these rows among all, zero elsewhere."""
         none = self._backend.zeros((1, *values.shape[1:]))
         return self._backend.rows(self._backend.xp.concatenate([values, none]), self._places)
 
-    def subtract(
-        self, held: Passed, node: Array, edge: Array, triple: Array | None, weights: Array
-    ) -> tuple[Array, Array, Array | None]:
-        """From weighted errors of positions, and from sums, what was found here."""
-        node = node - self._spread(held.node) * weights[:, None]
-        edge = edge - (self._spread(held.edge) if len(edge.shape) == 3 else held.edge)
-        return node, edge, triple if triple is None else triple - held.triple
+    def subtract(self, held: Passed, errors: Passed, weights: Array) -> Passed:
+        """Subtract what was found here from weighted errors of positions, and from sums."""
+        node = errors.node - self._spread(held.node) * weights[:, None]
+        edge = errors.edge - (self._spread(held.edge) if len(held.edge.shape) == 3 else held.edge)
+        triple = None if errors.triple is None else errors.triple - held.triple
+        return replace(errors, node=node, edge=edge, triple=triple)

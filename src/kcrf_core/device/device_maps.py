@@ -1,62 +1,89 @@
-"""Feature maps on a device: products with Phi and its transpose, of a map that this process has.
+"""Places for arrays, and feature maps there: products with Phi and its transpose, of a map that this process has.
 
-    ready(W)        what rows are multiplied with
-    scores(ready)   Phi W, [N, C] in the precision of a pass
-    adjoint(R)      Phi^T R, [D, C] in double precision
-    rounding(W)     what rounding may change about an evaluation, as `maps.Head` says it
-
-Kernel values of pivots are held there as far as the device's memory allows, and computed again in every pass where it
-does not. Sums over rows in single precision are taken some thousand rows at a time, and those in double precision.
-Sparse columns have a transpose of their own, in double precision: it takes hardly longer, for what counts there is
-where values lie.
+Kernel values of pivots are held while the device has memory for them, others are computed again in every pass. Sums
+over rows in single precision are taken some thousand rows at a time, and those in double precision. Sparse columns have
+a transpose of their own, in double precision: it takes hardly longer, as memory access dominates.
 """
 
 from __future__ import annotations
 
+import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from ..errors import DeviceError
 from ..kernels import Inputs, Pivots
 from ..maps import (
     ExplicitMap,
     Extent,
     FeatureMap,
     KeptWeights,
-    KernelRows,
     PivotHead,
     ReducedMap,
     RepeatedMap,
     Rounding,
 )
-from ..system import DOUBLE, Array, Backend, Workers, ranges
+from ..system import DOUBLE, Array, Backend, Budget, Workers, ranges, size_text
 from .kernel_blocks import laid_out
-from .place import ArrayPlace
 
 ROWS_AT_ONCE, PIECES_AT_ONCE = 8192, 32
+SHARE = 0.7  # of free memory that tables may take by default: vectors, messages and products need some, too
 
 
-class DeviceMap(Protocol):
-    """A map on a place."""
+class ArrayPlace:
+    """Arrays of one backend."""
 
-    @property
-    def stays(self) -> bool: ...  # nothing has to be computed by this process
+    def __init__(self, backend: Backend, memory: int | None = None, tell: Callable[[str], None] | None = None):
+        self.backend, self._tell = backend, tell
+        self._reported: set[str] = set()
+        self.memory = Budget(int(SHARE * backend.free_memory()) if memory is None else memory)
+        # What was made of maps and triangles of this process, for as long as those live.
+        self.maps: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self.triangles: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._known: dict[int, tuple[weakref.ref, Array]] = {}
 
-    def ready(self, W: Array) -> Array: ...
+    def say(self, line: str) -> None:
+        """Report what users should know, once."""
+        if self._tell is not None and line not in self._reported:
+            self._reported.add(line)
+            self._tell(f"engine {self.backend.name}: {line}")
 
-    def scores(self, ready: Array) -> Array: ...
+    def remember(self, here: np.ndarray, there: Array) -> None:
+        """Note that an array of this process, which never changes, is there already."""
+        number = id(here)
+        self._known[number] = weakref.ref(here, lambda _: self._known.pop(number, None)), there
 
-    def adjoint(self, R: Array) -> Array: ...
+    def known(self, here: np.ndarray) -> Array:
+        """Return an array of this process in double precision there, copied once."""
+        if id(here) not in self._known:
+            self.remember(here, self.backend.array(here, DOUBLE))
+        return self._known[id(here)][1]
 
-    def rounding(self, W: Array, about: Evaluated) -> Rounding: ...
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Report in one line that memory there is short."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not self.backend.is_out_of_memory(error):
+                raise
+            free = size_text(self.backend.free_memory())
+            raise DeviceError(
+                f"{self.backend.name}: too little memory on {self.backend.title} ({free} free): with a smaller "
+                "'memory' kernel values are computed again instead of being held; without an 'engine' threads do all",
+                settings=["memory", "engine"],
+            ) from None
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What `Head.rounding` is told of an evaluation."""
+    """An evaluation whose rounding errors `Head.rounding` bounds."""
 
     error_sum: float
     positions: int
@@ -64,8 +91,30 @@ class Evaluated:
     outside: Callable[[float], float]
 
 
+class DeviceMap(ABC):
+    """A map on a place."""
+
+    stays: bool = True  # nothing has to be computed by this process
+
+    @abstractmethod
+    def ready(self, W: Array) -> Array:
+        """Return what rows are multiplied by."""
+
+    @abstractmethod
+    def scores(self, ready: Array) -> Array:
+        """Return Phi W, [N, C] in the precision of a pass."""
+
+    @abstractmethod
+    def adjoint(self, R: Array) -> Array:
+        """Return Phi^T R, [D, C] in double precision."""
+
+    @abstractmethod
+    def rounding(self, W: Array, about: Evaluated) -> Rounding:
+        """Bound what rounding may change about an evaluation, as `maps.Head` does."""
+
+
 def map_on(place: ArrayPlace, feature_map: FeatureMap, dtype: np.dtype) -> DeviceMap:
-    """A map of this process there, made once for as long as that one lives."""
+    """Return a map of this process there, made once for as long as that one lives."""
     found, dtype = place.maps.setdefault(feature_map, {}), np.dtype(dtype)
     if dtype not in found:
         with place.watched():
@@ -74,7 +123,7 @@ def map_on(place: ArrayPlace, feature_map: FeatureMap, dtype: np.dtype) -> Devic
 
 
 def _made(feature_map: FeatureMap, dtype: np.dtype, place: ArrayPlace, other: DeviceMap | None) -> DeviceMap:
-    """The same map there; another one may be there in another precision."""
+    """Lay a map out there; it may be there in another precision already."""
     if isinstance(feature_map, RepeatedMap):
         return RepeatedDeviceMap(feature_map, map_on(place, feature_map.distinct, dtype), place.backend)
     if isinstance(feature_map, ReducedMap):
@@ -85,7 +134,7 @@ def _made(feature_map: FeatureMap, dtype: np.dtype, place: ArrayPlace, other: De
 
 
 def row_products(values: Array, right: Array, backend: Backend) -> Array:
-    """values right for values [N, D] and right [D, C], where C is small."""
+    """Return values @ right for values [N, D] and right [D, C], where C is small."""
     whole, (_, D), C = len(values) // ROWS_AT_ONCE, values.shape, right.shape[1]
     if backend.dtype(values) == DOUBLE or whole < 2:
         return values @ right
@@ -98,7 +147,7 @@ def row_products(values: Array, right: Array, backend: Backend) -> Array:
 
 
 def row_sums(values: Array, R: Array, backend: Backend) -> Array:
-    """values^T R for values [N, D] and R [N, C] in double precision, which products are rounded from."""
+    """Return values^T R for values [N, D] and R [N, C] in double precision, from which products are rounded."""
     dtype, (N, D) = backend.dtype(values), values.shape
     if dtype == DOUBLE:
         return values.T @ R
@@ -112,10 +161,8 @@ def row_sums(values: Array, R: Array, backend: Backend) -> Array:
     return total
 
 
-class ColumnsMap:
+class ColumnsMap(DeviceMap):
     """Sparse and real columns."""
-
-    stays = True
 
     def __init__(self, own: ExplicitMap, dtype: np.dtype, backend: Backend, other: ColumnsMap | None = None):
         self._backend, self._dtype, self._split = backend, np.dtype(dtype), own.sparse_size
@@ -123,11 +170,9 @@ class ColumnsMap:
         self._scale = backend.array(rows.scale[:, None], DOUBLE) if len(rows.scale) else None
         self._rows = self._columns = None
         if own.sparse_size:
-            if other is not None and not len(rows.values):  # ones are ones in any precision
-                self._rows = other._rows
-            else:
-                self._rows = self._laid_out(rows, own.sparse_size, self._dtype)
-            self._columns = self._laid_out(own.columns, rows.shape[0], DOUBLE) if other is None else other._columns
+            shared = other is not None and not len(rows.values)  # ones are ones in any precision
+            self._rows = other._rows if shared and other else self._laid_out(rows, own.sparse_size, self._dtype)
+            self._columns = other._columns if other else self._laid_out(own.columns, rows.shape[0], DOUBLE)
         self._head = own.head
         self._real = backend.array(own.real(slice(None), self._dtype), self._dtype) if own.dense_size else None
         self._size = rows.shape[0]
@@ -166,7 +211,7 @@ class ColumnsMap:
 
 
 class DeviceTriangle:
-    """L of pivots on a place, and its inverse from the first time that it is needed."""
+    """L of pivots on a place, and its inverse once it is needed."""
 
     def __init__(self, head: PivotHead, place: ArrayPlace):
         self._backend, self._memory = place.backend, place.memory
@@ -181,7 +226,7 @@ class DeviceTriangle:
         return self._inverted
 
     def solve(self, right: Array, dtype: np.dtype, transposed: bool = False) -> Array:
-        """L^-1 R, or L^-T R; for passes in double precision, which may prove something, by substitution."""
+        """Return L^-1 R, or L^-T R; by substitution for passes in double precision, which proofs rest on."""
         if dtype == DOUBLE:
             return self._backend.solve_lower(self.values, right, transposed)
         inverse = self._inverse()
@@ -189,51 +234,9 @@ class DeviceTriangle:
 
     @cached_property
     def inverse_norm(self) -> float:
-        """|L^-1| at the most, from its norms by rows and by columns."""
+        """Upper bound of |L^-1|, from its norms by rows and by columns."""
         sizes = abs(self._inverse())
         return float(np.sqrt(float(sizes.sum(0).max()) * float(sizes.sum(1).max())))
-
-
-def _triangle_on(place: ArrayPlace, head: PivotHead) -> DeviceTriangle:
-    if head not in place.triangles:
-        place.triangles[head] = DeviceTriangle(head, place)
-    return place.triangles[head]
-
-
-class DeviceKernelRows:
-    """Kernel values of positions with pivots, held as far as there is room and computed again where there is none."""
-
-    def __init__(self, rows: KernelRows, dtype: np.dtype, place: ArrayPlace, held: bool = True):
-        self._backend, self.dtype, self.shape = place.backend, np.dtype(dtype), rows.shape
-        self._maker = BlockMaker(rows.inputs, rows.pivots.kernel, rows.pivots.inputs, self.dtype, place)
-        N, M = self.shape
-        row = max(M, 1) * self.dtype.itemsize
-        count = place.memory.reserve(self, N * row, row) // row if held and rows.held else 0
-        self._held = self._backend.empty((count, M), self.dtype)
-        for part in ranges(count, ROWS_AT_ONCE):
-            self._held[part] = self._maker.block(part)
-        self.stays = count == N or self._maker.stays
-
-    def pieces(self) -> Iterator[tuple[slice, Array]]:
-        """Rows, the held ones first and all at once."""
-        held, (N, _) = len(self._held), self.shape
-        if held:
-            yield slice(0, held), self._held
-        for part in ranges(N - held, ROWS_AT_ONCE):
-            part = slice(held + part.start, held + part.stop)
-            yield part, self._maker.block(part)
-
-    def times(self, right: Array) -> Array:
-        """K R, [N, C]."""
-        found = [row_products(values, right, self._backend) for _, values in self.pieces()]
-        return self._backend.xp.concatenate(found) if found else self._backend.zeros((0, right.shape[1]), self.dtype)
-
-    def sums(self, R: Array) -> Array:
-        """K^T R in double precision, [M, C]."""
-        total = self._backend.zeros((self.shape[1], R.shape[1]))
-        for part, values in self.pieces():
-            total = total + row_sums(values, R[part], self._backend)
-        return total
 
 
 class BlockMaker:
@@ -247,32 +250,53 @@ class BlockMaker:
             self._inputs, self._here = inputs, Pivots(pivots, kernel, dtype)
             return
         frame = self._kernel.frame(pivots)
-        self._pivots, self._rows = self._kernel.pivots(pivots, frame), self._kernel.rows(inputs, frame)
+        self._pivots, self._rows = self._kernel.side(pivots, frame, pivots=True), self._kernel.side(inputs, frame)
 
     def block(self, part: slice) -> Array:
-        """[n, M]."""
+        """Return the values of some rows, [n, M]."""
         if self._kernel is not None:
             return self._kernel.block(self._rows, part, self._pivots)
         return self._backend.array(self._here.gram(self._inputs.take(part)), self._dtype)
 
 
-class PivotMap:
-    """Kernel values of pivots with L."""
+class PivotMap(DeviceMap):
+    """Kernel values of positions with pivots, held while there is room and computed again otherwise, and L."""
 
     def __init__(self, own: ReducedMap, dtype: np.dtype, place: ArrayPlace):
-        self._backend, self._dtype = place.backend, np.dtype(dtype)
-        self.rows = DeviceKernelRows(own.rows, self._dtype, place)
-        self.stays = self.rows.stays
-        self._triangle, self._head = _triangle_on(place, own.head), own.head
+        self._backend, self._dtype, self._head, rows = place.backend, np.dtype(dtype), own.head, own.rows
+        self._maker = BlockMaker(rows.inputs, rows.pivots.kernel, rows.pivots.inputs, self._dtype, place)
+        self._size, M = rows.shape
+        row = max(M, 1) * self._dtype.itemsize
+        count = place.memory.reserve(self, self._size * row, row) // row if rows.held else 0
+        self._held = self._backend.empty((count, M), self._dtype)
+        for part in ranges(count, ROWS_AT_ONCE):
+            self._held[part] = self._maker.block(part)
+        self.stays = count == self._size or self._maker.stays
+        if own.head not in place.triangles:
+            place.triangles[own.head] = DeviceTriangle(own.head, place)
+        self._triangle: DeviceTriangle = place.triangles[own.head]
+
+    def _pieces(self) -> Iterator[tuple[slice, Array]]:
+        """Yield rows, the held ones first and all at once."""
+        held = len(self._held)
+        if held:
+            yield slice(0, held), self._held
+        for part in ranges(self._size - held, ROWS_AT_ONCE):
+            part = slice(held + part.start, held + part.stop)
+            yield part, self._maker.block(part)
 
     def ready(self, W: Array) -> Array:
         return self._backend.cast(self._triangle.solve(W, self._dtype, transposed=True), self._dtype)
 
     def scores(self, ready: Array) -> Array:
-        return self.rows.times(ready)
+        found = [row_products(values, ready, self._backend) for _, values in self._pieces()]
+        return self._backend.xp.concatenate(found) if found else self._backend.zeros((0, ready.shape[1]), self._dtype)
 
     def adjoint(self, R: Array) -> Array:
-        return self._triangle.solve(self.rows.sums(R), self._dtype)
+        total = self._backend.zeros((self._held.shape[1], R.shape[1]))
+        for part, values in self._pieces():
+            total = total + row_sums(values, R[part], self._backend)
+        return self._triangle.solve(total, self._dtype)
 
     def rounding(self, W: Array, about: Evaluated) -> Rounding:
         alpha = abs(self._triangle.solve(W, DOUBLE, transposed=True))
@@ -281,7 +305,7 @@ class PivotMap:
         return self._head.rounding_of(*sizes, about.error_sum, about.positions, about.extent, about.outside)
 
 
-class RepeatedDeviceMap:
+class RepeatedDeviceMap(DeviceMap):
     """A map on distinct rows, seen through the positions that they stand at."""
 
     def __init__(self, own: RepeatedMap, distinct: DeviceMap, backend: Backend):
@@ -305,7 +329,7 @@ class RepeatedDeviceMap:
 
 
 class LentMap:
-    """A map of this process whose products are taken on a device: for all that an engine does not do there itself."""
+    """A map of this process with products on a device, for all that an engine does not do there itself."""
 
     dense_size, narrows_weights = 0, False
 
@@ -321,7 +345,7 @@ class LentMap:
         return getattr(self.here, name)
 
     def prepare(self, W: Any, dtype: np.dtype, workers: Workers | None = None, empty: Any = None) -> np.ndarray:
-        """Scores of all positions, [N, C]."""
+        """Return scores of all positions, [N, C]."""
         own, backend = map_on(self._place, self.here, dtype), self._place.backend
         if isinstance(W, KeptWeights):
             W = W.places.tail(W.block, 0)
@@ -361,14 +385,11 @@ class LentMap:
         own, right = map_on(self._place, self.here, self._dtype), self._place.backend.array(inverse, self._dtype)
         return own.scores(right)
 
-    def _lent(self, here: FeatureMap) -> LentMap:
-        return LentMap(here, self._dtype, self._place)
-
     def subset(self, rows: np.ndarray) -> LentMap:
-        return self._lent(self.here.subset(rows))
+        return LentMap(self.here.subset(rows), self._dtype, self._place)
 
     def leading(self, m: int) -> LentMap:
-        return self._lent(self.here.leading(m))
+        return LentMap(self.here.leading(m), self._dtype, self._place)
 
     def in_double(self, held: bool) -> LentMap:
         return LentMap(self.here.in_double(held), DOUBLE, self._place)

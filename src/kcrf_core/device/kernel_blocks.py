@@ -1,9 +1,9 @@
 """Blocks of kernel values computed on a device, from inputs that are there.
 
-The formulas are those of the kernels: `InnerProductKernel.coefficients` and `function`, `put_together` of composite
-ones. What is here lays inputs out for them. Values are functions of v = a <x, x'> + b (|x|^2 + |x'|^2) + c: one matrix
-product gives v of real columns, with squared lengths as two more columns on each side; matches of codes are added
-column by column, attributes as a sparse product. A kernel without such a formula has values of the CPU.
+Formulas are those of the kernels (`InnerProductKernel.coefficients` and `function`, `put_together` of composite ones);
+this module lays inputs out for them. Values are functions of v = a <x, x'> + b (|x|^2 + |x'|^2) + c: one matrix product
+gives v of real columns, with squared lengths as two more columns on each side; matches of codes are added column by
+column, attributes as a sparse product. Values of a kernel without such a formula are computed on the CPU.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KNOWN_INPUTS: weakref.WeakKeyDictionary[Backend, dict[tuple[int, Kernel], tuple[
     weakref.WeakKeyDictionary()
 )
 
-Frame = TypeVar("Frame")  # what both sides of blocks have to agree on, out of pivots or of all inputs
+Frame = TypeVar("Frame")  # shared by both sides of blocks, made of pivots or of all inputs
 Side = TypeVar("Side")  # inputs laid out on the device, as rows or as pivots
 
 
@@ -42,10 +42,8 @@ class DeviceKernel(ABC, Generic[Frame, Side]):
     def frame(self, inputs: Inputs) -> Frame: ...
 
     @abstractmethod
-    def rows(self, inputs: Inputs, frame: Frame) -> Side: ...
-
-    @abstractmethod
-    def pivots(self, inputs: Inputs, frame: Frame) -> Side: ...
+    def side(self, inputs: Inputs, frame: Frame, pivots: bool = False) -> Side:
+        """Lay inputs out, as rows or as pivots."""
 
     @abstractmethod
     def count(self, side: Side) -> int:
@@ -79,7 +77,7 @@ def laid_out(kernel: Kernel, dtype: np.dtype, backend: Backend) -> DeviceKernel[
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where real columns are taken from, and which attributes count."""
+    """Origin of real columns, and the attributes that count."""
 
     middle: np.ndarray | None
     columns: np.ndarray | None
@@ -135,25 +133,18 @@ class _Inner(DeviceKernel[_Frame, _Laid]):
         middle = inputs.real.mean(axis=0) if self._kernel.of_distances and len(inputs) else None
         return _Frame(middle, None if inputs.bag is None else np.unique(inputs.bag.indices))
 
-    def _moved(self, inputs: Inputs, frame: _Frame) -> tuple[Inputs, Array, Array]:
-        """Return inputs from the middle of all, their real columns there and b times their squared lengths, [n, 1]."""
+    def side(self, inputs: Inputs, frame: _Frame, pivots: bool = False) -> _Laid:
+        """Lay out real columns from the middle of all, with b times their squared lengths."""
         inputs = self._seen(inputs)
         if frame.middle is not None:
             inputs = replace(inputs, real=inputs.real - frame.middle)
         dtype = DOUBLE if self._kernel.of_distances and inputs.bag is not None else self._dtype
-        norms = self._coefficients[1] * inputs.squared_norms()[:, None]
-        return inputs, self._backend.array(inputs.real, dtype), self._backend.array(norms, dtype)
-
-    def rows(self, inputs: Inputs, frame: _Frame) -> _Laid:
-        (a, _, c), (inputs, real, norms) = self._coefficients, self._moved(inputs, frame)
-        wide = self._backend.xp.concatenate([real * a, norms + c, norms * 0 + 1], 1)
-        return _Laid(wide, inputs, NO_CODE, frame.columns, self._backend)
-
-    def pivots(self, inputs: Inputs, frame: _Frame) -> _Laid:
-        inputs, real, norms = self._moved(inputs, frame)
-        wide = self._backend.xp.concatenate([real, norms * 0 + 1, norms], 1)
+        (a, b, c), concatenate = self._coefficients, self._backend.xp.concatenate
+        real, norms = (self._backend.array(each, dtype) for each in (inputs.real, b * inputs.squared_norms()[:, None]))
+        ones = norms * 0 + 1
+        wide = concatenate([real, ones, norms], 1) if pivots else concatenate([real * a, norms + c, ones], 1)
         # A code that equals no other has another number on each side.
-        return _Laid(wide, inputs, NO_CODE - 1, frame.columns, self._backend)
+        return _Laid(wide, inputs, NO_CODE - pivots, frame.columns, self._backend)
 
     def count(self, side: _Laid) -> int:
         return side.count
@@ -187,14 +178,9 @@ class _Parts(DeviceKernel[Sequence[Any], Sequence[Any]]):
     def frame(self, inputs: Inputs) -> list[Any]:
         return [own.frame(inputs.columns(group)) for own, group in self._parts]
 
-    def rows(self, inputs: Inputs, frame: Sequence[Any]) -> list[Any]:
-        return [
-            own.rows(inputs.columns(group), shared) for (own, group), shared in zip(self._parts, frame, strict=True)
-        ]
-
-    def pivots(self, inputs: Inputs, frame: Sequence[Any]) -> list[Any]:
+    def side(self, inputs: Inputs, frame: Sequence[Any], pivots: bool = False) -> list[Any]:
         parts = zip(self._parts, frame, strict=True)
-        return [own.pivots(inputs.columns(group), shared) for (own, group), shared in parts]
+        return [own.side(inputs.columns(group), shared, pivots) for (own, group), shared in parts]
 
     def count(self, side: Sequence[Any]) -> int:
         return self._parts[0][0].count(side[0])
@@ -211,17 +197,12 @@ class _Cosine(DeviceKernel[Any, tuple[Any, Array]]):
         super().__init__(dtype, backend)
         self._kernel, self._inner = kernel, inner
 
-    def _roots(self, inputs: Inputs) -> Array:
-        return self._backend.array(self._kernel.roots(inputs, self._dtype), self._dtype)
-
     def frame(self, inputs: Inputs) -> Any:
         return self._inner.frame(inputs)
 
-    def rows(self, inputs: Inputs, frame: Any) -> tuple[Any, Array]:
-        return self._inner.rows(inputs, frame), self._roots(inputs)
-
-    def pivots(self, inputs: Inputs, frame: Any) -> tuple[Any, Array]:
-        return self._inner.pivots(inputs, frame), self._roots(inputs)
+    def side(self, inputs: Inputs, frame: Any, pivots: bool = False) -> tuple[Any, Array]:
+        roots = self._backend.array(self._kernel.roots(inputs, self._dtype), self._dtype)
+        return self._inner.side(inputs, frame, pivots), roots
 
     def count(self, side: tuple[Any, Array]) -> int:
         return len(side[1])

@@ -11,57 +11,27 @@ the exponentials of edges and scores, less their largest,
     f_t = (f_{t-1} E) X_t / c_t        b_t = E r_{t+1},    r_t = b_t X_t / c'_t        p_t = f_t b_t / z_t
 
 and the tangents of all of them are linear in those of the potentials, with scales as they are. What underflows is below
-1e-308 of a message, and takes part in p_t with less than 1e-308 / z_t: where every scale and every z is above `LEAST`
-nothing is lost. `Passed.trusted` says so; others are done again on the CPU, which goes through logarithms.
+1e-308 of a message, and takes part in p_t with less than 1e-308 / z_t: if every scale and every z is above `LEAST`,
+nothing is lost (`Passed.trusted`). Other passes are done again on the CPU, in log space.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from ..chains import Edges
-from ..system import DOUBLE, Array, Backend
+from ..system import DOUBLE, Array, Backend, offsets_of, positions_within
 
 LEAST = 1e-250
-NEVER = 1e-300  # what scales are raised to, so that nothing is divided by zero before it is found out
-
-
-class Packing:
-    """Where each position stands in packed order, forward and backward."""
-
-    def __init__(self, offsets: np.ndarray, backend: Backend):
-        lengths = np.diff(offsets)
-        order = np.argsort(-lengths, kind="stable")
-        order = order[lengths[order] > 0]
-        sorted_lengths, starts = lengths[order], offsets[:-1][order]
-        longest = int(sorted_lengths.max(initial=0))
-        # How many sequences are longer than each step.
-        self.counts = [int(count) for count in np.searchsorted(-sorted_lengths, -np.arange(longest), side="left")]
-        self.ends = np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64).tolist()
-        forward, backward = [], []
-        for step, count in enumerate(self.counts):
-            forward.append(starts[:count] + step)
-            backward.append(starts[:count] + sorted_lengths[:count] - 1 - step)
-        N = int(offsets[-1])
-        packed = [np.concatenate([*each, []]).astype(np.int64) for each in (forward, backward)]
-        # Positions by packed places, and the other way round.
-        self.positions = [backend.array(each) for each in packed]
-        places = [np.empty(N, dtype=np.int64) for _ in packed]
-        for place, own in zip(places, packed, strict=True):
-            place[own] = np.arange(N)
-        self.places = [backend.array(each) for each in places]
-        self.order, self.size = order, N
-
-    def steps(self) -> list[slice]:
-        """Packed places of each step."""
-        return [slice(first, first + count) for first, count in zip(self.ends, self.counts, strict=False)]
+NEVER = 1e-300  # smallest scale, so that nothing is divided by zero before it is found out
 
 
 @dataclass(frozen=True)
 class ChainPotentials:
-    """ChainPotentials of packed sequences, in double precision."""
+    """Potentials of packed sequences, in double precision."""
 
     scores: Array  # [N, Y]
     edges: Edges  # of arrays of the backend; transitions [Y, Y] or [N, Y, Y]
@@ -69,12 +39,12 @@ class ChainPotentials:
 
 @dataclass(frozen=True)
 class Passed:
-    """What a pass finds of each position. Pairs of first positions, where there are none, are zero or weigh nothing."""
+    """Results of a pass at each position. Pairs of first positions, where there are none, are zero or weigh nothing."""
 
     node: Array  # [N, Y] p(y_t | x)
     edge: Array  # [Y, Y] weighted sum over positions, or [N, Y, Y]
     triple: Array | None  # [Y, Y, Y] weighted sum
-    log_z: Array  # [N] what each position adds to log Z of its sequence, but for shifts of potentials
+    log_z: Array  # [N] contributions to log Z of the sequences, without shifts of potentials
     shift: Array  # [N] those shifts
     trusted: Array  # [N] bool
 
@@ -83,32 +53,39 @@ class Chains:
     """Sequences of one problem, or some of them, as chains of first order on a device."""
 
     def __init__(self, offsets: np.ndarray, cut: np.ndarray | None, weights: np.ndarray, Y: int, backend: Backend):
-        self.backend, self.Y, self.packing = backend, Y, Packing(offsets, backend)
-        lengths = np.diff(offsets)
-        filled = lengths > 0
-        first, last = offsets[:-1][filled], offsets[1:][filled] - 1
-        N = int(offsets[-1])
-        each = np.repeat(weights, lengths)
-        self.weights = backend.array(each, DOUBLE)  # [N]
-        inner, is_last = np.ones(N), np.zeros(N)
+        self.backend, self.Y, self.size, lengths = backend, Y, int(offsets[-1]), np.diff(offsets)
+        order = np.argsort(-lengths, kind="stable")
+        order = order[lengths[order] > 0]
+        first, lengths_there = offsets[:-1][order], lengths[order]
+        last = first + lengths_there - 1
+        # Sequences that are longer than each step.
+        counts = np.searchsorted(-lengths_there, -np.arange(int(lengths_there.max(initial=0))), side="left")
+        ends = offsets_of(counts)
+        self.steps = [slice(*each) for each in pairwise(ends.tolist())]  # packed places of each step
+        step, sequence = np.repeat(np.arange(len(counts)), counts), positions_within(ends)
+        packed = first[sequence] + step, last[sequence] - step
+        # Positions by packed places, forward and backward, and packed places by positions.
+        self.positions = [backend.array(each.astype(np.int64)) for each in packed]
+        self.places = [backend.array(np.argsort(each)) for each in packed]
+        self.weights = backend.array(np.repeat(weights, lengths), DOUBLE)  # [N]
+        inner, is_last = np.ones(self.size), np.zeros(self.size)
         inner[first], is_last[last] = 0.0, 1.0
         self.inner, self.last = backend.array(inner), backend.array(is_last)  # [N] 1 or 0
         self.pair_weights = self.weights * self.inner
-        order = self.packing.order
         open_ends = np.ones((2, len(order), 1), dtype=bool) if cut is None else ~cut[order].T[:, :, None]
-        self.open = backend.array(open_ends)  # [2, sequences, 1] whether first and last labels have potentials
+        self.open = backend.array(open_ends)  # [2, sequences, 1] true if first and last labels have potentials
 
     # ------------------------------------------------------------------------- potentials, exponentiated
 
     def _ends(self, edges: Edges) -> tuple[Array, Array]:
-        """exp of s and e less their largest, [2, sequences, Y], and the largest of both [2]."""
+        """Return exp of s and e less their largest, [2, sequences, Y], and the largest of both [2]."""
         both = self.backend.xp.stack([edges.start, edges.end])  # [2, Y]
         largest = self.backend.xp.amax(both, 1)
         values = self.backend.xp.exp(both - largest[:, None])[:, None, :]
         return self.backend.xp.where(self.open, values, 1.0), largest
 
     def _exponentials(self, potentials: ChainPotentials) -> tuple[Array, Array, Array, Array]:
-        """exp of scores [N, Y] and edges, less their largest, and those: [N] and scalar, or [N]."""
+        """Return exp of scores [N, Y] and edges, less their largest, and those: [N] and scalar, or [N]."""
         backend, scores, pairs = self.backend, potentials.scores, potentials.edges.transitions
         largest = backend.xp.amax(scores, 1)
         X = backend.xp.exp(scores - largest[:, None])
@@ -119,11 +96,11 @@ class Chains:
         return X, largest, backend.xp.exp(pairs - top[:, None, None]), top
 
     def _both_ways(self, values: Array) -> Array:
-        """Values of positions in packed order, forward and backward, [2, N, ...]."""
-        return self.backend.xp.stack([self.backend.rows(values, each) for each in self.packing.positions])
+        """Put values of positions in packed order, forward and backward, [2, N, ...]."""
+        return self.backend.xp.stack([self.backend.rows(values, each) for each in self.positions])
 
     def _edges_both_ways(self, E: Array) -> Array:
-        """Edges that step into each packed place, both ways: [2, Y, Y] of shared ones, or [2, N, Y, Y].
+        """Return the edges that step into each packed place, both ways: [2, Y, Y] of shared ones, or [2, N, Y, Y].
 
         Going backward a step into position t takes the edges that lead from t to t + 1, transposed.
         """
@@ -132,18 +109,18 @@ class Chains:
             return backend.xp.stack([E, backend.permuted(E, (1, 0))])
         after = backend.xp.concatenate([E[1:], E[:1]])
         turned = backend.permuted(after, (0, 2, 1))
-        forward, backward = self.packing.positions
+        forward, backward = self.positions
         return backend.xp.stack([backend.rows(E, forward), backend.rows(turned, backward)])
 
     def _stepped(self, state: Array, E: Array, part: slice) -> Array:
-        """[2, n, Y] times the edges that lead into a step."""
+        """Multiply states [2, n, Y] by the edges that lead into a step."""
         if len(E.shape) == 3:
             return state @ E
         return (state[:, :, None, :] @ E[:, part])[:, :, 0, :]
 
     def _in_order(self, packed: Array, way: int) -> Array:
-        """Values of packed places by positions."""
-        return self.backend.rows(packed[way], self.packing.places[way])
+        """Put values of packed places in the order of positions."""
+        return self.backend.rows(packed[way], self.places[way])
 
     # ------------------------------------------------------------------------- passes
 
@@ -154,7 +131,7 @@ class Chains:
         own, into = self._both_ways(X), self._edges_both_ways(E)
         before, after, scales = [], [], []
         state = None
-        for part in self.packing.steps():
+        for part in self.steps:
             came = ends if state is None else self._stepped(state[:, : part.stop - part.start], into, part)
             state = came * own[:, part]
             scale = backend.xp.clip(state.sum(2), NEVER, None)
@@ -163,8 +140,8 @@ class Chains:
             after.append(state[0])
             scales.append(scale)
         scales = backend.xp.concatenate(scales, 1)
-        left = backend.rows(backend.xp.concatenate(after), self.packing.places[0])  # f
-        back = backend.rows(backend.xp.concatenate(before), self.packing.places[1])  # b
+        left = backend.rows(backend.xp.concatenate(after), self.places[0])  # f
+        back = backend.rows(backend.xp.concatenate(before), self.places[1])  # b
         scale, back_scale = self._in_order(scales, 0), self._in_order(scales, 1)
         pushed = back * X / back_scale[:, None]  # r
         found = left * back
@@ -175,23 +152,20 @@ class Chains:
         z, pair_z = backend.xp.clip(z, NEVER, None), backend.xp.clip(pair_z, NEVER, None)
         log_z = backend.xp.log(scale) + self.last * backend.xp.log(z)
         # First and last positions take potentials of ends, others those of the edges before them.
-        shifts = shift + self.inner * edge_shift
-        shifts = shifts + self._end_shifts(end_shifts)
+        shifts = shift + self.inner * edge_shift + self.at_ends(end_shifts[:, None])
         return _Messages(
             E, own, into, scales, left, back, pushed, found / z[:, None], z, pair_z, log_z, shifts, trusted
         )
 
-    def _end_shifts(self, largest: Array) -> Array:
-        """Of first and last positions, [N]."""
+    def at_ends(self, values: Array) -> Array:
+        """Put values [2, sequences] of first and last labels at their positions and add both up, [N]."""
         backend = self.backend
-        count = self.packing.counts[0] if self.packing.counts else 0
-        at_ends = backend.xp.where(self.open[:, :, 0], largest[:, None], 0.0)  # [2, sequences], of first packed places
-        rest = backend.zeros((2, self.packing.size - count))
-        both = backend.xp.concatenate([at_ends, rest], 1)
+        values = backend.xp.where(self.open[:, :, 0], values, 0.0)  # of first packed places
+        both = backend.xp.concatenate([values, backend.zeros((2, self.size - values.shape[1]))], 1)
         return self._in_order(both, 0) + self._in_order(both, 1)
 
     def passed(self, potentials: ChainPotentials) -> Passed:
-        """Marginals, and what log Z is made of."""
+        """Return marginals, and the contributions of positions to log Z."""
         found = self._messages(potentials)
         if len(found.E.shape) == 3:
             edge = self._pairs(found)
@@ -200,16 +174,16 @@ class Chains:
         return Passed(found.node, edge, None, found.log_z, found.shift, found.trusted)
 
     def _before(self, values: Array) -> Array:
-        """Of the position before each; of the first position any."""
+        """Return values of the position before each; of the first position any."""
         return self.backend.xp.concatenate([values[-1:], values[:-1]])
 
     def _pairs(self, found: _Messages) -> Array:
-        """p(y_{t-1}, y_t | x) of every position, zero at first ones, [N, Y, Y]."""
+        """Return p(y_{t-1}, y_t | x) of every position, zero at first ones, [N, Y, Y]."""
         joint = self._before(found.left)[:, :, None] * found.E * found.pushed[:, None, :]
         return joint * (self.inner / found.pair_z)[:, None, None]
 
     def tangent(self, potentials: ChainPotentials, direction: ChainPotentials) -> Passed:
-        """Derivatives of marginals along a direction, in the place of marginals."""
+        """Return derivatives of marginals along a direction, in the place of marginals."""
         backend, found = self.backend, self._messages(potentials)
         d_scores, d_edges = direction.scores, direction.edges
         shared = len(found.E.shape) == 2
@@ -218,12 +192,12 @@ class Chains:
         d_own = self._both_ways(d_scores)
         ends = self._ends(potentials.edges)[0]
         d_ends = ends * backend.xp.where(self.open, backend.xp.stack([d_edges.start, d_edges.end])[:, None, :], 0.0)
-        forward, backward = self.packing.positions
+        forward, backward = self.positions
         states = backend.xp.stack([backend.rows(found.left, forward), backend.rows(found.pushed, backward)])  # packed
         d_came, d_left = [], []
         state: Array = None
         d_state: Array = None
-        for part in self.packing.steps():
+        for part in self.steps:
             n = part.stop - part.start
             if d_state is None:
                 came = d_ends

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..system import Array, Backend
+from ..system import Array, Backend, positions_within
 from .packed_chains import LEAST, NEVER, ChainPotentials, Chains, Passed
 
 
@@ -28,34 +28,32 @@ class PairChains(Chains):
 
     def __init__(self, offsets: np.ndarray, cut: np.ndarray | None, weights: np.ndarray, Y: int, backend: Backend):
         super().__init__(offsets, cut, weights, Y, backend)
-        lengths = np.diff(offsets)
-        within = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], lengths)
-        self.third = backend.array((within >= 2).astype(np.float64))  # [N] 1 where a triple ends, or 0
+        self.third = backend.array((positions_within(offsets) >= 2).astype(np.float64))  # [N] 1 at ends of triples
 
     def _sum_before(self, state: Array, U: Array) -> Array:
-        """sum_i state(i, j) U(i, j, k) of each sequence, [n, Y, Y]."""
+        """Return sum_i state(i, j) U(i, j, k) of each sequence, [n, Y, Y]."""
         found = self.backend.permuted(state, (2, 0, 1)) @ self.backend.permuted(U, (1, 0, 2))  # [j, n, k]
         return self.backend.permuted(found, (1, 0, 2))
 
     def _sum_after(self, state: Array, U: Array) -> Array:
-        """sum_k U(i, j, k) state(j, k) of each sequence, [n, Y, Y]."""
+        """Return sum_k U(i, j, k) state(j, k) of each sequence, [n, Y, Y]."""
         found = self.backend.permuted(state, (1, 0, 2)) @ self.backend.permuted(U, (1, 2, 0))  # [j, n, i]
         return self.backend.permuted(found, (1, 2, 0))
 
     def _sum_triples(self, before: Array, after: Array) -> Array:
-        """sum_n before(i, j) after(j, k), [Y, Y, Y]."""
+        """Return sum_n before(i, j) after(j, k), [Y, Y, Y]."""
         found = self.backend.permuted(before, (2, 1, 0)) @ self.backend.permuted(after, (1, 0, 2))  # [j, i, k]
         return self.backend.permuted(found, (1, 0, 2))
 
     def _step_edges(self, E: Array, part: slice) -> Array:
-        """Edges into the positions of a step: [Y, Y], or [n, Y, Y] of edges in packed order."""
+        """Return edges into the positions of a step: [Y, Y], or [n, Y, Y] of edges in packed order."""
         return E if len(E.shape) == 2 else E[part]
 
     def _packed(self, values: Array) -> Array:
-        return self.backend.rows(values, self.packing.positions[0])
+        return self.backend.rows(values, self.positions[0])
 
     def _pair_messages(self, potentials: ChainPotentials) -> _PairMessages:
-        backend, steps = self.backend, self.packing.steps()
+        backend, steps = self.backend, self.steps
         X, shift, E, edge_shift = self._exponentials(potentials)
         ends, end_shifts = self._ends(potentials.edges)
         top = backend.xp.amax(potentials.edges.triples)
@@ -75,7 +73,7 @@ class PairChains(Chains):
                 came = self._sum_before(forward[t - 1][:n], U)
                 state = came * local[t]
             scale = backend.xp.clip(_sums(state), NEVER, None)
-            forward.append(_divided(state, scale))
+            forward.append(state / _each(scale, state))
             summed.append(came)
             scales.append(scale)
         backward: list[Array] = [None] * len(steps)
@@ -91,7 +89,7 @@ class PairChains(Chains):
             if t:
                 state = local[t] * backward[t]
                 back_scales[t] = backend.xp.clip(_sums(state), NEVER, None)
-                pushed[t] = _divided(state, back_scales[t])
+                pushed[t] = state / back_scales[t][:, None, None]
         z = [backend.xp.clip(_sums(a * b), NEVER, None) for a, b in zip(forward, backward, strict=True)]
         triple_z = [
             None if came is None else backend.xp.clip(_sums(came * after), NEVER, None)
@@ -103,22 +101,21 @@ class PairChains(Chains):
             trusted[t] = trusted[t] if own is None else trusted[t] & (own > LEAST)
         log_z = self._of_steps([backend.xp.log(scale) for scale in scales])
         log_z = log_z + self.last * backend.xp.log(self._of_steps(z))
-        shifts = shift + self.inner * edge_shift + self.third * top + self._end_shifts(end_shifts)
+        shifts = shift + self.inner * edge_shift + self.third * top + self.at_ends(end_shifts[:, None])
         return _PairMessages(
             U, local, forward, backward, pushed, summed, scales, back_scales, z, triple_z, log_z, shifts,
             self._of_steps(trusted),
         )  # fmt: skip
 
     def _of_steps(self, parts: list[Array]) -> Array:
-        """What steps found, by positions."""
-        return self.backend.rows(self.backend.xp.concatenate(parts), self.packing.places[0])
+        """Put values of steps in the order of positions."""
+        return self.backend.rows(self.backend.xp.concatenate(parts), self.places[0])
 
     def passed(self, potentials: ChainPotentials) -> Passed:
         found = self._pair_messages(potentials)
-        pairs = [a * b for a, b in zip(found.forward, found.backward, strict=True)]
-        pairs = [_divided(own, z) for own, z in zip(pairs, found.z, strict=True)]
+        pairs = [a * b / _each(z, a) for a, b, z in zip(found.forward, found.backward, found.z, strict=True)]
         triple, weights = self.backend.zeros((self.Y,) * 3), self._packed(self.weights)
-        for t, part in enumerate(self.packing.steps()):
+        for t, part in enumerate(self.steps):
             if t >= 2:
                 n = part.stop - part.start
                 share = weights[part] / found.triple_z[t]
@@ -126,7 +123,7 @@ class PairChains(Chains):
         return self._found(pairs, triple * found.U, found, potentials)
 
     def _found(self, pairs: list[Array], triple: Array, found: _PairMessages, potentials: ChainPotentials) -> Passed:
-        """Out of what pairs of each step have; step 0 has single labels."""
+        """Return the results of a pass, from pairs of each step; step 0 has single labels."""
         backend, weights = self.backend, self._packed(self.weights)
         node = self._of_steps([own if t == 0 else own.sum(1) for t, own in enumerate(pairs)])
         if len(potentials.edges.transitions.shape) == 3:
@@ -134,12 +131,12 @@ class PairChains(Chains):
             edge = self._of_steps([none, *pairs[1:]])
         else:
             edge = backend.zeros((self.Y, self.Y))
-            for part, own in list(zip(self.packing.steps(), pairs, strict=True))[1:]:
+            for part, own in list(zip(self.steps, pairs, strict=True))[1:]:
                 edge = edge + (own * weights[part][:, None, None]).sum(0)
         return Passed(node, edge, triple, found.log_z, found.shift, found.trusted)
 
     def tangent(self, potentials: ChainPotentials, direction: ChainPotentials) -> Passed:
-        backend, found, steps = self.backend, self._pair_messages(potentials), self.packing.steps()
+        backend, found, steps = self.backend, self._pair_messages(potentials), self.steps
         d_scores, d_edges = self._packed(direction.scores), direction.edges
         d_pairs = d_edges.transitions
         d_pairs = d_pairs if len(d_pairs.shape) == 2 else self._packed(d_pairs)
@@ -159,11 +156,11 @@ class PairChains(Chains):
             if t == 0:
                 state = found.forward[0] * (d_ends[0] + d_scores[part])
             elif t == 1:
-                state = _divided(forward[0][:n][:, :, None] * found.local[t], found.scales[t])
+                state = forward[0][:n][:, :, None] * found.local[t] / found.scales[t][:, None, None]
             else:
                 came = self._sum_before(forward[t - 1][:n], found.U)
                 came = came + self._sum_before(found.forward[t - 1][:n], bent)
-                state = _divided(came * found.local[t], found.scales[t])
+                state = came * found.local[t] / found.scales[t][:, None, None]
             forward.append(state if t == 0 else state + found.forward[t] * local[t])
             summed.append(came)
         backward: list[Array] = [None] * len(steps)
@@ -180,14 +177,15 @@ class PairChains(Chains):
                 parts = [self._sum_after(pushed[t + 1], found.U) + self._sum_after(found.pushed[t + 1], bent)]
             backward[t] = backend.xp.concatenate([*parts, last])
             if t:
-                pushed[t] = _divided(found.local[t] * backward[t], found.back_scales[t]) + found.pushed[t] * local[t]
+                came = found.local[t] * backward[t] / found.back_scales[t][:, None, None]
+                pushed[t] = came + found.pushed[t] * local[t]
         pairs, triple = [], backend.zeros((self.Y,) * 3)
         weights = self._packed(self.weights)
         for t, part in enumerate(steps):
             n = part.stop - part.start
-            change = _divided(forward[t] * found.backward[t] + found.forward[t] * backward[t], found.z[t])
-            own = _divided(found.forward[t] * found.backward[t], found.z[t])
-            pairs.append(change - _times(own, _sums(change)))
+            change, z = forward[t] * found.backward[t] + found.forward[t] * backward[t], _each(found.z[t], forward[t])
+            change, own = change / z, found.forward[t] * found.backward[t] / z
+            pairs.append(change - own * _each(_sums(change), own))
             if t < 2:
                 continue
             mean = _sums(summed[t] * found.pushed[t] + found.summed[t] * pushed[t]) / found.triple_z[t]
@@ -201,16 +199,13 @@ class PairChains(Chains):
 
 
 def _sums(values: Array) -> Array:
-    """Over all labels of each sequence, [n]."""
+    """Return sums over all labels of each sequence, [n]."""
     return values.sum(1) if len(values.shape) == 2 else values.sum(2).sum(1)
 
 
-def _divided(values: Array, scale: Array) -> Array:
-    return values / (scale[:, None] if len(values.shape) == 2 else scale[:, None, None])
-
-
-def _times(values: Array, scale: Array) -> Array:
-    return values * (scale[:, None] if len(values.shape) == 2 else scale[:, None, None])
+def _each(numbers: Array, values: Array) -> Array:
+    """Return numbers [n] shaped to go with values [n, Y] or [n, Y, Y]."""
+    return numbers[:, None] if len(values.shape) == 2 else numbers[:, None, None]
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,7 @@ class TorchBackend(Backend):
         values = np.ascontiguousarray(values if dtype is None else np.asarray(values, dtype=dtype))
         if not values.flags.writeable:
             values = values.copy()
-        made = torch.from_numpy(values)
-        return made.to(self.device, copy=True)
+        return torch.from_numpy(values).to(self.device, copy=True)
 
     def numpy(self, values: torch.Tensor) -> np.ndarray:
         if self._gpu and values.nbytes > 2 * STAGED:
@@ -49,31 +48,28 @@ class TorchBackend(Backend):
         return values.detach().cpu().numpy()
 
     def _staged(self, values: torch.Tensor) -> np.ndarray:
-        """A large array by way of memory that a GPU writes to directly, and from there by threads.
+        """Copy a large array by way of memory that a GPU writes to directly, and from there by threads.
 
-        New memory is what takes long: the system hands it out page by page.
+        Most of the time is spent on new memory, which the system hands out page by page.
         """
         values = values.detach().contiguous()
         out = np.empty(tuple(values.shape), dtype=self.dtype(values))
         flat, there = out.reshape(-1), values.reshape(-1)
         each = STAGED // values.element_size()
         buffers = [torch.empty(each, dtype=values.dtype, pin_memory=True) for _ in range(STAGES)]
-        busy: list[Future | None] = [None] * STAGES
+        busy: list[Future] = []
 
         def fill(part: slice, number: int) -> None:
             flat[part] = buffers[number][: part.stop - part.start].numpy()
 
         with ThreadPoolExecutor(STAGES) as pool:
             for count, part in enumerate(ranges(len(flat), each)):
-                number = count % STAGES
-                before = busy[number]
-                if before is not None:
-                    before.result()
-                buffers[number][: part.stop - part.start].copy_(there[part])
-                busy[number] = pool.submit(fill, part, number)
+                if count >= STAGES:
+                    busy[count - STAGES].result()
+                buffers[count % STAGES][: part.stop - part.start].copy_(there[part])
+                busy.append(pool.submit(fill, part, count % STAGES))
             for future in busy:
-                if future is not None:
-                    future.result()
+                future.result()
         return out
 
     def cast(self, values: torch.Tensor, dtype: np.dtype) -> torch.Tensor:
@@ -135,8 +131,8 @@ class TorchBackend(Backend):
 class _Bags:
     """A sparse matrix by rows, whose products are sums of rows of the other matrix, in the order of its entries.
 
-    PyTorch's own product of compressed rows gives other bits every time that it is taken on a GPU. Rows with many
-    entries are summed in pieces, all at a time, and those then: one thread goes through a piece.
+    PyTorch's own product of compressed rows gives other bits every time on a GPU. Rows with many entries are summed in
+    pieces, then over pieces: one thread goes through a piece.
     """
 
     def __init__(
@@ -167,7 +163,7 @@ class _Bags:
             self._long = tuple(backend.array(each, np.dtype(np.int64)) for each in (long, pieces, totals))
 
     def times(self, values: torch.Tensor) -> torch.Tensor:
-        """[rows, C] for values [width, C]."""
+        """Return the product [rows, C] with values [width, C]."""
         if not self._entries:
             return values.new_zeros((self._shape, values.shape[1]))
         values = values.contiguous()
@@ -184,7 +180,7 @@ class _Bags:
 def _summed(
     values: torch.Tensor, which: torch.Tensor, ends: torch.Tensor, weights: torch.Tensor | None
 ) -> torch.Tensor:
-    """Sums of some rows, with weights, between ends."""
+    """Return weighted sums of some rows, between ends."""
     return torch.nn.functional.embedding_bag(
         which, values, ends, mode="sum", per_sample_weights=weights, include_last_offset=True
     )
@@ -198,7 +194,7 @@ class _Recorded:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._given: list[torch.Tensor] = []
         self._found: tuple[torch.Tensor, ...] = ()
-        self._plain = False  # whether it cannot be recorded
+        self._plain = False  # it cannot be recorded
 
     def __call__(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
         if self._graph is None:
