@@ -25,10 +25,6 @@ def load(dict lapack, dict blas):
     potrf = <of_positive>pointer(lapack["dpotrf"])
 
 
-def loaded():
-    return potrf != NULL
-
-
 cdef void* pointer(capsule) except NULL:
     cdef const char* name = PyCapsule_GetName(capsule)
     if b"int *" not in name:  # a SciPy with wider sizes would take them for others
@@ -46,7 +42,7 @@ cdef int stride_of(double[:, :] matrix) except -1:
 
 
 cdef int in_place(of_positive function, double[:, :] matrix) except? -1:
-    """What LAPACK says of a lower triangle that it worked on: 0 unless something was wrong."""
+    """Return the status of LAPACK for a lower triangle: 0 unless something was wrong."""
     cdef int m = matrix.shape[0], stride = stride_of(matrix), info = 0
     cdef char upper = b"U"
     if m:
@@ -56,51 +52,46 @@ cdef int in_place(of_positive function, double[:, :] matrix) except? -1:
 
 
 def factorise(double[:, :] matrix):
-    """L in the lower triangle of a matrix [m, m] = L L^T; 0, or the number of the first row that is not positive."""
+    """Put L in the lower triangle of [m, m] = L L^T; return 0, or the number of the first row that is not positive."""
     return in_place(potrf, matrix)
 
 
 def invert_factorised(double[:, :] triangle):
-    """The lower triangle of (L L^T)^-1 in the place of L; 0 unless that is singular."""
+    """Put the lower triangle of (L L^T)^-1 in the place of L; return 0 unless that is singular."""
     return in_place(potri, triangle)
 
 
 def invert_triangle(double[:, :] triangle):
-    """L^-1 in the place of L, whose upper triangle is not touched; 0 unless it is singular."""
+    """Put L^-1 in the place of L, whose upper triangle is not touched; return 0 unless it is singular."""
     cdef int m = triangle.shape[0], stride = stride_of(triangle), info = 0
     cdef char upper = b"U", general = b"N"
-    if m == 0:
-        return 0
-    with nogil:
-        trtri(&upper, &general, &m, &triangle[0, 0], &stride, &info)
+    if m:
+        with nogil:
+            trtri(&upper, &general, &m, &triangle[0, 0], &stride, &info)
     return info
 
 
 def substitute(double[:, :] triangle, double[:, :] right):
-    """L^-1 R in the place of R [m, c]."""
-    cdef int m = triangle.shape[0], c = right.shape[1], stride = stride_of(triangle), right_stride = stride_of(right)
-    cdef char side = b"R", upper = b"U", general = b"N"
-    cdef double one = 1.0
-    if right.shape[0] != m:
-        raise ValueError("a triangle does not fit what is on the right")
-    if m == 0 or c == 0:
-        return
-    with nogil:
-        trsm(
-            &side, &upper, &general, &general, &c, &m, &one, &triangle[0, 0], &stride, &right[0, 0], &right_stride,
-        )
+    """Put L^-1 R in the place of R [m, c]."""
+    solve(triangle, right, right.shape[0], b"R", b"N")
 
 
 def substitute_rows(double[:, :] triangle, double[:, :] rows):
-    """L^-1 x in the place of each row x [m] of [n, m]."""
-    cdef int m = triangle.shape[0], n = rows.shape[0], stride = stride_of(triangle), row_stride = stride_of(rows)
-    cdef char side = b"L", upper = b"U", transposed = b"T", general = b"N"
+    """Put L^-1 x in the place of each row x [m] of [n, m]."""
+    solve(triangle, rows, rows.shape[1], b"L", b"T")
+
+
+cdef void solve(double[:, :] triangle, double[:, :] values, Py_ssize_t fits, char side, char turned) except *:
+    cdef int m = triangle.shape[0], height = values.shape[1], width = values.shape[0]
+    cdef int stride = stride_of(triangle), value_stride = stride_of(values)
+    cdef char upper = b"U", general = b"N"
     cdef double one = 1.0
-    if rows.shape[1] != m:
-        raise ValueError("a triangle does not fit the rows")
-    if m == 0 or n == 0:
+    if fits != m:
+        raise ValueError("a triangle does not fit the values")
+    if height == 0 or width == 0:
         return
     with nogil:
         trsm(
-            &side, &upper, &transposed, &general, &m, &n, &one, &triangle[0, 0], &stride, &rows[0, 0], &row_stride,
+            &side, &upper, &turned, &general, &height, &width, &one, &triangle[0, 0], &stride, &values[0, 0],
+            &value_stride,
         )

@@ -22,12 +22,12 @@ def vector_width():
 
 
 def padded_width(Py_ssize_t C, bint single):
-    """How many columns C of them are padded to."""
+    """Return the number of columns that C of them are padded to."""
     return kcrf_padded(C, single)
 
 
 def multiply(const real[:, ::1] rows, const real[:, ::1] columns, real[:, ::1] out):
-    """out [n, C] = rows [n, K] times columns [K, P], C of them padded to P."""
+    """Put rows [n, K] times columns [K, P], C of them padded to P, into out [n, C]."""
     cdef Py_ssize_t n = rows.shape[0], K = rows.shape[1], C = out.shape[1], P = columns.shape[1]
     cdef bint single = real is float
     if columns.shape[0] != K or out.shape[0] != n or P != kcrf_padded(C, single):

@@ -1,9 +1,9 @@
 """Arrays, and the operations on them that NumPy and PyTorch have under different names.
 
-Arrays of a backend have operators, slices, `reshape`, `shape` and sums over axes, as NumPy's and PyTorch's have alike.
-`xp`, the library itself, has functions that both call the same, with arguments by position: `exp`, `where`,
-`concatenate`, `stack`, `clip`, `amax`. All else is a method here, so that code is the same on a GPU, on PyTorch without
-one and on NumPy, where it is tested. Types are NumPy's throughout, whatever a backend calls them.
+Arrays have operators, slices, `reshape`, `shape` and sums over axes in both libraries. `xp`, the library itself, has
+functions with the same names and positional arguments: `exp`, `where`, `concatenate`, `stack`, `clip`, `amax`. All else
+is a method here, so that code is the same on a GPU, on PyTorch without one and on NumPy, where it is tested. Types are
+NumPy's throughout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 class Backend:
     """Arrays of this process, by NumPy; a subclass has those of another library."""
 
-    name = "numpy"  # as users say it
+    name = "numpy"  # as users write it
     title = "numpy"  # for messages
     xp: ModuleType = np  # numpy or torch
 
@@ -102,5 +102,5 @@ class Backend:
         """Wait until everything asked for is done."""
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Return whether an error says that there is no room; a MemoryError says it by itself."""
+        """Return True if an error other than MemoryError means that memory is short."""
         return False

@@ -1,47 +1,37 @@
-"""SciPy's linear algebra, imported when something of it is first asked for.
+"""SciPy's linear algebra, imported when it is first used: it takes 20 MB and brings a BLAS of its own.
 
-It takes 20 MB and brings a BLAS of its own. Training on features alone never asks for it; whoever does while BLAS is
-held to one thread finds this one held, too.
-
-`in_place` has a few of LAPACK's functions for matrices by rows. They work in place and without the interpreter's lock.
+`in_place` has functions of LAPACK for matrices by rows, which work in place and without the interpreter's lock.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from . import _lapack
 from .threads import ONE_BLAS_THREAD
 
 
-class _LinearAlgebra:
-    """Has the names of `scipy.linalg`."""
+class _Late:
+    """Names of a module that is loaded when one of them is first used."""
+
+    def __init__(self, load: Callable[[], ModuleType]):
+        self._load = load
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(import_module("scipy.linalg"), name)
-        _hold_blas()
+        module = self._load()
+        with ONE_BLAS_THREAD:  # finds the new library, and limits it while others are limited
+            found = getattr(module, name)
         setattr(self, name, found)
         return found
 
 
-class _InPlace:
-    """Has the names of `_lapack`."""
-
-    def __getattr__(self, name: str) -> Any:
-        lapack, blas = (import_module(f"scipy.linalg.cython_{each}") for each in ("lapack", "blas"))
-        _hold_blas()
-        if not _lapack.loaded():
-            _lapack.load(lapack.__pyx_capi__, blas.__pyx_capi__)
-        found = getattr(_lapack, name)
-        setattr(self, name, found)
-        return found
+def _loaded_lapack() -> ModuleType:
+    lapack, blas = (import_module(f"scipy.linalg.cython_{each}") for each in ("lapack", "blas"))
+    _lapack.load(lapack.__pyx_capi__, blas.__pyx_capi__)
+    return _lapack
 
 
-def _hold_blas() -> None:
-    """Look for libraries that are new, and hold them to one thread for as long as anybody holds others."""
-    with ONE_BLAS_THREAD:
-        pass
-
-
-linear_algebra, in_place = _LinearAlgebra(), _InPlace()
+linear_algebra, in_place = _Late(lambda: import_module("scipy.linalg")), _Late(_loaded_lapack)

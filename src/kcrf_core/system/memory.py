@@ -1,7 +1,7 @@
-"""The memory that a run may fill with what it could also compute again.
+"""The memory that a run may fill with tables that it could also compute again.
 
-A budget decides what is kept and what is recomputed, never the result. Whoever holds a large table reserves its bytes
-here and gives them back when it is gone; what is not granted is recomputed whenever it is needed.
+A budget decides what is kept and what is recomputed, never the result. Large tables reserve their bytes here and give
+them back when they are gone; rows that are not granted are recomputed whenever they are needed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,8 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 
-# The part of free memory that tables may take where nothing is said: data, weights and other programs want some, too.
-DEFAULT_SHARE = 0.6
-
-# Where the memory of this machine cannot be found out.
-FALLBACK = 4 << 30
-
+DEFAULT_SHARE = 0.6  # of free memory that tables may take by default: data, weights and other programs need some, too
+FALLBACK = 4 << 30  # if the memory of this machine cannot be found out
 GROUPS = Path("/sys/fs/cgroup")
 
 
@@ -31,7 +27,7 @@ class Budget:
         self.renew()
 
     def renew(self) -> None:
-        """Replace the lock, in a process that was forked while somebody held it."""
+        """Replace the lock, in a process that was forked while it was held."""
         self._lock = threading.Lock()
 
     @property
@@ -40,35 +36,32 @@ class Budget:
         return max(self._left, 0)
 
     def reserve(self, owner: object, wanted: int, unit: int) -> int:
-        """Bytes granted, a multiple of `unit` or all that is wanted; they come back when `owner` is gone."""
+        """Return the bytes granted, a multiple of `unit` or all that is wanted, until `owner` is gone."""
         with self._lock:
             granted = wanted if wanted <= self._left else max(self._left, 0) // unit * unit
             self._left -= granted
-        weakref.finalize(owner, self._release, granted).atexit = False
+        weakref.finalize(owner, self._add, granted).atexit = False
         return granted
 
     def spend(self, owner: object, needed: int) -> None:
-        """Count what has to be held in any case, until `owner` is gone."""
-        with self._lock:
-            self._left -= needed
-        weakref.finalize(owner, self._release, needed).atexit = False
+        """Count bytes that have to be held in any case, until `owner` is gone."""
+        self._add(-needed)
+        weakref.finalize(owner, self._add, needed).atexit = False
 
-    def _release(self, granted: int) -> None:
+    def _add(self, count: int) -> None:
         with self._lock:
-            self._left += granted
+            self._left += count
 
 
 def hand_back() -> None:
-    """Give memory that was freed back to the system, where the C library can be asked to; glibc keeps a good part."""
+    """Give freed memory back to the system if the C library offers that; glibc keeps a good part."""
     with suppress(OSError, AttributeError, TypeError):  # another library, or Windows
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def free_memory() -> int:
-    """Bytes that this process could still take without driving anything out of memory."""
-    found = [_available(), *_group_limits()]
-    known = [value for value in found if value is not None]
-    return min(known) if known else FALLBACK
+    """Return the bytes that this process could still take without driving anything out of memory."""
+    return min([value for value in (_available(), *_group_limits()) if value is not None], default=FALLBACK)
 
 
 def _available() -> int | None:
@@ -85,11 +78,10 @@ def _available() -> int | None:
 
 
 def _group_limits() -> list[int]:
-    """What the control groups of this process leave: a container may have less than its machine.
+    """Return the bytes that control groups leave this process: a container may have less than its machine.
 
     A limit of a group holds for all groups in it, so each folder from that of the process up counts. Version 1 has a
-    tree for memory alone. A container may be shown the names of groups as the machine sees them, and their folders as
-    it sees them itself: names that are not there are passed over.
+    tree for memory alone. A container may see names of groups that have no folder in it: these are passed over.
     """
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
@@ -114,7 +106,7 @@ def _group_limits() -> list[int]:
 
 
 def _left(folder: Path, limit: str, used: str, cache: str) -> int:
-    """Bytes that a group leaves; files that the system keeps in memory and can forget at once do not count as used."""
+    """Return the bytes that a group leaves; files that the system caches do not count as used."""
     most, now = (int((folder / name).read_text(encoding="ascii")) for name in (limit, used))
     with suppress(OSError, ValueError):
         stat = dict(line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())

@@ -1,8 +1,7 @@
-"""Products and sums of rows, the bytes of a row being the same whatever rows it stands among.
+"""Products and sums of rows, with the same bytes for a row whatever rows it stands among.
 
-BLAS sums in an order that depends on how many rows a product has and, at the ends of its tiles, on where a row stands.
-Here every row is summed in the order of its values. So what is computed of a sequence does not depend on the sequences
-that arrive with it.
+BLAS sums in an order that depends on the number of rows and, at the ends of its tiles, on the place of a row. Here
+every row is summed in the order of its values, so results of a sequence do not depend on other sequences.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ import numpy as np
 
 from . import _row_products
 
-# Rows at a time where others than those here are asked for products, and get zeros where there are fewer.
-SLAB = 48
-# Columns that NumPy adds up in one order; beyond them that order depends on the number of rows.
-COLUMNS_AT_ONCE = 8192
+SLAB = 48  # rows at a time of products by BLAS, padded with zeros
+COLUMNS_AT_ONCE = 8192  # that NumPy adds up in one order; beyond, the order depends on the number of rows
 
 
 class Factor:
@@ -25,17 +22,13 @@ class Factor:
         self.dtype = columns.dtype
         self._padded = np.zeros((K, _row_products.padded_width(self.columns, self.dtype == np.float32)), self.dtype)
         self._padded[:, : self.columns] = columns
+        self.values = self._padded[:, : self.columns]
 
     def __len__(self) -> int:
         return len(self._padded)
 
-    @property
-    def values(self) -> np.ndarray:
-        """The matrix itself."""
-        return self._padded[:, : self.columns]
-
     def products(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """rows [n, K] times the matrix, [n, C]."""
+        """Return rows [n, K] times the matrix, [n, C]."""
         if out is None:
             out = np.empty((len(rows), self.columns), dtype=self.dtype)
         _row_products.multiply(np.ascontiguousarray(rows, dtype=self.dtype), self._padded, out)
@@ -43,21 +36,17 @@ class Factor:
 
 
 def row_products(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """rows [n, K] @ columns [K, C]; for many products with the same columns take a `Factor`."""
+    """Return rows [n, K] @ columns [K, C]; for many products with the same columns take a `Factor`."""
     return Factor(columns.astype(np.result_type(rows, columns), copy=False)).products(rows)
 
 
 def padded(rows: np.ndarray) -> np.ndarray:
-    """At most SLAB rows, and zeros below them, [SLAB, K]."""
-    if len(rows) == SLAB:
-        return rows
-    out = np.zeros((SLAB, rows.shape[1]), dtype=rows.dtype)
-    out[: len(rows)] = rows
-    return out
+    """Return at most SLAB rows, and zeros below them, [SLAB, K]."""
+    return rows if len(rows) == SLAB else np.pad(rows, ((0, SLAB - len(rows)), (0, 0)))
 
 
 def row_squares(rows: np.ndarray) -> np.ndarray:
-    """The sum of squares of each row of [n, K], [n]."""
+    """Return the sum of squares of each row of [n, K], [n]."""
     rows = np.ascontiguousarray(rows)
     out = np.zeros(len(rows), dtype=rows.dtype)
     for first in range(0, rows.shape[1], COLUMNS_AT_ONCE):

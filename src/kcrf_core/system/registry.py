@@ -1,7 +1,7 @@
 """Things of one kind by name: kernels, solvers, formats, schemes.
 
-A registry knows the names of its own things without importing them; one is loaded when it is first looked up, so that
-a list of names costs no import of NumPy. A plug-in adds things at run time with `register`.
+A thing is loaded when it is first looked up, so that a list of names costs no import of NumPy. Plug-ins add things at
+run time with `register`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[a-zA-Z0-9][\w.+-]*")  # it stands on command lines, in YAM
 
 
 class NotRegistered(FileFormatError, ValueError):
-    """A file names something that nothing is registered as here."""
+    """A file names something that is not registered here."""
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
@@ -69,7 +69,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         return self._loaded[name]
 
     def stored(self, name: Any) -> Thing:
-        """What a file names. Nothing is imported for it but what belongs to this package."""
+        """Return the thing that a file names; nothing outside of this package is imported for it."""
         if isinstance(name, str) and name not in self:
             raise NotRegistered(
                 f"the {self.what} '{name}' is not registered here (import the module that registers it first)"

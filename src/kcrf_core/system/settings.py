@@ -1,8 +1,8 @@
-"""Settings that a part of the program declares once: the kind of value with its limits, the default and its help.
+"""Settings that are declared once: the kind of value with its limits, the default and its help.
 
 Keys of a configuration and their checks, options of the command line, parameters of `KernelCRF`, `--dump-config` and
 the manual all come from these declarations. A kind is called with what YAML or an option gave and returns the value
-that is meant; its error goes on from the name of the setting: "'degree' must be at least 1, not 0".
+that is meant; its error continues the name of the setting: "'degree' must be at least 1, not 0".
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Automatic:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of some names; those of a registry, or of a function, are looked up when they are needed."""
+    """A name out of some; those of a registry, or of a function, are looked up when they are needed."""
 
     names: Iterable[str] | Callable[[], Iterable[str]]
 

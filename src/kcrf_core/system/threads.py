@@ -1,8 +1,8 @@
-"""What a run may use: threads over chunks of work, with results in the order of the chunks, and memory.
+"""Threads over chunks of work, with results in the order of the chunks.
 
-Whole sequences are grouped into chunks whose boundaries depend on the data alone; each chunk is one task
-on a Python thread with one BLAS thread inside it, and results are taken up in chunk order. So the sums,
-and the bytes of a model, are the same for any number of threads.
+Whole sequences are grouped into chunks whose boundaries depend on the data alone; each chunk is one task on a Python
+thread with one BLAS thread inside it, and results are taken in chunk order. So the sums, and the bytes of a model, are
+the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from enum import Enum
 from queue import SimpleQueue
-from typing import Any, Final, Generic, NoReturn, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -28,9 +28,8 @@ from .memory import Budget
 from .team import Team
 
 
-# Among the items of `Workers.stream`: what comes next may be long in coming.
 class Pause(Enum):
-    """Type of `PAUSE`."""
+    """Type of `PAUSE`, an item of `Workers.stream`: the next item may be long in coming."""
 
     PAUSE = "pause"
 
@@ -42,7 +41,7 @@ Result = TypeVar("Result")
 
 
 def available_threads() -> int:
-    """Cores this process may use."""
+    """Return the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS and Windows
@@ -50,15 +49,14 @@ def available_threads() -> int:
 
 
 class _OneBlasThread:
-    """Holds every BLAS of this process to one thread for as long as anybody in it asks for that.
+    """A limit of one thread for every BLAS of this process, while any thread holds it.
 
-    How many threads BLAS uses is a matter of the whole process: of several that overlap the first to come sets the
-    limit and the last to go lifts it, or one would lift it while another is at work, and the other would then "restore"
-    one thread for ever. Libraries are searched for again only when modules have been imported since, which may have
-    brought another BLAS (SciPy has its own): that takes longer than labelling a sentence does.
+    The limit concerns the whole process: of holders that overlap the first sets it and the last lifts it. Libraries are
+    searched for again only after imports, which may have brought another BLAS (SciPy has its own): that takes longer
+    than labelling a sentence does.
 
-    No process is forked while a limit is set, and in the child those threads that are gone hold nothing. If BLAS is
-    limited then, the next to come and go in the child lifts it.
+    No process is forked while a limit is being set, and in the child those threads that are gone hold nothing. If BLAS
+    is limited then, the next holder in the child lifts it.
     """
 
     def __init__(self) -> None:
@@ -78,58 +76,42 @@ class _OneBlasThread:
                 threads = library.get_num_threads()
                 if threads is not None and threads > 1:
                     self._before.append((library, threads))
-                    _set_threads(library, 1)
+                    self._limit(library, 1)
             self._holders += 1
-            self._count(1)
+            self._own.count = getattr(self._own, "count", 0) + 1
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._holders = max(self._holders - 1, 0)
-            self._count(-1)
-            if self._holders == 0:
-                while self._before:
-                    library, threads = self._before.pop()
-                    _set_threads(library, threads)
-                    _release(library)
+            self._own.count = max(getattr(self._own, "count", 0) - 1, 0)
+            while self._before and self._holders == 0:
+                library, threads = self._before.pop()
+                self._limit(library, threads)
+                self._limit(library, None)
 
-    def _count(self, change: int) -> int:
-        self._own.count = max(getattr(self._own, "count", 0) + change, 0)
-        return self._own.count
-
-    def before_fork(self) -> None:
-        self._lock.acquire()
-
-    def after_fork(self) -> None:
-        """In the parent, all goes on."""
-        self._lock.release()
+    @staticmethod
+    def _limit(library: Any, threads: int | None) -> None:
+        """Set a limit; later versions of threadpoolctl would allow that only to the first thread that set one."""
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+        if threads is not None:
+            library.set_num_threads(threads)
 
     def renew(self) -> None:
-        self._lock, self._holders = threading.Lock(), self._count(0)
-
-
-def _set_threads(library: Any, threads: int) -> None:
-    _release(library)
-    library.set_num_threads(threads)
-
-
-def _release(library: Any) -> None:
-    """Let this thread set a limit: later versions of threadpoolctl let only that one which was the first to set one."""
-    if hasattr(library, "clear_controlling_thread"):
-        library.clear_controlling_thread(force=True)
+        self._lock, self._holders = threading.Lock(), getattr(self._own, "count", 0)
 
 
 ONE_BLAS_THREAD = _OneBlasThread()
 renew_after_fork(ONE_BLAS_THREAD)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=ONE_BLAS_THREAD.before_fork, after_in_parent=ONE_BLAS_THREAD.after_fork)
+    os.register_at_fork(
+        before=lambda: ONE_BLAS_THREAD._lock.acquire(), after_in_parent=lambda: ONE_BLAS_THREAD._lock.release()
+    )
 _ALONE = Team(1)
 
 
 class _Helpers:
-    """Threads that wait for calls, without what it takes to know the state of each.
-
-    To call fifteen of them takes some 30 microseconds, futures for as many 200.
-    """
+    """Threads that wait for calls: to call fifteen of them takes some 30 microseconds, futures for as many 200."""
 
     def __init__(self, count: int):
         self._calls: SimpleQueue = SimpleQueue()
@@ -143,7 +125,7 @@ class _Helpers:
             del call  # it refers to what the items are worked on with
 
     def call(self, work: Callable[[], None], count: int) -> None:
-        """Have up to so many threads call `work`; one that is busy comes to it later, with nothing left to do."""
+        """Have up to `count` threads call `work`; a busy one comes to it later, with nothing left to do."""
         for _ in range(min(count, len(self._threads))):
             self._calls.put(work)
 
@@ -191,7 +173,7 @@ class Workers:
     def __exit__(self, *exception: object) -> None:
         pool, helpers, team = self._pool, self._helpers, self._team
         self._pool = self._helpers = self._team = None
-        # Somebody who is tired of waiting may interrupt any of these.
+        # A user may interrupt any of these.
         with ExitStack() as stack:
             stack.callback(ONE_BLAS_THREAD.__exit__)
             if team is not None:
@@ -203,18 +185,18 @@ class Workers:
 
     @property
     def team(self) -> Team:
-        """The threads for work that needs no interpreter; outside of a `with` block there is one."""
+        """Threads for work that needs no interpreter; outside of a `with` block there is one."""
         if self._team is None:
             if self._pool is None:
                 return _ALONE
             with self._opening:
                 if self._team is None:
-                    # Who looks for work takes a core from who has some, where there are fewer cores than threads.
+                    # With fewer cores than threads, one that looks for work would take a core from one that has some.
                     self._team = Team(self.threads, spinning=self.threads <= available_threads())
         return self._team
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Results of `function` in the order of `items`, a bounded number of them ahead of the consumer."""
+        """Yield results of `function` in the order of `items`, a bounded number of them ahead of the consumer."""
         # One item is done sooner than another thread can be asked to do it.
         if self._pool is None or (isinstance(items, Sized) and len(items) == 1):
             yield from map(function, items)
@@ -232,10 +214,10 @@ class Workers:
     def stream(
         self, function: Callable[[Item], Result], items: Iterable[Item | Pause], ahead: int | None = None
     ) -> Iterator[Result | Pause]:
-        """As `map`, for items that may be waited for: at a `PAUSE` all results are let out, and then the PAUSE itself.
+        """Yield results like `map`, for items that may be waited for: at a `PAUSE` all results, then the PAUSE itself.
 
-        So stages can stand one behind the other, `function` of each on the same threads, and what has been asked of
-        them is answered before more is read, also where reading fails. At most `ahead` results wait to be taken up.
+        So stages can follow each other, `function` of each on the same threads, and all requests are answered before
+        more is read, also if reading fails. At most `ahead` results wait to be taken.
         """
         ahead = 2 * self.threads if ahead is None else ahead
         waiting: deque[Future[Result]] = deque()
@@ -269,16 +251,16 @@ class Workers:
                 future.cancel()
 
     def run(self, function: Callable[[Item], object], items: Iterable[Item]) -> None:
-        """`function` over all items, for its effects."""
+        """Call `function` on all items, for its effects."""
         self.fold(function, items if isinstance(items, Sequence) else list(items), None)
 
     def fold(
         self, function: Callable[[Item], Result], items: Sequence[Item], take: Callable[[Result], object] | None
     ) -> None:
-        """`take` what `function` makes of the items, one after another in their order.
+        """Call `take` on the results of `function`, one after another in the order of the items.
 
-        Threads fetch items themselves, this one among them, and the one that has the next result takes it: nobody is
-        woken up for a single item. Of several that fail, the first in order is heard of.
+        Threads fetch items themselves, this one among them, and the one that has the next result takes it: no thread is
+        woken up for a single item. Of several failures, the first in order is raised.
         """
         if self._pool is None or len(items) <= 1:
             for item in items:
@@ -294,7 +276,7 @@ class Workers:
         try:
             line.work()
             line.wait()
-        except BaseException:  # an interruption may come anywhere: nobody shall go on with items, or wait for them
+        except BaseException:  # an interruption may come anywhere: no thread may go on with items, or wait for them
             line.close()
             raise
 
@@ -344,7 +326,7 @@ class _Line(Generic[Item, Result]):
         with self._lock:
             self._ready[number] = result
             if self._taking:
-                return  # whoever takes results comes to this one
+                return  # the thread that takes results comes to this one
             self._taking = True
         while True:
             with self._lock:
@@ -358,7 +340,7 @@ class _Line(Generic[Item, Result]):
                 self._room.notify_all()
 
     def close(self) -> None:
-        """Let nobody begin another item."""
+        """Let no thread begin another item."""
         with self._lock:
             self._next = len(self._items)
             self._room.notify_all()
@@ -371,26 +353,20 @@ class _Line(Generic[Item, Result]):
         with self._lock:
             while self._begun:
                 self._room.wait()
-            # A thread may come to its call only now: what is not referred to any more can be used again at once.
-            self._function = self._take = _nothing
-            self._items = ()
-            self._next = 0
+            # A thread may come to its call only now: memory that is no longer referred to can be used again at once.
+            del self._function, self._take
+            self._items, self._next = (), 0
         if self._failed:
             raise self._failed[min(self._failed)]
 
 
-def _nothing(_: object) -> NoReturn:
-    """Stand for a function that is not called any more."""
-    raise AssertionError
-
-
 def ranges(total: int, size: int) -> list[slice]:
-    """0..total in slices of `size`."""
+    """Return 0..total in slices of `size`."""
     return [slice(first, min(first + size, total)) for first in range(0, total, size)]
 
 
 def sequence_chunks(offsets: np.ndarray, size: int) -> list[tuple[int, int]]:
-    """Runs of whole sequences (first, last) with about `size` positions each."""
+    """Return runs of whole sequences (first, last) with about `size` positions each."""
     chunks, first, sequences = [], 0, len(offsets) - 1
     while first < sequences:
         # At least one sequence, and no more than fit: a long sequence is a chunk of its own.

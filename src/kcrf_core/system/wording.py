@@ -10,7 +10,7 @@ UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """`1 sequence`, `1,200 sequences`; `many` is given where it is more than an s at the end.
+    """Return a number with its noun; `many` is the plural if that is more than an s at the end.
 
     >>> counted(1, "label is", "labels are"), counted(0, "label is", "labels are")
     ('1 label is', '0 labels are')
@@ -19,7 +19,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names for a message, those in the middle left out where there are many.
+    """Join names for a message; of many, those in the middle are left out.
 
     >>> listed(["word", "label"]), listed([f"v{number}" for number in range(300)])
     ('word, label', 'v0, v1, v2, v3, v4, v5, v6, ..., v299: 300 in all')
@@ -30,7 +30,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def size_text(count: float) -> str:
-    """Bytes for people: 1.5 GiB."""
+    """Return a size as people read it: 1.5 GiB."""
     number = 0
     while count >= 1000 and number < len(UNITS) - 1:
         count, number = count / 1024, number + 1
