@@ -208,7 +208,7 @@ BUGS = [
     Bug(
         "kcrf_core/objective/solvers/newton.py", "vectors.negated(now.gradient)", "now.gradient", "core/test_solvers.py"
     ),
-    Bug("kcrf_core/system/memory.py", "self._left += granted", "self._left -= granted", "core/test_memory.py"),
+    Bug("kcrf_core/system/memory.py", "self._left += count", "self._left -= count", "core/test_memory.py"),
     Bug(
         "kcrf_core/exchange/crfpp_models.py", 'float(fields.get(b"cost-factor", b"1"))', "1.0", "core/test_exchange.py"
     ),
