@@ -53,7 +53,7 @@ def potentials(objective, theta):
     """Scores, transitions, and the rest of every sequence, for the oracle."""
     return [
         (part.scores[a:b], part.edges if part.edges.transitions.ndim == 2 else _cut(part.edges, a, b), part.labels[a:b])
-        for part in objective.engine._over_chunks(theta, lambda chunk: chunk)
+        for part in objective.engine.over_chunks(theta, lambda chunk: chunk)
         for a, b in zip(part.offsets[:-1], part.offsets[1:], strict=True)
     ]
 

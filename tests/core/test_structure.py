@@ -167,7 +167,7 @@ def test_labels_are_drawn_from_the_model(rng, workers, forbid):
     counted = np.zeros((3, 3))
     for labels in drawn_labels(objective, theta, rng, draws):
         counted += replace(problem, labels=labels).clique_counts(1) / draws
-    expected = sum(shard.marginals().edge for shard in objective.engine._over_chunks(theta, lambda chunk: chunk))
+    expected = sum(shard.marginals().edge for shard in objective.engine.over_chunks(theta, lambda chunk: chunk))
     np.testing.assert_allclose(counted, expected, atol=5 * np.sqrt(expected.max() / draws))
     if forbid:
         assert counted[0, 1] == 0

@@ -259,8 +259,7 @@ class ThreadEngine(Engine):
             return grams, math.fsum(left for _, left in found)
 
         found = [
-            of_partition(part)
-            for part in self._by_partition(self._over_chunks(theta, partial(_real_parts, self, rows)))
+            of_partition(part) for part in self._by_partition(self.over_chunks(theta, partial(_real_parts, self, rows)))
         ]
         grams = [tree_sum([parts[number] for parts, _ in found]) for number in range(len(rows))]
         return grams, tree_sum([left for _, left in found])
@@ -274,17 +273,17 @@ class ThreadEngine(Engine):
 
     def errors(self, theta: Vector, clique: Clique) -> np.ndarray:
         assert isinstance(clique, MappedClique)
-        return np.concatenate(list(self._over_chunks(theta, partial(_errors, clique))))
+        return np.concatenate(list(self.over_chunks(theta, partial(_errors, clique))))
 
     def predictions(self, theta: Vector) -> Predictions:
-        path, posterior, gold = map(np.concatenate, zip(*self._over_chunks(theta, _predictions), strict=True))
+        path, posterior, gold = map(np.concatenate, zip(*self.over_chunks(theta, _predictions), strict=True))
         return Predictions(dict(zip(DECODINGS, (path, posterior), strict=True)), gold)
 
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:
-        return np.concatenate(list(self._over_chunks(theta, _sequence_logs)))
+        return np.concatenate(list(self.over_chunks(theta, _sequence_logs)))
 
     def drawn_labels(self, theta: Vector, chance: np.ndarray) -> np.ndarray:
-        return np.concatenate(list(self._over_chunks(theta, partial(_drawn, chance))), axis=1)
+        return np.concatenate(list(self.over_chunks(theta, partial(_drawn, chance))), axis=1)
 
     # ------------------------------------------------------------------------- chunks on threads
 
@@ -295,7 +294,7 @@ class ThreadEngine(Engine):
         found = iter(found)
         return [list(islice(found, count)) for count in counts.tolist()]
 
-    def _over_chunks(self, theta: Vector, work: Callable[[ScoredChunk], Result]) -> Iterator[Result]:
+    def over_chunks(self, theta: Vector, work: Callable[[ScoredChunk], Result]) -> Iterator[Result]:
         """Call `work` for every chunk with its potentials, on threads; results come in the order of chunks."""
         potentials = self._potentials([self.potentials(theta)], [theta])
         return self.workers.map(lambda chunk: work(chunk.scored(*potentials(chunk)[0])), self.chunks)
@@ -442,7 +441,7 @@ class ThreadBlocks(EngineBlocks):
         problem, Y = engine.problem, engine.problem.label_count
         self._weights = problem.position_weights()
         forms = {j: clique.block_form(Y, guess) for j, clique in engine.labelled.items()}
-        found = list(engine._over_chunks(theta, partial(_block_parts, engine, forms, settled)))
+        found = list(engine.over_chunks(theta, partial(_block_parts, engine, forms, settled)))
         marginals = [each for each, _ in found]
         self._marginals = {
             clique: np.concatenate([each[clique] for each in marginals]).astype(engine.dtype, copy=False)
