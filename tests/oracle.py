@@ -118,7 +118,7 @@ def gram(kernel, inputs, others):
             return sum(weight * K for weight, K in zip(kernel.weights, values, strict=True))
         return kernel.scale * np.prod(values, axis=0)
     if kernel.type == "image":
-        inputs, others = (replace(side, real=neighbourhoods(kernel.picture, side.real)) for side in (inputs, others))
+        inputs, others = (replace(side, real=neighbourhoods(kernel, side.real)) for side in (inputs, others))
     K = np.empty((len(inputs), len(others)))
     for i in range(len(inputs)):
         for j in range(len(others)):

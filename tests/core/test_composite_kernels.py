@@ -23,7 +23,7 @@ from kcrf_core.kernels import (
     kernel_to_dict,
 )
 from kcrf_core.kernels.composite import CosineKernel, Part, ProductKernel, SumKernel
-from kcrf_core.kernels.image import ImageKernel, Neighbourhoods
+from kcrf_core.kernels.image import ImageKernel
 from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from problems import random_inputs
 
@@ -44,7 +44,7 @@ COMPOSITES = {
     "sum-of-cosines": SumKernel((Part(WORDS, CosineKernel(POLY)), Part(SOUNDS, LinearKernel())), (1.0, 1.0)),
 }
 IMAGE_SETTINGS = ((5, 4), 1, 1.2)
-PICTURE = Neighbourhoods(*IMAGE_SETTINGS)
+IMAGE_KERNEL = ImageKernel(1.0, *IMAGE_SETTINGS)
 composite = pytest.mark.parametrize("kernel", COMPOSITES.values(), ids=COMPOSITES)
 
 
@@ -178,10 +178,10 @@ def test_a_part_without_features_is_an_error(rng):
 def test_the_scale_of_an_image_kernel_is_the_median_of_its_distances(rng):
     inputs = random_inputs(rng, 40, 0, 20)
     kernel = fit_kernel(KernelConfig("image", {"shape": (5, 4), "reach": 1, "blur": 1.2}), inputs, 0)
-    psi = oracle.neighbourhoods(PICTURE, inputs.real)
+    psi = oracle.neighbourhoods(IMAGE_KERNEL, inputs.real)
     distances = ((psi[:, None] - psi) ** 2).sum(axis=2)[np.triu_indices(40, 1)]
     np.testing.assert_allclose(kernel.gamma, 1 / np.median(distances), rtol=1e-9)
-    assert kernel.picture == PICTURE
+    assert kernel == replace(IMAGE_KERNEL, gamma=kernel.gamma)
 
 
 def test_pictures_of_another_size_are_refused(rng):

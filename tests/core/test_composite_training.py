@@ -201,7 +201,7 @@ def test_pictures_are_told_apart_by_their_strokes(rng, tmp_path, map_):
 
 
 def test_a_picture_of_another_size_is_an_error(rng):
-    with pytest.raises(ConfigError, match="term 'node': kernel 'image': a picture of 5x5 pixels has 25 real columns"):
+    with pytest.raises(ConfigError, match="term 'node': kernel 'image': an image of 5x5 pixels has 25 real columns"):
         fit(strokes(rng, 5), {"sigma2": 1.0}, terms({"type": "image", "shape": [5, 5]}))
 
 

@@ -9,3 +9,6 @@ def add_sparse_products(
     pivot_indptr: ndarray, pivot_indices: ndarray, pivot_values: ndarray, first: int, out: ndarray,
 ) -> None: ...  # fmt: skip
 def polynomial(block: ndarray, gamma: float, coef0: float, degree: int) -> None: ...
+def neighbourhoods(
+    images: ndarray, offsets: ndarray, down: ndarray, across: ndarray, line: ndarray, out: ndarray
+) -> None: ...

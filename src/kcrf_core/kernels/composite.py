@@ -9,7 +9,7 @@ cosine    k(x, x') / sqrt(k(x, x) k(x', x')), zero where either is zero; a key o
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._lazy import deferred
@@ -21,7 +21,6 @@ from .kernel import (
     PreparedKernel,
     fitted,
     kernel_from_dict,
-    kernel_to_dict,
     matching_features,
     stored_value,
 )
@@ -60,19 +59,14 @@ class Part:
                 tuple(range(codes, codes + len(at.codes))), tuple(range(real, real + len(at.real))), at.bag
             )
             group |= at
-        return cls(group, fitting.within(within).kernel(config, inputs.columns(group)))
+        return cls(group, replace(fitting, groups=within).kernel(config, inputs.columns(group)))
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return self.kernel.diagonal(inputs.columns(self.group))
 
     def to_dict(self) -> dict[str, Any]:
-        group = self.group
-        return {
-            "codes": list(group.codes),
-            "real": list(group.real),
-            "bag": group.bag,
-            "kernel": kernel_to_dict(self.kernel),
-        }
+        codes, real = list(self.group.codes), list(self.group.real)
+        return {"codes": codes, "real": real, "bag": self.group.bag, "kernel": self.kernel.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Any, like: Inputs, depth: int) -> Part:
@@ -94,7 +88,7 @@ class Part:
 class CompositeKernel(Kernel):
     """Kernels of parts of the columns, put together."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...] = fitted(tuple)
 
     composite: ClassVar[bool] = True
 
@@ -106,7 +100,7 @@ class CompositeKernel(Kernel):
         return PreparedParts(pivots, self, dtype)
 
     def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
-        """Errors of factors add up as parts of them; those of summands are no more than the largest."""
+        # Relative errors of factors add up; those of summands are no more than the largest.
         errors = (
             part.kernel.value_errors(inputs.columns(part.group), pivots.columns(part.group)) for part in self.parts
         )
@@ -116,21 +110,24 @@ class CompositeKernel(Kernel):
     def put_together(self, fills: list[Fill], part: slice, out: Array, xp: ModuleType) -> None:
         """Write kernel values of some of the rows; `fills` write those of the parts, in arrays of numpy or torch."""
 
-    def to_dict(self) -> dict[str, Any]:
-        out = super().to_dict()
-        return {"type": out.pop("type"), "parts": [part.to_dict() for part in self.parts], **out}
-
-    @staticmethod
-    def _stored_parts(values: dict[str, Any], like: Inputs, depth: int) -> tuple[Part, ...]:
-        parts = values.get("parts")
-        if not isinstance(parts, list) or not parts:
+    @classmethod
+    def _stored(cls, name: str, stored: Any, like: Inputs, depth: int) -> Any:
+        if name != "parts":
+            return super()._stored(name, stored, like, depth)
+        if not isinstance(stored, list) or not stored:
             raise ValueError("kernel parts")
-        return tuple(Part.from_dict(value, like, depth + 1) for value in parts)
+        return tuple(Part.from_dict(value, like, depth + 1) for value in stored)
+
+
+def _numbers(values: Any) -> tuple[Any, ...]:
+    if not isinstance(values, list):
+        raise ValueError("kernel weights")
+    return tuple(map(Number(0), values))
 
 
 @dataclass(frozen=True)
 class SumKernel(CompositeKernel):
-    weights: tuple[float, ...]
+    weights: tuple[float, ...] = fitted(_numbers)
 
     type: ClassVar[str] = "sum"
     weighs_parts: ClassVar[bool] = True
@@ -161,17 +158,8 @@ class SumKernel(CompositeKernel):
             other *= weight
             out += other
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "weights": list(self.weights)}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], like: Inputs, depth: int) -> Kernel:
-        if values.keys() != {"type", "parts", "weights"}:
-            raise ValueError("not a kernel")
-        parts, weights = cls._stored_parts(values, like, depth), values["weights"]
-        if not isinstance(weights, list) or len(weights) != len(parts):
-            raise ValueError("kernel weights")
-        return cls(parts, tuple(stored_value(Number(0), weight) for weight in weights))
+    def why_not(self, inputs: Inputs) -> str | None:
+        return None if len(self.weights) == len(self.parts) else "kernel weights"
 
 
 @dataclass(frozen=True)
@@ -196,12 +184,6 @@ class ProductKernel(CompositeKernel):
             fill(part, other)
             out *= other
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], like: Inputs, depth: int) -> Kernel:
-        if values.keys() != {"type", "parts", "scale"}:
-            raise ValueError("not a kernel")
-        return cls(cls._stored_parts(values, like, depth), stored_value(Number(0), values["scale"]))
-
 
 class PreparedParts:
     """Pivots laid out for each part: one kernel after the other, on columns of its own, while the block is in cache."""
@@ -222,7 +204,7 @@ class PreparedParts:
 
 @dataclass(frozen=True)
 class CosineKernel(Kernel):
-    kernel: Kernel
+    kernel: Kernel = field(metadata={"kind": dict})
 
     type: ClassVar[str] = "cosine"
     configured: ClassVar[bool] = False
@@ -236,7 +218,7 @@ class CosineKernel(Kernel):
         return inverse_roots(self.kernel.diagonal(inputs))
 
     def roots(self, inputs: Inputs, dtype: np.dtype) -> np.ndarray:
-        """Return the same as values are multiplied with: zero times infinity would be no number."""
+        """Return the inverse roots as factors of values, finite: zero times infinity would be no number."""
         return np.minimum(self.inverse_roots(inputs), np.finfo(dtype).max).astype(dtype)
 
     def divided(self, inner: Fill, roots: Array, pivot_roots: Array) -> Fill:
@@ -253,7 +235,7 @@ class CosineKernel(Kernel):
         return np.where(self.kernel.diagonal(inputs) > 0, 1.0, 0.0)
 
     def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
-        """Those of the kernel, a part of the largest k(x, x) of a row and the pivots, over roots of two of these."""
+        # Errors of the kernel, a part of the largest k(x, x) of a row and the pivots, over roots of two of these.
         own, others = self.kernel.diagonal(inputs), self.kernel.diagonal(pivots)
         largest, roots = np.maximum(own, others.max(initial=0.0)), self.inverse_roots(inputs)
         ratios = largest * roots * self.inverse_roots(pivots).max(initial=0.0)
@@ -262,14 +244,9 @@ class CosineKernel(Kernel):
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedCosine:
         return PreparedCosine(pivots, self, dtype)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"type": self.type, "kernel": kernel_to_dict(self.kernel)}
-
     @classmethod
-    def from_dict(cls, values: dict[str, Any], like: Inputs, depth: int) -> Kernel:
-        if values.keys() != {"type", "kernel"}:
-            raise ValueError("not a kernel")
-        return cls(kernel_from_dict(values["kernel"], like, depth + 1))
+    def _stored(cls, name: str, stored: Any, like: Inputs, depth: int) -> Any:
+        return kernel_from_dict(stored, like, depth + 1)
 
 
 class PreparedCosine:
@@ -285,6 +262,6 @@ class PreparedCosine:
 
 
 def inverse_roots(diagonal: np.ndarray) -> np.ndarray:
-    """1 / sqrt(d) of each, and zero for zero."""
+    """Return 1 / sqrt(d) of each d, and zero for zero."""
     above = diagonal > 0
     return np.where(above, 1.0 / np.sqrt(np.where(above, diagonal, 1.0)), 0.0)

@@ -30,7 +30,7 @@ Fill = Callable[[slice, np.ndarray], None]
 
 
 def _compressed(matrix: scipy.sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """indptr, indices and values in the types that the Cython core takes."""
+    """Return indptr, indices and values in the types that Cython takes."""
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float64, copy=False)
 
 
@@ -45,12 +45,12 @@ class Pivots:
         return len(self.inputs)
 
     def block_rows(self) -> int:
-        """Rows that are worked on at a time."""
+        """Return the number of rows of a block."""
         rows = BLOCK_BYTES // (self.dtype.itemsize * max(len(self), 1))
         return min(max(rows // SLAB, 1), ROWS_AT_ONCE // SLAB) * SLAB
 
     def gram(self, rows: Inputs, out: np.ndarray | None = None) -> np.ndarray:
-        """k(rows, pivots), [n, M]; a row has the same bits in any company.
+        """Return k(rows, pivots), [n, M]; the bits of a row do not depend on the others.
 
         The GIL is released in the hot parts: give each thread rows of its own.
         """
@@ -68,7 +68,7 @@ class Pivots:
 
 
 def gram(kernel: Kernel, rows: Inputs, pivots: Inputs, dtype: np.dtype | type = np.float64) -> np.ndarray:
-    """k(rows, pivots), [n, M]."""
+    """Return k(rows, pivots), [n, M]."""
     return Pivots(pivots, kernel, dtype).gram(rows)
 
 

@@ -1,8 +1,8 @@
-"""The kernel of pictures, and what makes neighbouring pixels neighbours.
+"""The kernel of images, which compares neighbourhoods of pixels.
 
     image     exp(-gamma |psi(x) - psi(x')|^2), gamma by default 1 / median of |psi(x) - psi(x')|^2
 
-A picture x of H rows and W columns is seen through products of a pixel with itself alone and with each pixel s
+An image x of H rows and W columns is described by products of a pixel with itself alone and with each pixel s
 within reach, pooled by a Gaussian around the points c of a coarser grid:
 
     psi_{s,c}(x) = root( sum_q g(q - c) x_q x_{q+s} ),   s = 0: x_q alone
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 else:
     np = deferred("numpy")
 
-LARGEST_SIDE = 10_000  # of a picture, in pixels
+LARGEST_SIDE = 10_000  # of an image, in pixels
 LARGEST_REACH = 8  # of the pixels of a product
 LARGEST_BLUR = 100  # in pixels
 
 # Grid points stand this many blurs apart, and no closer than pixels: nearer ones would say the same again.
 SPACING = 1.5
-PICTURES_AT_ONCE = 4096  # on a device
+IMAGES_AT_ONCE = 4096  # on a device
 # A Gaussian ends at this many blurs.
 SUPPORT = 4.0
 
@@ -57,71 +57,14 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Neighbourhoods:
-    shape: tuple[int, int]  # rows and columns of a picture
-    reach: int  # pixels down and to the sides
-    blur: float  # standard deviation of the pools, in pixels
-
-    @cached_property
-    def offsets(self) -> np.ndarray:
-        """[K, 2] (down, right): itself, and one of each two opposite neighbours."""
-        reach = range(-self.reach, self.reach + 1)
-        pairs = [(dy, dx) for dy in range(self.reach + 1) for dx in reach if dy > 0 or dx >= 0]
-        return np.array(pairs, dtype=np.int32)
-
-    def _weights(self, length: int) -> np.ndarray:
-        """Of each row or column in the pools along one side, [length, pools]."""
-        spacing = max(1.0, round(SPACING * self.blur))
-        count = int(np.ceil((length - 1) / spacing)) + 1
-        centres = (length - 1) / 2 + spacing * (np.arange(count) - (count - 1) / 2)
-        distance = (np.arange(length)[:, None] - centres) / self.blur
-        return np.where(np.abs(distance) <= SUPPORT, np.exp(-(distance**2) / 2), 0.0)
-
-    @cached_property
-    def pools(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._weights(self.shape[0]), self._weights(self.shape[1])
-
-    def of(self, pictures: np.ndarray) -> np.ndarray:
-        """Return psi of each row of pixels [n, H * W]: [n, D] float64."""
-        from . import _pictures
-
-        down, across = self.pools
-        D = len(self.offsets) * down.shape[1] * across.shape[1]
-        out = np.empty((len(pictures), D))
-        line = np.empty(across.shape[1])
-        pictures = np.ascontiguousarray(pictures, dtype=np.float64)
-        _pictures.neighbourhoods(pictures, self.offsets, down, across, line, out)
-        return out
-
-    def on(self, pictures: np.ndarray, backend: Backend) -> np.ndarray:
-        """Return the same by products of matrices, as a device wants it: a core takes 13 microseconds a picture."""
-        from ..system import ranges  # which imports NumPy, and `--help` reads the settings of this file
-
-        xp, (down, across), (H, W) = backend.xp, map(backend.array, self.pools), self.shape
-        found = [np.zeros((0, len(self.offsets) * down.shape[1] * across.shape[1]))]
-        for part in ranges(len(pictures), PICTURES_AT_ONCE):
-            pixels = backend.array(pictures[part]).reshape(-1, H, W)
-            pools = []
-            for dy, dx in self.offsets.tolist():
-                first, last = max(0, -dx), min(W, W - dx)
-                values = pixels[:, : H - dy, first:last]
-                if dy or dx:
-                    values = values * pixels[:, dy:, first + dx : last + dx]
-                pools.append((down[: H - dy].T @ (values @ across[first:last])).reshape(len(pixels), -1))
-            sums = xp.concatenate(pools, 1)
-            found.append(backend.numpy(xp.sign(sums) * xp.sqrt(abs(sums))))
-        return np.concatenate(found)
-
-
-@dataclass(frozen=True)
 class ImageKernel(RBFKernel):
-    """rbf on the neighbourhoods of a picture instead of its pixels."""
+    """The rbf kernel on the neighbourhoods of an image instead of its pixels."""
 
     shape: tuple[int, int] = setting(
         Shape(),
         None,
         "Rows and columns of pixels that the real columns are, row by row, as 16x8 (image). Default: none.",
-        needed="of the picture, such as 16x8",
+        needed="of the image, such as 16x8",
     )
     reach: int = setting(
         Whole(0, LARGEST_REACH),
@@ -139,8 +82,22 @@ class ImageKernel(RBFKernel):
     type: ClassVar[str] = "image"
 
     @cached_property
-    def picture(self) -> Neighbourhoods:
-        return Neighbourhoods(self.shape, self.reach, self.blur)
+    def offsets(self) -> np.ndarray:
+        """Offsets [K, 2] (down, right) of pixels: none, and one of each two opposite neighbours."""
+        reach = range(-self.reach, self.reach + 1)
+        pairs = [(dy, dx) for dy in range(self.reach + 1) for dx in reach if dy > 0 or dx >= 0]
+        return np.array(pairs, dtype=np.int32)
+
+    @cached_property
+    def pools(self) -> list[np.ndarray]:
+        """Weights of each row, and of each column, in the pools along its side, [length, pools]."""
+        spacing, found = max(1.0, round(SPACING * self.blur)), []
+        for length in self.shape:
+            count = int(np.ceil((length - 1) / spacing)) + 1
+            centres = (length - 1) / 2 + spacing * (np.arange(count) - (count - 1) / 2)
+            distance = (np.arange(length)[:, None] - centres) / self.blur
+            found.append(np.where(np.abs(distance) <= SUPPORT, np.exp(-(distance**2) / 2), 0.0))
+        return found
 
     @classmethod
     def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Kernel:
@@ -158,13 +115,35 @@ class ImageKernel(RBFKernel):
     def why_not(self, inputs: Inputs) -> str | None:
         H, W = self.shape
         if inputs.codes.shape[1] or inputs.bag is not None:
-            return "a picture is made of real columns alone"
+            return "an image is made of real columns alone"
         if inputs.real.shape[1] != H * W:
-            return f"a picture of {H}x{W} pixels has {H * W} real columns, not {inputs.real.shape[1]}"
+            return f"an image of {H}x{W} pixels has {H * W} real columns, not {inputs.real.shape[1]}"
         return None
 
     def seen_by(self, inputs: Inputs) -> Inputs:
-        return replace(inputs, real=self.picture.of(inputs.real))
+        from . import _kernels
+
+        down, across = self.pools
+        out = np.empty((len(inputs), len(self.offsets) * down.shape[1] * across.shape[1]))
+        pixels = np.ascontiguousarray(inputs.real, dtype=np.float64)
+        _kernels.neighbourhoods(pixels, self.offsets, down, across, np.empty(across.shape[1]), out)
+        return replace(inputs, real=out)
 
     def seen_on(self, inputs: Inputs, backend: Backend) -> Inputs:
-        return replace(inputs, real=self.picture.on(inputs.real, backend))
+        # By products of matrices, as suits a device: a core takes 13 microseconds an image.
+        from ..system import ranges  # which imports NumPy, and `--help` reads the settings of this file
+
+        xp, (down, across), (H, W) = backend.xp, map(backend.array, self.pools), self.shape
+        found = [np.zeros((0, len(self.offsets) * down.shape[1] * across.shape[1]))]
+        for part in ranges(len(inputs), IMAGES_AT_ONCE):
+            pixels = backend.array(inputs.real[part]).reshape(-1, H, W)
+            pools = []
+            for dy, dx in self.offsets.tolist():
+                first, last = max(0, -dx), min(W, W - dx)
+                values = pixels[:, : H - dy, first:last]
+                if dy or dx:
+                    values = values * pixels[:, dy:, first + dx : last + dx]
+                pools.append((down[: H - dy].T @ (values @ across[first:last])).reshape(len(pixels), -1))
+            sums = xp.concatenate(pools, 1)
+            found.append(backend.numpy(xp.sign(sums) * xp.sqrt(abs(sums))))
+        return replace(inputs, real=np.concatenate(found))

@@ -34,7 +34,7 @@ class Group:
         return Group(self.codes + other.codes, self.real + other.real, self.bag or other.bag)
 
     def fits(self, inputs: Inputs) -> bool:
-        """Whether the inputs have these columns, and each is named once."""
+        """Return True if the inputs have these columns, and each is named once."""
         sides = ((self.codes, inputs.codes.shape[1]), (self.real, inputs.real.shape[1]))
         if any(len(set(columns)) < len(columns) for columns, _ in sides):
             return False
@@ -44,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The x-part of N cliques of one term: rows whose inner product the kernels are made of."""
+    """Inputs x of N cliques of one term: rows whose inner product the kernels are made of."""
 
     codes: np.ndarray  # [N, C] int32, NOTHING where a column has no value, UNSEEN where a strange one
     sizes: np.ndarray  # [C] int64, codes of column c are below sizes[c]
@@ -54,7 +54,7 @@ class Inputs:
 
     @property
     def own_bag(self) -> scipy.sparse.csr_array:
-        """The attributes of inputs that have some."""
+        """Attributes of inputs that have some."""
         assert self.bag is not None
         return self.bag
 
@@ -63,26 +63,22 @@ class Inputs:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row has anything: no value, no attribute and no real column."""
+        """True if no row has a value or an attribute, and there is no real column."""
         bag = self.bag is not None and self.bag.nnz > 0
         return not (bag or self.real.shape[1] or (self.codes != NOTHING).any())
 
     @property
     def nbytes(self) -> int:
-        """Of all arrays."""
+        """Bytes of all arrays."""
         arrays = [self.codes, self.real, self.unseen]
         if self.bag is not None:
             arrays += [self.bag.data, self.bag.indices, self.bag.indptr]
         return sum(array.nbytes for array in arrays)
 
     def take(self, rows: slice | np.ndarray) -> Inputs:
-        return Inputs(
-            self.codes[rows],
-            self.sizes,
-            self.real[rows],
-            None if self.bag is None else self.bag[rows],
-            self.unseen[rows],
-        )
+        """Return some rows."""
+        bag = None if self.bag is None else self.bag[rows]
+        return Inputs(self.codes[rows], self.sizes, self.real[rows], bag, self.unseen[rows])
 
     def seen(self) -> Inputs:
         """Leave out values that training never saw: a kernel is fitted to those that it has seen."""
@@ -91,7 +87,7 @@ class Inputs:
         return replace(self, codes=codes, unseen=np.zeros(len(self)))
 
     def columns(self, group: Group) -> Inputs:
-        """The same rows with some of the columns."""
+        """Return the rows with some of the columns."""
         return Inputs(
             _chosen(self.codes, group.codes),
             self.sizes[list(group.codes)],
@@ -101,7 +97,7 @@ class Inputs:
         )
 
     def squared_norms(self) -> np.ndarray:
-        """<x, x> of each row, [N] float64."""
+        """Return <x, x> of each row, [N] float64."""
         norms = self.unseen + (self.codes != NOTHING).sum(axis=1)
         norms += row_squares(self.real)
         if self.bag is not None:
@@ -109,11 +105,11 @@ class Inputs:
         return norms
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the first of each group of equal rows, and for each row the number of its group (Lemma 6)."""
+        """Return the first of each group of equal rows, and for each row the number of its group (Lemma 6)."""
         numbers = None if self.bag is None else _row_numbers(self.bag)
 
         def bits(rows: slice | np.ndarray) -> np.ndarray:
-            """Rows as whole numbers that are equal where they are, [n, columns]."""
+            # Rows as whole numbers, equal where the rows are, [n, columns].
             parts = [self.codes[rows], self.real[rows]] + ([] if numbers is None else [numbers[rows, None]])
             return (np.hstack(parts).astype(np.float64) + 0.0).view(np.uint64)  # minus zero equals zero
 
@@ -140,14 +136,14 @@ class Inputs:
 
 
 def _chosen(matrix: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
-    """Some columns; all of them in their order without a copy."""
+    """Return some columns; all of them in their order without a copy."""
     if columns == tuple(range(matrix.shape[1])):
         return matrix
     return np.ascontiguousarray(matrix[:, list(columns)])
 
 
 def _row_numbers(bag: scipy.sparse.csr_array) -> np.ndarray:
-    """A number for each row, the same for equal rows. Rows must have sorted indices."""
+    """Return a number for each row, equal for equal rows. Rows must have sorted indices."""
     seen: dict[bytes, int] = {}
     numbers = np.empty(bag.shape[0])
     for t in range(bag.shape[0]):

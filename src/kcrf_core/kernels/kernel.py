@@ -1,11 +1,11 @@
-"""The base of kernels: a kernel declares settings, is fitted to inputs, evaluates, and is stored.
+"""Base of kernels: a kernel declares settings, is fitted to inputs, evaluates, and is stored.
 
 A kernel is a frozen dataclass in `KERNELS`. Its fields say all that a file keeps of it:
 
     degree: int = setting(Whole(1, 10), 2, "Degree of poly. Default: 2.", "D")      # a key of the configuration, too
     scale: float = fitted(Number(0))                                                # found when it is fitted
 
-NumPy is imported where values are, so that configurations can be spoken of without it.
+NumPy is imported where values are computed, so that configurations can be read without it.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def setting(
     metavar: str | None = None,
     needed: str | None = None,
 ) -> Any:
-    """A field of a kernel that a configuration may set; fitting may put a number in the place of None."""
+    """Declare a field that a configuration may set; fitting may put a number in the place of None."""
     declared = kind if isinstance(kind, DeclaredSetting) else DeclaredSetting(kind, default, help, metavar, needed)
     return field(metadata={"setting": declared, "kind": declared.kind})
 
 
 def fitted(kind: Callable[[Any], Any]) -> Any:
-    """A field of a kernel that is found when it is fitted."""
+    """Declare a field that is found when the kernel is fitted."""
     return field(metadata={"kind": kind})
 
 
@@ -59,11 +59,11 @@ class PreparedKernel(Protocol):
     """Pivots laid out for one kernel."""
 
     def against(self, rows: Inputs) -> Callable[[slice, np.ndarray], None]:
-        """A function that writes kernel values of some of the rows with all pivots, [n, M]."""
+        """Return a function that writes kernel values of some of the rows with all pivots, [n, M]."""
 
 
 class Kernel(ABC):
-    """The base of all kernels.
+    """Base of all kernels.
 
     One that is a function of inner products or distances derives from `InnerProductKernel` and has the methods
     that it leaves open; any other has `diagonal` and `prepared` itself.
@@ -73,10 +73,10 @@ class Kernel(ABC):
 
     type: ClassVar[str]  # its name in the registry, in configurations and in files
     title: ClassVar[str | None] = None  # in messages; None for the same name
-    configured: ClassVar[bool] = True  # whether a configuration may name it
+    configured: ClassVar[bool] = True  # a configuration may name it
     composite: ClassVar[bool] = False  # made of `parts`, which only a configuration can list
-    weighs_parts: ClassVar[bool] = False  # whether its parts have a `weight`
-    explicit: ClassVar[bool] = False  # whether an explicit map may hold it
+    weighs_parts: ClassVar[bool] = False  # its parts have a `weight`
+    explicit: ClassVar[bool] = False  # an explicit map may hold it
     normalised: ClassVar[bool] = False  # k(x, x) is 1 everywhere, so that it is its own cosine
 
     @classmethod
@@ -91,7 +91,7 @@ class Kernel(ABC):
 
     @property
     def linear(self) -> bool:
-        """Whether it is an inner product of columns as they are, and so never rescaled."""
+        """True if it is an inner product of columns as they are, and so never rescaled."""
         return False
 
     def why_not(self, inputs: Inputs) -> str | None:
@@ -100,23 +100,23 @@ class Kernel(ABC):
 
     @abstractmethod
     def diagonal(self, inputs: Inputs) -> np.ndarray:
-        """k(x, x) of each row, [N]."""
+        """Return k(x, x) of each row, [N]."""
 
     @classmethod
     def has_array_form(cls) -> bool:
-        """Return whether devices compute its values, for parts that they compute."""
+        """Return True if devices compute its values, given parts that they compute."""
         return False
 
     def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
-        """How far values of each row with pivots may be off in double precision, as a part of the largest k(x, x), [N].
+        """Bound the errors of each row's values in double precision, as a part of the largest k(x, x), [N].
 
-        What is said of a row depends on that row and the pivots alone.
+        The bound of a row depends on that row and the pivots alone.
         """
         return np.full(len(inputs), VALUE_ERROR)
 
     @abstractmethod
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
-        """The pivots laid out for blocks of kernel values."""
+        """Return the pivots laid out for blocks of kernel values."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain dictionary that a file keeps."""
@@ -128,11 +128,16 @@ class Kernel(ABC):
         kinds = cls._kinds()
         if values.keys() != {"type", *kinds}:
             raise ValueError("not a kernel")
-        kernel = cls(**{name: stored_value(kind, values[name]) for name, kind in kinds.items()})
+        kernel = cls(**{name: cls._stored(name, values[name], like, depth) for name in kinds})
         reason = kernel.why_not(like)
         if reason is not None:
             raise ValueError(reason)
         return kernel
+
+    @classmethod
+    def _stored(cls, name: str, stored: Any, like: Inputs, depth: int) -> Any:
+        """Return the value of a field, as a file has it."""
+        return stored_value(cls._kinds()[name], stored)
 
     @classmethod
     def _kinds(cls) -> dict[str, Callable[[Any], Any]]:
@@ -143,11 +148,13 @@ KernelType: TypeAlias = type[Kernel]  # where `type` is the name of a field
 
 
 def _plain(value: Any) -> Any:
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 def stored_value(kind: Callable[[Any], Any], stored: Any) -> Any:
-    """Check a value of a file. It must be written as we write it: no text for a number, no 2.0 for a whole one."""
+    """Check a value of a file: it has no text for a number and no 2.0 for a whole one."""
     value = kind(stored)
     if value is None or not _same(value, stored):
         raise ValueError("kernel value")
@@ -169,7 +176,7 @@ def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
 def kernel_from_dict(values: Any, like: Inputs, depth: int = 0) -> Kernel:
     """Make the kernel of such a dictionary, for inputs of the shape of `like`.
 
-    A kernel that nobody has registered is a `NotRegistered` error, which is a `FileFormatError` and a `ValueError`;
+    A kernel that is not registered is a `NotRegistered` error, which is a `FileFormatError` and a `ValueError`;
     anything else that is wrong is a `ValueError`.
     """
     if not isinstance(values, dict) or depth > 2 * DEEPEST_KERNEL:  # each with a cosine around it
@@ -194,7 +201,7 @@ def kernel_settings() -> dict[str, DeclaredSetting]:
 
 @dataclass(frozen=True)
 class KernelConfig:
-    """A configuration describes a kernel by this. Its settings can be read as attributes, too: `config.degree`."""
+    """Description of a kernel in a configuration. Settings are attributes, too: `config.degree`."""
 
     type: str = "linear"
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)  # what is not given has its default
@@ -219,17 +226,17 @@ class KernelConfig:
 
     @property
     def kernel(self) -> KernelType:
-        """The class of such kernels."""
+        """Class of such kernels."""
         return KERNELS[self.type]
 
     @property
     def title(self) -> str:
-        """What to call it in messages."""
+        """Name of the kernel in messages."""
         name = f"{self.type} of {', '.join(part.title for part in self.parts)}" if self.parts else self.type
         return f"cosine {name}" if self.cosine else name
 
     def to_dict(self, within: KernelConfig | None = None) -> dict[str, Any]:
-        """The layout of the YAML file, for the kernel of a term or for a part of the kernel `within`."""
+        """Return the layout of the YAML file, for the kernel of a term or for a part of the kernel `within`."""
         out: dict[str, Any] = {"type": self.type}
         out |= {key: _plain(value) for key, value in self.settings.items() if value is not None}
         if self.parts:
@@ -245,22 +252,18 @@ class KernelConfig:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Kernels of one term are fitted with this, beside their settings and inputs."""
+    """Context in which the kernels of one term are fitted, beside their settings and inputs."""
 
     seed: int
     term: str  # its name, for messages
     groups: Mapping[str, Group]  # where each feature stands in the inputs
 
     def kernel(self, config: KernelConfig, inputs: Inputs) -> Kernel:
-        """Fit the kernel that a configuration asks for."""
+        """Fit the kernel of a configuration."""
         kernel = config.kernel.fit(config, inputs, self)
         if not config.cosine or kernel.normalised:
             return kernel
         return KERNELS["cosine"](kernel)  # type: ignore[call-arg]  # its only field, which a base has not
-
-    def within(self, groups: Mapping[str, Group]) -> Fitting:
-        """The same for some of the columns."""
-        return dataclasses.replace(self, groups=groups)
 
 
 def fit_kernel(
@@ -272,14 +275,14 @@ def fit_kernel(
 
 def matching_features(patterns: tuple[str, ...], names: list[str], term: str) -> list[str]:
     """Return the names that match a term's globs, in the order of `names`. A glob that matches nothing is an error."""
-
-    def fits(name: str, pattern: str) -> bool:
-        return name == pattern or fnmatchcase(name, pattern)  # names such as word[-1]/pos look like globs
-
+    matching: set[str] = set()
     for pattern in patterns:
-        if not any(fits(name, pattern) for name in names):
+        # Names such as word[-1]/pos look like globs.
+        found = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
+        matching.update(found)
+        if not found:
             raise ConfigError(
                 f"term '{term}': no feature is called '{pattern}'{suggestion(pattern, names)}; "
                 f"there are: {listed(names)}"
             )
-    return [name for name in names if any(fits(name, pattern) for pattern in patterns)]
+    return [name for name in names if name in matching]

@@ -58,7 +58,7 @@ class InnerProductKernel(Kernel):
     last two, for the CPU alone.
     """
 
-    # Whether it is a function of distances, which are differences of large numbers where columns are far from zero:
+    # True for a function of distances, which are differences of large numbers where columns are far from zero:
     # real columns are taken from the middle of the pivots then, and double precision where there are attributes, which
     # cannot be moved.
     of_distances: ClassVar[bool] = False
@@ -68,7 +68,7 @@ class InnerProductKernel(Kernel):
         return inputs
 
     def seen_on(self, inputs: Inputs, backend: Backend) -> Inputs:
-        """Return the same rows, worked out with a backend."""
+        """Return the rows of `seen_by`, computed with a backend."""
         return self.seen_by(inputs)
 
     def coefficients(self) -> tuple[float, float, float]:
@@ -202,7 +202,7 @@ class RBFKernel(InnerProductKernel):
 
 
 def mean_diagonal(kernel: Kernel, inputs: Inputs) -> float:
-    """The mean of k(x, x), which must be a number that values can be divided by."""
+    """Return the mean of k(x, x), which must be a number that values can be divided by."""
     with np.errstate(over="ignore"):
         mean = float(kernel.diagonal(inputs).mean())
     if not np.isfinite(mean) or mean <= np.finfo(float).tiny:  # nor must its inverse be infinite
@@ -215,7 +215,7 @@ def mean_diagonal(kernel: Kernel, inputs: Inputs) -> float:
 
 
 def sample_rows(inputs: Inputs, seed: int) -> Inputs:
-    """Some of the rows, enough to tell a scale by."""
+    """Return a sample of the rows that is large enough to estimate a scale."""
     if len(inputs) <= MEDIAN_SAMPLE:
         return inputs
     rng = np.random.default_rng(seed)
@@ -223,25 +223,24 @@ def sample_rows(inputs: Inputs, seed: int) -> Inputs:
 
 
 def median_distance(inputs: Inputs, seed: int) -> float:
-    """The median of |x - x'|^2 over pairs of a sample, equal rows left out."""
+    """Return the median of |x - x'|^2 over pairs of a sample, equal rows left out."""
     distances = pair_distances(inputs, seed)
     return float(np.median(distances)) if len(distances) else 1.0
 
 
 def pair_distances(inputs: Inputs, seed: int) -> np.ndarray:
-    """|x - x'|^2 over pairs of a sample, equal rows left out."""
+    """Return |x - x'|^2 over pairs of a sample, equal rows left out."""
     sample = sample_rows(inputs, seed)
-    distances = _distances(sample, sample)[np.triu_indices(len(sample), 1)]
-    return _of_unequal(distances)
+    return _of_unequal(_distances(sample, sample)[np.triu_indices(len(sample), 1)])
 
 
 def _of_unequal(distances: np.ndarray) -> np.ndarray:
-    """Those of rows that differ: equal ones say nothing about a scale."""
+    """Leave out distances of equal rows, which say nothing about a scale."""
     return distances[distances > 1e-12 * distances.max(initial=0.0)]
 
 
 def _distances(rows: Inputs, others: Inputs) -> np.ndarray:
-    """|x - x'|^2 of rows x and others x', [n, m]."""
+    """Return |x - x'|^2 of rows x and others x', [n, m]."""
     from .gram_blocks import gram
 
     middle = others.real.mean(axis=0)  # distances do not change, rounding does
@@ -250,7 +249,7 @@ def _distances(rows: Inputs, others: Inputs) -> np.ndarray:
 
 
 def suitable_gamma(inputs: Inputs, fitting: Fitting) -> float:
-    """1 / median |x - x'|^2, which must be a number that distances can be multiplied by."""
+    """Return 1 / median |x - x'|^2, which must be a number that distances can be multiplied by."""
     gamma = 1.0 / median_distance(inputs, fitting.seed)
     if gamma > LARGEST_SETTING:
         raise NumericError(
@@ -260,9 +259,9 @@ def suitable_gamma(inputs: Inputs, fitting: Fitting) -> float:
 
 
 def check_width(kernel: RBFKernel, inputs: Inputs, fitting: Fitting) -> None:
-    """An error where no two inputs that differ are alike, or all of them are, as far as the kernel can tell.
+    """Raise an error if all values of different inputs are zero, or all are one, in the kernel's precision.
 
-    A sample of pairs speaks for all unless it doubts the kernel: then some rows are compared with all others.
+    A sample of pairs is enough unless its values are all so: then some rows are compared with all others.
     """
     distances = pair_distances(kernel.seen_by(sample_rows(inputs, fitting.seed)), fitting.seed)
     if not len(distances):  # one input, again and again
