@@ -88,8 +88,8 @@ BUGS = [
     ),
     Bug(
         "kcrf_cli/commands/tune.py",
-        "        if temporary:",
-        "        if not temporary:",
+        "journal, run.journal is None,",
+        "journal, run.journal is not None,",
         "cli/test_tune.py::test_what_is_found_can_be_trained",
     ),
     Bug(
@@ -108,9 +108,9 @@ BUGS = [
         "cli/test_errors.py::test_inputs_are_never_overwritten",
     ),
     Bug(
-        "kcrf_cli/io/log.py",
-        '"gap": _finite(progress.gap)',
-        '"gap": progress.gap',
+        "kcrf_cli/io/events.py",
+        "(value if math.isfinite(value) else None for value",
+        "(value for value",
         "cli/test_running.py::test_a_log_tells_everything",
     ),
     Bug(

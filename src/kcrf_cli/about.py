@@ -1,4 +1,4 @@
-"""Options of `kcrf` itself: what it runs on, and scripts that complete its command lines."""
+"""Options of `kcrf` itself: versions of what it runs on, and scripts that complete its command lines."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ def _once(show: Callable[[Any, click.Command], str]) -> Callable[[click.Context,
 
 
 def versions() -> str:
-    """List what a report of a bug should say, one line each."""
+    """Return the versions that a bug report should have, one line each."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
+
+    import numpy  # noqa: F401, brings its BLAS
+    from threadpoolctl import threadpool_info
 
     from kcrf_core.system import available_threads
 
@@ -38,22 +41,15 @@ def versions() -> str:
             lines.append((package, version(package)))
         except PackageNotFoundError:
             lines.append((package, "not installed" + " (optional)" * (package in OPTIONAL)))
-    lines += [("system", platform.platform()), ("cores", str(available_threads())), *_libraries()]
+    lines += [("system", platform.platform()), ("cores", str(available_threads()))]
+    for info in threadpool_info():  # libraries that have threads of their own, BLAS above all
+        about = filter(None, (info["internal_api"], info["version"], info.get("architecture")))
+        lines.append((info["user_api"], " ".join(about)))
     return "\n".join(f"{name}: {value}" for name, value in lines)
 
 
-def _libraries() -> list[tuple[str, str]]:
-    """List libraries that have threads of their own, BLAS above all."""
-    import numpy  # noqa: F401, brings its BLAS
-    from threadpoolctl import threadpool_info
-
-    return [
-        (info["user_api"], " ".join(filter(None, (info["internal_api"], info["version"], info.get("architecture")))))
-        for info in threadpool_info()
-    ]
-
-
 def completion(shell: str, command: click.Command) -> str:
+    """Return the script that completes command lines in a shell."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

@@ -1,16 +1,16 @@
 """Options of commands, each declared once, as the fields of a dataclass that the command gets.
 
-    @dataclass(frozen=True)
+    @dataclass(frozen=True, kw_only=True)
     class TrainArguments:
-        data: str = options.data()
+        data: str
         prune: float | None = options.option("Drop weights ... Default: keep all.", "EPS", type=...)
 
     @options.command(TrainArguments)
     def train(run: TrainArguments) -> None: ...
 
-Options that several commands have are functions, or classes that are fields of others (`group`). Options that set
-something in the configuration are those that `kcrf_core.config` declares (`configuration`). They are made when a
-command is used, so that a list of commands imports none of it and plug-ins can add to them.
+A field that declares no option has the one of its name in `SHARED`. Options that set something in the configuration
+are those that `kcrf_core.config` declares (`configuration`). They are made when a command is used, so that a list of
+commands imports none of it and plug-ins can add to them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -52,25 +52,24 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def refuse(*cases: tuple[object, str]) -> None:
+    """Raise a usage error with the message of the first case that is true."""
+    for case, message in cases:
+        if case:
+            raise click.UsageError(message)
+
+
 # ----------------------------------------------------------------------------- fields that are options
-
-
-class Entry(Protocol):
-    """The options behind a field, and the value of the field."""
-
-    def parameters(self, name: str) -> Iterator[click.Parameter]:
-        """Make the options."""
-
-    def value(self, values: dict[str, Any], name: str) -> Any:
-        """Return the value, given those of all options by name."""
 
 
 @dataclass(frozen=True)
 class _Single:
+    """One option or argument, and its value."""
+
     make: Callable[[str], click.Parameter]
 
-    def parameters(self, name: str) -> Iterator[click.Parameter]:
-        yield self.make(name)
+    def parameters(self, name: str) -> list[click.Parameter]:
+        return [self.make(name)]
 
     def value(self, values: dict[str, Any], name: str) -> Any:
         return values[name]
@@ -78,19 +77,23 @@ class _Single:
 
 @dataclass(frozen=True)
 class _Group:
-    kind: Any
-    own: Mapping[str, Entry] = field(default_factory=dict)  # in the place of entries of its fields
+    """Options behind the fields of a dataclass, and the object of their values."""
 
-    def parameters(self, name: str = "") -> Iterator[click.Parameter]:
-        for name, entry in self._entries():
-            yield from entry.parameters(name)
+    kind: Any
+    wanted: tuple[str, ...] = ()  # sections or names of the settings behind the field `settings`
+
+    def parameters(self, name: str = "") -> list[click.Parameter]:
+        return [one for name, entry in self.entries.items() for one in entry.parameters(name)]
 
     def value(self, values: dict[str, Any], name: str = "") -> Any:
-        return self.kind(**{name: entry.value(values, name) for name, entry in self._entries()})
+        return self.kind(**{name: entry.value(values, name) for name, entry in self.entries.items()})
 
-    def _entries(self) -> Iterator[tuple[str, Entry]]:
-        for item in fields(self.kind):
-            yield item.name, self.own.get(item.name) or item.metadata["entry"]
+    @cached_property
+    def entries(self) -> dict[str, _Single | _Group | _Settings]:
+        """Entries by the name of their field; a field that declares none has the shared one of its name."""
+        shared = SHARED | {"settings": settings(*self.wanted)}
+        found = {each.name: each.metadata or shared[each.name].metadata for each in fields(self.kind)}
+        return {name: metadata["entry"] for name, metadata in found.items()}
 
 
 _MADE: dict[str, tuple[DeclaredSetting, click.Option]] = {}  # click wants the same object whenever it asks
@@ -98,6 +101,8 @@ _MADE: dict[str, tuple[DeclaredSetting, click.Option]] = {}  # click wants the s
 
 @dataclass(frozen=True)
 class _Settings:
+    """Options of settings that the core declares, and the values that were typed."""
+
     wanted: tuple[str, ...]  # sections, or single settings
 
     def parameters(self, name: str) -> Iterator[click.Parameter]:
@@ -161,9 +166,19 @@ def argument(metavar: str, type: click.ParamType, **more: Any) -> Any:
     return field(metadata={"entry": _Single(made)})
 
 
-def group(kind: type) -> Any:
-    """Return a field that is an object of other options."""
-    return field(metadata={"entry": _Group(kind)})
+def group(kind: type, *wanted: str) -> Any:
+    """Return a field that is an object of other options; `wanted` are those behind its field `settings`."""
+    return field(metadata={"entry": _Group(kind, wanted)})
+
+
+def configuration(*wanted: str) -> Any:
+    """Return a field that is a `Configuration`, with the options of these sections, or with these settings."""
+    return group(Configuration, *wanted)
+
+
+def settings(*wanted: str) -> Any:
+    """Return a field that has declared settings by name, those that were typed."""
+    return field(metadata={"entry": _Settings(wanted)})
 
 
 class Command(click.Command):
@@ -174,7 +189,6 @@ class Command(click.Command):
         super().__init__(name, **more)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return options and arguments, and --help."""
         return [*self._options.parameters(), *super().get_params(ctx)]
 
 
@@ -214,7 +228,7 @@ class OfKind(click.ParamType):
 
 
 class NamedChoice(click.Choice):
-    """One of the names that the core has for something, looked up when the option is used or shown.
+    """A choice of names that the core has for something, looked up when the option is used or shown.
 
     They are given by a function, or by where they stand, as `scoring:SCHEMES`.
     """
@@ -232,7 +246,7 @@ class NamedChoice(click.Choice):
 
     @choices.setter
     def choices(self, names: Sequence[str]) -> None:
-        """Ignore what click sets once, before they are known."""
+        """Ignore the names that click sets once, before they are known."""
 
 
 def _type_of(setting: DeclaredSetting) -> click.ParamType:
@@ -261,6 +275,8 @@ class FileToWrite(click.Path):
         path = os.fsdecode(super().convert(value, param, ctx))
         if not path:
             self.fail("the name is empty: give the name of a file to write", param, ctx)
+        if path == "-" and not self.allow_dash:
+            self.fail("this output cannot go to stdout: give the name of a file", param, ctx)
         if path.endswith((os.sep, os.altsep or os.sep)) and not self.dir_okay:
             self.fail(f"'{path}' is the name of a directory: give the name of a file to write", param, ctx)
         return path
@@ -268,8 +284,6 @@ class FileToWrite(click.Path):
 
 FILE = click.Path(dir_okay=False)  # that is read
 DATA = click.Path(allow_dash=True)  # text, or what `featurize` wrote
-POSITIVE = click.IntRange(min=1)
-NOT_NEGATIVE = click.IntRange(min=0)
 
 
 def memory_size(text: str) -> int:
@@ -314,24 +328,9 @@ def label_number(text: str) -> tuple[str, float]:
 # ----------------------------------------------------------------------------- options of several commands
 
 
-def data() -> Any:
-    """Return the argument DATA."""
-    return argument("DATA", DATA)
-
-
-def output(help: str = "File to write.", required: bool = True) -> Any:
-    """Return -o for a file."""
-    return option(help, "FILE", "-o", "--output", type=FileToWrite(), required=required)
-
-
-def output_or_stdout(help: str) -> Any:
-    """Return -o for a file or stdout."""
-    return option(help, "FILE", "-o", "--output", type=FileToWrite(stdout=True))
-
-
-def output_unless_dry() -> Any:
-    """Return -o for a file that --dry-run and --dump-config do not need; see `check_output`."""
-    return output("File to write. Needed, but for what only prints.", required=False)
+def output(help: str = "File to write.", required: bool = True, stdout: bool = False) -> Any:
+    """Return -o for a file, or for stdout where that may be."""
+    return option(help, "FILE", "-o", "--output", type=FileToWrite(stdout), required=required)
 
 
 def written(help: str, metavar: str = "FILE", stdout: bool = False) -> Any:
@@ -339,15 +338,12 @@ def written(help: str, metavar: str = "FILE", stdout: bool = False) -> Any:
     return option(help, metavar, type=FileToWrite(stdout))
 
 
-def check_output(output: str | None, *instead: bool) -> None:
-    """Refuse a command without an output, unless something else is asked for."""
-    if sum(instead) > 1:
-        raise click.UsageError("--dry-run and --dump-config print different things: give one of them")
-    if output is None and not any(instead):
-        raise click.UsageError("Missing option '-o' / '--output'.")
+def vectors(help: str) -> Any:
+    """Return an option that names files of vectors."""
+    return option(help, "NAME=FILE", type=OfKind(named_path), multiple=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Configuration:
     """A configuration file, and options that set something in it."""
 
@@ -365,16 +361,16 @@ class Configuration:
         "PATH=VALUE",
         multiple=True,
     )
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any]
 
     @property
     def source(self) -> str:
-        """Name of it in messages."""
+        """Name of the configuration in messages."""
         return self.config or "options"
 
     @property
     def typed(self) -> dict[str, Any]:
-        """The options that were typed, and what --set puts anywhere in the configuration."""
+        """Options that were typed, and values that --set puts anywhere in the configuration."""
         from kcrf_core.config import option_paths, parse_settings
 
         if not self.set:
@@ -397,76 +393,21 @@ class Configuration:
         return resolve_c2(typed) if "c2" in typed else typed
 
 
-def configuration(*wanted: str) -> Any:
-    """Return a field that is a `Configuration`, with the options of these sections, or with these settings."""
-    return field(metadata={"entry": _Group(Configuration, {"settings": _Settings(wanted)})})
-
-
-def settings(*wanted: str) -> Any:
-    """Return a field that has declared settings by name, those that were typed."""
-    return field(metadata={"entry": _Settings(wanted)})
-
-
 # Settings of the models of folds.
 MODEL_SECTIONS = ("kernel", "basis_tolerance", "layout", "encoding", "chain", "training")
 
 
-def format() -> Any:
-    """Return --format."""
-    return option(
-        "Format of text data. Default: the model's if there is one, else that which the name ends in, as in "
-        "data.conllu, else conll.",
-        type=NamedChoice("corpora:FORMATS"),
-    )
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """The compute backend of a training, with its threads and its memory."""
 
-
-def vectors(help: str = "", metavar: str = "NAME=FILE") -> Any:
-    """Return --vectors."""
-    return option(
-        help
-        or "Vectors beside the text: a .npy file of floats, [positions, width], with a row for each position, as "
-        "emb=train.npy. Of files with the same name rows follow one another. Default: none.",
-        metavar,
-        type=OfKind(named_path),
-        multiple=True,
-    )
-
-
-def dev_vectors() -> Any:
-    """Return --dev-vectors."""
-    return vectors("Vectors beside DEV, as --vectors has them beside DATA. Default: none.")
-
-
-def metric() -> Any:
-    """Return --metric, of commands that train nothing with it."""
-    return option(
-        "The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
-        "log-loss of labels. Default: f1 where labels are those of a scheme (B-X, I-X, O and the like), else accuracy.",
-        type=NamedChoice("scoring:METRICS"),
-    )
-
-
-def threads() -> Any:
-    """Return --threads."""
-    return count("Threads; they never change the result. Default: one for each core (and job).")
-
-
-def memory() -> Any:
-    """Return --memory."""
-    return option(
+    threads: int | None
+    memory: int | None = option(
         "Memory for feature maps, as 500M or 4G: what does not fit is computed again, with the same result. Program, "
         "data and weights come on top. Default: 60 % of what is free.",
         "SIZE",
         type=OfKind(memory_size),
     )
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """The compute backend of a training, with its threads and its memory."""
-
-    threads: int | None = threads()
-    memory: int | None = memory()
     engine: str | None = option(
         "Compute backend. A GPU by PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second; torch:cpu to try "
         "it without one. A Dask cluster (pip install 'kcrf[cluster]'): dask://HOST:PORT or tls://HOST:PORT of its "
@@ -503,36 +444,16 @@ class EngineOptions:
         return ClusterEngine(self.engine, self.tls_ca, self.tls_cert, self.tls_key, **timeout)
 
 
-def quiet() -> Any:
-    """Return --quiet."""
-    return switch("Say nothing on stderr but errors.", "-q", "--quiet", is_eager=True)
-
-
 def verbose(what: str) -> Any:
-    """Return --verbose, beside `quiet`, which is eager so that this can see it."""
+    """Return --verbose, for a command with `quiet`, which is eager so that this can see it."""
 
     def check(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
         if value and ctx.params["quiet"]:
             raise click.UsageError("--quiet and --verbose contradict each other: give one of them")
         return value
 
-    text = f"Say more on stderr: a line for each {what}. Default: a bar, and only on a terminal."
+    text = f"Print a line on stderr for each {what}. Default: a progress bar, and only on a terminal."
     return switch(text, "-v", "--verbose", callback=check)
-
-
-def json() -> Any:
-    """Return --json."""
-    return switch("Print figures as JSON on stdout.")
-
-
-def dry_run() -> Any:
-    """Return --dry-run."""
-    return switch("Print how much memory it would take, and do nothing.")
-
-
-def dump_config() -> Any:
-    """Return --dump-config."""
-    return switch("Print the configuration in force as YAML, and do nothing: with -c, it gives the same run.")
 
 
 @dataclass(frozen=True)
@@ -557,11 +478,6 @@ class HeldOutOptions:
         names = [flag(item.name) for item in fields(self) if getattr(self, item.name) is not None]
         if len(names) > 1:
             raise click.UsageError(f"{' and '.join(names)} both say what is held out together: give one of them")
-
-
-def folds() -> Any:
-    """Return --folds."""
-    return option(f"Number of folds. Default: {DEFAULT_FOLDS}.", "K", type=click.IntRange(min=2))
 
 
 @dataclass(frozen=True)
@@ -593,10 +509,59 @@ class Weighing:
         return Decision(decode, dict(self.cost), {} if self.threshold is None else dict([self.threshold]))
 
 
-def decode() -> Any:
-    """Return --decode, of commands that label."""
-    return option(
+SHARED: dict[str, Any] = {  # options of several commands, by the name of their field
+    "data": argument("DATA", DATA),
+    "format": option(
+        "Format of text data. Default: the model's if there is one, else that which the name ends in, as in "
+        "data.conllu, else conll.",
+        type=NamedChoice("corpora:FORMATS"),
+    ),
+    "vectors": vectors(
+        "Vectors beside the text: a .npy file of floats, [positions, width], with a row for each position, as "
+        "emb=train.npy. Of files with the same name rows follow one another. Default: none."
+    ),
+    "dev_vectors": vectors("Vectors beside DEV, as --vectors has them beside DATA. Default: none."),
+    "metric": option(
+        "The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
+        "log-loss of labels. Default: f1 where labels are those of a scheme (B-X, I-X, O and the like), else accuracy.",
+        type=NamedChoice("scoring:METRICS"),
+    ),
+    "decode": option(
         "Labels to give: the most probable labelling as a whole, or at each position the label of the largest marginal "
         "(of labellings that are possible, where transitions are forbidden). Default: as the model stores it.",
         type=NamedChoice("scoring:DECODINGS"),
-    )
+    ),
+    "weighing": group(Weighing),
+    "held_out": group(HeldOutOptions),
+    "folds": option(f"Number of folds. Default: {DEFAULT_FOLDS}.", "K", type=click.IntRange(min=2)),
+    "threads": count("Threads; they never change the result. Default: one for each core (and job)."),
+    "engine": group(EngineOptions),
+    "dry_run": switch("Print how much memory the command would take, and stop."),
+    "dump_config": switch("Print the configuration in force as YAML, and stop: with -c, it gives the same run."),
+    "json": switch("Print figures as JSON on stdout."),
+    "quiet": switch("Print nothing but errors on stderr.", "-q", "--quiet", is_eager=True),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedArguments:
+    """Arguments of commands that encode training data, and can print what they would do instead."""
+
+    data: str
+    output: str | None = output("Output file (required unless --dry-run or --dump-config).", required=False)
+    configuration: Configuration
+    format: str | None
+    vectors: tuple[tuple[str, str], ...]
+    engine: EngineOptions
+    dry_run: bool
+    dump_config: bool
+    json: bool
+    quiet: bool
+
+    def check_output(self) -> None:
+        """Refuse a command without an output, unless something else is asked for."""
+        instead = self.dry_run or self.dump_config
+        refuse(
+            (self.dry_run and self.dump_config, "--dry-run and --dump-config print different things: give one of them"),
+            (self.output is None and not instead, "Missing option '-o' / '--output'."),
+        )

@@ -122,10 +122,10 @@ def test_given_labels_stay(kcrf, spans, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--nbest", "2"], "--nbest ranks whole labellings: it does not go with --lag"),
-        (["--explain", "2"], "--explain tells of whole labellings"),
-        (["--sequence-probability"], "--sequence-probability tells of whole labellings"),
-        (["--json-lines"], "--json-lines writes whole sequences"),
+        (["--nbest", "2"], "--nbest needs whole sequences: it does not go with --lag"),
+        (["--explain", "2"], "--explain needs whole sequences"),
+        (["--sequence-probability"], "--sequence-probability needs whole sequences"),
+        (["--json-lines"], "--json-lines needs whole sequences"),
         (["--decode", "viterbi"], "it does not go with --decode viterbi"),
     ],
 )

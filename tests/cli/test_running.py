@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from kcrf_cli.io.log import Both, RunLog
+from kcrf_cli.io.events import Interruption, RunLog
 from kcrf_core.objective.solvers import (
     DevProgress,
     DevScore,
@@ -164,7 +164,7 @@ def test_unknown_dev_labels_are_told(kcrf, small, tmp_path):
     dev = tmp_path / "dev.conll"
     dev.write_text("the D X\ncat N NEW\n")
     done = kcrf("train", small, "--sigma2", "1", "--dev", dev, "--json", "-o", tmp_path / "m.npz")
-    assert done.code == 0 and "1 label that DATA does not have counts as wrong" in done.err
+    assert done.code == 0 and "1 label not in DATA, counted wrong" in done.err
     assert json.loads(done.out)["dev"]["unknown_gold"] == 1
 
 
@@ -238,7 +238,7 @@ def test_a_log_on_a_full_disk_costs_the_exit_code_but_not_the_model(kcrf, small,
     assert kcrf("tag", "-m", model, small).code == 0
 
 
-def test_both_and_the_log_hear_everything_that_is_told(tmp_path):
+def test_observers_and_the_log_hear_every_event(tmp_path):
     told = [
         Note("two labels"),
         Stage("training"),
@@ -255,9 +255,9 @@ def test_both_and_the_log_hear_everything_that_is_told(tmp_path):
     heard, path = (Recorder(), Recorder()), tmp_path / "run.jsonl"
     with RunLog(str(path)) as log:
         for event in told:
-            Both(*heard).tell(event)
-            Both(Observer(), log).tell(event)
-        log.end({})
+            Interruption(*heard).tell(event)
+            Interruption(Observer(), log).tell(event)
+        log.write("end", {})
     assert heard[0].events == heard[1].events == told
     lines = events(path)
     # A stage is named in the lines of its passes, and pivots have no line.

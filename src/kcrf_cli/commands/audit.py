@@ -1,15 +1,20 @@
-"""`kcrf audit`: which labels of data are probably wrong."""
+"""`kcrf audit`: find labels that are probably wrong."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.files import is_encoded
+from kcrf_core.system import counted
+
 from .. import options
+from ..io import files
+from ..render import figures as render
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Layout
@@ -17,16 +22,15 @@ if TYPE_CHECKING:
 
 RANKINGS = ("wrong", "context", "marginal")
 
-# Positions that JSON and the worklist have: some more than are expected to be wrong, and never so few that nobody could
-# see for himself.
+# Positions in JSON and in the worklist: more than are expected to be wrong, and enough for a reader to judge.
 LEAST_LISTED, TIMES_EXPECTED, SHARE_LISTED = 1000, 3, 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AuditArguments:
     """Arguments of `audit`."""
 
-    data: str = options.data()
+    data: str
     model: str | None = options.file(
         "Judge by this model, which may have learnt from DATA. Default: models of folds, none of which has seen the "
         "labels that it judges.",
@@ -34,20 +38,18 @@ class AuditArguments:
         "-m",
         "--model",
     )
-    output: str | None = options.output_or_stdout(
+    output: str | None = options.output(
         "Worklist to write: line, text, gold, suggested, probability, reason, between TABs, the worst first; - for "
-        "stdout. Default: none."
+        "stdout. Default: none.",
+        required=False,
+        stdout=True,
     )
     rank: str | None = options.option(
         "Rank by the probability that the label is wrong, by p(gold label | input, other labels), or by p(gold label | "
         "input). Default: wrong; with -m context.",
         type=click.Choice(RANKINGS),
     )
-    top: int = options.count(
-        "Positions to print, and a quarter as many spans and sequences. Default: 20.",
-        20,
-        least=0,
-    )
+    top: int = options.count("Positions to print, and a quarter as many spans and sequences. Default: 20.", 20, 0)
     most: int | None = options.count(
         "Positions in the worklist, in --json and in the page. Default: three times those expected to be wrong, 1000 "
         "at least (200 in the page)."
@@ -70,50 +72,46 @@ class AuditArguments:
         type=click.FloatRange(0, 1),
     )
     configuration: options.Configuration = options.configuration(*options.MODEL_SECTIONS)
-    format: str | None = options.format()
-    folds: int | None = options.folds()
-    held_out: options.HeldOutOptions = options.group(options.HeldOutOptions)
-    vectors: tuple[tuple[str, str], ...] = options.vectors()
-    engine: options.EngineOptions = options.group(options.EngineOptions)
-    json: bool = options.json()
-    quiet: bool = options.quiet()
+    format: str | None
+    folds: int | None
+    held_out: options.HeldOutOptions
+    vectors: tuple[tuple[str, str], ...]
+    engine: options.EngineOptions
+    json: bool
+    quiet: bool
 
     def check(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        from ..io.files import check_writable
         from ..report import plots
 
-        if self.plot is not None and self.model is not None:
-            raise click.UsageError("--plot draws how many labels are wrong, which only folds can tell: leave out -m")
-        if self.json and self.output == "-":
-            raise click.UsageError("--json and -o - both want standard output: give one of them")
-        if self.apply is None and (self.accept is not None or self.least is not None):
-            option = "--accept" if self.accept is not None else "--least"
-            raise click.UsageError(f"{option} says what to correct: give --apply FILE, the file to write, too")
-        if self.accept is not None and self.least is not None:
-            raise click.UsageError("--accept and --least both say what to correct: give one of them")
-        if self.apply is not None and self.model is not None and self.accept is None:
-            raise click.UsageError("folds or a person say what to correct: leave out -m, or give --accept WORKLIST")
-        if self.apply is not None and self.data == "-":
-            raise click.UsageError("--apply needs DATA as a file: it is read twice")
-        if self.model is not None:
-            self._refuse_training()
-        plots.check_plot(self.plot)
-        vectors = [path for _, path in self.vectors]
-        inputs = (self.data, self.model, self.configuration.config, self.held_out.folds_file, self.accept, *vectors)
-        for path in (self.output, self.html, self.plot, self.apply, self.apply and f"{self.apply}.diff"):
-            if path not in (None, "-"):
-                check_writable(path, *inputs)
-
-    def _refuse_training(self) -> None:
-        engine = [name for name, value in asdict(self.engine).items() if value is not None and name != "threads"]
-        given = [options.flag(name) for name in (*self.configuration.typed, *engine)]
-        others = (self.configuration.config, self.folds, *astuple(self.held_out))
-        if given or any(value is not None for value in others):
+        apply, model, accept, least = (value is not None for value in (self.apply, self.model, self.accept, self.least))
+        option = "--accept" if accept else "--least"
+        options.refuse(
+            (self.plot and model, "--plot draws how many labels are wrong, which only folds can tell: leave out -m"),
+            (self.json and self.output == "-", "--json and -o - both want standard output: give one of them"),
+            ((accept or least) and not apply, f"{option} is for --apply FILE, the file to write: give that, too"),
+            (accept and least, "--accept and --least both choose the corrections: give one of them"),
+            (
+                apply and model and not accept,
+                "folds or a person choose the corrections: leave out -m, or give --accept WORKLIST",
+            ),
+            (apply and self.data == "-", "--apply needs DATA as a file: it is read twice"),
+        )
+        if model:
+            engine = [name for name, value in asdict(self.engine).items() if value is not None and name != "threads"]
+            given = [options.flag(name) for name in (*self.configuration.typed, *engine)]
+            others = (self.configuration.config, self.folds, *astuple(self.held_out))
             which = f" ({given[0]})" if given else ""
-            raise click.UsageError(
-                f"-m judges without any training: leave out folds, -c and options of training{which}"
+            options.refuse(
+                (
+                    given or any(value is not None for value in others),
+                    f"-m judges without any training: leave out folds, -c and options of training{which}",
+                )
             )
+        plots.check_plot(self.plot)
+        inputs = (self.data, self.model, self.configuration.config, self.held_out.folds_file, self.accept)
+        outputs = (self.output, self.html, self.plot, self.apply, self.apply and f"{self.apply}.diff")
+        files.check_outputs(outputs, *inputs, *(path for _, path in self.vectors))
 
 
 @options.command(AuditArguments)
@@ -134,9 +132,7 @@ def audit(run: AuditArguments) -> None:
     """
     from kcrf_core.selection import changes_of, worklist
 
-    from ..io.files import output_stream, show, write_out
     from ..render import audit_text
-    from ..render import figures as render
     from ..report import plots
 
     run.check()
@@ -147,32 +143,28 @@ def audit(run: AuditArguments) -> None:
     times = int(TIMES_EXPECTED * found.expected) if found.held_out else 0
     listed = run.most or max(LEAST_LISTED, times, int(SHARE_LISTED * found.judged))
     if run.output is not None:
-        with output_stream(run.output) as stream:
+        with files.output_stream(run.output) as stream:
             stream.write(worklist(found.positions(listed)).encode())
     if run.html is not None:
-        from ..report.audit_page import page
-        from ..report.html import origin_of
+        from ..report.html import audit_page, origin_of
 
-        with output_stream(run.html) as stream:
-            stream.write(page(found, run.most or 200, origin_of(options.typed_command(), run.data)).encode())
+        with files.output_stream(run.html) as stream:
+            stream.write(audit_page(found, run.most or 200, origin_of(options.typed_command(), run.data)).encode())
     if run.plot is not None:
         plots.doubtful(run.plot, found)
     if run.apply is not None:
         changes = changes_of(found.positions(), 0.9 if run.least is None else run.least)
         _write(run, changes, run.apply, found.corpus.format, columns, layout)
     if run.json:
-        write_out(render.as_json(audit_text.values(found, listed)))
+        files.write_out(render.as_json(audit_text.values(found, listed)))
     elif run.output != "-":
-        show(audit_text.text(found, run.top))
+        files.show(audit_text.text(found, run.top))
 
 
 def _by_model(run: AuditArguments, path: str) -> tuple[Audit, Layout, Sequence[str]]:
     from kcrf_core.corpora import display_name, open_vectors
-    from kcrf_core.files import is_encoded
     from kcrf_core.model import Model
     from kcrf_core.selection import audit_by_model
-
-    from ..io.files import read_data
 
     if is_encoded(run.data):
         raise click.UsageError(f"{run.data} is encoded already, and has no text to show: give the text")
@@ -180,46 +172,36 @@ def _by_model(run: AuditArguments, path: str) -> tuple[Audit, Layout, Sequence[s
     encoding = model.encoding
     encoding.check_vectors({each.name: each.width for each in open_vectors(run.vectors)}, display_name(run.data))
     format_, threads = run.format or encoding.format, run.engine.threads
-    corpus = read_data(run.data, format_, encoding.columns, encoding.layout, threads, run.quiet, run.vectors)
+    corpus = files.read_data(run.data, format_, encoding.columns, encoding.layout, threads, run.quiet, run.vectors)
     return audit_by_model(model, corpus, run.rank or "context", threads), encoding.layout, encoding.columns
 
 
 def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
-    from tqdm import tqdm
-
     from kcrf_core.encoding import column_names, described
-    from kcrf_core.errors import ConfigError
-    from kcrf_core.files import is_encoded
     from kcrf_core.selection import Division, audit_by_folds, base_seed, make_plan, make_settings
     from kcrf_core.training import open_engine
 
-    from ..io.files import fold_numbers, load_config, read_data, unless
-
     engine, threads, held_out = run.engine.choice(), run.engine.threads, run.held_out
-    if is_encoded(run.data):
-        raise click.UsageError(
-            f"{run.data} is encoded already, with a vocabulary that has seen all folds: give the text"
-        )
+    encoded = f"{run.data} is encoded already, with a vocabulary that has seen all folds: give the text"
+    options.refuse((is_encoded(run.data), encoded))
     held_out.check()
-    if held_out.folds_file is not None and run.folds is not None:
-        raise click.UsageError("--folds-file says what the folds are: leave out --folds")
+    options.refuse((held_out.folds_file and run.folds, "--folds-file gives the folds: leave out --folds"))
     chosen, source = run.configuration.chosen, run.configuration.source
-    raw = load_config(run.configuration.config)
+    raw = files.load_config(run.configuration.config)
     first = described(raw, chosen, source)  # its mistakes come before any reading
     if first.unobserved is not None:
         raise ConfigError(f"{source}: folds can only judge labels that are observed: leave out 'unobserved'")
-    corpus = read_data(run.data, run.format, first.columns, first.layout, threads, run.quiet, run.vectors)
-    numbers = None if held_out.folds_file is None else fold_numbers(held_out.folds_file, corpus)
+    corpus = files.read_data(run.data, run.format, first.columns, first.layout, threads, run.quiet, run.vectors)
+    numbers = files.fold_numbers(held_out.folds_file, corpus)
     folds, seed = run.folds or options.DEFAULT_FOLDS, base_seed(raw, chosen)
     division = Division(folds, held_out.group, numbers, seed=seed, block=held_out.block)
     plan = make_plan(corpus, raw, source, make_settings({}, chosen), division)
-    unseen = run.quiet or sys.stderr is None or not sys.stderr.isatty()
     with (
-        open_engine(engine, threads=threads, memory=run.engine.memory, tell=unless(run.quiet)) as opened,
+        open_engine(engine, threads=threads, memory=run.engine.memory, tell=files.unless(run.quiet)) as opened,
         opened.workers(threads) as workers,
-        tqdm(total=len(plan.folds), desc="folds", file=sys.stderr, leave=False, disable=unseen) as bar,
+        files.progress_bar(run.quiet, "folds", len(plan.folds)) as progress,
     ):
-        found = audit_by_folds(plan, run.rank or "wrong", workers=workers, done=lambda task: bar.update())
+        found = audit_by_folds(plan, run.rank or "wrong", workers=workers, done=lambda task: progress())
     return found, first.layout, column_names(first, corpus)
 
 
@@ -227,11 +209,8 @@ def _apply_worklist(run: AuditArguments, accept: str, apply: str) -> None:
     """Make the corrections that a person has left in a worklist: a model says at most how DATA is laid out."""
     from kcrf_core.corpora import guess_format
     from kcrf_core.encoding import described
-    from kcrf_core.errors import DataError
     from kcrf_core.model import Model
     from kcrf_core.selection import read_worklist
-
-    from ..io.files import load_config
 
     format_ = run.format
     if run.model is not None:
@@ -240,7 +219,7 @@ def _apply_worklist(run: AuditArguments, accept: str, apply: str) -> None:
         format_, columns, layout = format_ or encoding.format, encoding.columns, encoding.layout
     else:
         given = run.configuration
-        settings = described(load_config(given.config), given.chosen, given.source)
+        settings = described(files.load_config(given.config), given.chosen, given.source)
         columns, layout = settings.columns, settings.layout
     try:
         with open(accept, encoding="utf-8-sig", newline="\n") as stream:
@@ -260,15 +239,11 @@ def _write(
 ) -> None:
     """Write the corrected file, and beside it what differs."""
     from kcrf_core.selection import corrected, differences
-    from kcrf_core.system import counted
-
-    from ..io.files import output_stream, say
 
     before, after = corrected(run.data, changes, format_, columns, layout)
-    with output_stream(path) as stream:
+    with files.output_stream(path) as stream:
         stream.write(after)
-    with output_stream(f"{path}.diff") as stream:
+    with files.output_stream(f"{path}.diff") as stream:
         stream.write(differences(before, after, (run.data, path)))
-    if not run.quiet:
-        different = sum(change.gold != change.suggested for change in changes)
-        say(f"{counted(different, 'label')} corrected in {path}; {path}.diff says which, {run.data} is as it was")
+    different = counted(sum(change.gold != change.suggested for change in changes), "label")
+    files.unless(run.quiet)(f"{different} corrected in {path}; {path}.diff lists them, {run.data} is unchanged")

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from kcrf_core.errors import ConfigError
+from kcrf_core.files import is_encoded
+from kcrf_core.system import counted
+
 from .. import options
+from ..io import files
+from ..render import figures as render
 
 if TYPE_CHECKING:
-    from kcrf_core.scoring import Decision
     from kcrf_core.selection import Journal, Plan, Task
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CrossvalArguments:
     """Arguments of `crossval`."""
 
-    data: str = options.data()
-    output: str | None = options.output_or_stdout("Results to write, as JSON; - for stdout. Default: none.")
+    data: str
+    output: str | None = options.output(
+        "Results to write, as JSON; - for stdout. Default: none.", required=False, stdout=True
+    )
     tsv: str | None = options.written(
         "Results as a table separated by TABs, a line for each fold; - for stdout. Default: none.", stdout=True
     )
@@ -35,9 +41,9 @@ class CrossvalArguments:
         "with .journal at its end, until the output is written."
     )
     configuration: options.Configuration = options.configuration(*options.MODEL_SECTIONS)
-    format: str | None = options.format()
-    folds: int | None = options.folds()
-    held_out: options.HeldOutOptions = options.group(options.HeldOutOptions)
+    format: str | None
+    folds: int | None
+    held_out: options.HeldOutOptions
     stratify: bool = options.switch(
         "Give all folds about the same share of every label. Default: folds of equal size, by chance."
     )
@@ -57,35 +63,32 @@ class CrossvalArguments:
         type=click.IntRange(min=2),
     )
     jobs: int = options.count("Trainings at a time. Default: 1.", 1)
-    weighing: options.Weighing = options.group(options.Weighing)
-    vectors: tuple[tuple[str, str], ...] = options.vectors()
-    engine: options.EngineOptions = options.group(options.EngineOptions)
-    json: bool = options.json()
-    quiet: bool = options.quiet()
+    weighing: options.Weighing
+    vectors: tuple[tuple[str, str], ...]
+    engine: options.EngineOptions
+    json: bool
+    quiet: bool
     verbose: bool = options.verbose("training that is done")
 
     def check(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        from kcrf_core.files import is_encoded
-
         from ..report import plots
 
-        if self.engine.choice() is not None and self.jobs > 1:
-            raise click.UsageError("--engine has one training at a time, on all of it: leave out --jobs")
-        if self.json + (self.output == "-") + (self.tsv == "-") > 1:
-            raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
-        files = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
-        _check_files(files, self.output, self.tsv, self.plot, self.journal)
+        engine, printed = self.engine.choice() is not None, self.json + (self.output == "-") + (self.tsv == "-")
+        options.refuse(
+            (engine and self.jobs > 1, "--engine has one training at a time, on all of it: leave out --jobs"),
+            (printed > 1, "only one of --json, -o - and --tsv - can go to stdout"),
+        )
+        inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
+        files.check_outputs((self.output, self.tsv, self.plot, self.journal), *inputs)
         plots.check_plot(self.plot)
         if is_encoded(self.data):
-            raise click.UsageError(
-                f"{self.data} is encoded already, with a vocabulary and scaling that have seen the test folds: "
-                "give text"
-            )
+            about = "is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
+            raise click.UsageError(f"{self.data} {about}")
         self.held_out.check()
         beside = (self.folds, self.held_out.group, self.stratify) != (None, None, False)
-        if self.held_out.folds_file is not None and beside:
-            raise click.UsageError("--folds-file says what the folds are: leave out --folds, --group and --stratify")
+        twice = self.held_out.folds_file is not None and beside
+        options.refuse((twice, "--folds-file gives the folds: leave out --folds, --group and --stratify"))
 
 
 @options.command(CrossvalArguments)
@@ -104,162 +107,106 @@ def crossval(run: CrossvalArguments) -> None:
           --sigma2 1
     """
     from kcrf_core.encoding import described
-    from kcrf_core.errors import ConfigError
     from kcrf_core.scoring import Decision
-    from kcrf_core.selection import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
+    from kcrf_core.selection import (
+        Division,
+        base_seed,
+        make_plan,
+        make_settings,
+        parse_grid,
+        run_plan,
+        summarise,
+        task_count,
+    )
     from kcrf_core.training import open_engine
 
-    from ..io.files import fold_numbers, load_config, output_stream, read_data, show, unless, write_out
     from ..render import crossval_text
-    from ..render import figures as render
     from ..report import plots
 
     run.check()
     output, tsv, folds_file, group = run.output, run.tsv, run.held_out.folds_file, run.held_out.group
     threads, chosen, source = run.engine.threads, run.configuration.chosen, run.configuration.source
-    points = parse_grid(run.grid)
-    inner_folds = run.inner_folds
+    tell, points, inner_folds = files.unless(run.quiet), parse_grid(run.grid), run.inner_folds
     if inner_folds is not None or run.nested:
         inner_folds = inner_folds or run.folds or options.DEFAULT_FOLDS
-        if not points:
-            raise click.UsageError("--nested chooses among settings, and there is only one: give a --grid")
+        options.refuse((not points, "--nested chooses among settings, and there is only one: give a --grid"))
     settings = make_settings(points, chosen)
-    raw = load_config(run.configuration.config)
+    raw = files.load_config(run.configuration.config)
     # Mistakes there come before any reading.
     configs = [described(raw, setting.options, source) for setting in settings]
     decoders = {each.training.decode for each in configs}
     decision = run.weighing.decision("viterbi" if "viterbi" in decoders else None)
     if any(each.unobserved is not None for each in configs):
         raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
-    corpus = read_data(run.data, run.format, configs[0].columns, configs[0].layout, threads, run.quiet, run.vectors)
-    numbers = None if folds_file is None else fold_numbers(folds_file, corpus)
-    seed = base_seed(raw, chosen)
-    folds, block = run.folds or options.DEFAULT_FOLDS, run.held_out.block
-    division = Division(folds, group, numbers, run.stratify, inner_folds, seed, block)
+    layout = configs[0].columns, configs[0].layout
+    corpus = files.read_data(run.data, run.format, *layout, threads, run.quiet, run.vectors)
+    numbers = files.fold_numbers(folds_file, corpus)
+    seed, folds = base_seed(raw, chosen), run.folds or options.DEFAULT_FOLDS
+    division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
     weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed)
+    unseen = run.quiet or run.verbose
     with (
         _kept(plan, run.journal, output, run.quiet) as kept,
-        open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=unless(run.quiet)) as opened,
-        _Bar(plan, run.quiet, run.verbose) as bar,
+        open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=tell) as opened,
+        files.progress_bar(unseen, "trainings", task_count(plan)) as progress,
     ):
-        found, picked = run_plan(plan, run.jobs, threads, opened.memory, kept, bar.done, opened)
+
+        def done(task: Task) -> None:
+            if run.verbose:
+                files.say(f"  done: {plan.describe(task)}")
+            progress(1, plan.describe(task))
+
+        found, picked = run_plan(plan, run.jobs, threads, opened.memory, kept, done, opened)
+        costs = {"cost": dict(decision.cost), "threshold": dict(decision.threshold)}
+        by_sequence = "file" if folds_file is not None else "group" if group is not None else "sequence"
         about = {
-            "divided_by": _divided_by(plan, folds_file, group),
+            "divided_by": by_sequence if plan.blocks is None else "block",
             "stratified": run.stratify,
             "seed": seed,
-            "options": run.configuration.typed | _told(decision),
+            "options": run.configuration.typed | {name: value for name, value in costs.items() if value},
             "grid": points,
         }
         results = summarise(plan, found, picked, about)
         for path, text in ((output, render.as_json(results)), (tsv, crossval_text.as_tsv(results))):
             if path not in (None, "-"):
-                with output_stream(path) as stream:
-                    stream.write((text + "\n").encode())
+                files.write_out(text, path)
         if run.plot is not None:
             plots.settings(run.plot, results)
     if tsv == "-":
-        write_out(crossval_text.as_tsv(results))
+        files.write_out(crossval_text.as_tsv(results))
     elif run.json or output == "-":
-        write_out(render.as_json(results))
+        files.write_out(render.as_json(results))
     else:
-        show(crossval_text.table(results))
-
-
-def _divided_by(plan: Plan, folds_file: str | None, group: str | None) -> str:
-    if plan.blocks is not None:
-        return "block"
-    return "file" if folds_file is not None else "group" if group is not None else "sequence"
-
-
-def _told(decision: Decision) -> dict[str, Any]:
-    """Return the costs of labels, where there are any."""
-    told = {"cost": dict(decision.cost), "threshold": dict(decision.threshold)}
-    return {name: value for name, value in told.items() if value}
-
-
-def _check_files(
-    inputs: Sequence[str | None],
-    output: str | None,
-    tsv: str | None,
-    plot: str | None,
-    journal: str | None,
-) -> None:
-    """Refuse outputs that cannot be written, that are inputs, or that are one another."""
-    from ..io.files import check_writable
-
-    written = [path for path in (output, tsv, plot, journal) if path not in (None, "-")]
-    for path in written:
-        check_writable(path, *inputs)
-    places = [os.path.realpath(path) for path in written]
-    if len(set(places)) < len(places):
-        raise click.UsageError("two outputs have the same name: give each its own")
+        files.show(crossval_text.table(results))
 
 
 @contextmanager
-def _kept(plan: Plan, journal: str | None, output: str | None, quiet: bool) -> Iterator[Journal | None]:
-    """Open the journal of a run. One that was not asked for goes when all is done, and stays where a run ends early."""
+def _kept(plan: Plan, path: str | None, output: str | None, quiet: bool) -> Iterator[Journal | None]:
+    """Open the journal of a run: one that was asked for, or one beside the output, which is removed at the end."""
     from kcrf_core.selection import Journal, finished, task_count
-    from kcrf_core.system import counted
 
-    from ..io.files import check_writable, say
-
-    stream = output in (None, "-") or (os.path.exists(output) and not os.path.isfile(output))  # a device or a pipe
-    if journal is None and stream:
-        yield None
-        return
-    path = f"{output}.journal" if journal is None else journal
-    check_writable(path)
-    kept = Journal(path)
-    total = task_count(plan)
-    of_all = counted(total, "training is", "trainings are")
-    if kept.begun and not quiet:
-        known = finished(plan, kept)
+    tell, temporary = files.unless(quiet), path is None
+    if path is None:
+        if output in (None, "-") or (os.path.exists(output) and not os.path.isfile(output)):  # a device or a pipe
+            yield None
+            return
+        path = f"{output}.journal"
+        files.check_writable(path)
+    journal, total = Journal(path), counted(task_count(plan), "training is", "trainings are")
+    if journal.begun and not quiet:
+        known = finished(plan, journal)
+        others = len(journal) - known
         if known:
-            say(f"{known:,} of {of_all} taken from {path}, where they were finished before")
-        others = len(kept) - known
+            tell(f"{known:,} of {total} taken from {path}, where they were finished before")
         if others:
-            say(f"{others:,} more in {path} are of other data, other settings or another version: they are not used")
-        if kept.damaged:
-            say(f"{counted(kept.damaged, 'line')} of {path} cannot be read: what they were about is done again")
-    try:
-        yield kept
-    except BaseException:
-        known = finished(plan, kept)
-        if known and not quiet:
-            say(f"{known:,} of {of_all} kept in {path}: the same command goes on from there")
-        raise
-    else:
-        if journal is None:
-            kept.remove()
-    finally:
-        kept.close()
+            tell(f"{others:,} more in {path} are of other data, other settings or another version: they are not used")
+        if journal.damaged:
+            tell(f"{counted(journal.damaged, 'line')} of {path} cannot be read: what they were about is done again")
 
+    def found() -> str | None:
+        known = finished(plan, journal)
+        return f"{known:,} of {total}" if known else None
 
-class _Bar:
-    """Trainings done: a line for each if `verbose`, else a bar where someone can watch."""
-
-    def __init__(self, plan: Plan, quiet: bool, verbose: bool):
-        from tqdm import tqdm
-
-        from kcrf_core.selection import task_count
-
-        unseen = quiet or verbose or sys.stderr is None or not sys.stderr.isatty()
-        self._plan, self._verbose = plan, verbose
-        self._bar = tqdm(total=task_count(plan), desc="trainings", file=sys.stderr, leave=False, disable=unseen)
-
-    def done(self, task: Task) -> None:
-        from ..render.visible import shown
-
-        if self._verbose:
-            from ..io.files import say
-
-            say(f"  done: {self._plan.describe(task)}")
-        self._bar.set_postfix_str(shown(self._plan.describe(task)), refresh=False)
-        self._bar.update()
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._bar.close()
+    with files.kept_journal(journal, temporary, found, quiet):
+        yield journal

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kcrf_core.errors import BelowTarget, ConfigError, DataError, FileFormatError, suggestion
+from kcrf_core.files import is_archive, is_encoded, is_folder, refuse_vectors
+from kcrf_core.system import counted
+
 from .. import options
+from ..io import files
+from ..render import figures as render
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus, Layout
@@ -28,20 +34,20 @@ def label_columns() -> Iterable[str]:
     return dict.fromkeys(name for format_ in FORMATS.values() for name in format_.label_columns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EvaluateArguments:
     """Arguments of `evaluate`."""
 
-    data: str = options.data()
+    data: str
     model: str | None = options.file(
         "Label DATA with this model first. Default: the last two columns are gold and predicted.",
         "FILE",
         "-m",
         "--model",
     )
-    decode: str | None = options.decode()
-    weighing: options.Weighing = options.group(options.Weighing)
-    metric: str | None = options.metric()
+    decode: str | None
+    weighing: options.Weighing
+    metric: str | None
     gold: str | None = options.option(
         "File with the gold labels; those of DATA are predicted, both in the last column, or in the column of CoNLL-U "
         "that --label names. Default: DATA has both.",
@@ -59,7 +65,7 @@ class EvaluateArguments:
         type=click.Path(dir_okay=False, allow_dash=True),
     )
     scheme: str | None = options.option(
-        "Scheme of the labels; none for labels that only look like spans. Default: detected, and said.",
+        "Scheme of the labels; none for labels that only look like spans. Default: detected, and printed.",
         type=options.NamedChoice("scoring:SCHEMES", "none"),
     )
     strict: bool = options.switch(
@@ -101,8 +107,8 @@ class EvaluateArguments:
         "FIGURE",
     )
     plot_kind: str | None = options.option(
-        "Contents of the plot: F1 by label or type of span, the confusion of labels, how far probabilities can be "
-        "believed, curves of each label, or all on a sheet of two columns. Default: all.",
+        "Contents of the plot: F1 by label or type of span, the confusion matrix, the reliability curve, "
+        "precision-recall or ROC curves of each label, or all on a sheet of two columns. Default: all.",
         type=click.Choice(PLOT_KINDS),
     )
     fail_under: tuple[tuple[str, float], ...] = options.option(
@@ -112,43 +118,45 @@ class EvaluateArguments:
         type=options.OfKind(options.label_number),
         multiple=True,
     )
-    vectors: tuple[tuple[str, str], ...] = options.vectors()
-    format: str | None = options.format()
+    vectors: tuple[tuple[str, str], ...]
+    format: str | None
     layout: Mapping[str, Any] = options.settings("layout")
-    threads: int | None = options.threads()
-    json: bool = options.json()
+    threads: int | None
+    json: bool
     tsv: bool = options.switch("Print figures as tab-separated rows on stdout.")
-    quiet: bool = options.quiet()
+    quiet: bool
 
     def check(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        from ..io.files import check_writable
         from ..report.plots import check_plot
 
-        if self.json and self.tsv:
-            raise click.UsageError("--json and --tsv are two ways to print the same: give one of them")
-        if self.strict and self.scheme == "none":
-            raise click.UsageError("--strict counts spans, and --scheme none says that there are none")
-        if [self.data, self.gold, self.compare].count("-") > 1:
-            raise click.UsageError("standard input can be read once: give the other as a file")
-        if self.gold is not None and self.model is not None:
-            raise click.UsageError("-m finds the gold labels in DATA: leave out --gold")
-        if self.label is not None and self.gold is None:
-            raise click.UsageError("--label says what to compare with --gold: give that, too")
-        if self.model is not None and self.layout:
-            raise click.UsageError("-m knows how its data is laid out: leave out --separator, --header and --comment")
-        if self.model is None and (self.decode, *astuple(self.weighing)) != (None, (), None):
-            raise click.UsageError("--decode, --cost and --threshold say how a model labels DATA: give -m, too")
-        if self.vectors and self.model is None:
-            raise click.UsageError("--vectors are for the model that labels DATA: give -m, too")
-        if self.plot_kind is not None and self.plot is None:
-            raise click.UsageError("--plot-kind says what to draw: give --plot FIGURE, too")
-        _check_targets(self.fail_under)
+        decided = (self.decode, *astuple(self.weighing)) != (None, (), None)
+        gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
+        options.refuse(
+            (self.json and self.tsv, "--json and --tsv are two ways to print the same: give one of them"),
+            (self.strict and self.scheme == "none", "--strict counts spans, and --scheme none excludes them"),
+            (
+                [self.data, self.gold, self.compare].count("-") > 1,
+                "standard input can be read once: give the other as a file",
+            ),
+            (gold and model, "-m finds the gold labels in DATA: leave out --gold"),
+            (label and not gold, "--label names the column to compare with --gold: give that, too"),
+            (model and self.layout, "-m has the layout of its data: leave out --separator, --header and --comment"),
+            (
+                decided and not model,
+                "--decode, --cost and --threshold are for the model that labels DATA: give -m, too",
+            ),
+            (self.vectors and not model, "--vectors are for the model that labels DATA: give -m, too"),
+            (self.plot_kind and not self.plot, "--plot-kind chooses what to draw: give --plot FIGURE, too"),
+        )
+        for name, least in self.fail_under:
+            known = f"there are {', '.join(TARGETS)}"
+            unknown = f"--fail-under has no figure '{name}'{suggestion(name, TARGETS)}: {known}"
+            outside = f"--fail-under {name}={least:g}: the figure is in per cent, from 0 to 100"
+            options.refuse((name not in TARGETS, unknown), (not 0 <= least <= 100, outside))
         check_plot(self.plot)
         inputs = (self.data, self.model, self.gold, self.compare, *(path for _, path in self.vectors))
-        for path in (self.html, self.plot):
-            if path is not None:
-                check_writable(path, *inputs)
+        files.check_outputs((self.html, self.plot), *inputs)
 
     def read(
         self, path: str, format_: str, columns: Sequence[str] | None = None, layout: Layout | None = None
@@ -156,11 +164,9 @@ class EvaluateArguments:
         """Read text, by default with the layout that options describe."""
         from kcrf_core.corpora import Layout
 
-        from ..io.files import read_data
-
         marks = tuple(self.layout.get("comment", ()))
         own = Layout(self.layout.get("separator"), self.layout.get("header", False), marks)
-        return read_data(path, format_, columns, layout or own, self.threads, self.quiet)
+        return files.read_data(path, format_, columns, layout or own, self.threads, self.quiet)
 
 
 @options.command(EvaluateArguments)
@@ -169,7 +175,7 @@ def evaluate(run: EvaluateArguments) -> None:
 
     Prints accuracy, and for labels of the IOB kind (B-NP, I-NP, O and the like) precision, recall and F1 of spans
     as conlleval computes them; else the same per label. Where there are probabilities, from -m or as LABEL:p columns,
-    says how far they can be believed.
+    prints how well they are calibrated.
 
     \b
     Example:
@@ -184,14 +190,11 @@ def evaluate(run: EvaluateArguments) -> None:
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
     """
     from kcrf_core.scoring import JudgementOptions, calibration_of, judge
-    from kcrf_core.system import counted
 
-    from ..io.files import output_stream, say, show, write_out
     from ..render import evaluation_text
-    from ..render import figures as render
 
     run.check()
-    decision = run.weighing.decision(run.decode)
+    decision, tell = run.weighing.decision(run.decode), files.unless(run.quiet)
     plain, metric, scheme = None, run.metric, run.scheme
     if run.gold is not None:
         first, second = _against(run, run.gold)
@@ -199,16 +202,15 @@ def evaluate(run: EvaluateArguments) -> None:
         first, second, stored, plain = _labellings(run, decision)
         if metric is None and (stored, scheme) != ("f1", "none"):
             metric = stored
-    if not run.quiet:
-        for remark in (*first.remarks, *(() if second is None else second.remarks)):
-            say(remark)
-    if first.left_out and not run.quiet:
-        say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
-    if first.missing and not run.quiet:
+    for remark in (*first.remarks, *(() if second is None else second.remarks)):
+        tell(remark)
+    if first.left_out:
+        tell(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
+    if first.missing:
         from kcrf_core.encoding import missing_remarks
 
         for remark in missing_remarks(first.missing):
-            say(remark)
+            tell(remark)
     found = judge(
         first,
         second,
@@ -233,36 +235,31 @@ def evaluate(run: EvaluateArguments) -> None:
 
         system, other = run.model or first.source, run.compare and display_name(run.compare)
         origin = origin_of(options.typed_command(), run.data)
-        with output_stream(run.html) as stream:
+        with files.output_stream(run.html) as stream:
             stream.write(page(found, first, system, other, run.worst, origin).encode())
     if run.plot is not None:
-        _draw(run.plot, run.plot_kind or "all", found, first)
+        from ..report import plots
+
+        kind = run.plot_kind or "all"
+        if kind != "all" and kind not in plots.kinds_of(first):
+            which = "the predicted labels" if kind == "reliability" else "all labels"
+            raise DataError(
+                f"no probabilities of {which} to draw: give a model, or columns LABEL:p of tag --marginals all",
+                first.source,
+                settings=["model", "plot_kind"],
+            )
+        plots.evaluation(run.plot, kind, found, first)
     if run.json:
-        write_out(render.as_json(found.to_dict()))
+        files.write_out(render.as_json(found.to_dict()))
     elif run.tsv:
-        write_out(evaluation_text.tsv(found))
+        files.write_out(evaluation_text.tsv(found))
     else:
-        show(evaluation_text.text(found, run.details))
+        files.show(evaluation_text.text(found, run.details))
     _hold_against(found, run.fail_under)
-
-
-def _check_targets(targets: Sequence[tuple[str, float]]) -> None:
-    from kcrf_core.errors import suggestion
-
-    for name, least in targets:
-        if name not in TARGETS:
-            known = f"there are {', '.join(TARGETS)}"
-            raise click.UsageError(f"--fail-under has no figure '{name}'{suggestion(name, TARGETS)}: {known}")
-        if not 0 <= least <= 100:
-            raise click.UsageError(f"--fail-under {name}={least:g}: the figure is in per cent, from 0 to 100")
 
 
 def _hold_against(found: Judgement, targets: Sequence[tuple[str, float]]) -> None:
     """Raise an error with its own exit code that names all figures below what was asked for."""
-    from kcrf_core.errors import BelowTarget, ConfigError
-
-    from ..render.figures import percent
-
     means = found.scores if found.spans is None else found.spans
     figures = {"accuracy": found.scores.accuracy, "sequence-accuracy": found.scores.sequence_accuracy}
     figures |= {"macro-f1": means.macro_f1, "weighted-f1": means.weighted_f1}
@@ -277,29 +274,14 @@ def _hold_against(found: Judgement, targets: Sequence[tuple[str, float]]) -> Non
                 "spans: take macro-f1 or accuracy",
                 settings=["fail_under"],
             )
-        if float(percent(figures[name])) < least:
-            below.append(f"{name} {percent(figures[name])} % is under {least:.15g} %")
+        if float(render.percent(figures[name])) < least:
+            below.append(f"{name} {render.percent(figures[name])} % is under {least:.15g} %")
     if below:
         raise BelowTarget("; ".join(below), settings=["fail_under"])
 
 
-def _draw(path: str, kind: str, found: Judgement, labelling: Labelling) -> None:
-    from kcrf_core.errors import DataError
-
-    from ..report import plots
-
-    if kind != "all" and kind not in plots.kinds_of(labelling):
-        which = "the predicted labels" if kind == "reliability" else "all labels"
-        raise DataError(
-            f"no probabilities of {which} to draw: give a model, or columns LABEL:p as tag --marginals all writes them",
-            labelling.source,
-            settings=["model", "plot_kind"],
-        )
-    plots.evaluation(path, kind, found, labelling)
-
-
 def _against(run: EvaluateArguments, gold: str) -> tuple[Labelling, Labelling | None]:
-    """Return what one or two files say beside the gold labels of another one."""
+    """Return the labels of one or two files beside the gold labels of another one."""
     from kcrf_core.corpora import FORMATS, guess_format
     from kcrf_core.scoring import from_two_files
 
@@ -321,32 +303,26 @@ def _labellings(
     A model whose probabilities are calibrated also labels the data without that.
     """
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format
-    from kcrf_core.errors import DataError
-    from kcrf_core.files import is_archive, is_folder
     from kcrf_core.model import Also, Model, trained_by
     from kcrf_core.scoring import from_tagged
 
-    def tagged(path: str, kind: str) -> Labelling:
-        return from_tagged(run.read(path, kind))
-
     data, model, compare = run.data, run.model, run.compare
     if model is None:
-        if is_folder(data):
-            raise click.UsageError(f"{data} is encoded, and has no predicted labels: give a model with -m")
-        if compare is not None and is_archive(compare):
-            raise click.UsageError(
-                f"{compare} is no tagged text: a model can be compared with another one, given with -m"
-            )
+        a_model = compare is not None and is_archive(compare)
+        options.refuse(
+            (is_folder(data), f"{data} is encoded, and has no predicted labels: give a model with -m"),
+            (a_model, f"{compare} is no tagged text: a model can be compared with another one, given with -m"),
+        )
         kind = FORMATS[run.format or guess_format(data)]
-        if not kind.takes_columns:
-            raise click.UsageError(f"{kind.title} has one column for gold and predicted labels: give --gold or -m")
+        one_column = f"{kind.title} has one column for gold and predicted labels: give --gold or -m"
+        options.refuse((not kind.takes_columns, one_column))
         try:
-            first = tagged(data, run.format or COLUMN_FORMAT)
+            first = from_tagged(run.read(data, run.format or COLUMN_FORMAT))
         except DataError:
             if not kind.attributes:
                 raise
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
-        return first, None if compare is None else tagged(compare, COLUMN_FORMAT), None, None
+        return first, None if compare is None else from_tagged(run.read(compare, COLUMN_FORMAT)), None, None
 
     system = Model.load(model)
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
@@ -359,7 +335,7 @@ def _labellings(
     if other is not None and compare is not None:
         second = labels.of(compare, other, Also(False, spans))
     elif compare is not None:
-        second = tagged(compare, COLUMN_FORMAT)
+        second = from_tagged(run.read(compare, COLUMN_FORMAT))
     if system.calibration is not None:
         plain = labels.of(model, replace(system, calibration=None), Also(spans=True))
     return found, second, trained_by(system), plain
@@ -377,8 +353,6 @@ class _Labeller:
     def of(self, name: str, model: Model, also: Also) -> Labelling:
         """Label the data with the model of this name."""
         from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
-        from kcrf_core.errors import FileFormatError
-        from kcrf_core.files import is_encoded, is_folder, refuse_vectors
         from kcrf_core.model import from_model, from_model_and_encoded, load_dataset, load_folder
         from kcrf_core.system import Workers
 

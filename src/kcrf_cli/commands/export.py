@@ -1,4 +1,4 @@
-"""`kcrf export`: a model of ours as a file that CRFsuite, CRF++ or Wapiti reads."""
+"""`kcrf export`: write a model for CRFsuite, CRF++ or Wapiti."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 import click
 
+from kcrf_core.files import replacing
+from kcrf_core.system import counted
+
 from .. import options
+from ..io import files
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExportArguments:
     """Arguments of `export`."""
 
@@ -19,7 +23,7 @@ class ExportArguments:
         "The program to write for. Default: by the name of the file, .crfsuite, .crfpp or .wapiti.",
         type=options.NamedChoice("exchange:PROGRAMS"),
     )
-    quiet: bool = options.quiet()
+    quiet: bool
 
 
 @options.command(ExportArguments)
@@ -37,22 +41,15 @@ def export(run: ExportArguments) -> None:
       kcrf featurize sample_data/pitch_accent.conll --like model.npz --export crfsuite -o data.crfsuite
     """
     from kcrf_core.exchange import PROGRAMS, export_model, program_of
-    from kcrf_core.files import replacing
     from kcrf_core.model import Model
-    from kcrf_core.system import counted
 
-    from ..io.files import check_writable, say
-
-    output = run.output
+    output, tell = run.output, files.unless(run.quiet)
     program = run.to or program_of(output)
     if program is None:
-        raise click.UsageError(f"'{output}' tells no program: give --to {', '.join(PROGRAMS)}")
-    check_writable(output, run.model)
-    loaded = Model.load(run.model)
-    data, remarks = export_model(loaded, program, text=output.endswith(".txt"))
+        raise click.UsageError(f"'{output}' names no program by its ending: give --to {', '.join(PROGRAMS)}")
+    files.check_writable(output, run.model)
+    data, remarks = export_model(Model.load(run.model), program, text=output.endswith(".txt"))
     with replacing(output) as stream:
         stream.write(data)
-    if not run.quiet:
-        for remark in remarks:
-            say(remark)
-        say(f"{output}: {counted(len(data), 'byte')} for {PROGRAMS[program]}")
+    for remark in (*remarks, f"{output}: {counted(len(data), 'byte')} for {PROGRAMS[program]}"):
+        tell(remark)

@@ -1,4 +1,4 @@
-"""`kcrf import`: a model of CRFsuite, CRF++ or Wapiti as one of ours."""
+"""`kcrf import`: read a model of CRFsuite, CRF++ or Wapiti."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from kcrf_core.system import comma_separated_names
 
 from .. import options
+from ..io import files
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ImportArguments:
     """Arguments of `import`."""
 
@@ -28,8 +29,8 @@ class ImportArguments:
         "NAME",
         default="utf-8",
     )
-    json: bool = options.json()
-    quiet: bool = options.quiet()
+    json: bool
+    quiet: bool
 
 
 @options.command(ImportArguments, "import")
@@ -48,15 +49,10 @@ def import_(run: ImportArguments) -> None:
     """
     from kcrf_core.exchange import import_model
 
-    from ..io.files import check_writable, say, write_out
-    from ..render import figures as render
-
-    check_writable(run.output, run.model)
+    files.check_writable(run.output, run.model)
     made, found = import_model(run.model, run.columns, run.encoding)
     made.save(run.output)
-    figures = found.figures() | {"bytes": os.path.getsize(run.output)}
     if run.json:
-        write_out(render.as_json({"schema": 1, **figures}))
-    if not run.quiet:
-        for line in (*found.summary(), *found.remarks):
-            say(line)
+        files.write_json(found.figures() | {"bytes": os.path.getsize(run.output)})
+    for line in (*found.summary(), *found.remarks):
+        files.unless(run.quiet)(line)

@@ -1,30 +1,29 @@
-"""`kcrf inspect`: what a model, basis or dataset holds."""
+"""`kcrf inspect`: show the contents of a model, basis or dataset."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from kcrf_core.errors import FileFormatError
+from kcrf_core.files import is_archive, is_folder
+
 from .. import options
+from ..io import files
+from ..render.visible import shown
 
 if TYPE_CHECKING:
     from kcrf_core.model import Importance, Model
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InspectArguments:
     """Arguments of `inspect`."""
 
     file: str = options.argument("FILE", click.Path())
-    top: int = options.count(
-        "Tell the N strongest features or pivots of each label. Default: 10.",
-        10,
-        least=0,
-    )
+    top: int = options.count("Print the N strongest features or pivots of each label. Default: 10.", 10, 0)
     dump: bool = options.switch(
         "Print every weight that is not zero instead, one in a line: term, feature, label, weight, between TABs."
     )
@@ -33,21 +32,17 @@ class InspectArguments:
         "Default: no plot."
     )
     vectors: tuple[tuple[str, str], ...] = options.vectors(
-        "Look at vectors that are meant for FILE, too: rows, width and numbers. An error tells where they do not fit. "
-        "Default: none."
+        "Check vectors that are meant for FILE, and print their rows, width and range. Default: none."
     )
     importance: str | None = options.option(
-        "Tell how much a model makes of each column at each offset, by labelled data: what log p of labels loses where "
-        "its values are dealt out anew; --plot draws that. Default: weights alone.",
+        "Permutation importance on labelled data: the drop in log-likelihood when the values of a column at an offset "
+        "are shuffled; --plot draws it. Default: weights alone.",
         "DATA",
         type=click.Path(),
     )
-    repetitions: int = options.count(
-        "Number of times that values are dealt out for --importance. Default: 3.",
-        3,
-    )
-    threads: int | None = options.threads()
-    json: bool = options.json()
+    repetitions: int = options.count("Number of shuffles for --importance. Default: 3.", 3)
+    threads: int | None
+    json: bool
 
 
 @options.command(InspectArguments)
@@ -68,102 +63,93 @@ def inspect(run: InspectArguments) -> None:
       kcrf inspect emb.npz --top 1 --vectors emb=sample_data/pitch_accent.npy
     """
     from kcrf_core.corpora import open_vectors
-    from kcrf_core.files import is_folder, read_container
-    from kcrf_core.model import Model, summarise, unpack
+    from kcrf_core.features import StoredBasis
+    from kcrf_core.files import read_container
+    from kcrf_core.model import Model, dump, summarise, unpack
 
-    from ..io.files import check_writable, show, write_out
-    from ..render import figures as render
     from ..render.inspection_text import text
-    from ..report.plots import check_plot
+    from ..report import plots
 
     file = run.file
-    if run.dump and run.json:
-        raise click.UsageError("--dump and --json both want standard output: give one of them")
-    check_plot(run.plot)
-    if run.plot is not None:
-        check_writable(run.plot, file)
+    options.refuse((run.dump and run.json, "--dump and --json both want standard output: give one of them"))
+    plots.check_plot(run.plot)
+    files.check_outputs([run.plot], file)
     if is_folder(file):
-        if run.dump or run.plot is not None or run.vectors:
-            raise click.UsageError(f"{file} is a folder of shards, of which there is nothing to draw, dump or compare")
+        other = run.dump or run.plot is not None or run.vectors
+        options.refuse((other, f"{file} is a folder of shards, which --dump, --plot and --vectors do not take"))
         _show_folder(file, run.json)
         return
     contents = read_container(file, "model", "basis", "dataset")
     kind = contents.header["kind"]
-    if kind != "model" and run.dump:
-        raise click.UsageError(f"{file} is a {kind}, which has no weights to dump")
-    if kind == "dataset" and run.plot is not None:
-        raise click.UsageError(f"{file} is a dataset, of which there is nothing to draw")
-    stored = unpack(contents)
+    options.refuse(
+        (kind != "model" and run.dump, f"{file} is a {kind}, which has no weights to dump"),
+        (kind == "dataset" and run.plot, f"{file} is a dataset, of which there is nothing to draw"),
+    )
+    stored, importance = unpack(contents), None
     opened = open_vectors(run.vectors)
     if opened:
-        if run.dump:
-            raise click.UsageError("--dump prints weights alone: leave out --vectors")
+        options.refuse((run.dump, "--dump prints weights alone: leave out --vectors"))
         stored.encoding.check_vectors({each.name: each.width for each in opened}, file)
-    told = None
     if run.importance is not None:
         if not isinstance(stored, Model) or run.dump:
-            raise click.UsageError("--importance is that of a model, beside what else is told of it: leave out --dump")
-        told = _importance(stored, run.importance, run.vectors, run.repetitions, run.threads)
+            raise click.UsageError("--importance is that of a model, beside its other figures: leave out --dump")
+        importance = _importance(stored, run, run.importance)
     if run.plot is not None:
-        _draw(run.plot, stored, told)
+        if importance is not None:
+            plots.importance(run.plot, importance)
+        elif isinstance(stored, Model):
+            plots.transitions(run.plot, stored.labels, stored.edges)
+        elif isinstance(stored, StoredBasis):
+            plots.residual_curves(run.plot, {term.name: term.curve for term in stored.terms})
     if run.dump:
         assert isinstance(stored, Model)
-        _dump(stored)
+        with files.output_stream(None) as stream:
+            for cells in dump(stored):
+                stream.write(("\t".join(map(shown, cells)) + "\n").encode())
         return
     found = summarise(contents, stored, run.top)
     found["given_vectors"] = [each.described() for each in opened]
-    if told is not None:
-        found["importance"] = [one.to_dict() for one in told]
+    if importance is not None:
+        found["importance"] = [one.to_dict() for one in importance]
     if run.json:
-        write_out(render.as_json({"schema": 1, **found}))
+        files.write_json(found)
     else:
-        show(text(found, file, run.top))
+        files.show(text(found, file, run.top))
 
 
 def _show_folder(path: str, as_json: bool) -> None:
     """Show a folder of shards; all its shards are there."""
     from kcrf_core.model import load_folder
 
-    from ..io.files import show, write_out
-    from ..render import figures as render
-
     folder = load_folder(path)
     sizes = [shard.positions for shard in folder.shards]
-    figures = {
-        "kind": "shards",
-        "shards": len(sizes),
-        "sequences": folder.sequences,
-        "positions": folder.positions,
-        "fewest_positions": min(sizes),
-        "most_positions": max(sizes),
-        "labels": list(folder.encoding.labels),
-        "labelled": folder.labelled,
-        "bytes": sum(shard.size for shard in folder.shards),
-        "digest": folder.data_digest,
-    }
     if as_json:
-        write_out(render.as_json({"schema": 1, **figures}))
+        figures = {
+            "kind": "shards",
+            "shards": len(sizes),
+            "sequences": folder.sequences,
+            "positions": folder.positions,
+            "fewest_positions": min(sizes),
+            "most_positions": max(sizes),
+            "labels": list(folder.encoding.labels),
+            "labelled": folder.labelled,
+            "bytes": sum(shard.size for shard in folder.shards),
+            "digest": folder.data_digest,
+        }
+        files.write_json(figures)
         return
     lines = [
         f"{path}: a folder of {len(sizes):,} shards with {min(sizes):,} to {max(sizes):,} positions",
         *folder.encoding.remarks(folder.amount),
         f"digest of the data {folder.data_digest}",
     ]
-    show("\n".join(lines))
+    files.show("\n".join(lines))
 
 
-def _importance(
-    model: Model, data: str, vectors: Sequence[tuple[str, str]], repetitions: int, threads: int | None
-) -> list[Importance]:
+def _importance(model: Model, run: InspectArguments, data: str) -> list[Importance]:
     """Return the importance of each feature, by labelled data; a bar shows the progress."""
-    from tqdm import tqdm
-
-    from kcrf_core.errors import FileFormatError
-    from kcrf_core.files import is_archive
     from kcrf_core.model import importances, load_dataset
     from kcrf_core.system import Workers
-
-    from ..io.files import read_data
 
     encoding = model.encoding
     if is_archive(data):
@@ -172,33 +158,7 @@ def _importance(
             raise FileFormatError(f"{data}: encoded unlike the model: featurize it with --like MODEL")
         dataset = archive.dataset
     else:
-        corpus = read_data(data, encoding.format, encoding.columns, encoding.layout, threads, True, vectors)
-        dataset = encoding.encode(corpus)
-    unseen = sys.stderr is None or not sys.stderr.isatty()
-    with Workers(threads) as workers, tqdm(desc="features", file=sys.stderr, leave=False, disable=unseen) as bar:
-        return importances(model, dataset, workers, repetitions, done=lambda: bar.update())
-
-
-def _draw(path: str, stored: object, importance: list[Importance] | None = None) -> None:
-    from kcrf_core.features import StoredBasis
-    from kcrf_core.model import Model
-
-    from ..report import plots
-
-    if importance is not None:
-        plots.importance(path, importance)
-    elif isinstance(stored, Model):
-        plots.transitions(path, stored.labels, stored.edges)
-    elif isinstance(stored, StoredBasis):
-        plots.residual_curves(path, {term.name: term.curve for term in stored.terms})
-
-
-def _dump(model: Model) -> None:
-    from kcrf_core.model import dump
-
-    from ..io.files import output_stream
-    from ..render.visible import shown
-
-    with output_stream(None) as stream:
-        for cells in dump(model):
-            stream.write(("\t".join(map(shown, cells)) + "\n").encode())
+        layout = encoding.columns, encoding.layout
+        dataset = encoding.encode(files.read_data(data, encoding.format, *layout, run.threads, True, run.vectors))
+    with Workers(run.threads) as workers, files.progress_bar(False, "features") as progress:
+        return importances(model, dataset, workers, run.repetitions, done=progress)

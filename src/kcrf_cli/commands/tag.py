@@ -6,45 +6,45 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from kcrf_core.errors import FileFormatError
+from kcrf_core.files import is_folder, refuse_vectors
+
 from .. import options
+from ..io import files
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Format, NamedVectors, ParsedBlock
     from kcrf_core.encoding import Dataset
-    from kcrf_core.model import AttributeSequences, Model, Wishes
+    from kcrf_core.model import Model, Wishes
     from kcrf_core.system import Pause, Workers
 
     from ..render.tagged import Writer
 
-Encoded = TypeVar("Encoded", "Dataset", "AttributeSequences")
-Made = TypeVar("Made")
-
+    Parsers: TypeAlias = Iterator[Callable[[], ParsedBlock] | Pause]
 
 FREE = "?"
 MOST_BEST = 10_000  # all labellings of a sequence are held at once
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TagArguments:
     """Arguments of `tag`."""
 
     data: str = options.argument("[INPUT]", options.DATA, default="-")
     model: str = options.option("Model to label with.", "FILE", "-m", "--model", type=options.FILE, required=True)
-    output: str | None = options.option(
-        "File to write. Default: stdout.", "FILE", "-o", "--output", type=options.FileToWrite(stdout=True)
-    )
-    decode: str | None = options.decode()
-    weighing: options.Weighing = options.group(options.Weighing)
+    output: str | None = options.output("File to write. Default: stdout.", required=False, stdout=True)
+    decode: str | None
+    weighing: options.Weighing
     lag: int | None = options.option(
         "Give each label when K more lines have been read, in memory that does not grow, as sequences that do not end "
         "need it; posterior decoding by what is known then, without what tells of whole labellings (--nbest, "
         "--sequence-probability, --explain, --json-lines) and without --vectors. Default: label whole sequences.",
         "K",
-        type=options.NOT_NEGATIVE,
+        type=click.IntRange(min=0),
     )
     scheme: str | None = options.option(
         "Scheme of the labels: what it forbids is impossible. Default: what training forbade.",
@@ -78,18 +78,18 @@ class TagArguments:
         "Under each position, lines beginning with '#: ': the K features, conjunctions and transitions that speak most "
         "for its label against the runner-up, and of a model with pivots the training positions most like it.",
         "K",
-        type=options.POSITIVE,
+        type=click.IntRange(min=1),
     )
     json_lines: bool = options.switch("Write a JSON object for each sequence instead of its lines.")
-    vectors: tuple[tuple[str, str], ...] = options.vectors()
-    format: str | None = options.format()
-    threads: int | None = options.threads()
+    vectors: tuple[tuple[str, str], ...]
+    format: str | None
+    threads: int | None
     engine: str | None = options.option(
         "Compute scores of pivots on a GPU by PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second; "
         "torch:cpu to try it without one. Labels are the same, but for ties. Default: threads of this process.",
         "ENGINE",
     )
-    quiet: bool = options.quiet()
+    quiet: bool
 
     def given(self, *names: str) -> Iterator[str]:
         """List those of the options that were given, as flags."""
@@ -97,69 +97,41 @@ class TagArguments:
 
     def check(self) -> None:
         """Refuse options that contradict each other."""
-        if self.free == "":
-            raise click.UsageError("--free needs a mark: an empty column is none")
-        if self.free is not None and not self.force:
-            raise click.UsageError("--free says what --force leaves open: it goes with --force only")
+        options.refuse(
+            (self.free == "", "--free needs a mark: an empty column is none"),
+            (self.free is not None and not self.force, "--free marks what --force leaves open: it needs --force"),
+        )
         if self.lag is not None:
-            self._check_lag()
+            viterbi = "--lag decides label by label, as they are due: it does not go with --decode viterbi"
+            options.refuse((self.decode == "viterbi", viterbi))
+            for option in self.given("nbest", "sequence_probability", "explain", "json_lines", "vectors"):
+                reason = "which gives labels before their sequence is complete"
+                raise click.UsageError(f"{option} needs whole sequences: it does not go with --lag, {reason}")
         if self.nbest is None:
             return
-        for option, value in (("cost", self.weighing.cost), ("threshold", self.weighing.threshold)):
-            if value:
-                raise click.UsageError(f"--nbest ranks whole labellings: it does not go with --{option}")
-        if self.decode == "posterior":
-            raise click.UsageError("--nbest ranks whole labellings: it does not go with --decode posterior")
-        if self.explain is not None:
-            raise click.UsageError("--explain tells of one labelling: it does not go with --nbest")
-        if self.sequence_probability:
-            raise click.UsageError(
-                "--nbest gives the probability of each labelling already: leave --sequence-probability out"
-            )
-
-    def _check_lag(self) -> None:
-        if self.decode == "viterbi":
-            raise click.UsageError(
-                "--lag decides label by label, as they are due: it does not go with --decode viterbi"
-            )
-        for name, what in (
-            ("nbest", "ranks whole labellings"),
-            ("sequence_probability", "tells of whole labellings"),
-            ("explain", "tells of whole labellings"),
-            ("json_lines", "writes whole sequences"),
-            ("vectors", "is a file of all positions"),
-        ):
-            for option in self.given(name):
-                raise click.UsageError(
-                    f"{option} {what}: it does not go with --lag, which lets go of labels before that"
-                )
-
-    def check_folder(self) -> None:
-        """Refuse what needs the text that a folder of shards was made of."""
-        from kcrf_core.files import refuse_vectors
-
-        refuse_vectors(self.data, self.vectors)
-        for option in self.given("lag", "json_lines", "force", "format"):
-            raise click.UsageError(f"{self.data} is encoded, and {option} needs the text itself: give that")
-
-    def check_columns(self, format_: Format) -> None:
-        """Refuse what has no column in the format."""
-        for option in self.given("marginals", "sequence_probability", "nbest", "novelty", "explain"):
-            raise click.UsageError(f"{format_.title} has no column for what {option} tells: give --json-lines, too")
+        ranks = "--nbest ranks whole labellings: it does not go with"
+        options.refuse(
+            (self.weighing.cost, f"{ranks} --cost"),
+            (self.weighing.threshold, f"{ranks} --threshold"),
+            (self.decode == "posterior", f"{ranks} --decode posterior"),
+            (self.explain is not None, "--explain is about one labelling: it does not go with --nbest"),
+            (
+                self.sequence_probability,
+                "--nbest gives the probability of each labelling already: leave --sequence-probability out",
+            ),
+        )
 
     def wishes(self, model: Model) -> Wishes:
         """Return what is to be found out about each sequence."""
         from kcrf_core.model import Wishes
-
-        from ..io.files import say
 
         decision = self.weighing.decision(self.decode)
         costs = decision.costs(model.labels)
         decode = "posterior" if self.lag is not None else "viterbi"
         if self.lag is None and self.nbest is None:
             decode = decision.decoder(model.decode)
-            if decode == "posterior" and decision.decode is None and costs is None and not self.quiet:
-                say("posterior decoding, as the model stores it")
+            if decode == "posterior" and decision.decode is None and costs is None:
+                files.unless(self.quiet)("posterior decoding, as the model stores it")
         return Wishes(
             decode=decode,
             scheme=self.scheme,
@@ -173,7 +145,7 @@ class TagArguments:
         )
 
     def free_mark(self, model: Model) -> str | None:
-        """Return, with --force, what stands where the label is not known."""
+        """Return, with --force, the mark of positions whose label is not known."""
         if not self.force:
             return None
         free = self.free or model.encoding.unobserved or FREE
@@ -210,19 +182,17 @@ def tag(run: TagArguments) -> None:
     """
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, display_name, open_vectors, stream_parsers
     from kcrf_core.encoding import missing_remarks
-    from kcrf_core.files import is_folder
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
-    from ..io.files import check_writable, output_stream, say
-
     run.check()
     data, folder = run.data, is_folder(run.data)
-    if run.output not in (None, "-"):
-        check_writable(run.output, data, run.model, *(path for _, path in run.vectors))
+    files.check_outputs([run.output], data, run.model, *(path for _, path in run.vectors))
     fitted = Model.load(run.model)
     if folder:
-        run.check_folder()
+        refuse_vectors(data, run.vectors)
+        for option in run.given("lag", "json_lines", "force", "format"):
+            raise click.UsageError(f"{data} is encoded, and {option} needs the text itself: give that")
     opened = open_vectors(run.vectors)
     if not folder:
         fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
@@ -230,81 +200,79 @@ def tag(run: TagArguments) -> None:
     wishes = run.wishes(fitted)
     if run.engine is not None:
         fitted = _on_device(fitted, run.engine, run.threads, run.quiet)
-    if run.lag is not None:
-        with Workers(1), output_stream(run.output) as stream:
-            _tag_with_lag(run, run.lag, fitted, wishes, format_, stream)
-        return
-    own_form = run.json_lines or run.nbest is not None  # lines without sequences are no part of it
     missing: Counter[str] = Counter()
-    with Workers(run.threads) as workers:
-        tagger = _tagger(run, fitted, wishes, FORMATS[format_])
-        parsers: Iterator[Callable[[], ParsedBlock] | Pause]
-        if folder:
-            parsers = _shard_blocks(data, run.model, fitted)
-            tagger = replace(tagger, encoded=_shard_dataset)
-        with output_stream(run.output) as stream:
-            if not folder:
-                parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
-            if opened:
-                parsers = _with_vectors(parsers, opened, display_name(data), workers)
-            for written in _tagged(parsers, tagger, own_form, workers, missing):
-                if written is PAUSE:
-                    stream.flush()
-                else:
-                    stream.write(written)
-    if not run.quiet:
-        for remark in missing_remarks(list(missing.items())):
-            say(remark)
+    if run.lag is not None:
+        with Workers(1), files.output_stream(run.output) as stream:
+            _tag_with_lag(run, run.lag, fitted, wishes, FORMATS[format_], stream, missing)
+    else:
+        with Workers(run.threads) as workers:
+            steps, parsers = _steps(run, fitted, wishes, FORMATS[format_]), None
+            if folder:
+                parsers = _shard_blocks(data, run.model, fitted)
+                steps = replace(steps, encoded=_shard_dataset)
+            with files.output_stream(run.output) as stream:
+                if parsers is None:
+                    parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
+                if opened:
+                    parsers = _with_vectors(parsers, opened, display_name(data), workers)
+                for written in _tagged(parsers, steps, workers, missing):
+                    if written is PAUSE:
+                        stream.flush()
+                    else:
+                        stream.write(written)
+    for remark in missing_remarks(list(missing.items())):
+        files.unless(run.quiet)(remark)
 
 
 def _on_device(model: Model, engine: str, threads: int | None, quiet: bool) -> Model:
-    """Return the model with its pivots on a device; a message tells what threads still do."""
+    """Return the model with its pivots on a device; a message lists the terms that threads still score."""
     from kcrf_core.device import DeviceChoice, open_device
     from kcrf_core.system import counted
 
-    from ..io.files import say, unless
-
-    moved, here = model.on_device(open_device(DeviceChoice(engine), None, unless(quiet), threads))
-    if here and not quiet:
-        say(f"engine {engine}: threads score {counted(len(here), 'term')} without pivots ({', '.join(here)})")
+    tell = files.unless(quiet)
+    moved, here = model.on_device(open_device(DeviceChoice(engine), None, tell, threads))
+    if here:
+        tell(f"engine {engine}: threads score {counted(len(here), 'term')} without pivots ({', '.join(here)})")
     return moved
 
 
-def _tag_with_lag(run: TagArguments, lag: int, model: Model, wishes: Wishes, format_: str, stream: IO[bytes]) -> None:
+def _tag_with_lag(
+    run: TagArguments,
+    lag: int,
+    model: Model,
+    wishes: Wishes,
+    format_: Format,
+    stream: IO[bytes],
+    missing: Counter[str],
+) -> None:
     """Write each line with its label as soon as that is due."""
-    from kcrf_core.corpora import FORMATS, arriving_lines
-    from kcrf_core.encoding import missing_remarks
+    from kcrf_core.corpora import arriving_lines
     from kcrf_core.model import LagDecoder, given_labels
     from kcrf_core.system import counted
 
-    from ..io.files import say
     from ..render.tagged import LagWriter
 
     free = run.free_mark(model)
     given = None if free is None else lambda corpus: given_labels(model, corpus, free)
     decoder = LagDecoder(model, lag, wishes, given)
-    if decoder.lag < decoder.ahead and not run.quiet:
-        say(
+    if decoder.lag < decoder.ahead:
+        files.unless(run.quiet)(
             f"windows look {counted(decoder.ahead, 'line')} ahead: with --lag {decoder.lag} they are cut as at the end "
             f"of a sequence, and --lag {decoder.ahead} lets them see all"
         )
     writer = LagWriter(model.labels, run.marginals, run.novelty)
-    lines = FORMATS[format_]
-    for arrival in arriving_lines(run.data, format_, model.encoding.columns, model.encoding.layout):
+    for arrival in arriving_lines(run.data, format_.name, model.encoding.columns, model.encoding.layout):
         if arrival.ends_before and decoder.waiting:
             stream.write(writer.labelled(decoder.end()))
-        writer.add(lines.with_columns(arrival.parsed))
+        writer.add(format_.with_columns(arrival.parsed))
         if arrival.parsed.corpus.positions:
-            found = decoder.feed(arrival.parsed.corpus, arrival.ends_after)
-            stream.write(writer.labelled(found))
+            stream.write(writer.labelled(decoder.feed(arrival.parsed.corpus, arrival.ends_after)))
         stream.write(writer.free())
         stream.flush()
     if decoder.waiting:
         stream.write(writer.labelled(decoder.end()))
     stream.write(writer.free())
-    if not run.quiet:
-        for remark in missing_remarks(list(decoder.missing.items())):
-            say(remark)
+    missing.update(dict(decoder.missing))
 
 
 def _shard_dataset(parsed: ParsedBlock) -> Dataset:
@@ -315,9 +283,8 @@ def _shard_dataset(parsed: ParsedBlock) -> Dataset:
     return parsed.dataset
 
 
-def _shard_blocks(path: str, name: str, model: Model) -> Iterator[Callable[[], ParsedBlock] | Pause]:
-    """Encoded sequences as blocks of lines; errors about the folder come before anything is written."""
-    from kcrf_core.errors import FileFormatError
+def _shard_blocks(path: str, name: str, model: Model) -> Parsers:
+    """Return encoded sequences as blocks of lines; errors about the folder come before anything is written."""
     from kcrf_core.model import load_folder
 
     from ..render.shard_blocks import shard_blocks
@@ -328,9 +295,7 @@ def _shard_blocks(path: str, name: str, model: Model) -> Iterator[Callable[[], P
     return shard_blocks(folder)
 
 
-def _with_vectors(
-    parsers: Iterator[Callable[[], ParsedBlock] | Pause], vectors: Sequence[NamedVectors], source: str, workers: Workers
-) -> Iterator[Callable[[], ParsedBlock] | Pause]:
+def _with_vectors(parsers: Parsers, vectors: Sequence[NamedVectors], source: str, workers: Workers) -> Parsers:
     """Yield as `parsers` does, with rows of vectors at the positions of each block, counted from block to block."""
     from kcrf_core.corpora import VectorStream
     from kcrf_core.system import PAUSE
@@ -343,57 +308,66 @@ def _with_vectors(
             continue
         corpus = stream.attached(parsed.corpus)
         if corpus is None:
-            # How many positions there are can be told where nobody has to be waited for.
+            # The number of positions is known where the input is complete without waiting.
             for rest in blocks:
                 if rest is PAUSE:
                     stream.check_count(source, complete=False)
                     continue
                 stream.skip(rest.corpus.positions)
             break
-        yield partial(_same, replace(parsed, corpus=corpus))
+        yield partial(replace, parsed, corpus=corpus)
     stream.check_count(source)
 
 
-def _called(make: Callable[[], Made]) -> Made:
+def _called(make: Callable[[], Any]) -> Any:
     return make()
 
 
-def _same(parsed: ParsedBlock) -> ParsedBlock:
-    return parsed
+@dataclass(frozen=True)
+class _Steps:
+    """Steps from blocks to what is written."""
+
+    encoded: Callable[[ParsedBlock], Any]  # a dataset, or sequences of attributes
+    chunks: Callable[[Any], list[tuple[int, int]]]  # sequences to label at a time
+    labelled: Callable[[ParsedBlock, Any], Any]  # findings about some sequences of a block
+    writer: Callable[[ParsedBlock], Writer]  # makes bytes of it
+    own_form: bool = False  # lines without sequences are no part of the output
 
 
-def _tagged(
-    parsers: Iterator[Callable[[], ParsedBlock] | Pause],
-    tagger: TagRun[Encoded],
-    own_form: bool,
-    workers: Workers,
-    missing: Counter[str],
-) -> Iterator[bytes | Pause]:
+@dataclass(frozen=True)
+class _Part:
+    """Some sequences of a block, or a block without any."""
+
+    parsed: ParsedBlock
+    dataset: Any  # of the whole block; None where it has no positions
+    sequences: tuple[int, int]  # first and last
+    last: bool  # of its block
+
+
+def _tagged(parsers: Parsers, steps: _Steps, workers: Workers, missing: Counter[str]) -> Iterator[bytes | Pause]:
     """Yield what to write, in the order of the input, and a PAUSE where all that is there has been written.
 
     Threads encode blocks, label parts of blocks that are encoded and put labels into blocks; this one reads and writes.
     """
     from kcrf_core.system import PAUSE
 
-    def prepared(parse: Callable[[], ParsedBlock]) -> tuple[ParsedBlock, Encoded | None]:
+    def prepared(parse: Callable[[], ParsedBlock]) -> tuple[ParsedBlock, Any]:
         parsed = parse()
-        return parsed, tagger.encoded(parsed) if parsed.corpus.positions else None
+        return parsed, steps.encoded(parsed) if parsed.corpus.positions else None
 
-    def parts(blocks: Iterator[tuple[ParsedBlock, Encoded | None] | Pause]) -> Iterator[_Part[Encoded] | Pause]:
+    def parts(blocks: Iterator[tuple[ParsedBlock, Any] | Pause]) -> Iterator[_Part | Pause]:
         for block in blocks:
             if block is PAUSE:
                 yield PAUSE
-            elif block[1] is None:
-                yield _Part(*block, (0, 0), True)
-            else:
-                chunks = tagger.chunks(block[1])
-                for chunk in chunks:
-                    yield _Part(*block, chunk, chunk is chunks[-1])
+                continue
+            chunks = [(0, 0)] if block[1] is None else steps.chunks(block[1])
+            for chunk in chunks:
+                yield _Part(*block, chunk, chunk is chunks[-1])
 
-    def labelled(part: _Part[Encoded]) -> tuple[_Part[Encoded], Any]:
-        return part, None if part.dataset is None else tagger.labelled(part.parsed, part.dataset.span(*part.sequences))
+    def labelled(part: _Part) -> tuple[_Part, Any]:
+        return part, None if part.dataset is None else steps.labelled(part.parsed, part.dataset.span(*part.sequences))
 
-    def written(items: Iterator[tuple[_Part[Encoded], Any] | Pause]) -> Iterator[Callable[[], bytes] | Pause]:
+    def written(items: Iterator[tuple[_Part, Any] | Pause]) -> Iterator[Callable[[], bytes] | Pause]:
         write = None
         for item in items:
             if item is PAUSE:
@@ -401,12 +375,12 @@ def _tagged(
                 continue
             part, found = item
             if part.dataset is None:
-                if not own_form:
+                if not steps.own_form:
                     header = part.parsed.header_end is not None
-                    yield tagger.writer(part.parsed).rest if header else partial(bytes, part.parsed.block.data)
+                    yield steps.writer(part.parsed).rest if header else partial(bytes, part.parsed.block.data)
                 continue
             if write is None:
-                write = tagger.writer(part.parsed)
+                write = steps.writer(part.parsed)
             yield partial(bytes, write.sequences(found))
             if part.last:
                 missing.update(dict(part.dataset.missing))
@@ -419,89 +393,52 @@ def _tagged(
     yield from workers.stream(_called, written(labels))
 
 
-@dataclass(frozen=True)
-class _Part(Generic[Encoded]):
-    """Some sequences of a block, or a block without any."""
-
-    parsed: ParsedBlock
-    dataset: Encoded | None  # of the whole block
-    sequences: tuple[int, int]  # first and last
-    last: bool  # of its block
-
-
-@dataclass(frozen=True)
-class TagRun(Generic[Encoded]):
-    """Steps from blocks to what is written."""
-
-    encoded: Callable[[ParsedBlock], Encoded]
-    chunks: Callable[[Encoded], list[tuple[int, int]]]  # sequences to label at a time
-    labelled: Callable[[ParsedBlock, Encoded], Any]  # what is found out about some sequences of a block
-    writer: Callable[[ParsedBlock], Writer]  # makes bytes of it
-
-
-def _lean(model: Model, format_: Format) -> TagRun[AttributeSequences] | None:
-    """Label attribute files straight from their bytes, where the model and its decoder allow it."""
-    if not format_.attributes or model.decode != "viterbi":
-        return None
-    from kcrf_core.model import AttributeLabeller, Decoded
-
-    from ..render.tagged import LabelWriter
-
-    labeller = AttributeLabeller.of(model)
-    if labeller is None:
-        return None
-    return TagRun(
-        lambda parsed: labeller.prepared(parsed.corpus),
-        lambda block: block.chunks(),
-        lambda parsed, part: Decoded(part.offsets, labeller.best_labels(part)),
-        lambda parsed: LabelWriter(format_, parsed, model.labels),
-    )
-
-
-def _tagger(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> TagRun[Any]:
+def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> _Steps:
     """Return the shortest way to what was asked for."""
     from kcrf_core.model import Decoded
 
-    from ..render.tagged import LabelWriter
+    from ..render.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
 
-    def encoded(parsed: ParsedBlock) -> Dataset:
-        return model.encoding.encode(parsed.corpus)
-
-    asked = ("scheme", "force", "marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines")
-    if wishes.costs is None and not any(run.given(*asked)):
+    labels, marginals = model.labels, run.marginals
+    columns = ("marginals", "sequence_probability", "nbest", "novelty", "explain")
+    if wishes.costs is None and not any(run.given("scheme", "force", "json_lines", *columns)):
         model = replace(model, decode=wishes.decode or model.decode)
-        lean = _lean(model, format_)
-        if lean is not None:
-            return lean
-        return TagRun(
-            encoded,
-            model.chunks,
-            lambda parsed, part: Decoded(part.offsets, model.best_labels(part)),
-            lambda parsed: LabelWriter(format_, parsed, model.labels),
-        )
+        labeller = None
+        if format_.attributes and model.decode == "viterbi":  # straight from the bytes, where the model allows it
+            from kcrf_core.model import AttributeLabeller
 
+            labeller = AttributeLabeller.of(model)
+        best = model.best_labels if labeller is None else labeller.best_labels
+        return _Steps(
+            lambda parsed: (model.encoding.encode if labeller is None else labeller.prepared)(parsed.corpus),
+            model.chunks if labeller is None else lambda block: block.chunks(),
+            lambda parsed, part: Decoded(part.offsets, best(part)),
+            lambda parsed: LabelWriter(format_, parsed, labels),
+        )
     from kcrf_core.model import Decoder, given_labels
 
-    from ..render.tagged import ColumnWriter, JsonWriter, NBestWriter
-
     if not format_.takes_columns and not run.json_lines:
-        run.check_columns(format_)
-    marginals, free = run.marginals, run.free_mark(model)
-    decoder = Decoder(model, wishes)
+        for option in run.given(*columns):
+            raise click.UsageError(f"{format_.title} has no column for {option}: give --json-lines, too")
+    decoder, free = Decoder(model, wishes), run.free_mark(model)
 
     def writer(parsed: ParsedBlock) -> Writer:
         if run.json_lines:
-            with_labels = model.encoding.with_labels(parsed.corpus)
-            return JsonWriter(parsed.corpus, model.labels, marginals, with_labels, free)
+            return JsonWriter(parsed.corpus, labels, marginals, model.encoding.with_labels(parsed.corpus), free)
         if not format_.takes_columns:
-            return LabelWriter(format_, parsed, model.labels)
+            return LabelWriter(format_, parsed, labels)
         kind = ColumnWriter if run.nbest is None else NBestWriter
-        return kind(format_.with_columns(parsed), model.labels, marginals)
+        return kind(format_.with_columns(parsed), labels, marginals)
 
     def constrained(parsed: ParsedBlock) -> Dataset:
-        dataset = encoded(parsed)
+        dataset = model.encoding.encode(parsed.corpus)
         return dataset if free is None else replace(dataset, labels=given_labels(model, parsed.corpus, free))
 
-    return TagRun(
-        constrained, decoder.chunks, lambda parsed, part: decoder.decode_part(part, parsed.corpus.source), writer
+    own_form = run.json_lines or run.nbest is not None
+    return _Steps(
+        constrained,
+        decoder.chunks,
+        lambda parsed, part: decoder.decode_part(part, parsed.corpus.source),
+        writer,
+        own_form,
     )

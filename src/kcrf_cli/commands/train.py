@@ -7,32 +7,32 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from kcrf_core.system import AUTO, Number
+from kcrf_core._version import __version__
+from kcrf_core.errors import DataError, FileFormatError, Interrupted, NumericError
+from kcrf_core.files import is_encoded, is_folder
+from kcrf_core.system import AUTO, Number, counted
 
 from .. import options
+from ..io import files
+from ..render import figures as render
 
 if TYPE_CHECKING:
-    from kcrf_core.encoding import Dataset
-    from kcrf_core.training import Prepared
+    from kcrf_core.encoding import Dataset, Encoding
 
 
-@dataclass(frozen=True)
-class TrainArguments:
+@dataclass(frozen=True, kw_only=True)
+class TrainArguments(options.PreparedArguments):
     """Arguments of `train`."""
 
-    data: str = options.data()
-    output: str | None = options.output_unless_dry()
     configuration: options.Configuration = options.configuration(*options.MODEL_SECTIONS, "unobserved")
-    format: str | None = options.format()
     basis: str | None = options.file(
         "Pivots, kernel and encoding from `select-basis`; options that contradict them are refused."
     )
-    vectors: tuple[tuple[str, str], ...] = options.vectors()
-    held_out: options.HeldOutOptions = options.group(options.HeldOutOptions)
+    held_out: options.HeldOutOptions
     certify: str = options.choice(
         "Certificate of what could still be gained outside the pivots: an estimate, or a bound that takes all pairs of "
         "positions. Default: estimate.",
@@ -58,7 +58,7 @@ class TrainArguments:
         "DEV",
         type=options.DATA,
     )
-    dev_vectors: tuple[tuple[str, str], ...] = options.dev_vectors()
+    dev_vectors: tuple[tuple[str, str], ...]
     keep: str | None = options.choice(
         "Parameters to write: the last ones, which are certified, or those that label DEV best. Default: last.",
         "last",
@@ -88,68 +88,55 @@ class TrainArguments:
         type=options.OfKind(options.duration),
     )
     strict: bool = options.switch("Exit with 5 if the tolerance was not certified.")
-    engine: options.EngineOptions = options.group(options.EngineOptions)
-    dry_run: bool = options.dry_run()
-    dump_config: bool = options.dump_config()
-    json: bool = options.json()
-    quiet: bool = options.quiet()
     verbose: bool = options.verbose("pass over the data")
 
     def check(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        from kcrf_core.files import is_folder
-
-        from ..io.files import check_writable
-        from ..io.log import check_log
-
         self.held_out.check()
-        for name, needed, message in (
-            ("min_gain", self.select_terms, "--min-gain is a limit of --select-terms: give that, too"),
-            (
-                "checkpoint_every",
-                self.checkpoint,
-                "--checkpoint-every says how often to write --checkpoint: give that, too",
-            ),
-            ("keep", self.dev, "--keep needs --dev, the data to judge by"),
-            ("dev_vectors", self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
-        ):
-            if getattr(self, name) not in (None, ()) and not needed:
-                raise click.UsageError(message)
-        if self.data == self.dev == "-":
-            raise click.UsageError("DATA and --dev cannot both be read from stdin")
-        if self.calibrate and is_folder(self.data):
-            raise click.UsageError(
-                "--calibrate divides data that is held in memory into folds: give text or one dataset"
-            )
+        whole = self.calibrate and is_folder(self.data)
+        options.refuse(
+            (self.min_gain is not None and not self.select_terms, "--min-gain needs --select-terms, whose limit it is"),
+            (self.checkpoint_every is not None and not self.checkpoint, "--checkpoint-every needs --checkpoint"),
+            (self.keep is not None and not self.dev, "--keep needs --dev, the data to judge by"),
+            (self.dev_vectors and not self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
+            (self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"),
+            (whole, "--calibrate divides data that is held in memory into folds: give text or one dataset"),
+        )
+        self.check_output()
         vectors = [path for _, path in (*self.vectors, *self.dev_vectors)]
         inputs = (self.data, self.configuration.config, self.basis, self.dev, self.held_out.folds_file, *vectors)
-        options.check_output(self.output, self.dry_run, self.dump_config)
         if self.output is not None:
-            check_writable(self.output, *inputs)  # it may be --init, whose place the new model takes when it is whole
-        log = None if self.dry_run or self.dump_config else self.log
-        check_log(log, self.output, self.json, self.init, *inputs)
-        if self.checkpoint is not None:
-            check_writable(self.checkpoint, self.init, *inputs)
-            others = [os.path.realpath(path) for path in (self.output, self.log) if path is not None]
-            if os.path.realpath(self.checkpoint) in others:
-                raise click.UsageError(f"{self.checkpoint} is also another output: give the checkpoint another name")
+            files.check_writable(self.output, *inputs)  # it may be --init, whose place the new model takes
+        if not self.dry_run and not self.dump_config:
+            twice = self.log == "-" and self.json
+            options.refuse((twice, "--log - and --json both write to stdout: the last line of the log has the figures"))
+            files.check_outputs((self.log, self.checkpoint), self.init, *inputs)
+            files.check_outputs((self.output, self.log, self.checkpoint))
 
-    def prepared(self, otherwise: dict[str, Any] | None = None) -> Prepared:
-        """Read and encode the data; `otherwise` is the raw configuration without a file."""
-        from ..io.files import prepare
+    def dev_set(self, encoding: Encoding) -> Dataset:
+        """Read the labelled data to score by, encoded like the training data."""
+        from kcrf_core.encoding import UNOBSERVED, join_datasets
+        from kcrf_core.model import ShardFolder, load_dataset, load_folder
 
-        return prepare(
-            self.data,
-            self.format,
-            self.configuration.config,
-            self.configuration.chosen,
-            self.basis,
-            self.engine.threads,
-            self.quiet,
-            self.vectors,
-            self.held_out.group,
-            otherwise,
-        )
+        path, vectors = self.dev or "", self.dev_vectors
+        if is_encoded(path):
+            if vectors:
+                raise click.UsageError(f"{path} is encoded already, and holds its vectors: leave out --dev-vectors")
+            stored = load_folder(path) if is_folder(path) else load_dataset(path)
+            if not stored.encoding.same_as(encoding):
+                hint = f"featurize it with --like {self.data}" if is_encoded(self.data) else "give it as text"
+                raise FileFormatError(f"{path}: encoded unlike {self.data}: {hint}")
+            dataset = join_datasets(list(stored.datasets())) if isinstance(stored, ShardFolder) else stored.dataset
+        else:
+            form = self.format or encoding.format, encoding.columns, encoding.layout
+            corpus = files.read_data(path, *form, self.engine.threads, self.quiet, vectors)
+            for name in encoding.vectors:
+                if name not in corpus.vectors:
+                    raise click.UsageError(f"{path} needs vectors '{name}', too: give --dev-vectors {name}=FILE")
+            dataset = encoding.encode(corpus)
+        if dataset.labels is None or (dataset.labels == UNOBSERVED).all():
+            raise DataError("no labels to score by (--dev)", path)
+        return dataset
 
 
 @options.command(TrainArguments)
@@ -182,7 +169,6 @@ def train(run: TrainArguments) -> None:
       kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
-    from kcrf_core.errors import Interrupted
     from kcrf_core.exchange import training_configuration
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, WorkersThere
@@ -198,64 +184,63 @@ def train(run: TrainArguments) -> None:
     )
     from kcrf_core.training import train as fit
 
-    from ..io.files import fold_numbers, load_dev, memory_line, say, show_config, show_footprint, write_out
-    from ..io.interruption import Interruption
-    from ..io.log import Both, RunLog
-    from ..io.progress import Talk
-    from ..render import figures as render
+    from ..io.events import Interruption, ProgressMessages, RunLog
 
     began = time.perf_counter()
-    engine, threads, memory = run.engine.choice(), run.engine.threads, run.engine.memory
+    engine, threads = run.engine.choice(), run.engine.threads
     run.check()
-    if run.dry_run:
-        show_footprint(run.prepared(), memory, threads, run.json, engine)
-        return
-    if run.dump_config:
-        show_config(run.prepared().config)
+    prepare = partial(files.prepare, run, run.basis, run.held_out.group)
+    if files.printed_instead(run, prepare):
         return
     with RunLog(run.log) as run_log:
-        earlier = None if run.init is None else Model.load(run.init)
-        own = None
-        if earlier is not None and run.configuration.config is None:
-            own = training_configuration(earlier)
-        prepared = run.prepared(own)
-        numbers = run.held_out.folds_file
-        folds = None if numbers is None else fold_numbers(numbers, prepared.dataset)
+        earlier = start = dev_set = own = kept = calibrated = None
+        if run.init is not None:
+            earlier = Model.load(run.init)
+            if run.configuration.config is None:
+                own = training_configuration(earlier)
+        prepared = prepare(otherwise=own)
+        encoding, dataset, config = prepared.encoding, prepared.dataset, prepared.config
+        folds = files.fold_numbers(run.held_out.folds_file, dataset)
         hold_out = HoldOut(prepared.groups, folds, run.held_out.block)
-        start = None
         if earlier is not None and run.init is not None:
-            searched = run.configuration.settings.get("sigma2") == AUTO
-            start = WarmStart(earlier, run.init, search_prior=searched)
-            start.check_columns(prepared.encoding)
-        dev_set = None
+            start = WarmStart(earlier, run.init, search_prior=run.configuration.settings.get("sigma2") == AUTO)
+            start.check_columns(encoding)
         if run.dev is not None:
-            encoding = prepared.encoding
-            dev_set = load_dev(run.dev, run.format, encoding, run.data, threads, run.quiet, run.dev_vectors)
-        names = {name: getattr(run, name) for name in ("data", "output", "init", "dev")}
-        run_log.start(_described(prepared, dev_set, names))
-        kept = None
+            dev_set = run.dev_set(encoding)
+        about = {
+            "version": __version__,
+            **{name: getattr(run, name) for name in ("data", "output", "init", "dev")},
+            "seed": config.training.seed,
+            "sequences": dataset.sequences,
+            "positions": dataset.positions,
+            "labels": list(encoding.labels),
+            "dev_sequences": None if dev_set is None else dev_set.sequences,
+            "dev_positions": None if dev_set is None else dev_set.positions,
+            "configuration": config.to_dict(),
+        }
+        run_log.write("start", about)
         if run.checkpoint is not None:
             kept = Checkpoint(run.checkpoint, run.checkpoint_every or EVERY, {"calibrate": run.calibrate})
         with (
-            Talk(run.quiet, run.verbose) as talk,
-            Interruption(Both(talk, run_log)) as interruption,
+            ProgressMessages(run.quiet, run.verbose) as messages,
+            Interruption(messages, run_log) as interruption,
             open_engine(
                 engine,
                 threads=threads,
-                memory=memory,
+                memory=run.engine.memory,
                 tell=interruption.note,
                 changed=lambda count: interruption.tell(WorkersThere(count)),
             ) as opened,
             opened.workers(threads) as workers,
         ):
-            for remark in _remarks(prepared, dev_set):
+            for remark in (*prepared.remarks(), *(() if dev_set is None else _dev_remarks(dev_set))):
                 interruption.note(remark)
             if not run.quiet or run.log is not None:  # working it out goes through the data
-                interruption.note(memory_line(prepared, workers))
+                interruption.note(files.memory_line(prepared, workers))
             if prepared.folder is None:
-                begin = partial(fit, prepared.encoding, prepared.dataset, prepared.config)
+                begin = partial(fit, encoding, dataset, config)
             else:
-                begin = partial(train_shards, prepared.folder, prepared.config, outline=prepared.dataset)
+                begin = partial(train_shards, prepared.folder, config, outline=dataset)
             model, report = begin(
                 basis=prepared.basis,
                 workers=workers,
@@ -271,21 +256,12 @@ def train(run: TrainArguments) -> None:
                 hold_out=hold_out,
                 checkpoint=kept,
             )
-            calibrated = None
             if run.calibrate and report.result.reason != INTERRUPTED:
                 with suppress(Interrupted):  # then the model is written as it is
                     model, calibrated = fit_calibration(
-                        model,
-                        report,
-                        prepared.encoding,
-                        prepared.dataset,
-                        prepared.config,
-                        workers,
-                        hold_out,
-                        interruption.asked,
-                        kept,
+                        model, report, encoding, dataset, config, workers, hold_out, interruption.asked, kept
                     )
-            talk.close()
+            messages.close()
             assert run.output is not None
             model.save(run.output)
             if kept is not None and not interruption.asked():
@@ -293,8 +269,8 @@ def train(run: TrainArguments) -> None:
         seconds = time.perf_counter() - began
         figures = {
             **report.to_dict(),
-            "sequences": prepared.dataset.sequences,
-            "positions": prepared.dataset.positions,
+            "sequences": dataset.sequences,
+            "positions": dataset.positions,
             "labels": len(model.labels),
             "terms": term_sizes(model),
             "bytes": os.path.getsize(run.output),
@@ -302,54 +278,27 @@ def train(run: TrainArguments) -> None:
             "peak_memory": render.peak_memory(),
             **({} if calibrated is None else {"calibration": calibrated.to_dict()}),
         }
-        run_log.end(figures)
+        run_log.write("end", figures)
     if run.json:
-        write_out(render.as_json({"schema": 1, **figures}))
+        files.write_json(figures)
     if not run.quiet:
-        for line in render.report_lines(report, prepared.config.training.tolerance, seconds, figures["bytes"]):
-            say(line)
-        if calibrated is not None:
-            say("  " + render.calibrated_text(calibrated))
-    run_log.check()
+        lines = render.report_lines(report, config.training.tolerance, figures)
+        for line in (*lines, *([] if calibrated is None else ["  " + render.calibrated_text(calibrated)])):
+            files.say(line)
+    if run_log.error is not None:
+        raise run_log.error
     if interruption.asked():
         interruption.leave()
     if run.strict and report.result.reason != CERTIFIED:
-        from kcrf_core.errors import NumericError
-
-        raise NumericError(
-            f"not certified to {prepared.config.training.tolerance:g} (--strict); {run.output} was written"
-        )
+        raise NumericError(f"not certified to {config.training.tolerance:g} (--strict); {run.output} was written")
 
 
-def _described(prepared: Prepared, dev: Dataset | None, names: dict[str, str | None]) -> dict[str, Any]:
-    """Return the first entry of a log."""
-    from kcrf_core._version import __version__
-
-    dataset, training = prepared.dataset, prepared.config.training
-    return {
-        "version": __version__,
-        **names,
-        "seed": training.seed,
-        "sequences": dataset.sequences,
-        "positions": dataset.positions,
-        "labels": list(prepared.encoding.labels),
-        "dev_sequences": None if dev is None else dev.sequences,
-        "dev_positions": None if dev is None else dev.positions,
-        "configuration": prepared.config.to_dict(),
-    }
-
-
-def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
-    """List the messages before work begins."""
+def _dev_remarks(dev: Dataset) -> list[str]:
+    """List the messages about the data to score by."""
     from kcrf_core.encoding import missing_remarks
-    from kcrf_core.system import counted
 
-    out = prepared.remarks()
-    if dev is not None:
-        unknown = int((dev.known_labels < 0).sum())
-        out.append(f"dev: {counted(dev.sequences, 'sequence')}, {counted(dev.positions, 'position')}")
-        if unknown:
-            strange = counted(unknown, "label that DATA does not have counts", "labels that DATA does not have count")
-            out[-1] += f"; {strange} as wrong"
-        out += [f"dev: {remark}" for remark in missing_remarks(dev.missing)]
-    return out
+    unknown = int((dev.known_labels < 0).sum())
+    about = f"{counted(dev.sequences, 'sequence')}, {counted(dev.positions, 'position')}"
+    if unknown:
+        about += f"; {counted(unknown, 'label')} not in DATA, counted wrong"
+    return [f"dev: {remark}" for remark in (about, *missing_remarks(dev.missing))]

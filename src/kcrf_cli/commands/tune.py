@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
 
 import click
 
-from .. import options
+from kcrf_core._version import __version__
+from kcrf_core.files import is_archive, is_folder
 
-if TYPE_CHECKING:
-    from kcrf_core.selection import Journal
+from .. import options
+from ..io import files
 
 DEFAULT_OUTER_FOLDS = 3
 
@@ -27,14 +24,14 @@ def image_shape(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TuneArguments:
     """Arguments of `tune`."""
 
-    data: str = options.data()
+    data: str
     output: str = options.output()
     configuration: options.Configuration = options.configuration("layout", "encoding", "unobserved", "seed")
-    format: str | None = options.format()
+    format: str | None
     effort: str | None = options.option(
         "Amount of work, counted so that the result is the same every time: about ten seconds, ten minutes or two "
         "hours of two cores. Default: normal.",
@@ -52,14 +49,14 @@ class TuneArguments:
         "RxC",
         type=options.OfKind(image_shape),
     )
-    metric: str | None = options.metric()
+    metric: str | None
     dev: str | None = options.option(
         "Labelled data to judge candidates by; nothing is learnt from it. Default: parts of DATA are held out.",
         "DEV",
         type=options.DATA,
     )
-    dev_vectors: tuple[tuple[str, str], ...] = options.dev_vectors()
-    held_out: options.HeldOutOptions = options.group(options.HeldOutOptions)
+    dev_vectors: tuple[tuple[str, str], ...]
+    held_out: options.HeldOutOptions
     nested: int | None = options.option(
         "Judge the whole procedure: search again without each of K outer folds, and judge what is found by the fold; "
         "all searches share the effort. Default: no outer folds; K is 3.",
@@ -68,7 +65,7 @@ class TuneArguments:
         flag_value=DEFAULT_OUTER_FOLDS,
         type=click.IntRange(min=2),
     )
-    vectors: tuple[tuple[str, str], ...] = options.vectors()
+    vectors: tuple[tuple[str, str], ...]
     plot: str | None = options.written(
         "Plot (.png, .svg, .pdf) of the figures of all candidates against the work spent. Default: none."
     )
@@ -76,50 +73,37 @@ class TuneArguments:
         "Where judgements are kept, so that a search that was stopped goes on from there. Default: the output with "
         ".journal at its end, until the output is written."
     )
-    engine: options.EngineOptions = options.group(options.EngineOptions)
-    json: bool = options.json()
-    quiet: bool = options.quiet()
+    engine: options.EngineOptions
+    json: bool
+    quiet: bool
     verbose: bool = options.verbose("judgement")
-
-    @property
-    def journal_path(self) -> str:
-        """File of the journal, given or by default."""
-        return f"{self.output}.journal" if self.journal is None else self.journal
 
     def check(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        from kcrf_core.files import is_archive, is_folder
-
-        from ..io.files import check_writable
         from ..report import plots
 
-        if self.effort is not None and self.budget is not None:
-            raise click.UsageError("--effort counts work and --budget counts time: give one of them")
-        if self.dev_vectors and self.dev is None:
-            raise click.UsageError("--dev-vectors stand beside the data of --dev: give that, too")
-        if self.dev is not None and astuple(self.held_out) != (None, None, None):
-            raise click.UsageError(
-                "--dev is what candidates are judged by: leave out --group, --folds-file and --block"
-            )
+        held_out = astuple(self.held_out) != (None, None, None)
+        options.refuse(
+            (self.effort and self.budget, "--effort counts work and --budget counts time: give one of them"),
+            (self.dev_vectors and not self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
+            (
+                self.dev and held_out,
+                "--dev is what candidates are judged by: leave out --group, --folds-file and --block",
+            ),
+        )
         self.held_out.check()
-        if self.data == self.dev == "-":
-            raise click.UsageError("DATA and --dev cannot both be read from stdin")
-        vectors = [path for _, path in (*self.vectors, *self.dev_vectors)]
-        written = [path for path in (self.output, self.plot, self.journal_path) if path is not None]
-        for path in written:
-            config, folds = self.configuration.config, self.held_out.folds_file
-            check_writable(path, self.data, config, self.dev, folds, *vectors)
-        if len({os.path.realpath(path) for path in written}) < len(written):
-            raise click.UsageError("two outputs have the same name: give each its own")
+        options.refuse((self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"))
+        inputs = [path for _, path in (*self.vectors, *self.dev_vectors)]
+        inputs += filter(None, (self.data, self.configuration.config, self.dev, self.held_out.folds_file))
+        files.check_outputs((self.output, self.plot, self.journal or f"{self.output}.journal"), *inputs)
         plots.check_plot(self.plot)
         for path in filter(None, (self.data, self.dev)):
-            if is_archive(path):
-                raise click.UsageError(f"{path} is encoded already: features cannot be chosen any more; give text")
-            if is_folder(path):
-                raise click.UsageError(
-                    f"{path} is encoded already, with a vocabulary and scaling that have seen what is held out, and "
-                    "its features cannot be chosen any more: give text, of which a part is enough to choose by"
-                )
+            seen = (
+                f"{path} is encoded already, with a vocabulary and scaling that have seen what is held out, and its "
+                "features cannot be chosen any more: give text, of which a part is enough to choose by"
+            )
+            fixed = f"{path} is encoded already: features cannot be chosen any more; give text"
+            options.refuse((is_archive(path), fixed), (is_folder(path), seen))
 
 
 @options.command(TuneArguments)
@@ -138,35 +122,37 @@ def tune(run: TuneArguments) -> None:
       kcrf train sample_data/pitch_accent.conll -c config.yaml -o model.npz
       kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml --plot digits.png
     """
-    from kcrf_core._version import __version__
     from kcrf_core.config import configuration_text, parse_config, with_options
     from kcrf_core.encoding import column_names
+    from kcrf_core.selection import Journal
     from kcrf_core.selection import tune as search
     from kcrf_core.training import HoldOut, groups_of, open_engine
 
-    from ..io.files import fold_numbers, load_config, output_stream, read_data, say, unless, write_out
-    from ..io.interruption import StopRequest
+    from ..io.events import StopRequest
     from ..io.leaderboard import Leaderboard
-    from ..render import figures as render
     from ..render import tuning_text
     from ..report import plots
 
-    engine, threads = run.engine.choice(), run.engine.threads
+    engine, threads, tell = run.engine.choice(), run.engine.threads, files.unless(run.quiet)
     run.check()
-    source, group, folds_file = run.configuration.source, run.held_out.group, run.held_out.folds_file
-    raw = with_options(load_config(run.configuration.config), run.configuration.chosen)
+    source, group = run.configuration.source, run.held_out.group
+    raw = with_options(files.load_config(run.configuration.config), run.configuration.chosen)
     parsed = parse_config(raw, source)  # its mistakes come before any reading
     layout = parsed.columns, parsed.layout, threads, run.quiet
-    corpus = read_data(run.data, run.format, *layout, run.vectors)
-    judges = None
+    corpus, judges = files.read_data(run.data, run.format, *layout, run.vectors), None
     if run.dev is not None:
-        judges = read_data(run.dev, run.format or corpus.format, *layout, run.dev_vectors)
+        judges = files.read_data(run.dev, run.format or corpus.format, *layout, run.dev_vectors)
     groups = None if group is None else groups_of(corpus, group, column_names(parsed, corpus))
-    hold_out = HoldOut(groups, None if folds_file is None else fold_numbers(folds_file, corpus), run.held_out.block)
+    hold_out = HoldOut(groups, files.fold_numbers(run.held_out.folds_file, corpus), run.held_out.block)
+    journal = Journal(run.journal or f"{run.output}.journal", "tune")
+    if journal.begun:
+        tell(f"{len(journal):,} judgements in {journal.path}: those of this data and these settings are not done again")
     with (
-        open_engine(engine, threads=threads, memory=run.engine.memory, tell=unless(run.quiet)) as opened,
+        files.kept_journal(
+            journal, run.journal is None, lambda: f"{len(journal):,} judgements" if journal.begun else None, run.quiet
+        ),
+        open_engine(engine, threads=threads, memory=run.engine.memory, tell=tell) as opened,
         opened.workers(threads) as workers,
-        _kept(run.journal_path, run.journal is None, run.quiet) as kept,
         StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
         Leaderboard(run.quiet, run.verbose, run.budget) as board,
     ):
@@ -183,46 +169,21 @@ def tune(run: TuneArguments) -> None:
             dev=judges,
             nested=run.nested,
             workers=workers,
-            journal=kept,
+            journal=journal,
             listener=board,
             stopped=stop.asked,
         )
         board.close()
-        text = configuration_text(found.raw, tuning_text.comments(found, __version__))
-        with output_stream(run.output) as stream:
-            stream.write(text.encode())
+        with files.output_stream(run.output) as stream:
+            stream.write(configuration_text(found.raw, tuning_text.comments(found, __version__)).encode())
         if run.plot is not None:
             plots.search(run.plot, found)
     if run.json:
-        write_out(render.as_json({"schema": 1, **tuning_text.to_dict(found)}))
+        files.write_json(tuning_text.to_dict(found))
     elif found.nested is not None:
-        write_out("\n".join(tuning_text.nested_lines(found.nested, found.yardstick)))
-    if not run.quiet:
-        for line in tuning_text.summary(found):
-            say(line)
-        say(f"wrote {run.output}; kcrf train {run.data} -c {run.output} -o model.npz makes a model of it")
+        files.write_out("\n".join(tuning_text.nested_lines(found.nested, found.yardstick)))
+    for line in tuning_text.summary(found):
+        tell(line)
+    tell(f"wrote {run.output}; next: kcrf train {run.data} -c {run.output} -o model.npz")
     if found.interrupted:
         raise KeyboardInterrupt
-
-
-@contextmanager
-def _kept(path: str, temporary: bool, quiet: bool) -> Iterator[Journal]:
-    """Open the journal of a search. One that was not asked for goes when all is done, and stays where it ends early."""
-    from kcrf_core.selection import Journal
-
-    from ..io.files import say
-
-    kept = Journal(path, "tune")
-    if kept.begun and not quiet:
-        say(f"{len(kept):,} judgements in {path}: those of this data and these settings are not done again")
-    try:
-        yield kept
-    except BaseException:
-        if kept.begun and not quiet:
-            say(f"{len(kept):,} judgements kept in {path}: the same command goes on from there")
-        raise
-    else:
-        if temporary:
-            kept.remove()
-    finally:
-        kept.close()

@@ -1,1 +1,1 @@
-"""What commands run with: files, progress, logs."""
+"""Files, progress and logs of commands."""

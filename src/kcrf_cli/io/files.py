@@ -1,4 +1,4 @@
-"""What commands do with files: configurations, data that is text or encoded, output to a file or stdout."""
+"""Files of commands: configurations, data that is text or encoded, output to a file or stdout."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
-from kcrf_core.errors import ConfigError, DataError, FileFormatError
-from kcrf_core.files import is_encoded, is_folder, naming
+from kcrf_core._version import __version__
+from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.files import naming
 
+from ..options import PreparedArguments
 from ..render.visible import shown, shown_lines
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from kcrf_core.cluster import ClusterEngine
-    from kcrf_core.config import Config
     from kcrf_core.corpora import Corpus, Layout
-    from kcrf_core.device import DeviceChoice
-    from kcrf_core.encoding import Dataset, Encoding
+    from kcrf_core.encoding import Dataset
+    from kcrf_core.selection import Journal
     from kcrf_core.system import Budget, Workers
     from kcrf_core.training import Footprint, Prepared
 
@@ -35,7 +36,7 @@ VectorPaths = Sequence[tuple[str, str]]  # names of vectors, and the files that 
 
 
 def load_config(path: str | None) -> dict[str, Any]:
-    """The raw configuration of a file: YAML, or a CRF++ template."""
+    """Read the raw configuration of a file: YAML, or a CRF++ template."""
     from kcrf_core.config import load_template, load_yaml, looks_like_template
 
     if path is None:
@@ -50,6 +51,32 @@ def load_config(path: str | None) -> dict[str, Any]:
     return load_template(text, path) if looks_like_template(text) else load_yaml(text, path)
 
 
+@contextlib.contextmanager
+def progress_bar(quiet: bool, name: str, total: int | None = None, **looks: Any) -> Iterator[Callable[..., None]]:
+    """Show a progress bar if stderr is a terminal; yield a function that moves it by a count, with a text beside it."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda count=1, about="": None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, desc=shown(name), leave=False, file=sys.stderr, **looks) as bar:
+
+        def move(count: int = 1, about: str = "") -> None:
+            bar.set_postfix_str(shown(about), refresh=False)
+            bar.update(count)
+
+        yield move
+
+
+def reading_bar(quiet: bool, name: str, *paths: str) -> AbstractContextManager[Callable[..., None]]:
+    """Show a progress bar of bytes read, against their number where all files are plain ones."""
+    from kcrf_core.files import compression_of
+
+    plain = all(path != "-" and os.path.isfile(path) and compression_of(path) is None for path in paths)
+    size = sum(map(os.path.getsize, paths)) if plain else None
+    return progress_bar(quiet, name, size, unit="B", unit_scale=True, delay=1)
+
+
 def read_data(
     path: str,
     format_: str | None,
@@ -59,51 +86,20 @@ def read_data(
     quiet: bool = False,
     vectors: VectorPaths = (),
 ) -> Corpus:
-    """The sequences of a text file with the vectors beside it, whose files are opened before any reading.
-
-    All threads read; there is a bar for long files where someone can watch it.
-    """
-    from kcrf_core.corpora import open_vectors, with_vectors
+    """Read a text file and the vectors beside it, whose files are opened before any reading."""
+    from kcrf_core.corpora import PLAIN, open_vectors, read_corpus, with_vectors
+    from kcrf_core.system import Workers
 
     opened = open_vectors(vectors)
-    corpus = _read(path, format_, columns, layout, threads, quiet)
+    name = "reading" if path == "-" else f"reading {os.path.basename(path)}"
+    with Workers(threads) as workers, reading_bar(quiet, name, path) as progress:
+        corpus = read_corpus(path, format_, columns, workers, layout or PLAIN, progress)
     return with_vectors(corpus, opened) if opened else corpus
 
 
-def _read(
-    path: str,
-    format_: str | None,
-    columns: Sequence[str] | None,
-    layout: Layout | None,
-    threads: int | None,
-    quiet: bool,
-) -> Corpus:
-    from kcrf_core.corpora import PLAIN, read_corpus
-    from kcrf_core.files import compression_of
-    from kcrf_core.system import Workers
-
-    layout = layout or PLAIN
-    with Workers(threads) as workers:
-        if quiet or sys.stderr is None or not sys.stderr.isatty():
-            return read_corpus(path, format_, columns, workers, layout)
-        from tqdm import tqdm
-
-        plain = path != "-" and os.path.isfile(path) and compression_of(path) is None
-        size = os.path.getsize(path) if plain else None
-        name = f"reading {shown(os.path.basename(path))}" if path != "-" else "reading"
-        with tqdm(total=size, desc=name, unit="B", unit_scale=True, delay=1, leave=False, file=sys.stderr) as bar:
-            return read_corpus(path, format_, columns, workers, layout, progress=bar.update)
-
-
 def prepare(
-    data: str,
-    format_: str | None,
-    config_path: str | None,
-    options: dict[str, Any],
+    run: PreparedArguments,
     basis_path: str | None = None,
-    threads: int | None = None,
-    quiet: bool = False,
-    vectors: VectorPaths = (),
     group: str | None = None,
     otherwise: dict[str, Any] | None = None,
 ) -> Prepared:
@@ -111,23 +107,67 @@ def prepare(
     from kcrf_core.training import prepare as encoded
 
     return encoded(
-        data,
-        None if config_path is None else load_config(config_path),
-        options,
-        source=config_path or "options",
-        format_=format_,
-        vectors=vectors,
+        run.data,
+        None if run.configuration.config is None else load_config(run.configuration.config),
+        run.configuration.chosen,
+        source=run.configuration.source,
+        format_=run.format,
+        vectors=run.vectors,
         group=group,
         basis_path=basis_path,
         otherwise=otherwise,
-        read=partial(read_data, threads=threads, quiet=quiet, vectors=vectors),
+        read=partial(read_data, threads=run.engine.threads, quiet=run.quiet, vectors=run.vectors),
     )
 
 
-def fold_numbers(path: str, corpus: Corpus | Dataset) -> np.ndarray:
-    """Read the fold of each sequence from a file."""
+def printed_instead(run: PreparedArguments, prepared: Callable[[], Prepared]) -> bool:
+    """Print what --dry-run or --dump-config asks for in the place of the work; return True if one of them is given."""
+    if run.dry_run:
+        _show_footprint(run, prepared())
+    if run.dump_config:
+        import yaml
+
+        text = yaml.safe_dump(prepared().config.to_dict(), sort_keys=False, allow_unicode=True, width=120)
+        write_out(f"# configuration of kcrf {__version__}\n{text.rstrip()}")
+    return run.dry_run or run.dump_config
+
+
+def _show_footprint(run: PreparedArguments, prepared: Prepared) -> None:
+    from kcrf_core.cluster import ClusterEngine
+    from kcrf_core.device import DeviceChoice
+    from kcrf_core.system import Budget
+
+    found, engine = _footprint(prepared, Budget(run.engine.memory), run.engine.threads), run.engine.choice()
+    if run.json:
+        write_json(found.to_dict())
+        return
+    lines = found.lines()
+    if isinstance(engine, ClusterEngine):
+        lines += found.cluster_lines()
+    elif isinstance(engine, DeviceChoice):
+        lines = found.beside_device().lines() + found.device_lines(engine.address)
+    show("\n".join(map(shown, lines)))
+
+
+def memory_line(prepared: Prepared, workers: Workers) -> str:
+    """Return the estimate of memory for a run, as a line."""
+    return _footprint(prepared, workers.memory, workers.threads).summary()
+
+
+def _footprint(prepared: Prepared, budget: Budget, threads: int | None) -> Footprint:
+    from kcrf_core.training import footprint, shard_footprint
+
+    if prepared.folder is not None:
+        return shard_footprint(prepared.folder, prepared.config, prepared.basis, budget, threads)
+    return footprint(prepared.encoding, prepared.dataset, prepared.config, prepared.basis, budget, threads)
+
+
+def fold_numbers(path: str | None, corpus: Corpus | Dataset) -> np.ndarray | None:
+    """Read the fold of each sequence from a file, if there is one."""
     from kcrf_core.training import read_folds
 
+    if path is None:
+        return None
     try:
         with open(path, encoding="utf-8-sig") as stream:
             return read_folds(stream.read(), path, corpus)
@@ -135,41 +175,8 @@ def fold_numbers(path: str, corpus: Corpus | Dataset) -> np.ndarray:
         raise DataError("not a text of fold numbers, one on each line", path) from None
 
 
-def load_dev(
-    path: str,
-    format_: str | None,
-    encoding: Encoding,
-    data: str,
-    threads: int | None = None,
-    quiet: bool = False,
-    vectors: VectorPaths = (),
-) -> Dataset:
-    """Labelled data to score by, encoded like the training data, whose name is `data`."""
-    from kcrf_core.encoding import UNOBSERVED, join_datasets
-    from kcrf_core.model import ShardFolder, load_dataset, load_folder
-
-    if is_encoded(path):
-        if vectors:
-            raise click.UsageError(f"{path} is encoded already, and holds its vectors: leave out --dev-vectors")
-        stored = load_folder(path) if is_folder(path) else load_dataset(path)
-        if not stored.encoding.same_as(encoding):
-            hint = f"featurize it with --like {data}" if is_encoded(data) else "give it as text"
-            raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
-        dataset = join_datasets(list(stored.datasets())) if isinstance(stored, ShardFolder) else stored.dataset
-    else:
-        format_ = format_ or encoding.format
-        corpus = read_data(path, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
-        missing = [name for name in encoding.vectors if name not in corpus.vectors]
-        if missing:
-            raise click.UsageError(f"{path} needs vectors '{missing[0]}', too: give --dev-vectors {missing[0]}=FILE")
-        dataset = encoding.encode(corpus)
-    if dataset.labels is None or (dataset.labels == UNOBSERVED).all():
-        raise DataError("no labels to score by (--dev)", path)
-    return dataset
-
-
 def say(text: str) -> None:
-    """A line for people on stderr. A stderr that cannot be written to must not cost the work."""
+    """Print a line on stderr; failure to write there does not stop the work."""
     if sys.stderr is None:
         return
     try:
@@ -179,38 +186,40 @@ def say(text: str) -> None:
 
 
 def discard(stream: IO[str] | None) -> None:
-    """Send what a broken stream still holds nowhere: Python would fail again when it flushes at exit."""
+    """Drop the buffer of a broken stream: Python would fail again when it flushes at exit."""
     if stream is not None:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def write_out(text: str) -> None:
-    """Data as text on stdout, all of it or an error."""
-    with output_stream(None) as stream:
+def unless(quiet: bool) -> Callable[[str], None]:
+    """Return a function that prints a line on stderr, or does nothing if `quiet`."""
+    return (lambda line: None) if quiet else say
+
+
+def write_out(text: str, path: str | None = None) -> None:
+    """Write data as text to stdout or to a file, all of it or an error."""
+    with output_stream(path) as stream:
         stream.write((text + "\n").encode())
 
 
+def write_json(figures: dict[str, Any]) -> None:
+    """Write figures as JSON to stdout."""
+    from ..render.figures import as_json
+
+    write_out(as_json({"schema": 1, **figures}))
+
+
 def show(text: str) -> None:
-    """Lines for people on stdout."""
+    """Print lines for people on stdout."""
     write_out(shown_lines(text))
-
-
-def show_config(config: Config) -> None:
-    """A configuration as YAML on stdout; read again, it is the same."""
-    import yaml
-
-    from kcrf_core._version import __version__
-
-    text = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True, width=120)
-    write_out(f"# configuration of kcrf {__version__}\n{text.rstrip()}")
 
 
 STDOUT = "standard output"
 
 
 class _Named:
-    """Standard output, by its name where writing to it fails."""
+    """Standard output, which errors of writing call by its name."""
 
     def __init__(self, stream: IO[bytes]):
         self._stream = stream
@@ -226,7 +235,7 @@ class _Named:
 
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
-    """A binary stream: stdout for None and `-`, else a file that appears when all went well, compressed by its name."""
+    """Yield a binary stream: stdout for None and `-`, else a file, compressed by its name and replaced at the end."""
     from kcrf_core.files import compression_of, packing, replacing
 
     if path is None or path == "-":
@@ -274,44 +283,31 @@ def check_writable(path: str, *inputs: str | None) -> None:
         raise PermissionError(13, "no permission to write there", folder)
 
 
-def unless(quiet: bool) -> Callable[[str], None]:
-    """Says lines on stderr, or nothing."""
-    return (lambda line: None) if quiet else say
+def check_outputs(outputs: Iterable[str | None], *inputs: str | None) -> None:
+    """Refuse outputs that cannot be written, that are inputs, or that are one another; `-` is stdout."""
+    written = [path for path in outputs if path not in (None, "-")]
+    for path in written:
+        check_writable(path, *inputs)
+    if len({os.path.realpath(path) for path in written}) < len(written):
+        raise click.UsageError("two outputs have the same name: give each its own")
 
 
-def memory_line(prepared: Prepared, workers: Workers) -> str:
-    """How much memory a run will take, in a line."""
-    return _footprint(prepared, workers.memory, workers.threads).summary()
+@contextlib.contextmanager
+def kept_journal(
+    journal: Journal, temporary: bool, counted: Callable[[], str | None], quiet: bool
+) -> Iterator[Journal]:
+    """Yield a journal, and remove it at the end if `temporary`; a run that ends early keeps it, and a message tells.
 
-
-def show_footprint(
-    prepared: Prepared,
-    memory: int | None,
-    threads: int | None,
-    as_json: bool,
-    engine: ClusterEngine | DeviceChoice | None = None,
-) -> None:
-    """The estimate as data, on stdout; with what workers of a cluster, or a device, have to hold."""
-    from kcrf_core.cluster import ClusterEngine
-    from kcrf_core.device import DeviceChoice
-    from kcrf_core.system import Budget
-
-    from ..render import figures as render
-
-    found, more = _footprint(prepared, Budget(memory), threads), []
-    if as_json:
-        write_out(render.as_json({"schema": 1, **found.to_dict()}))
-        return
-    if isinstance(engine, ClusterEngine):
-        more = found.cluster_lines()
-    elif isinstance(engine, DeviceChoice):
-        found, more = found.beside_device(), found.device_lines(engine.address)
-    show("\n".join(map(shown, found.lines() + more)))
-
-
-def _footprint(prepared: Prepared, budget: Budget, threads: int | None) -> Footprint:
-    from kcrf_core.training import footprint, shard_footprint
-
-    if prepared.folder is not None:
-        return shard_footprint(prepared.folder, prepared.config, prepared.basis, budget, threads)
-    return footprint(prepared.encoding, prepared.dataset, prepared.config, prepared.basis, budget, threads)
+    `counted` returns how much of this run the journal has in it, None for nothing.
+    """
+    try:
+        yield journal
+    except BaseException:
+        if (found := counted()) is not None:
+            unless(quiet)(f"{found} kept in {journal.path}: the same command goes on from there")
+        raise
+    else:
+        if temporary:
+            journal.remove()
+    finally:
+        journal.close()

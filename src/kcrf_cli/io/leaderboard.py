@@ -1,4 +1,4 @@
-"""A search while it goes on: the leaderboard, drawn again and again on a terminal, else a line for each judgement."""
+"""Progress of a search: the leaderboard, drawn again and again on a terminal, else a line for each judgement."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ LINES = 8  # of the table on a terminal
 
 
 class Leaderboard(Listener):
-    """Tells how a search goes on stderr: a table where someone can watch, lines else, nothing if `quiet`."""
+    """Prints the progress of a search on stderr: a table on a terminal, else lines; nothing if `quiet`."""
 
     def __init__(self, quiet: bool, verbose: bool, budget: float | None):
-        self._quiet = quiet
+        self._quiet, self._budget = quiet, budget
         self._drawn = not quiet and not verbose and sys.stderr is not None and sys.stderr.isatty()
-        self._budget = budget
         self._height = 0  # lines of the table that stands there
         self._table: list[str] = []
         self._where = ""
@@ -34,19 +33,26 @@ class Leaderboard(Listener):
     def begin(self, search: Search, title: Callable[[Candidate], str], yardstick: Yardstick) -> None:
         self._search, self._title, self._yardstick, self._table = search, title, yardstick, []
         if self._budget is not None:
-            self._say(f"searching for {text.duration(self._budget)}: by the clock, another run may find something else")
+            self.note(f"searching for {text.duration(self._budget)}: by the clock, another run may find something else")
 
     def outer(self, fold: int, folds: int) -> None:
-        self._say(f"outer fold {fold + 1} of {folds}: a search without it")
+        self.note(f"outer fold {fold + 1} of {folds}: a search without it")
 
     def rung(self, number: int, positions: int, candidates: int) -> None:
         of = len(self._search.sizes)
         self._where = f"rung {number + 1} of {of}, {positions:,} positions"
         if not self._drawn:
-            self._say(f"{self._where}: {candidates:,} candidates to begin with")
+            self.note(f"{self._where}: {candidates:,} candidates to begin with")
 
     def judging(self, candidate: Candidate, rung: int) -> None:
-        self._draw(f"{self._where}, {100 * self._search.share_spent:.0f} % spent; judging {self._title(candidate)}")
+        if self._drawn:  # in the place of the last table
+            state = f"{self._where}, {100 * self._search.share_spent:.0f} % spent; judging {self._title(candidate)}"
+            width = shutil.get_terminal_size().columns - 1
+            lines = [shown(line)[:width] for line in [*self._table, state]]
+            self.close()
+            sys.stderr.write("\n".join(lines) + "\n")
+            sys.stderr.flush()
+            self._height = len(lines)
 
     def judged(self, outcome: Outcome) -> None:
         search, yardstick = self._search, self._yardstick
@@ -54,32 +60,18 @@ class Leaderboard(Listener):
         if not self._drawn:
             figure = text.figure(yardstick, outcome.value, outcome.error)
             mark = " *" if outcome is search.leader else ""
-            self._say(
+            self.note(
                 f"  {100 * search.share_spent:3.0f} %  {yardstick.title} {figure}  {outcome.positions:,} positions x "
                 f"{outcome.found['folds']}, {text.duration(outcome.seconds)}: {self._title(outcome.candidate)}{mark}"
             )
 
     def note(self, line: str) -> None:
-        self._say(line)
-
-    def _say(self, line: str) -> None:
         if not self._quiet:
             self.close()
             say(line)
 
-    def _draw(self, status: str) -> None:
-        """The table and what goes on, in the place of the last ones."""
-        if not self._drawn:
-            return
-        width = shutil.get_terminal_size().columns - 1
-        lines = [shown(line)[:width] for line in [*self._table, status]]
-        self.close()
-        sys.stderr.write("\n".join(lines) + "\n")
-        sys.stderr.flush()
-        self._height = len(lines)
-
     def close(self) -> None:
-        """Take the table away."""
+        """Remove the table."""
         if self._height:
             sys.stderr.write(f"\x1b[{self._height}F\x1b[J")
             sys.stderr.flush()

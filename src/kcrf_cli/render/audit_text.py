@@ -1,4 +1,4 @@
-"""What `audit` found, as text for people and as values for programs."""
+"""Results of `audit` as text for people and as values for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 24  # characters of a text in the table
 
 
 def text(found: Audit, top: int) -> str:
-    """The worst positions, spans and sequences, and how many labels are wrong."""
+    """Return the worst positions, spans and sequences, and the estimated number of wrong labels."""
     parts = []
     if top:
         rows = [
@@ -41,8 +41,9 @@ def text(found: Audit, top: int) -> str:
         if rows:
             parts.append(table(("lines", "text", "span", "p(span)"), rows, words=(1, 2)))
         if found.corpus.sequences > 1:
+            ends = found.corpus.lines[found.corpus.offsets[1:] - 1].tolist()
             rows = [
-                [_lines(one.line, _last_line(found, one.sequence)), f"{one.length:,}", f"{one.expected:.1f}"]
+                [_lines(one.line, ends[one.sequence - 1]), f"{one.length:,}", f"{one.expected:.1f}"]
                 for one in found.sequences(few)
             ]
             parts.append(table(("lines", "labels", "of them wrong"), rows))
@@ -51,7 +52,7 @@ def text(found: Audit, top: int) -> str:
 
 
 def shown_probability(found: Audit, one: DoubtfulPosition) -> float:
-    """What is shown of the gold label beside the probability that it is wrong."""
+    """Return the probability of the gold label that is shown."""
     return one.marginal if found.ranking == "marginal" else one.context
 
 
@@ -63,47 +64,39 @@ def _lines(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _last_line(found: Audit, sequence: int) -> int:
-    return int(found.corpus.lines[found.corpus.offsets[sequence] - 1])
-
-
 def summary(found: Audit) -> list[str]:
+    """Return the number of labels judged, of those that are wrong by estimate, and of those not judged."""
     how = "by models that had not seen them" if found.held_out else "by a model that may have learnt from them"
     lines = [f"{counted(found.judged, 'label')} judged {how}"]
     if found.held_out and found.expected < 0.5:
-        lines.append("none of them need be wrong: they differ from what models say no more than models doubt")
-    elif found.held_out:
-        share = 100 * found.expected / max(found.judged, 1)
         lines.append(
-            f"about {found.expected:,.0f} are wrong ({share:.2g} %; +- {found.standard_error:,.0f} standard error)"
+            "no errors estimated: disagreements are within the models' uncertainty; check the first ones anyway"
         )
+    elif found.held_out:
+        share = f"{100 * found.expected / max(found.judged, 1):.2g} %"
+        lines.append(f"about {found.expected:,.0f} are wrong ({share}; +- {found.standard_error:,.0f} standard error)")
     else:
-        lines.append("how many are wrong cannot be told from labels that were learnt: without -m, folds judge")
+        lines.append("the number of wrong labels cannot be estimated from labels that were learnt: leave out -m")
     left_out = found.corpus.positions - found.judged
     if left_out:
-        lines.append(f"{counted(left_out, 'label')} not judged: no model that had not seen it knows such a label")
+        lines.append(f"{counted(left_out, 'label')} not judged: no model of the other folds knows such a label")
     return lines
 
 
 def values(found: Audit, most: int) -> dict[str, Any]:
-    """Plain values for JSON."""
-    channel = found.channel
+    """Return plain values for JSON."""
+    channel, held_out = found.channel, found.held_out
     return {
         "schema": 1,
         "source": found.corpus.source,
-        "judged_by": "folds" if found.held_out else "model",
+        "judged_by": "folds" if held_out else "model",
         "ranked_by": found.ranking,
         "judged": found.judged,
         "not_judged": found.corpus.positions - found.judged,
-        "expected_errors": found.expected if found.held_out else None,
-        "standard_error": found.standard_error if found.held_out else None,
-        "error_rate": channel.rate if found.held_out else None,
-        "channel": {
-            "rate": channel.rate,
-            "sharpness": channel.sharpness,
-            "edge_sharpness": channel.edge_sharpness,
-            "by_frequency": channel.by_frequency,
-        },
+        "expected_errors": found.expected if held_out else None,
+        "standard_error": found.standard_error if held_out else None,
+        "error_rate": channel.rate if held_out else None,
+        "channel": {name: getattr(channel, name) for name in ("rate", "sharpness", "edge_sharpness", "by_frequency")},
         "positions": [one.to_dict() for one in found.positions(most)],
         "spans": [one.to_dict() for one in found.spans(most)],
         "sequences": [one.to_dict() for one in found.sequences(most)],

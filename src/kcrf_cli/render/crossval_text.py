@@ -19,13 +19,15 @@ TITLES = {
 }
 
 
-TOLD = {"precision": "precision", "recall": "recall", "f1": "F1"}
+LABEL_TITLES = {"precision": "precision", "recall": "recall", "f1": "F1"}
 
 
 def table(results: dict[str, Any]) -> str:
-    """A line for each setting; with nested selection a line for each outer fold and one for all of them."""
+    """Return a line for each setting; with nested selection a line for each outer fold and one for all of them."""
+    from kcrf_core.selection import Setting
+
     measures = [measure for measure in TITLES if measure in results["settings"][0]]
-    names = [_name(entry["setting"]) for entry in results["settings"]]
+    names = [Setting(entry["setting"], {}).name for entry in results["settings"]]
     titles = [TITLES[measure] for measure in measures]
     nested = results.get("nested")
     if nested is None:
@@ -34,7 +36,7 @@ def table(results: dict[str, Any]) -> str:
             mark = "*" if number == results["best"] and len(names) > 1 else ""
             rows.append([name, *_spreads(entry, measures), _decoder(entry), _worst_gap(entry["folds"]), mark])
         text = render.table(["setting", *titles, "decoder", "certified gap", ""], rows)
-        unknown = results["settings"][0]
+        unknown, judged = results["settings"][0], dict(zip(names, results["settings"], strict=True))
     else:
         rows = [
             [
@@ -48,13 +50,11 @@ def table(results: dict[str, Any]) -> str:
         ]
         rows.append(["all", *_spreads(nested, measures), _decoder(nested), _worst_gap(nested["folds"]), ""])
         text = render.table(["fold", *titles, "decoder", "certified gap", "chosen"], rows)
-        unknown = nested
-    judged = results["settings"] if nested is None else [nested]
-    titles = names if nested is None else ["chosen"]
-    for title, entry in zip(titles, judged, strict=True):
+        unknown, judged = nested, {"chosen": nested}
+    for title, entry in judged.items():
         for label, score in entry.get("labels", {}).items():
             which = "" if len(judged) == 1 else f", {title}"
-            three = ", ".join(f"{TOLD[key]} {render.percent(score[key])}" for key in TOLD)
+            three = ", ".join(f"{name} {render.percent(score[key])}" for key, name in LABEL_TITLES.items())
             text += f"\n{shown(label)}{which}: {three} (all folds together)"
     if len(results["settings"]) > 1:
         text += f"\njudged by {TITLES[results['judged_by']].removesuffix(' %')}"
@@ -66,12 +66,6 @@ def table(results: dict[str, Any]) -> str:
     return text
 
 
-def _name(setting: dict[str, Any]) -> str:
-    from kcrf_core.selection import Setting
-
-    return Setting(setting, {}).name
-
-
 def _spreads(entry: dict[str, Any], measures: list[str]) -> list[str]:
     return [f"{_figure(m, entry[m]['mean'])} ± {_figure(m, entry[m]['deviation'])}" for m in measures]
 
@@ -81,11 +75,9 @@ def _figure(measure: str, value: float) -> str:
 
 
 def _decoder(entry: dict[str, Any]) -> str:
-    """The decoder of all folds, or how many have which."""
+    """Return the decoder of all folds, or the number of folds of each."""
     used = Counter(fold["decode"] for fold in entry["folds"])
-    if len(used) == 1:
-        return next(iter(used))
-    return ", ".join(f"{name} {count}" for name, count in sorted(used.items(), reverse=True))
+    return ", ".join(name if len(used) == 1 else f"{name} {used[name]}" for name in sorted(used, reverse=True))
 
 
 def _worst_gap(folds: list[dict[str, Any]]) -> str:
@@ -94,7 +86,7 @@ def _worst_gap(folds: list[dict[str, Any]]) -> str:
 
 
 def as_tsv(results: dict[str, Any]) -> str:
-    """A header, then lines for every fold of every setting, for their mean and for their deviation."""
+    """Return a header, then lines for every fold of every setting, for their mean and for their deviation."""
     from kcrf_core.selection import rows
     from kcrf_core.selection import shown as typed
 

@@ -1,8 +1,8 @@
-"""What `evaluate` found, as text for people and as rows for programs."""
+"""Results of `evaluate` as text for people and as rows for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kcrf_core.scoring import SMALLEST_PROBABILITY, WHOLES
@@ -11,7 +11,7 @@ from kcrf_core.system import counted
 from .figures import DECODERS, percent, table
 
 if TYPE_CHECKING:
-    from kcrf_core.scoring import Calibration, Comparison, Evaluation, Interval, Judgement, Score, SpanScores
+    from kcrf_core.scoring import Calibration, Comparison, Evaluation, Interval, Judgement, Score
 
 SCORE_HEADER = ("precision", "recall", "F1", "gold", "predicted")
 
@@ -31,47 +31,41 @@ FIGURES = {
 
 
 def text(found: Judgement, details: bool) -> str:
-    """Spans where there are any, else labels, then more of both if wanted, then the totals."""
+    """Return spans if there are any, else labels, then more of both if wanted, then the totals."""
     scores, spans = found.scores, found.spans
-    parts = [label_table(scores.labels) if spans is None else span_table(spans)]
+    label_rows = [score_row(score) for score in scores.labels]
+    parts = [table(("label", *SCORE_HEADER), label_rows)]
+    if spans is not None:
+        rows = [score_row(score, score.name or ("spans" if len(spans.types) == 1 else "")) for score in spans.types]
+        total = [score_row(spans.total, "all")] if len(rows) > 1 else []
+        parts = [table(("span", *SCORE_HEADER), rows + total), *(parts if details else [])]
     if details:
-        if spans is not None:
-            parts.append(label_table(scores.labels))
         parts.append(confusion_text(scores))
         if found.calibration is not None:
-            parts.append(reliability_table(found.calibration))
+            rows = [
+                [
+                    f"{100 * b.low:g} to {100 * b.high:g} %",
+                    f"{b.positions:,}",
+                    percent(b.confidence),
+                    percent(b.accuracy),
+                ]
+                for b in found.calibration.bins
+            ]
+            parts.append(table(("confidence", "positions", "mean %", "accuracy %"), rows))
     parts.append("\n".join(totals(found, details)))
     if found.comparison is not None:
-        parts.append(comparison_text(found))
+        parts.append(comparison_text(found, found.comparison))
     return "\n\n".join(parts)
 
 
-def span_table(spans: SpanScores) -> str:
-    rows = [score_row(score) for score in spans.types]
-    if len(rows) > 1:
-        rows.append(score_row(spans.total, "all"))
-    elif rows and rows[0][0] == "":
-        rows = [["spans", *rows[0][1:]]]
-    return table(("span", *SCORE_HEADER), rows)
-
-
-def label_table(scores: Sequence[Score]) -> str:
-    return table(("label", *SCORE_HEADER), [score_row(score) for score in scores])
-
-
 def score_row(score: Score, name: str | None = None) -> list[str]:
-    return [
-        score.name if name is None else name,
-        percent(score.precision),
-        percent(score.recall),
-        percent(score.f1),
-        f"{score.gold:,}",
-        f"{score.predicted:,}",
-    ]
+    """Return the cells of a row under `SCORE_HEADER`, with a name before them."""
+    figures = map(percent, (score.precision, score.recall, score.f1))
+    return [score.name if name is None else name, *figures, f"{score.gold:,}", f"{score.predicted:,}"]
 
 
 def confusion_text(scores: Evaluation) -> str:
-    """All counts of a few labels, or the most frequent confusions of many."""
+    """Return all counts of a few labels, or the most frequent confusions of many."""
     names = [score.name for score in scores.labels]
     if len(names) <= WIDEST_MATRIX:
         rows = [[name, *(f"{n:,}" for n in row)] for name, row in zip(names, scores.confusion.tolist(), strict=True)]
@@ -81,30 +75,25 @@ def confusion_text(scores: Evaluation) -> str:
 
 
 def confusions(scores: Evaluation) -> list[tuple[str, str, int]]:
-    """Pairs of different labels, the most frequent first, else in order of the labels."""
+    """Return pairs of different labels, the most frequent first, else in order of the labels."""
+    return sorted((pair for pair in _counts(scores) if pair[0] != pair[1]), key=lambda pair: -pair[2])
+
+
+def _counts(scores: Evaluation) -> Iterator[tuple[str, str, int]]:
+    """Yield gold label, predicted label and count of the confusion matrix where the count is not zero."""
     names = [score.name for score in scores.labels]
-    rows, columns = scores.confusion.nonzero()
-    pairs = [
-        (names[row], names[column], int(scores.confusion[row, column]))
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
-        if row != column
-    ]
-    return sorted(pairs, key=lambda pair: -pair[2])
-
-
-def reliability_table(calibration: Calibration) -> str:
-    rows = [
-        [f"{100 * b.low:g} to {100 * b.high:g} %", f"{b.positions:,}", percent(b.confidence), percent(b.accuracy)]
-        for b in calibration.bins
-    ]
-    return table(("confidence", "positions", "mean %", "accuracy %"), rows)
+    for row, column in zip(*(axis.tolist() for axis in scores.confusion.nonzero()), strict=True):
+        yield names[row], names[column], int(scores.confusion[row, column])
 
 
 def totals(found: Judgement, details: bool = False) -> list[str]:
-    """Lines with the figures over everything; what counts comes last."""
-    scores = found.scores
+    """Return lines with the figures over everything; the metric comes last."""
+    scores, spans = found.scores, found.spans
     lines = [] if found.decode is None else [f"decoder: {DECODERS[found.decode]}"]
-    lines += _means_lines(found)
+    name, each = ("labels", scores.labels) if spans is None else ("types of spans", spans.types)
+    if len(each) > 1:
+        means = scores if spans is None else spans
+        lines.append(f"F1 of {name}: macro {percent(means.macro_f1)}, weighted {percent(means.weighted_f1)}")
     lines += [
         f"accuracy {percent(scores.accuracy)} % ({scores.correct:,} of {counted(scores.positions, 'position')})"
         + interval_text(found, "accuracy"),
@@ -123,15 +112,6 @@ def totals(found: Judgement, details: bool = False) -> list[str]:
     if found.options.metric is not None:
         lines.append(f"{found.headline.text} ({found.headline.error_text})")
     return lines
-
-
-def _means_lines(found: Judgement) -> list[str]:
-    """Means of F1 over labels or types of spans, where there are several."""
-    scores, spans = found.scores, found.spans
-    name, of = ("labels", scores) if spans is None else ("types of spans", spans)
-    if len(scores.labels if spans is None else spans.types) < 2:
-        return []
-    return [f"F1 of {name}: macro {percent(of.macro_f1)}, weighted {percent(of.weighted_f1)}"]
 
 
 def _span_lines(found: Judgement) -> list[str]:
@@ -157,7 +137,7 @@ def scheme_text(scores: Evaluation) -> str:
 
 
 def malformed_text(scores: Evaluation) -> str | None:
-    """How many spans are not written as the scheme demands."""
+    """Return a message about spans that are not written as the scheme demands, if there are any."""
     assert scores.spans is not None and scores.strict_spans is not None
     loose, strict = scores.spans.total, scores.strict_spans.total
     gold, predicted = loose.gold - strict.gold, loose.predicted - strict.predicted
@@ -167,9 +147,7 @@ def malformed_text(scores: Evaluation) -> str | None:
 
 
 def calibration_lines(found: Judgement, wholes: bool) -> list[str]:
-    """How far probabilities of labels can be believed; of whole spans and sequences, too, if that is asked for or the
-    model is calibrated: then before that as well.
-    """
+    """Return lines on the calibration of labels, with spans and sequences if `wholes` or the model is calibrated."""
     after, before = found.calibration, found.uncalibrated
     if after is None:
         return []
@@ -192,8 +170,7 @@ def calibration_text(calibration: Calibration) -> str:
     if calibration.brier is not None:
         parts.append(f"Brier score {calibration.brier:.4f}")
     parts.append(f"expected calibration error {percent(calibration.calibration_error)} %")
-    line = ", ".join(parts)
-    notes = []
+    line, notes = ", ".join(parts), []
     if calibration.impossible:
         impossible = counted(calibration.impossible, "gold label has", "gold labels have")
         notes.append(f"{impossible} probability 0, taken for {SMALLEST_PROBABILITY:g}")
@@ -219,52 +196,36 @@ def range_text(interval: Interval, sign: str = "") -> str:
     return f"{low} to {high}"
 
 
-def compared_with(found: Judgement) -> Comparison:
-    """The comparison, where there is another system."""
-    assert found.comparison is not None
-    return found.comparison
-
-
-COMPARISON_HEADER = ("figure", "this", "other", "difference", "p")
-
-
-def comparison_rows(found: Judgement) -> Iterator[list[str]]:
-    """One row for each figure, with the interval of the difference if there are intervals."""
-    for entry in compared_with(found).differences:
-        row = [
-            FIGURES[entry.figure],
-            percent(entry.first),
-            percent(entry.second),
-            f"{100 * entry.difference:+.2f}",
-            f"{entry.p_value:.2g}",
-        ]
+def comparison_rows(found: Judgement, compared: Comparison) -> list[list[str]]:
+    """Return a header and a row for each figure, with the interval of the difference if there are intervals."""
+    rows = [["figure", "this", "other", "difference", "p"]]
+    for entry in compared.differences:
+        figures = percent(entry.first), percent(entry.second), f"{100 * entry.difference:+.2f}"
+        rows.append([FIGURES[entry.figure], *figures, f"{entry.p_value:.2g}"])
         if entry.interval is not None:
-            row.append(range_text(entry.interval, "+"))
-        yield row
+            rows[-1].append(range_text(entry.interval, "+"))
+    if max(map(len, rows)) > len(rows[0]):
+        rows[0].append(interval_name(found))
+    return rows
 
 
-def comparison_header(found: Judgement) -> tuple[str, ...]:
-    if any(entry.interval is not None for entry in compared_with(found).differences):
-        return (*COMPARISON_HEADER, interval_name(found))
-    return COMPARISON_HEADER
-
-
-def comparison_text(found: Judgement) -> str:
-    compared = compared_with(found)
+def comparison_text(found: Judgement, compared: Comparison) -> str:
     lines = [] if compared.decode in (None, found.decode) else [f"the other: {DECODERS[compared.decode]}"]
-    lines += [
-        table(comparison_header(found), list(comparison_rows(found))),
-        f"p: paired randomisation over sequences, {counted(found.options.draws, 'draw')}",
-        *([] if found.options.metric is None else [_better_text(found)]),
+    header, *rows = comparison_rows(found, compared)
+    draws = counted(found.options.draws, "draw")
+    lines += [table(header, rows), f"p: paired randomisation over sequences, {draws}"]
+    if found.options.metric is not None:
+        lines.append(_better_text(found, compared))
+    lines.append(
         f"right in both {compared.both_right:,}, only in this {compared.only_first:,}, "
-        f"only in the other {compared.only_second:,}, in neither {compared.both_wrong:,}",
-    ]
+        f"only in the other {compared.only_second:,}, in neither {compared.both_wrong:,}"
+    )
     return "\n".join(lines)
 
 
-def _better_text(found: Judgement) -> str:
-    """Which of two systems is better by the figure that was asked for, if that is certain enough."""
-    compared, yardstick = compared_with(found), found.headline.yardstick
+def _better_text(found: Judgement, compared: Comparison) -> str:
+    """Return which of two systems is better by the metric, if that is certain enough."""
+    yardstick = found.headline.yardstick
     scale, by = ("", compared.difference) if yardstick.by_probability else (" points", 100 * compared.difference)
     if compared.p_value > SIGNIFICANT:
         said = f"the difference of {by:+.4g}{yardstick.margin(compared.error)}{scale} is not significant"
@@ -281,34 +242,28 @@ def _better_text(found: Judgement) -> str:
 
 
 def tsv(found: Judgement) -> str:
-    """Every figure as `part, name, figure, value`; of the confusion, `figure` is the predicted label."""
-    return "\n".join("\t".join(map(_cell, row)) for row in [("part", "name", "figure", "value"), *_rows(found)])
+    """Return every figure as `part, name, figure, value`; of the confusion, `figure` is the predicted label."""
+    rows = [("part", "name", "figure", "value"), *(row for row in _rows(found) if row[3] is not None)]
+    return "\n".join("\t".join(repr(cell) if isinstance(cell, float) else str(cell) for cell in row) for row in rows)
 
 
 def _rows(found: Judgement) -> Iterator[tuple]:
-    scores = found.scores
+    """Yield all figures; those that are None have no row."""
+    scores, calibration, compared = found.scores, found.calibration, found.comparison
     for figure in ("positions", "sequences", "correct", "accuracy", "correct_sequences", "sequence_accuracy"):
         yield "all", "", figure, getattr(scores, figure)
     yield "all", "", "macro_f1", scores.macro_f1
     yield "all", "", "weighted_f1", scores.weighted_f1
-    if found.decode is not None:
-        yield "all", "", "decode", found.decode
+    yield "all", "", "decode", found.decode
     for name, value in found.headline.to_dict().items():
-        if value is not None:
-            yield "metric", "", name, value
-    if scores.unknown_gold is not None:
-        yield "all", "", "unknown_gold", scores.unknown_gold
-    if scores.scheme is not None:
-        yield "all", "", "scheme", scores.scheme
-    calibration = found.calibration
+        yield "metric", "", name, value
+    yield "all", "", "unknown_gold", scores.unknown_gold
+    yield "all", "", "scheme", scores.scheme
     if calibration is not None:
         for figure in ("log_loss", "brier", "calibration_error"):
-            if (value := getattr(calibration, figure)) is not None:
-                yield "all", "", figure, value
-            for what in WHOLES:
-                whole = getattr(calibration, what)
-                if whole is not None and (value := getattr(whole, figure)) is not None:
-                    yield "probability", what, figure, value
+            yield "all", "", figure, getattr(calibration, figure)
+            for whole in WHOLES:
+                yield "probability", whole, figure, getattr(getattr(calibration, whole), figure, None)
     for figure, interval in found.intervals.items():
         yield "interval", "low", figure, interval.low
         yield "interval", "high", figure, interval.high
@@ -320,23 +275,18 @@ def _rows(found: Judgement) -> Iterator[tuple]:
     for score in scores.labels:
         for figure, value in score.to_dict().items():
             yield "label", score.name, figure, value
-    names = [score.name for score in scores.labels]
-    for row, column in zip(*(axis.tolist() for axis in scores.confusion.nonzero()), strict=True):
-        yield "confusion", names[row], names[column], int(scores.confusion[row, column])
+    for gold, predicted, count in _counts(scores):
+        yield "confusion", gold, predicted, count
     if calibration is not None:
         for b in calibration.bins:
             for figure in ("positions", "confidence", "accuracy"):
                 yield "reliability", f"{b.low:g}-{b.high:g}", figure, getattr(b, figure)
-    if found.comparison is not None:
-        yield "comparison", "better", found.headline.yardstick.name, found.comparison.difference
-        for entry in compared_with(found).differences:
+    if compared is not None:
+        yield "comparison", "better", found.headline.yardstick.name, compared.difference
+        for entry in compared.differences:
             for name, value in entry.to_dict().items():
                 if name != "interval":
                     yield "comparison", name, entry.figure, value
             if entry.interval is not None:
                 yield "comparison", "low", entry.figure, entry.interval.low
                 yield "comparison", "high", entry.figure, entry.interval.high
-
-
-def _cell(value: str | int | float) -> str:
-    return repr(value) if isinstance(value, float) else str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kcrf_core.system import LEAST_TOLERANCE, counted, size_text
@@ -15,11 +15,11 @@ from .visible import shown, shown_json
 if TYPE_CHECKING:
     from kcrf_core.features import PruneReport
     from kcrf_core.objective.solvers import DevScore, GrowthRound, Structure
-    from kcrf_core.training import CalibrationReport, DevReport, Growth, Report
+    from kcrf_core.training import CalibrationReport, DevReport, Report
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()) -> str:
-    """Columns aligned: the first, and those that have words, to the left, the others to the right."""
+    """Return aligned columns: the first, and those listed in `words`, to the left, the others to the right."""
     header, *rows = ([shown(cell) for cell in row] for row in [header, *rows])
     widths = [max(len(row[c]) for row in [header, *rows]) for c in range(len(header))]
 
@@ -34,11 +34,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[
 
 
 def as_json(values: Any, indent: int | None = 2) -> str:
-    """JSON as text; without an indent in one line."""
+    """Return JSON as text; without an indent in one line."""
     return shown_json(json.dumps(values, ensure_ascii=False, indent=indent))
 
 
 def percent(fraction: float) -> str:
+    """Return a fraction in per cent, with two decimals."""
     return f"{100 * fraction:.2f}"
 
 
@@ -47,8 +48,8 @@ UNKNOWN_GAP = 1e6  # such a relative gap, and a larger one, is no news
 DECODERS = {"viterbi": "Viterbi", "posterior": "posterior decoding"}
 
 
-def report_lines(report: Report, tolerance: float, seconds: float, size: int) -> list[str]:
-    """What training found, for stderr; `size` is that of the model's file in bytes."""
+def report_lines(report: Report, tolerance: float, figures: Mapping[str, Any]) -> list[str]:
+    """Return the result of training as lines for stderr; `figures` have bytes of the model, seconds and memory."""
     result = report.result
     reasons = {
         "certified": f"certified: within {gap_text(result.gap)} of the optimum (tolerance {tolerance:g})",
@@ -70,14 +71,22 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
         kind = "at most" if report.certify == "exact" else "estimate"
         lines.append(f"  gain still possible outside the pivots ({kind}): {report.outside:.4g}")
     if report.growth is not None:
-        lines.append("  " + _growth_end(report.growth))
+        why = {
+            "tolerance": f"more would gain no more than {report.growth.tolerance:g} of P",
+            "size": "--size is reached",
+            "residual": "nothing is left to add",
+        }.get(report.growth.stop, "more might be wanted")
+        lines.append(f"  {_pivots_text(report.growth.rounds[-1])}: {why}")
     if report.violations is not None:
         found = report.violations
         done = "left out" if found.handled == "drop" else f"with {found.freed:,} labels taken as not observed"
         lines.append(f"  {found.sequences:,} sequences {done}: they break the label scheme")
     if report.pruned is not None:
-        lines += [f"  {line}" for line in pruned_lines(report.pruned, size)]
-    lines.append("  " + decoder_text(report))
+        lines += [f"  {line}" for line in pruned_lines(report.pruned, figures["bytes"])]
+    chosen, why = report.decoder, ""
+    if chosen.data is not None and chosen.yardstick is not None:
+        why = f", by {chosen.yardstick.title} of {chosen.data} data"
+    lines.append(f"  decoder: {DECODERS[chosen.decode]}{why}")
     if report.dev is not None:
         lines.append("  " + dev_text(report.dev))
     columns = counted(report.score_columns, "score column")
@@ -88,16 +97,15 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
     work = [counted(result.passes, "pass", "passes")]
     if result.products:
         work.append(counted(result.products, "Hessian product"))
-    work.append(f"{seconds:.1f} s")
-    memory = peak_memory()
-    if memory is not None:
-        work.append(f"peak memory {memory / 2**20:.0f} MiB")
+    work.append(f"{figures['seconds']:.1f} s")
+    if figures["peak_memory"] is not None:
+        work.append(f"peak memory {figures['peak_memory'] / 2**20:.0f} MiB")
     lines.append("  " + ", ".join(work))
     return lines
 
 
 def structure_text(structure: Structure) -> str:
-    """Every term of the configuration, with what speaks for it or against it."""
+    """Return a table of all terms of the configuration, with the evidence for each decision."""
     header = ("term", "bound", "null", "ratio", "chance", "gain in P", "held-out gain", "decision")
     rows = []
     for found in structure.judgements:
@@ -110,7 +118,7 @@ def structure_text(structure: Structure) -> str:
 
 
 def growth_text(state: GrowthRound) -> str:
-    """One fit on a growing basis, or the bound that confirms it."""
+    """Return the figures of one fit on a growing basis."""
     pivots = _pivots_text(state)
     kind, gain = ("estimate", state.estimate) if state.bound is None else ("at most", state.bound)
     part = f", {gain / state.objective:.2g} of P" if state.objective > 0 else ""
@@ -121,19 +129,16 @@ def _pivots_text(state: GrowthRound) -> str:
     return ", ".join(f"{name} {counted(count, 'pivot')}" for name, count in state.pivots.items())
 
 
-def _growth_end(growth: Growth) -> str:
-    """Why no more pivots came."""
-    why = {
-        "tolerance": f"more would gain no more than {growth.tolerance:g} of P",
-        "size": "--size is reached",
-        "residual": "nothing is left to add",
-    }
-    return f"{_pivots_text(growth.rounds[-1])}: {why.get(growth.stop, 'more might be wanted')}"
-
-
 def dev_text(dev: DevReport) -> str:
-    """Held-out figures of the model written, and of better ones that were passed by."""
-    parts = [_dev_figures(dev.score)]
+    """Return held-out figures of the model written, and of a better one on the way."""
+    score = dev.score
+    figures = [f"accuracy {percent(score.accuracy)} %", f"log p(label) {score.log_probability:.4f}"]
+    figures += [
+        f"{name} {percent(value)}"
+        for name, value in (("span F1", score.f1), ("macro F1", score.macro_f1))
+        if value is not None
+    ]
+    parts = [f"{', '.join(figures)} by {DECODERS[score.decode]}"]
     if dev.keep == "best":
         parts.append(f"the best {METRICS[dev.score.metric]} on the way (pass {dev.best_pass})")
     elif dev.best.value > dev.score.value:
@@ -145,44 +150,22 @@ METRICS = {"f1": "span F1", "macro-f1": "macro F1", "accuracy": "accuracy", "log
 
 
 def metric_text(score: DevScore) -> str:
-    """The figure of held-out data that counts, with its name."""
+    """Return the value of the metric on held-out data, with its name."""
     if score.metric == "log-loss":
         return f"log-loss {-score.value:.4f}"
     return f"{METRICS[score.metric]} {percent(score.value)}" + (" %" if score.metric == "accuracy" else "")
 
 
-def _dev_figures(score: DevScore) -> str:
-    parts = [f"accuracy {percent(score.accuracy)} %", f"log p(label) {score.log_probability:.4f}"]
-    if score.f1 is not None:
-        parts.append(f"span F1 {percent(score.f1)}")
-    if score.macro_f1 is not None:
-        parts.append(f"macro F1 {percent(score.macro_f1)}")
-    return f"{', '.join(parts)} by {DECODERS[score.decode]}"
-
-
-def decoder_text(report: Report) -> str:
-    """The decoder that the model stores, and why."""
-    chosen = report.decoder
-    why = (
-        ""
-        if chosen.data is None or chosen.yardstick is None
-        else f", by {chosen.yardstick.title} of {chosen.data} data"
-    )
-    return f"decoder: {DECODERS[chosen.decode]}{why}"
-
-
 def calibrated_text(found: CalibrationReport) -> str:
-    """What calibration does to held-out probabilities."""
-    change = (
-        f"held-out log-loss {found.log_loss:.4f}, {found.log_loss_before:.4f} before (+- {found.standard_error:.4f})"
-    )
+    """Return the effect of calibration on held-out probabilities."""
+    change = f"from {found.log_loss_before:.4f} to {found.log_loss:.4f} (+- {found.standard_error:.4f})"
     if found.kept:
-        return f"calibrated: {change}; scores times {found.sharpness:.3g}"
-    return f"not calibrated, as it gains no more than noise: {change}"
+        return f"calibrated: held-out log-loss {change}; scores times {found.sharpness:.3g}"
+    return f"calibration skipped, as its gain is within the error: it would change held-out log-loss {change}"
 
 
 def pruned_lines(pruned: PruneReport, size: int) -> list[str]:
-    """What was dropped, what that saves, and what it changes."""
+    """Return the number of weights dropped, the bytes saved, and the figures before and after."""
     gap = "unknown" if pruned.certified_gap is None else gap_text(pruned.certified_gap)
     data = "DEV" if pruned.accuracy_on == "dev" else "the training data"
     return [
@@ -194,22 +177,22 @@ def pruned_lines(pruned: PruneReport, size: int) -> list[str]:
 
 
 def certificate_text(value: float, lower: float, gap: float) -> str:
-    """P with its lower bound, and what they prove."""
+    """Return P with its lower bound, and the gap that they prove."""
     return f"P {value:.6f}, at least {max(lower, 0):.6f}; certified relative gap {gap_text(gap)}"
 
 
 def gap_text(gap: float) -> str:
-    """A relative gap; what rounding hides is not called nothing."""
+    """Return a relative gap, at least as large as rounding."""
     return f"{max(gap, LEAST_TOLERANCE):.2g}" if gap < UNKNOWN_GAP else "unknown"
 
 
 def peak_memory() -> int | None:
-    """Bytes, where the system tells."""
+    """Return the largest number of bytes held so far, None if the system does not report it."""
     with (
         contextlib.suppress(OSError, IndexError, ValueError, StopIteration),
         open("/proc/self/status", encoding="ascii") as status,
     ):
-        # What getrusage tells may be the peak of the process that started this one.
+        # getrusage may report the peak of the process that started this one.
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
     try:
         import resource

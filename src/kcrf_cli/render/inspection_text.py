@@ -1,4 +1,4 @@
-"""What a file holds, as text for people."""
+"""Contents of a model, basis or dataset as text for people."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ MOST_NAMES = 25  # in a list
 
 
 def text(found: dict[str, Any], path: str, top: int) -> str:
+    """Return a summary of a file, as `summarise` finds it, with the strongest weights of a model."""
     parts = [_head(found, path)]
     if found["kind"] == "dataset":
         parts.append(_gold(found))
     if found["kind"] == "basis":
-        parts += [_first_pivots(term) for term in found["terms"] if term["first_pivots"]]
+        for term in found["terms"]:
+            rows = [[str(pivot["line"]), f"{100 * pivot['unexplained']:.3g}"] for pivot in term["first_pivots"]]
+            if rows:
+                parts.append(f"{shown(term['name'])}: first pivots\n" + table(("line", "% unexplained"), rows))
     if found["kind"] == "model":
         if any(value != 0 for row in [*found["transitions"], found["start"], found["end"]] for value in row):
             parts.append(_transitions(found, top))
@@ -43,12 +47,16 @@ def _head(found: dict[str, Any], path: str) -> str:
         f"labels ({len(found['labels']):,}): {_some(found['labels'])}",
     ]
     if "layout" in found:
-        said = (f"{key} {_plain(value)}" for key, value in found["layout"].items())
-        lines.append(f"files: {shown(', '.join(said))}")
+        layout = ", ".join(f"{key} {_plain(value)}" for key, value in found["layout"].items())
+        lines.append(f"files: {shown(layout)}")
     if found["kind"] == "dataset":
         lines.append(f"{counted(found['sequences'], 'sequence')}, {counted(found['positions'], 'position')}")
     lines += _features(found["features"])
-    lines += [_vectors(each) for each in found.get("given_vectors", [])]
+    for given in found.get("given_vectors", []):
+        rows = f"{counted(given['rows'], 'row')} of {counted(given['width'], 'number')}"
+        values = f"from {given['smallest']:.4g} to {given['largest']:.4g}, mean length {given['mean_length']:.4g}"
+        name = f"vectors '{shown(given['name'])}' in {shown(given['file'])}"
+        lines.append(f"{name}: {rows}, {given['precision']}, {values}")
     lines += [f"term {_term(term)}" for term in found.get("terms", [])]
     if found["kind"] == "model":
         forbidden = sum(value is None for row in found["transitions"] for value in row)
@@ -56,9 +64,8 @@ def _head(found: dict[str, Any], path: str) -> str:
         lines.append(f"transitions: {len(found['labels']) ** 2:,}{rule}; order {found['order']}")
         lines.append(f"decoder: {DECODERS[found['decode']]}{_compared(found.get('training'))}")
         if "calibration" in found:
-            lines.append(
-                f"calibrated: scores times {found['calibration']['sharpness']:.4g}, with an offset for each label"
-            )
+            sharpness = found["calibration"]["sharpness"]
+            lines.append(f"calibrated: scores times {sharpness:.4g}, with an offset for each label")
         lines += _training(found.get("training"))
     config = found.get("config")
     training = config.get("training") if isinstance(config, dict) else None
@@ -84,7 +91,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _features(features: Sequence[dict[str, Any]]) -> list[str]:
-    """A line for each, or for all that are alike."""
+    """Return a line for each feature, or for all that are alike."""
     alike: dict[str, list[str]] = {}
     for feature in features:
         alike.setdefault(_feature(feature), []).append(feature["name"])
@@ -100,22 +107,10 @@ def _feature(feature: dict[str, Any]) -> str:
         places = f"{window[0]}..{window[-1]}"
     else:
         places = ",".join(map(str, window))
-    count = feature["values"]
+    kind, noun = feature["type"], "column" if feature["type"] == "real" else "value"
     if "vectors" in feature:
-        return f"vectors '{shown(feature['vectors'])}', {counted(count, 'number')}, window {places}"
-    if feature["type"] == "real":
-        values = counted(count, "column")
-    else:
-        values = counted(count, "value")
-    return f"{feature['type']}, {values}, window {places}"
-
-
-def _vectors(given: dict[str, Any]) -> str:
-    rows = f"{counted(given['rows'], 'row')} of {counted(given['width'], 'number')}"
-    return (
-        f"vectors '{shown(given['name'])}' in {shown(given['file'])}: {rows}, {given['precision']}, from "
-        f"{given['smallest']:.4g} to {given['largest']:.4g}, mean length {given['mean_length']:.4g}"
-    )
+        kind, noun = f"vectors '{shown(feature['vectors'])}'", "number"
+    return f"{kind}, {counted(feature['values'], noun)}, window {places}"
 
 
 def _term(term: dict[str, Any]) -> str:
@@ -138,29 +133,24 @@ def _kernel(kernel: dict[str, Any]) -> str:
         return f"cosine {_kernel(kernel['kernel'])}"
     if "parts" in kernel:
         return f"{kernel['type']} of {', '.join(_kernel(part['kernel']) for part in kernel['parts'])}"
-    values = [
-        f"{key} {value:.4g}" for key, value in kernel.items() if isinstance(value, int | float) and key != "scale"
-    ]
-    return f"{kernel['type']} ({', '.join(values)})" if values else kernel["type"]
+    numbers = {key: value for key, value in kernel.items() if isinstance(value, int | float) and key != "scale"}
+    values = ", ".join(f"{key} {value:.4g}" for key, value in numbers.items())
+    return f"{kernel['type']} ({values})" if values else kernel["type"]
 
 
 def _compared(training: Any) -> str:
-    """What spoke for the decoder, as far as a file says so in a way that can be read."""
-    chosen = training.get("decoder") if isinstance(training, dict) else None
-    if not isinstance(chosen, dict):
-        return ""
-    figures = [chosen.get(key) for key in DECODERS]
-    words = [chosen.get(key) for key in ("data", "metric")]
-    values = [value for value in figures if isinstance(value, float)]
-    texts = [word for word in words if isinstance(word, str)]
-    if len(values) < len(figures) or len(texts) < len(words):
-        return ""
-    parts = [f"{percent(value)} by {name}" for name, value in zip(DECODERS.values(), values, strict=True)]
-    return f" ({shown(' '.join(texts))} {', '.join(parts)})"
+    """Return the figures that the decoder was chosen by, if the file has them in a readable form."""
+    match training.get("decoder") if isinstance(training, dict) else None:
+        case {"data": str(data), "metric": str(metric), **figures}:
+            values = {name: figures.get(key) for key, name in DECODERS.items()}
+            parts = [f"{percent(value)} by {name}" for name, value in values.items() if isinstance(value, float)]
+            if len(parts) == len(values):
+                return f" ({shown(f'{data} {metric}')} {', '.join(parts)})"
+    return ""
 
 
 def _training(training: Any) -> list[str]:
-    """The certificate, as far as a file has one that can be read."""
+    """Return the certificate, if the file has a readable one."""
     if not isinstance(training, dict):
         return []
 
@@ -194,6 +184,7 @@ def _cell(value: float | None) -> str:
 
 
 def _transitions(found: dict[str, Any], top: int) -> str:
+    """Return the weights of all pairs of labels, or the strongest of many."""
     labels = [shown(label) for label in found["labels"]]
     if len(labels) > WIDEST_TABLE:
         from kcrf_core.model import strongest_edges
@@ -213,9 +204,9 @@ def _strongest(title: str, entries: Sequence[dict[str, Any]]) -> str:
 
 
 def _top(term: dict[str, Any], labels: Sequence[str]) -> str:
-    """Of each label what speaks for it and against it; of pairs of labels the same.
+    """Return the strongest weights of each label, or pair of labels.
 
-    Two labels have one list: what speaks for one of them speaks against the other as much.
+    Two labels have one list: a weight for one of them is as much against the other.
     """
     name, entries = shown(term["name"]), term["top"]
     mirrored = len(labels) == 2 and term["type"] == "node"
@@ -232,18 +223,13 @@ def _top(term: dict[str, Any], labels: Sequence[str]) -> str:
 
 
 def _importance(entries: Sequence[dict[str, Any]]) -> str:
-    """Features by what the model loses without them."""
+    """Return the permutation importance of features."""
     rows = []
     for one in entries:
         name = one["feature"] if one["offset"] is None else f"{one['feature']}[{one['offset']}]"
         rows.append([name, f"{one['loss']:.4f} +- {one['standard_error']:.4f}", f"{100 * one['accuracy']:.2f}"])
-    title = "what the model loses where values of one feature are dealt out anew, +- standard error over sequences"
+    title = "permutation importance: drop when the values of one feature are shuffled, +- standard error over sequences"
     return f"{title}\n" + table(("feature[offset]", "log p", "accuracy, points"), rows)
-
-
-def _first_pivots(term: dict[str, Any]) -> str:
-    rows = [[str(pivot["line"]), f"{100 * pivot['unexplained']:.3g}"] for pivot in term["first_pivots"]]
-    return f"{shown(term['name'])}: first pivots\n" + table(("line", "% unexplained"), rows)
 
 
 def _gold(found: dict[str, Any]) -> str:

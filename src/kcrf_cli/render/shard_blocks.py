@@ -39,7 +39,7 @@ class ShardBlock(ParsedBlock):
 
 
 def shard_blocks(folder: ShardFolder) -> Iterator[Callable[[], ShardBlock]]:
-    """Functions that make blocks of the shards, one after another, for any thread to call."""
+    """Yield functions that make blocks of the shards, one after another, for any thread to call."""
     for dataset in folder.datasets():
         for span in sequence_chunks(dataset.offsets, ROWS_AT_ONCE):
             yield partial(ShardBlock.of, dataset.span(*span), folder.encoding)

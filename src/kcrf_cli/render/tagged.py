@@ -1,4 +1,4 @@
-"""How `kcrf tag` writes what it found: columns beside the input's own, n-best blocks, or JSON lines.
+"""Output of `kcrf tag`: columns beside the input's own, n-best blocks, or JSON lines.
 
 The predicted label is the last column. Before it, each only if asked for, stand
 
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
     from kcrf_core.model import Decoded, Explanation
 
 NO_LABELS = np.zeros(0, dtype=np.int32)
+MARK = BYTE_ORDER_MARK.encode()
 EXPLAINED = "#: "  # words begin with `#` and `# ` stands in files separated by spaces
 
 
-class Writer(Protocol):
+class Writer:
     """Writes one block, some sequences after others."""
 
-    def sequences(self, decoded: Decoded) -> bytes: ...
+    def sequences(self, decoded: Decoded) -> bytes:
+        """Return the next sequences with their labels."""
+        raise NotImplementedError
 
     def rest(self) -> bytes:
-        """What comes after the last sequence."""
+        """Return the end of the block, after the last sequence."""
+        return b""
 
 
-class _LineWriter:
-    """Repeats the lines of a block with more columns."""
+class ColumnWriter(Writer):
+    """Repeats the lines of a block, with more columns and perhaps lines under them."""
 
     def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
         self._data, self._ends, self._parsed = parsed.block.data, parsed.row_ends, parsed
         self._labels, self._marginals = labels, marginals
         self._position = self._copied = 0
-
-
-class ColumnWriter(_LineWriter):
-    """Repeats the lines of a block, with more columns and perhaps lines under them."""
 
     def sequences(self, decoded: Decoded) -> bytes:
         columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
@@ -77,16 +77,17 @@ class ColumnWriter(_LineWriter):
         return self._data[self._copied :]
 
 
-class NBestWriter(_LineWriter):
-    """The lines of each sequence once for each labelling, under a line with its rank and probability."""
+class NBestWriter(ColumnWriter):
+    """Repeats the lines of each sequence for each labelling, under a line with its rank and probability."""
 
     def sequences(self, decoded: Decoded) -> bytes:
         columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
         out: list[bytes] = []
         for s, best in enumerate(decoded.nbest or ()):
             first, last = int(decoded.offsets[s]), int(decoded.offsets[s + 1])
-            lines = [self._line(self._position + t) for t in range(first, last)]
-            ending = _line_ending(self._data, int(self._ends[self._position + first]))
+            ends = self._ends[self._position + first : self._position + last].tolist()
+            lines = [self._data[self._data.rfind(b"\n", 0, end) + 1 : end].removeprefix(MARK) for end in ends]
+            ending = _line_ending(self._data, ends[0])
             for rank, (path, log_probability) in enumerate(zip(best.labels.tolist(), best.scores, strict=True), 1):
                 out.append(f"# {rank} {_probability(log_probability)}".encode() + ending)
                 for t, line, label in zip(range(first, last), lines, path, strict=True):
@@ -95,15 +96,11 @@ class NBestWriter(_LineWriter):
         self._position += int(decoded.offsets[-1])
         return b"".join(out)
 
-    def _line(self, position: int) -> bytes:
-        end = int(self._ends[position])
-        return self._data[self._data.rfind(b"\n", 0, end) + 1 : end].removeprefix(BYTE_ORDER_MARK.encode())
-
     def rest(self) -> bytes:
         return b""
 
 
-class LabelWriter:
+class LabelWriter(Writer):
     """Repeats the lines of a block with the labels where their format has a place for them."""
 
     def __init__(self, format_: Format, parsed: ParsedBlock, labels: Sequence[str]):
@@ -146,7 +143,7 @@ class LagWriter:
             self._waiting.append((data[start:end], data[end:after]))
 
     def labelled(self, decoded: Decoded) -> bytes:
-        """The lines whose labels are there now."""
+        """Return the lines whose labels are there now."""
         assert self._parsed is not None
         columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
         out = [self.free()]
@@ -156,13 +153,13 @@ class LagWriter:
         return b"".join(out)
 
     def free(self) -> bytes:
-        """Lines that wait for nothing."""
+        """Return lines that wait for no label."""
         out, self._free = self._free, b""
         return out
 
 
-class JsonWriter:
-    """One object on one line for each sequence."""
+class JsonWriter(Writer):
+    """Writes a JSON object on one line for each sequence."""
 
     def __init__(
         self, corpus: Corpus, labels: Sequence[str], marginals: str | None, with_labels: bool, free: str | None
@@ -180,17 +177,14 @@ class JsonWriter:
         self._position += int(decoded.offsets[-1])
         return "".join(out).encode()
 
-    def rest(self) -> bytes:
-        return b""
-
     def _input(self, rows: slice) -> dict[str, Any]:
         corpus = self._corpus
         own = slice(self._position + rows.start, self._position + rows.stop)
         if corpus.attributes is not None:
-            attributes, tokens = corpus.attributes, []
-            for t in range(own.start, own.stop):
-                entries = range(attributes.indptr[t], attributes.indptr[t + 1])
-                tokens.append([_attribute(attributes.names[e], float(attributes.values[e])) for e in entries])
+            bag, tokens = corpus.attributes, []
+            for first, last in pairwise(bag.indptr[own.start : own.stop + 1].tolist()):
+                pairs = [(bag.names[e], float(bag.values[e])) for e in range(first, last)]
+                tokens.append([name if value == 1 else f"{name}:{value:g}" for name, value in pairs])
         else:
             columns = corpus.columns[:-1] if self._with_labels else corpus.columns
             tokens = [list(row) for row in zip(*(column[own] for column in columns), strict=True)]
@@ -230,16 +224,15 @@ class JsonWriter:
 def _column_names(
     parsed: ParsedBlock, labels: Sequence[str], marginals: str | None, novelty: bool, probability: bool = False
 ) -> bytes:
-    """What the columns are called that stand behind those of the input, where columns have names."""
-    names = ["novelty"] if novelty else []
-    names += ["probability"] if probability else []
+    """Return the names of the columns behind those of the input, for files whose columns have names."""
+    names = ["novelty"] * novelty + ["probability"] * probability
     if marginals is not None:
         names += ["marginal"] if marginals == "best" else [f"p({label})" for label in labels]
     return "".join(f"{parsed.separator}{parsed.layout.written(name)}" for name in (*names, PREDICTED)).encode()
 
 
 class _Columns:
-    """The columns that stand behind those of the input."""
+    """Columns behind those of the input."""
 
     def __init__(self, decoded: Decoded, labels: Sequence[str], marginals: str | None, parsed: ParsedBlock):
         self._labels, self._marginals, self._separator = labels, marginals, parsed.separator
@@ -267,7 +260,7 @@ class _Columns:
 
 
 def _line_ending(data: bytes, end: int) -> bytes:
-    """How the line of a position ends; the last one of a file may lack its end and takes that of the others."""
+    """Return the line ending of a position; the last one of a file may lack it and takes that of the others."""
     returns = b"\r\n" in data if end == len(data) else data.startswith(b"\r", end)
     return b"\r\n" if returns else b"\n"
 
@@ -277,18 +270,11 @@ def _probability(log_probability: float) -> str:
 
 
 def _json_probability(log_probability: float) -> dict[str, float]:
-    return {
-        "probability": float(_probability(log_probability)),
-        "log_probability": round(float(log_probability), 6),
-    }
-
-
-def _attribute(name: str, value: float) -> str:
-    return name if value == 1 else f"{name}:{value:g}"
+    return {"probability": float(_probability(log_probability)), "log_probability": round(float(log_probability), 6)}
 
 
 def _explained(one: Explanation[int], labels: Sequence[str]) -> list[str]:
-    """Lines that say why: the labels and the whole difference, its largest parts, and the sum of the others."""
+    """Return an explanation as lines: the whole difference of two labels, its largest parts, the sum of the others."""
     if one.against is None:
         return [f"{labels[one.label]}: no other label is possible here"]
     out = [f"{labels[one.label]} against {labels[one.against]} {one.difference:+.4f}"]

@@ -1,4 +1,4 @@
-"""The findings of a search for a configuration: leaderboards for people, in the file and as JSON."""
+"""Results of a search for a configuration: leaderboards for people, comments in the file, and JSON."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MOST_LINES = 12
 
 
 def figure(yardstick: Yardstick, value: float, error: float) -> str:
-    """A value with its standard error, as people know it."""
+    """Return a value with its standard error."""
     margin = f"{error:.4f}" if yardstick.by_probability else f"{100 * error:.2f}"
     return f"{yardstick.number(value)} ± {margin}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds as text."""
+    """Return seconds as text."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -37,7 +37,7 @@ def leaderboard(
     chosen: Outcome | None,
     most: int = MOST_LINES,
 ) -> list[str]:
-    """The best of the highest rungs, one line each; the chosen one has a star."""
+    """Return the best of the highest rungs, one line each; the chosen one has a star."""
     shown = list(outcomes[:most])
     if chosen is not None and chosen not in shown and chosen in outcomes:
         shown[-1] = chosen
@@ -58,7 +58,7 @@ def leaderboard(
 
 
 def comments(tuning: Tuning, version: str) -> list[str]:
-    """What stands above a configuration that was found."""
+    """Return the comment above a configuration that was found."""
     chosen, yardstick = tuning.chosen, tuning.yardstick
     out = [
         f"Found by kcrf tune {version}: {tuning.space.title(chosen.candidate)}.",
@@ -67,36 +67,26 @@ def comments(tuning: Tuning, version: str) -> list[str]:
         f"{tuning.positions:,} positions.",
     ]
     if chosen is not tuning.best:
-        out.append(
-            "Of those that cannot be told apart from the best it is the simplest, or what data gets without a search."
-        )
-    out += [
-        "A figure that was chosen among many is a little better than what new data will show.",
-        "",
-        *leaderboard(tuning.outcomes, tuning.space.title, yardstick, chosen),
-        "",
-    ]
-    return out
+        out.append("It is the simplest, or the default, of those whose difference from the best is within the error.")
+    out.append("The figure of the best of many candidates is optimistic: expect a little less on new data.")
+    return [*out, "", *leaderboard(tuning.outcomes, tuning.space.title, yardstick, chosen), ""]
 
 
 def summary(tuning: Tuning) -> list[str]:
-    """The end of a search, for stderr."""
-    chosen, yardstick = tuning.chosen, tuning.yardstick
+    """Return the result of a search as lines for stderr."""
+    chosen, best, yardstick = tuning.chosen, tuning.best, tuning.yardstick
     lines = [
         f"chosen: {tuning.space.title(chosen.candidate)}",
         f"  held-out {yardstick.title} {figure(yardstick, chosen.value, chosen.error)}, by {chosen.found['decode']}",
     ]
-    if chosen is not tuning.best:
-        best = tuning.best
-        lines.append(
-            f"  simpler or more usual than the best, {tuning.space.title(best.candidate)}, "
-            f"{figure(yardstick, best.value, best.error)}, and not to be told apart from it"
-        )
+    if chosen is not best:
+        other = f"{tuning.space.title(best.candidate)} ({figure(yardstick, best.value, best.error)})"
+        lines.append(f"  preferred to {other}: simpler or the default, and the difference is within the error")
     return lines
 
 
 def nested_lines(nested: Nested, yardstick: Yardstick) -> list[str]:
-    """What the whole procedure is worth, for people."""
+    """Return the figures of the outer folds, for people."""
     rows = [
         [str(number), figure(yardstick, fold.value, fold.error), fold.title] for number, fold in enumerate(nested.folds)
     ]
@@ -105,7 +95,7 @@ def nested_lines(nested: Nested, yardstick: Yardstick) -> list[str]:
 
 
 def to_dict(tuning: Tuning) -> dict[str, Any]:
-    """The findings as JSON has them."""
+    """Return the results as plain values for JSON."""
     return {
         "metric": tuning.yardstick.name,
         "chosen": _outcome(tuning.chosen, tuning),

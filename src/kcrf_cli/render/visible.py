@@ -20,15 +20,15 @@ _IN_JSON = {code: f"\\u{code:04x}" for code in _C1} | _WIDE  # what JSON itself 
 
 
 def shown(text: str) -> str:
-    """One line, or a part of one."""
+    """Return one line, or a part of one, without characters that act on a terminal."""
     return text if text.isprintable() else text.translate(_VISIBLE)  # most is, and looking is far quicker
 
 
 def shown_lines(text: str) -> str:
-    """Several lines; what stands in them must have gone through `shown` where it could have line ends of its own."""
+    """Return several lines; values in them must have gone through `shown` if they could have line ends of their own."""
     return text.translate(_BUT_LINE_ENDS)
 
 
 def shown_json(text: str) -> str:
-    """JSON with the same values, and none of these characters but between them."""
+    """Return JSON with the same values and without these characters in them."""
     return text.translate(_IN_JSON)

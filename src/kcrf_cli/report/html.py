@@ -1,4 +1,4 @@
-"""The results of `evaluate` as one page that needs nothing else: no script, no font, no image from elsewhere."""
+"""Results of `evaluate` and `audit` as one page that needs nothing else: no script, no font, no other file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import numpy as np
 
 from kcrf_core._version import __version__
 from kcrf_core.files import file_digest
-from kcrf_core.scoring import WHOLES
+from kcrf_core.scoring import WHOLES, readable_column
 from kcrf_core.system import counted
 
+from ..render.audit_text import shown_probability, summary
 from ..render.evaluation_text import (
     FIGURES,
     MOST_CONFUSIONS,
     SCORE_HEADER,
     calibration_lines,
-    compared_with,
-    comparison_header,
     comparison_rows,
     confusions,
     interval_name,
@@ -34,16 +33,19 @@ from .svg import safe, shortened
 
 if TYPE_CHECKING:
     from kcrf_core.scoring import Calibration, Evaluation, Judgement, Labelling
+    from kcrf_core.selection import Audit, DoubtfulPosition
 
 
 # Of a long sequence only what stands beside errors is shown, and not more than so many positions.
 SHOWN_WHOLE = 50  # positions
-BESIDE = 8
+BESIDE = 8  # positions on each side of an error
 MOST_SHOWN = 400
 # Longer sequences are strips: those of numbers, which have nothing to read, and any that would fill the page.
 STRIP_OF_NUMBERS = SHOWN_WHOLE
 STRIP = 1000
 LONGEST_WORD = 60  # characters
+LONGEST_TABLE = 40  # rows; longer tables are folded away
+GAP = '<span class="t gap">… {:,} right …</span>'
 
 SEQUENCE_STYLE = """
 .sequence { border-top: 1px solid var(--line); padding: .5rem 0; line-height: 1.35; }
@@ -59,7 +61,7 @@ SEQUENCE_STYLE = """
 
 
 def worst_sequences(labelling: Labelling, number: int) -> str:
-    """At most `number` sequences: most errors first, of equal ones the shortest, then as in the data."""
+    """Return at most `number` sequences: most errors first, of equal ones the shortest, then as in the data."""
     wrong = ~labelling.right
     offsets = np.unique(labelling.offsets)
     errors = np.add.reduceat(wrong, offsets[:-1], dtype=np.int64)  # [S]
@@ -78,10 +80,10 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
         parts.append(f'<p class="note">{legend}</p>')
     if as_strips[order].any():
         drawn, palette = _drawn(labelling, wrong)
+        strips = "gold labels above predicted ones, errors, and the probability of the predicted ones, from 0 to 1"
         legend = (
-            "Strips of long sequences: gold labels above predicted ones, where they differ, and the probability of "
+            f"Strips of long sequences: {strips}. The part in a frame, with the most errors, is shown larger below."
         )
-        legend += "the predicted ones, from 0 to 1. The part in a frame, with the most errors, is shown larger below."
         parts.append(f'<p class="note">{legend}</p>\n<p>{palette.legend()}</p>')
     for s in order.tolist():
         begin, end = int(offsets[s]), int(offsets[s + 1])
@@ -95,7 +97,7 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
 
 
 def _drawn(labelling: Labelling, wrong: np.ndarray) -> tuple[timeline.Stretch, timeline.Palette]:
-    """All positions with numbers of labels, and the colours of these."""
+    """Return all positions with numbers of labels, and the colours of these."""
     from kcrf_core.corpora import CodedColumn
 
     gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
@@ -121,17 +123,11 @@ def _tokens(labelling: Labelling, wrong: np.ndarray, begin: int, end: int) -> li
             out.append(f'<span class="t gap">… {end - t + left_out:,} more, {rest:,} of them wrong</span>')
             return out
         if left_out:
-            out.append(_gap(left_out))
+            out.append(GAP.format(left_out))
             left_out = 0
         out.append(_token(labelling, t, bool(wrong[t])))
         shown += 1
-    if left_out:
-        out.append(_gap(left_out))
-    return out
-
-
-def _gap(count: int) -> str:
-    return f'<span class="t gap">… {count:,} right …</span>'
+    return [*out, GAP.format(left_out)] if left_out else out
 
 
 def _token(labelling: Labelling, t: int, wrong: bool) -> str:
@@ -144,9 +140,6 @@ def _token(labelling: Labelling, t: int, wrong: bool) -> str:
     labels = f"<small><i>gold</i> {gold}</small><small><i>got</i> {predicted}{sure}</small>"
     return f'<span class="t e">{"" if labelling.words is None else word}{labels}{line}</span>'
 
-
-# Longer tables are folded away.
-LONGEST_TABLE = 40
 
 STYLE = (
     """
@@ -184,7 +177,8 @@ svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fi
 
 
 def document(title: str, body: str, origin: Sequence[str]) -> str:
-    """A whole page: its title, what it shows, and in the footer where that comes from."""
+    """Return a whole page: its title and contents, and in the footer where they come from."""
+    lines = [f"kcrf {safe(__version__)}", *(f"<code>{safe(line)}</code>" for line in origin)]
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -198,23 +192,23 @@ def document(title: str, body: str, origin: Sequence[str]) -> str:
 <body>
 <h1>{safe(title)}</h1>
 {body}
-{footer(origin)}
+<footer><p>{"<br>".join(lines)}</p></footer>
 </body>
 </html>
 """
 
 
 def page(
-    found: Judgement, labelling: Labelling, system: str, other: str | None, worst: int, origin: Sequence[str] = ()
+    found: Judgement, labelling: Labelling, system: str, other: str | None, worst: int, origin: Sequence[str]
 ) -> str:
-    """The whole document; the same judgement of the same files gives the same text.
+    """Return the page of an evaluation; the same judgement of the same files gives the same text.
 
-    `system` and `other` are the files, models or tagged ones, that the labels come from; `origin` says in lines how the
-    page came about.
+    `system` and `other` are the files, models or tagged ones, that the labels come from; `origin` has the lines of the
+    footer.
     """
-    title = f"Evaluation of {shown_name(system)}"
+    title = f"Evaluation of {os.path.basename(system)}"
     if system != labelling.source:
-        title += f" on {shown_name(labelling.source)}"
+        title += f" on {os.path.basename(labelling.source)}"
     sections = [
         ("Summary", _summary(found)),
         ("Comparison", None if other is None else _comparison(found, system, other)),
@@ -228,14 +222,8 @@ def page(
     return document(title, body, origin)
 
 
-def footer(origin: Sequence[str]) -> str:
-    """How a page came about, at its end."""
-    lines = [f"kcrf {safe(__version__)}", *(f"<code>{safe(line)}</code>" for line in origin)]
-    return f"<footer><p>{'<br>'.join(lines)}</p></footer>"
-
-
 def origin_of(arguments: Sequence[str], data: str) -> list[str]:
-    """The command as it was typed, without folders; versions; and the digest of the data, if it is a file."""
+    """Return the command as it was typed, without folders; versions; and the digest of the data, if it is a file."""
     import platform
     import shlex
 
@@ -247,13 +235,8 @@ def origin_of(arguments: Sequence[str], data: str) -> list[str]:
             words.append(os.path.basename(word) if os.sep in word and not word.startswith("-") else word)
     lines = [f"kcrf {shlex.join(words)}", f"Python {platform.python_version()}, NumPy {np.__version__}"]
     if os.path.isfile(data):
-        lines.append(f"{shown_name(data)}: SHA-256 {file_digest(data)}")
+        lines.append(f"{os.path.basename(data)}: SHA-256 {file_digest(data)}")
     return lines
-
-
-def shown_name(source: str) -> str:
-    """Without its folder: the page does not depend on where files lie."""
-    return os.path.basename(source)
 
 
 def _summary(found: Judgement) -> str:
@@ -290,7 +273,9 @@ def _summary(found: Judgement) -> str:
 
 
 def _comparison(found: Judgement, system: str, other: str) -> str:
-    compared = compared_with(found)
+    compared = found.comparison
+    assert compared is not None
+    header, *rows = comparison_rows(found, compared)
     counts = [
         ["right in both", f"{compared.both_right:,}"],
         ["only in this", f"{compared.only_first:,}"],
@@ -298,11 +283,11 @@ def _comparison(found: Judgement, system: str, other: str) -> str:
         ["in neither", f"{compared.both_wrong:,}"],
     ]
     notes = [
-        f"This is {shown_name(system)}, the other is {shown_name(other)}"
+        f"This is {os.path.basename(system)}, the other is {os.path.basename(other)}"
         + ("." if compared.decode in (None, found.decode) else f", by {DECODERS[compared.decode]}."),
         f"p by paired randomisation over sequences, {counted(found.options.draws, 'draw')}, two-sided.",
     ]
-    return _table(comparison_header(found), comparison_rows(found)) + _note(notes) + _table(["positions", ""], counts)
+    return _table(header, rows) + _note(notes) + _table(["positions", ""], counts)
 
 
 def _spans(found: Judgement) -> str:
@@ -339,10 +324,8 @@ def _confusion(scores: Evaluation) -> str:
 def _reliability(found: Judgement) -> str:
     lines = [f"{line.strip()[0].upper()}{line.strip()[1:]}." for line in calibration_lines(found, False)][:1]
     assert found.calibration is not None
-    rows = []
-    for what in WHOLES:
-        if getattr(found.calibration, what) is not None:
-            rows.append((f"whole {what}", *_calibration_cells(getattr(found.calibration, what))))
+    wholes = [what for what in WHOLES if getattr(found.calibration, what) is not None]
+    rows = [(f"whole {what}", *_calibration_cells(getattr(found.calibration, what))) for what in wholes]
     table = ""
     if rows or found.uncalibrated is not None:
         rows.insert(0, ("labels", *_calibration_cells(found.calibration)))
@@ -354,7 +337,7 @@ def _reliability(found: Judgement) -> str:
             ]
         table = _table(("probabilities of", "log-loss", "Brier score", "calibration error %"), rows)
         lines = [line for line in lines if "(" in line]  # what is remarkable about them
-    note = "On the dashed line, labels are right as often as they are said to be; below it, the system is too sure."
+    note = "The dashed line is perfect calibration; below it, the system is too confident."
     plot = svg.reliability(found.calibration.bins)
     return table + _note(lines) + _note([note]) + f'<div class="wide">\n{plot}\n</div>'
 
@@ -362,6 +345,45 @@ def _reliability(found: Judgement) -> str:
 def _calibration_cells(one: Calibration) -> tuple[str, ...]:
     figures = ("" if value is None else f"{value:.4f}" for value in (one.log_loss, one.brier))
     return (*figures, percent(one.calibration_error))
+
+
+def audit_page(found: Audit, most: int, origin: Sequence[str]) -> str:
+    """Return a page of doubtful labels with the text around them; the same data gives the same text."""
+    title = f"Doubtful labels of {os.path.basename(found.corpus.source)}"
+    lines = summary(found)
+    shown = found.positions(most)
+    note = "Under each word its label; under the doubtful one what stands there (gold) and what is suggested (better)."
+    body = "\n".join(_doubtful(found, one, number) for number, one in enumerate(shown, start=1))
+    about = ". ".join(line[0].upper() + line[1:] for line in lines)
+    head = f"<p>{safe(about)}.</p>\n"
+    head += f'<p class="note">{safe(note)} The {len(shown):,} most doubtful ones, the worst first.</p>\n'
+    return document(title, head + body, origin)
+
+
+def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
+    corpus, t = found.corpus, one.position
+    words, labels = readable_column(corpus.columns[:-1]), corpus.columns[-1]
+    s = int(np.searchsorted(corpus.offsets, t, side="right")) - 1
+    first, last = int(corpus.offsets[s]), int(corpus.offsets[s + 1])
+    begin, end = max(first, t - BESIDE), min(last, t + BESIDE + 1)
+    tokens = ['<span class="t gap">…</span>'] if begin > first else []
+    for each in range(begin, end):
+        label = safe(shortened(labels[each], LONGEST_WORD))
+        word = label if words is None else safe(shortened(words[each], LONGEST_WORD))
+        if each == t:
+            better = f"<small><i>gold</i> {label}</small><small><i>better</i> {safe(one.suggested)}</small>"
+            tokens.append(f'<span class="t e">{word}{better}</span>')
+        else:
+            under = "" if words is None else f"<small><i>{label}</i></small>"
+            tokens.append(f'<span class="t">{word}{under}</span>')
+    if end < last:
+        tokens.append('<span class="t gap">…</span>')
+    p = shown_probability(found, one)
+    head = (
+        f"{number}. line {one.line:,}, sequence {one.sequence:,}: p({safe(one.gold)}) {p:.2g}, "
+        f"{f'wrong with probability {one.wrong:.2f}: ' if found.held_out else ''}{safe(one.reason)}"
+    )
+    return f'<div class="sequence"><p class="head">{head}</p>\n' + "\n".join(tokens) + "\n</div>"
 
 
 # ----------------------------------------------------------------------------- parts

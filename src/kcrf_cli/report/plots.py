@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from kcrf_core.files import replacing
 from kcrf_core.system import counted
 
-if TYPE_CHECKING:
-    import numpy as np
+from .svg import compact, gathered, replaced, shortened
 
+if TYPE_CHECKING:
     from kcrf_core.chains import Edges
     from kcrf_core.model import Importance
     from kcrf_core.scoring import Interval, Judgement, Labelling
@@ -42,39 +44,28 @@ def check_plot(path: str | None) -> None:
 
 
 def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
-    """Unexplained part of the trace against the number of pivots, a line for each term."""
-    import numpy as np
+    """Draw the unexplained part of the trace against the number of pivots, a line for each term."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     figure, axes = _figure()
     for name, curve in curves.items():
         axes.plot(np.arange(1, len(curve)), 100 * curve[1:], label=_plain(name))
-    _describe(axes, "What the pivots leave of the kernel", "number of pivots", "part of the trace not explained, %")
+    _describe(axes, "Kernel that the pivots do not explain", "number of pivots", "unexplained part of the trace, %")
     axes.set(xscale="log", yscale="log")
-    _plain_ticks(axes.xaxis)
-    _plain_ticks(axes.yaxis)
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = (np.log10(max(limit, 1e-300)) for limit in axis.get_view_interval())
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high - low < 2.5 else (1.0,)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
     axes.grid(True, which="both", alpha=0.3)
     if len(curves) > 1:
         axes.legend()
     _save(figure, path)
 
 
-def _plain_ticks(axis: Any) -> None:
-    """Numbers of a logarithmic axis as people write them, 0.1 and 1,000; a short one has some between powers of ten."""
-    import numpy as np
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axis.get_view_interval()
-    powers = np.log10(max(high, 1e-300)) - np.log10(max(low, 1e-300))
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if powers < 2.5 else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
 def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
-    """Weights of pairs of labels as shades, with those of first and last labels; what is forbidden is hatched."""
-    import numpy as np
-
-    from .svg import shortened
+    """Draw weights of pairs of labels, and of first and last labels, as shades; forbidden pairs are hatched."""
+    from matplotlib.patches import Rectangle
 
     Y = len(labels)
     table = np.full((Y + 1, Y + 1), np.nan)  # rows: start, then the label before; columns: the label after, then end
@@ -86,12 +77,12 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
     figure, axes = _figure(min(side + 1.0, 41.0), min(side, 40.0))
     image = axes.imshow(finite, cmap="RdBu_r", vmin=-most, vmax=most)
     for row, column in zip(*np.nonzero(forbidden), strict=True):
-        axes.add_patch(_patch(column, row))
+        place = column - 0.5, row - 0.5
+        axes.add_patch(Rectangle(place, 1, 1, facecolor="0.93", edgecolor="0.6", hatch="////", lw=0))
     if Y <= MOST_NUMBERS:
         for row, column in zip(*np.nonzero(np.isfinite(table)), strict=True):
             value = table[row, column]
-            dark = abs(value) > 0.6 * most
-            colour = "white" if dark else "black"
+            colour = "white" if abs(value) > 0.6 * most else "black"
             number = f"{value:.2f}" if Y <= FEW_LABELS else f"{round(value, 1) + 0.0:.1f}"  # no -0.0
             size = 7 if Y <= FEW_LABELS else 5.5
             axes.text(column, row, number, ha="center", va="center", fontsize=size, color=colour)
@@ -100,7 +91,7 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
         upright = max(map(len, names)) > 4
         axes.set_xticks(range(Y + 1), [*names, "(end)"], rotation=90 if upright else 0, fontsize=8)
         axes.set_yticks(range(Y + 1), ["(start)", *names], fontsize=8)
-    _describe(axes, "What a label adds to the score after another", "label", "label before")
+    _describe(axes, "Transition weights", "label", "label before")
     axes.set_xticks(np.arange(-0.5, Y + 1), minor=True)
     axes.set_yticks(np.arange(-0.5, Y + 1), minor=True)
     axes.grid(True, which="minor", color="0.85", lw=0.4)
@@ -110,27 +101,19 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
     _save(figure, path)
 
 
-def _patch(column: int, row: int) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="0.93", edgecolor="0.6", hatch="////", lw=0)
-
-
 def _plain(text: str) -> str:
-    """Text that matplotlib takes for nothing but text: no formulas, no characters that cannot be drawn."""
-    from .svg import replaced
-
+    """Return text without formulas of matplotlib and characters that cannot be drawn."""
     return replaced(text).replace("$", "\\$")
 
 
 def settings(path: str, results: Mapping[str, Any]) -> None:
-    """The mean of what counts of each setting, with the deviation over folds; other keys of the grid make lines."""
-    import numpy as np
-
+    """Draw the mean of the metric of each setting, with the deviation over folds; other keys of the grid make lines."""
     measure = results["judged_by"]
     scale = 1 if measure == "log_loss" else 100
     grid = results["grid"]
-    across = _across(grid)
+    # Along the axis goes the first key with several numbers, else the one with most values.
+    several = [key for key, values in grid.items() if len(values) > 1 and _numeric(values)]
+    across = next(iter(several), None) or max(grid, key=lambda key: len(grid[key]), default=None)
     lines: dict[str, list[tuple[Any, float, float]]] = {}
     for entry in results["settings"]:
         others = ", ".join(f"{key}={value}" for key, value in entry["setting"].items() if key != across)
@@ -139,6 +122,7 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         lines.setdefault(others, []).append(point)
     values = grid.get(across, ["all"])
     numeric = _numeric(values) and len(values) > 1
+    logarithmic = numeric and min(values) > 0 and max(values) >= 30 * min(values)
     figure, axes = _figure()
     for number, (name, points) in enumerate(lines.items()):
         if numeric:
@@ -148,13 +132,13 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
             places = np.arange(len(points), dtype=float)
         _, means, deviations = zip(*points, strict=True)
         apart = 0.15 * (number / max(len(lines) - 1, 1) - 0.5) if len(lines) > 1 else 0.0
-        places = _beside(places, apart, numeric and _wide(values))
+        places = _beside(places, apart, logarithmic)
         style = "o-" if len(points) > 1 and numeric else "o"
         axes.errorbar(
             places, means, yerr=deviations, fmt=style, capsize=3, markersize=5, label=name or "settings", lw=1.2
         )
     if numeric:
-        if _wide(values):
+        if logarithmic:
             axes.set_xscale("log")
         axes.set_xticks(sorted(values), [f"{value:g}" for value in sorted(values)])
         axes.minorticks_off()
@@ -177,30 +161,16 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
     _save(figure, path)
 
 
-def _across(grid: Mapping[str, list[Any]]) -> str | None:
-    """The key along the axis: the first with several numbers, else the one with most values."""
-    numeric = [key for key, values in grid.items() if len(values) > 1 and _numeric(values)]
-    return next(iter(numeric), None) or max(grid, key=lambda key: len(grid[key]), default=None)
-
-
 def _numeric(values: list[Any]) -> bool:
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
-def _wide(values: list[Any]) -> bool:
-    """Whether numbers want a logarithmic axis."""
-    return min(values) > 0 and max(values) >= 30 * min(values)
-
-
 def search(path: str, tuning: Tuning) -> None:
-    """Figures of all judgements against the work spent, a colour for each rung, and the best so far as a line."""
-    import numpy as np
-
+    """Draw all judgements against the work spent, a colour for each rung, and the best so far as a line."""
     yardstick = tuning.yardstick
     unit = 1.0 if yardstick.by_probability else 100.0
-    spent = (
-        np.cumsum([outcome.work for outcome in tuning.history]) / sum(outcome.work for outcome in tuning.history) * 100
-    )
+    spent = np.cumsum([outcome.work for outcome in tuning.history])
+    spent = 100 * spent / spent[-1]
     figure, axes = _figure(7, 4.5)
     for rung, positions in enumerate(tuning.sizes):
         own = [number for number, outcome in enumerate(tuning.history) if outcome.rung == rung]
@@ -209,16 +179,14 @@ def search(path: str, tuning: Tuning) -> None:
         values = [unit * yardstick.figure(tuning.history[number].value) for number in own]
         errors = [unit * tuning.history[number].error for number in own]
         colour = f"C{rung}"
-        axes.errorbar(
-            spent[own], values, yerr=errors, fmt="o", ms=4, capsize=2, lw=0.8, alpha=0.6, color=colour,
-            label=f"{positions:,} positions, {counted(tuning.history[own[0]].found['folds'], 'fold')}",
-        )  # fmt: skip
+        name = f"{positions:,} positions, {counted(tuning.history[own[0]].found['folds'], 'fold')}"
+        look = {"fmt": "o", "ms": 4, "capsize": 2, "lw": 0.8, "alpha": 0.6, "color": colour, "label": name}
+        axes.errorbar(spent[own], values, yerr=errors, **look)
         best = np.minimum.accumulate(values) if yardstick.by_probability else np.maximum.accumulate(values)
         axes.step(spent[own], best, where="post", color=colour, lw=1.5)
     number = tuning.history.index(tuning.chosen)
-    axes.plot(
-        spent[number], unit * yardstick.figure(tuning.chosen.value), "*", ms=14, color="black", zorder=5, label="chosen"
-    )
+    value = unit * yardstick.figure(tuning.chosen.value)
+    axes.plot(spent[number], value, "*", ms=14, color="black", zorder=5, label="chosen")
     title = "Configurations tried; bars: one standard error, lines: the best so far"
     _describe(axes, title, "work spent, %", yardstick.title + ("" if yardstick.by_probability else ", %"))
     axes.grid(True, alpha=0.3)
@@ -227,7 +195,7 @@ def search(path: str, tuning: Tuning) -> None:
 
 
 def importance(path: str, found: Sequence[Importance]) -> None:
-    """What a model loses without each feature, with standard errors, the most important first."""
+    """Draw the permutation importance of features, with standard errors, the most important first."""
     shown = list(found)[:MOST_FEATURES]
     figure, axes = _figure(6, min(max(1.2 + 0.24 * len(shown), 2.0), 12.0))
     places = range(len(shown))
@@ -236,17 +204,15 @@ def importance(path: str, found: Sequence[Importance]) -> None:
     axes.set_yticks(list(places), [_plain(one.name) for one in shown], fontsize=8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     some = f" ({len(shown)} of {len(found)})" if len(shown) < len(found) else ""
-    axes.set_title(f"What each feature is worth{some}; bars: one standard error over sequences", fontsize=10)
-    axes.set_xlabel("loss of log p(label) where its values are dealt out anew, in nats", fontsize=9)
+    axes.set_title(f"Permutation importance{some}; bars: one standard error over sequences", fontsize=10)
+    axes.set_xlabel("drop in log p(label) when the values are shuffled, in nats", fontsize=9)
     axes.axvline(0, color="0.4", lw=0.8)
     axes.grid(True, axis="x", alpha=0.3)
     _save(figure, path)
 
 
 def doubtful(path: str, audit: Audit) -> None:
-    """How many of the positions that come first are wrong by expectation, against how many one looks at."""
-    import numpy as np
-
+    """Draw the expected number of wrong labels among the most doubtful ones against the number that is checked."""
     wrong = audit.evidence.wrong[audit.order]
     found = np.cumsum(wrong)
     most = min(len(wrong), max(int(3 * audit.expected), 50))
@@ -280,26 +246,24 @@ def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> 
 
     from kcrf_core.scoring import scores_shown
 
-    drawers = {
+    drawers: dict[str, Callable[..., None]] = {
         "f1": _f1_by_label,
         "confusion": _confusion,
         "reliability": _reliability,
-        "precision-recall": _precision_recall,
-        "roc": _roc,
+        "precision-recall": partial(_curves, roc=False),
+        "roc": partial(_curves, roc=True),
     }
     kinds = kinds_of(labelling) if kind == "all" else [kind]
     with rc_context({"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": SMALL, "axes.linewidth": 0.6}):
         if kind == "all":
             rows = (len(kinds) + 1) // 2
-            figure = _empty_figure(2 * COLUMN + 0.2, rows * HEIGHT)
-            places = figure.subplots(rows, 2, squeeze=False).ravel()
-            for axes in places[len(kinds) :]:
+            figure, places = _figure(2 * COLUMN + 0.2, rows * HEIGHT, rows, 2)
+            for axes in places.ravel()[len(kinds) :]:
                 axes.set_visible(False)
         else:
             height = min(max(0.9 + 0.16 * len(scores_shown(found)), 1.6), 6.0) if kind == "f1" else HEIGHT
-            figure, axes = _figure(COLUMN, height)
-            places = [axes]
-        for axes, each in zip(places, kinds, strict=False):
+            figure, places = _figure(COLUMN, height)
+        for axes, each in zip(np.ravel(places), kinds, strict=False):
             drawers[each](axes, found, labelling, SHEET_LABELS if kind == "all" else MOST_ROWS)
         _save(figure, path)
 
@@ -307,11 +271,8 @@ def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> 
 def kinds_of(labelling: Labelling) -> list[str]:
     """Return the kinds of plots that the labels and their probabilities are enough for."""
     kinds = ["f1", "confusion"]
-    if labelling.probabilities is not None:
-        kinds.append("reliability")
-    if labelling.marginals is not None:
-        kinds += ["precision-recall", "roc"]
-    return kinds
+    kinds += ["reliability"] * (labelling.probabilities is not None)
+    return kinds + ["precision-recall", "roc"] * (labelling.marginals is not None)
 
 
 def _bars_text(found: Judgement) -> str:
@@ -319,30 +280,20 @@ def _bars_text(found: Judgement) -> str:
 
 
 def _errors(values: Sequence[float], intervals: Sequence[Interval]) -> np.ndarray:
-    """Lengths of error bars in per cent, [2, n]."""
-    import numpy as np
-
-    low, high = ([getattr(each, side) for each in intervals] for side in ("low", "high"))
-    return 100 * np.maximum([np.subtract(values, low), np.subtract(high, values)], 0.0)
+    """Return lengths of error bars in per cent, [2, n]."""
+    low, high = ([100 * getattr(each, side) for each in intervals] for side in ("low", "high"))
+    return np.maximum([np.subtract(values, low), np.subtract(high, values)], 0.0)
 
 
 def _f1_by_label(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
     from kcrf_core.scoring import f1_intervals, scores_shown
 
-    from .svg import shortened
-
     every = sorted(scores_shown(found), key=lambda score: (-score.gold, score.name))
     shown, intervals = every[:most], f1_intervals(found, labelling)
-    values = [score.f1 for score in shown]
-    places = range(len(shown))
-    axes.barh(places, [100 * value for value in values], height=0.62, color=BLUE, alpha=0.35, lw=0)
-    if intervals:
-        bars = _errors(values, [intervals[score.name] for score in shown])
-        axes.errorbar(
-            [100 * value for value in values], places, xerr=bars, fmt="o", ms=3, lw=0.9, capsize=1.5, color=BLUE
-        )
-    else:
-        axes.plot([100 * value for value in values], places, "o", ms=3, color=BLUE)
+    values, places = [100 * score.f1 for score in shown], range(len(shown))
+    bars = _errors(values, [intervals[score.name] for score in shown]) if intervals else None
+    axes.barh(places, values, height=0.62, color=BLUE, alpha=0.35, lw=0)
+    axes.errorbar(values, places, xerr=bars, fmt="o", ms=3, lw=0.9, capsize=1.5, color=BLUE)
     size = MIDDLE if len(shown) <= 12 else SMALL if len(shown) <= 20 else TINY
     names = [f"{_plain(shortened(score.name or 'spans'))} ({score.gold:,})" for score in shown]
     axes.set_yticks(list(places), names, fontsize=size)
@@ -355,9 +306,6 @@ def _f1_by_label(axes: Any, found: Judgement, labelling: Labelling, most: int) -
 
 
 def _confusion(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
-    import numpy as np
-
-    from .svg import compact, gathered, shortened
 
     names, counts = gathered([score.name for score in found.scores.labels], found.scores.confusion, most)
     Y = len(names)
@@ -377,12 +325,11 @@ def _confusion(axes: Any, found: Judgement, labelling: Labelling, most: int) -> 
     axes.tick_params(length=2)
     axes.set(title="Confusion of labels", xlabel="predicted", ylabel="gold")
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.8)
-    bar.set_label("part of the gold label, %", fontsize=SMALL)
+    bar.set_label("share of gold label, %", fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
 
 
 def _reliability(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
-    import numpy as np
 
     from kcrf_core.scoring import bin_intervals
 
@@ -390,10 +337,9 @@ def _reliability(axes: Any, found: Judgement, labelling: Labelling, most: int) -
     bins, intervals = found.calibration.bins, bin_intervals(found, labelling)
     sure, right = (np.array([100 * getattr(one, name) for one in bins]) for name in ("confidence", "accuracy"))
     counts = np.array([one.positions for one in bins])
-    axes.plot([0, 100], [0, 100], color="0.55", lw=0.8, ls="--", label="as sure as right")
+    axes.plot([0, 100], [0, 100], color="0.55", lw=0.8, ls="--", label="perfect calibration")
     if intervals:
-        bars = _errors((right / 100).tolist(), intervals)
-        axes.errorbar(sure, right, yerr=bars, fmt="none", lw=0.9, capsize=2, color=BLUE)
+        axes.errorbar(sure, right, yerr=_errors(right.tolist(), intervals), fmt="none", lw=0.9, capsize=2, color=BLUE)
     axes.plot(sure, right, lw=0.8, color=BLUE, alpha=0.6)
     axes.scatter(sure, right, s=8 + 110 * counts / counts.max(), color=BLUE, alpha=0.75, lw=0, zorder=3)
     lowest = min([*right, *sure, *(100 * each.low for each in intervals)])
@@ -402,70 +348,55 @@ def _reliability(axes: Any, found: Judgement, labelling: Labelling, most: int) -
     axes.set(
         title=f"Reliability (expected error {100 * found.calibration.calibration_error:.2f} %)",
         xlabel=f"mean probability of the predicted label, %\n{note}",
-        ylabel="right, %",
+        ylabel="accuracy, %",
     )
     axes.grid(True, alpha=0.3, lw=0.5)
     axes.legend(loc="best", fontsize=SMALL, frameon=False)
 
 
-def _precision_recall(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
-    _curves(axes, labelling, "Precision and recall by label", ("recall", "precision"), "average_precision")
-
-
-def _roc(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
-    axes.plot([0, 100], [0, 100], color="0.7", lw=0.8, ls="--")
-    _curves(axes, labelling, "ROC by label", ("false_alarms", "recall"), "area")
-
-
-def _curves(axes: Any, labelling: Labelling, title: str, across: tuple[str, str], area: str) -> None:
-    """Curves of the most frequent labels; the legend has the areas below them."""
-    import numpy as np
+def _curves(axes: Any, found: Judgement, labelling: Labelling, most: int, roc: bool) -> None:
+    """Draw ROC or precision-recall curves of the most frequent labels; the legend has the areas below them."""
 
     from kcrf_core.scoring import label_curves
 
-    from .svg import shortened
-
     assert labelling.marginals is not None
+    if roc:
+        axes.plot([0, 100], [0, 100], color="0.7", lw=0.8, ls="--")
     curves = label_curves(labelling.marginals, labelling.gold, MOST_CURVES)
     for curve in curves:
-        x, y = (100 * getattr(curve, name) for name in across)
-        begin = 0.0 if area == "area" else y[0]
-        x, y = np.append(0.0, x), np.append(begin, y)
-        name = f"{_plain(shortened(curve.label))} {100 * getattr(curve, area):.1f}"
-        axes.plot(x, y, lw=1, label=name, drawstyle="default" if area == "area" else "steps-pre")
-    words = {"recall": "recall, %", "precision": "precision, %", "false_alarms": "false alarms, % of other positions"}
-    axes.set(title=title, xlabel=words[across[0]], ylabel=words[across[1]], xlim=(-1, 101), ylim=(-1, 103))
+        x, y = (curve.false_alarms, curve.recall) if roc else (curve.recall, curve.precision)
+        x, y = 100 * np.append(0.0, x), 100 * np.append(0.0 if roc else y[0], y)
+        name = f"{_plain(shortened(curve.label))} {100 * (curve.area if roc else curve.average_precision):.1f}"
+        axes.plot(x, y, lw=1, label=name, drawstyle="default" if roc else "steps-pre")
+    title, xlabel, ylabel = "Precision and recall by label", "recall, %", "precision, %"
+    if roc:
+        title, xlabel, ylabel = "ROC by label", "false positive rate, %", "true positive rate (recall), %"
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, xlim=(-1, 101), ylim=(-1, 103))
     axes.grid(True, alpha=0.3, lw=0.5)
-    meaning = "average precision, %" if area == "average_precision" else "area below, %"
+    meaning, corner = ("AUC, %", "lower right") if roc else ("average precision, %", "lower left")
     some = "" if len(curves) < MOST_CURVES else ", most frequent labels"
-    corner = "lower left" if area == "average_precision" else "lower right"
     axes.legend(loc=corner, fontsize=TINY, title=meaning + some, title_fontsize=TINY, ncols=1 + (len(curves) > 4))
 
 
 def _beside(places: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
-    """Places moved by a part of the smallest step, so that the bars of several lines do not hide each other."""
-    import numpy as np
-
+    """Return places moved by a part of the smallest step, so that bars of several lines do not hide each other."""
     if logarithmic:
         return np.exp(_beside(np.log(places), shift, False))
     return places + shift * np.diff(places).min(initial=1.0 if len(places) < 2 else np.inf)
 
 
-def _figure(width: float = 6, height: float = 4) -> tuple[Any, Any]:
-    figure = _empty_figure(width, height)
-    return figure, figure.subplots()
+def _figure(width: float = 6, height: float = 4, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
+    """Return a figure without a window or global state, and its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns)
 
 
 def _describe(axes: Any, title: str, x: str, y: str) -> None:
     """Write a title and what the axes are."""
     axes.set_title(title, fontsize=10)
     axes.set(xlabel=x, ylabel=y)
-
-
-def _empty_figure(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")  # no window, no global state
 
 
 def _save(figure: Any, path: str) -> None:

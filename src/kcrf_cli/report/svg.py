@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kcrf_core.scoring import Bin
 from kcrf_core.system import counted
+
+if TYPE_CHECKING:
+    from kcrf_core.scoring import Bin
 
 # More labels than this would be too small to read: the rest share a row and a column.
 MOST_LABELS = 40
@@ -25,12 +28,12 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\u
 
 
 def safe(text: str) -> str:
-    """Text for a page: markup is escaped, characters that cannot be shown are replaced."""
+    """Return text for a page: markup is escaped, characters that cannot be shown are replaced."""
     return escape(replaced(text), quote=True)
 
 
 def replaced(text: str) -> str:
-    """Text without characters that cannot be shown."""
+    """Return text without characters that cannot be shown."""
     return _CONTROL.sub("\ufffd", text)
 
 
@@ -39,7 +42,7 @@ def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def compact(count: int) -> str:
-    """At most four characters."""
+    """Return a count in at most four characters."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if count >= size:
             return f"{count / size:.1f}{unit}" if count < 9.95 * size else f"{round(count / size)}{unit}"
@@ -50,7 +53,7 @@ def compact(count: int) -> str:
 
 
 def gathered(names: Sequence[str], counts: np.ndarray, most: int = MOST_LABELS) -> tuple[list[str], np.ndarray]:
-    """Names and counts of at most `most` rows: those with most errors in their order, then all others as one."""
+    """Return names and counts of at most `most` rows: those with most errors in their order, then all others as one."""
     if len(names) <= most:
         return list(names), counts
     wrong = counts.sum(axis=0) + counts.sum(axis=1) - 2 * np.diagonal(counts)
@@ -63,7 +66,7 @@ def gathered(names: Sequence[str], counts: np.ndarray, most: int = MOST_LABELS) 
 
 
 def confusion_matrix(names: Sequence[str], counts: np.ndarray) -> str:
-    """Rows gold, columns predicted; the shade of a cell is its share of its row."""
+    """Draw a confusion matrix, rows gold, columns predicted; the shade of a cell is its share of its row."""
     names, counts = gathered(names, counts)
     Y = len(names)
     cell, font = (56, 13) if Y <= 4 else (42, 12) if Y <= 12 else (26, 9)
@@ -97,12 +100,11 @@ def confusion_matrix(names: Sequence[str], counts: np.ndarray) -> str:
 
 
 def _cell(gold: str, predicted: str, count: int, row_total: int, x: float, y: float, cell: int, font: int) -> list[str]:
-    """One count at the corner (x, y)."""
-    share = count / row_total
+    """Draw one count at the corner (x, y)."""
+    share, whole = count / row_total, f"{count:,}"
     # Among others there may be right ones and wrong ones.
     kind = "wrong" if gold != predicted else "mixed" if gold == OTHERS else "right"
     told = f"gold {gold}, predicted {predicted}: {count:,} ({100 * share:.1f} % of {gold})"
-    whole = f"{count:,}"
     shown = whole if 0.6 * font * len(whole) <= cell - 4 else compact(count)
     # The root makes rare confusions visible beside frequent ones.
     shade = 0.08 + 0.62 * share**0.5
@@ -117,7 +119,7 @@ def _cell(gold: str, predicted: str, count: int, row_total: int, x: float, y: fl
 
 
 def reliability(bins: Sequence[Bin]) -> str:
-    """Accuracy against confidence, above a histogram of the confidences."""
+    """Draw accuracy against confidence, above a histogram of the confidences."""
     left, top, side, below, bars = 62, 12, 360, 24, 80
     base = top + side + below + bars
     out = [opened(left + side + 18, base + 56, "Reliability: accuracy against confidence")]
@@ -184,11 +186,11 @@ def _upright_text(x: float, y: float, text: str, kind: str, size: int) -> str:
 
 
 def _label(text: str) -> str:
-    """A text, shortened if need be; then pointing at it shows all of it."""
+    """Return a text, shortened if need be; then pointing at it shows all of it."""
     short = shortened(text)
     return safe(text) if short == text else f"<title>{safe(text)}</title>{safe(short)}"
 
 
 def rounded(value: float) -> str:
-    """A coordinate, without digits that nobody sees."""
+    """Return a coordinate to a tenth of a pixel."""
     return f"{value:.1f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""Long sequences as strips: gold labels above predicted ones, below them where they differ and how sure the system was.
+"""Long sequences as strips: gold labels above predicted ones, below them errors and probabilities.
 
 A strip has a column of pixels for one position or for several; then labels share the height of the column by how often
 they occur in it, with one pixel at least for each that does: a rare label is never lost.
@@ -31,18 +31,19 @@ svg .area { fill: var(--good); fill-opacity: .3; } svg .frame { fill: none; stro
 
 @dataclass(frozen=True, eq=False)
 class Palette:
-    """Which label has which colour."""
+    """Colours of labels."""
 
     names: list[str]
     classes: list[str]  # of each label number
 
     @classmethod
     def of(cls, names: list[str], counts: np.ndarray) -> Palette:
-        """By how often labels occur, the most frequent first."""
+        """Choose colours by the frequency of labels."""
         rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable").tolist()
         return cls(names, [f"k{r}" if r < COLOURS else "others" for r in rank])
 
     def legend(self) -> str:
+        """Return the names of labels beside their colours."""
         known = sorted((kind, name) for name, kind in zip(self.names, self.classes, strict=True) if kind != "others")
         entries = [*known, *([("others", "all others")] if "others" in self.classes else [])]
         size = 'width="14" height="14"'
@@ -63,16 +64,14 @@ class Stretch:
     confidence: np.ndarray | None  # [T] probabilities of the predicted labels
     lines: np.ndarray  # [T]
 
-    def __len__(self) -> int:
-        return len(self.gold)
-
     def part(self, first: int, last: int) -> Stretch:
+        """Return some of the positions."""
         rows = slice(first, last)
         sure = None if self.confidence is None else self.confidence[rows]
         return Stretch(self.gold[rows], self.predicted[rows], self.wrong[rows], sure, self.lines[rows])
 
     def worst(self) -> int:
-        """Where the `CLOSE` positions with the most errors begin, the errors in their middle where that is possible."""
+        """Return the first of the `CLOSE` positions with the most errors, the errors in their middle where possible."""
         sums = np.concatenate([[0], np.cumsum(self.wrong)])
         errors = sums[CLOSE:] - sums[:-CLOSE]
         first = int(np.argmax(errors))
@@ -81,8 +80,8 @@ class Stretch:
 
 
 def strips(stretch: Stretch, palette: Palette) -> str:
-    """The whole, and where positions are too many to be told apart, those with the most errors once more."""
-    if len(stretch) <= WIDTH:
+    """Draw all positions and, where they are too many to be told apart, those with the most errors once more."""
+    if len(stretch.gold) <= WIDTH:
         return _strip(stretch, palette, None)
     first = stretch.worst()
     close = stretch.part(first, first + CLOSE)
@@ -90,11 +89,10 @@ def strips(stretch: Stretch, palette: Palette) -> str:
 
 
 def _strip(stretch: Stretch, palette: Palette, framed: tuple[int, int] | None) -> str:
-    T = len(stretch)
+    T = len(stretch.gold)
     columns = min(T, WIDTH)
     bounds = np.linspace(0, T, columns + 1).round().astype(np.int64)
-    counts = np.diff(bounds)
-    wide = WIDTH / columns
+    counts, wide = np.diff(bounds), WIDTH / columns
     rows = {"gold": stretch.gold, "predicted": stretch.predicted}
     errors_at = 4 + 2 * (BAND + BETWEEN)
     curve_at = errors_at + ERRORS + BETWEEN
@@ -127,7 +125,7 @@ def _strip(stretch: Stretch, palette: Palette, framed: tuple[int, int] | None) -
 
 
 def _shares(labels: np.ndarray, bounds: np.ndarray, Y: int) -> np.ndarray:
-    """How often each label occurs in each column, as a part of it, [columns, Y]."""
+    """Return the share of each label in each column, [columns, Y]."""
     columns = len(bounds) - 1
     column = np.repeat(np.arange(columns), np.diff(bounds))
     found = np.bincount(column * Y + labels, minlength=columns * Y).reshape(columns, Y)
@@ -135,7 +133,7 @@ def _shares(labels: np.ndarray, bounds: np.ndarray, Y: int) -> np.ndarray:
 
 
 def _band(shares: np.ndarray, palette: Palette, y: float, wide: float) -> list[str]:
-    """One path for each colour: rectangles of labels that lie upon each other, the same beside each other as one."""
+    """Draw one path for each colour: stacked rectangles of labels, equal neighbours as one."""
     classes = sorted(set(palette.classes))
     together = np.zeros((len(shares), len(classes)))
     for number, kind in enumerate(palette.classes):
@@ -162,7 +160,7 @@ def _rectangle(run: tuple[int, int], top: float, height: float, wide: float) -> 
 
 
 def _marks(shares: np.ndarray, y: float, wide: float) -> list[str]:
-    """Where labels are wrong; the more of a column, the stronger."""
+    """Draw marks where labels are wrong; the more of a column, the stronger."""
     levels = np.ceil(4 * shares)  # [columns] 0 to 4
     out = []
     for level in (1, 2, 3, 4):
@@ -174,7 +172,6 @@ def _marks(shares: np.ndarray, y: float, wide: float) -> list[str]:
 
 
 def _runs(values: np.ndarray) -> list[tuple[int, int]]:
-    """Where rows [n, k] that are equal begin and end."""
+    """Return where runs of equal rows [n, k] begin and end."""
     changes = np.flatnonzero((values[1:] != values[:-1]).any(axis=1)) + 1
-    edges = [0, *changes.tolist(), len(values)]
-    return list(pairwise(edges))
+    return list(pairwise([0, *changes.tolist(), len(values)]))

@@ -1,0 +1,235 @@
+"""Observers of a training run: messages and a progress bar on stderr, a log of JSON lines, Ctrl-C and SIGTERM."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import sys
+import time
+from dataclasses import asdict
+from types import FrameType
+from typing import IO, Any
+
+from kcrf_core.files import naming
+from kcrf_core.objective.solvers import (
+    ALL_TERMS,
+    DevProgress,
+    Event,
+    FinalFit,
+    GrowthRound,
+    Note,
+    Observer,
+    PivotsChosen,
+    Progress,
+    Stage,
+    Structure,
+    Trial,
+    WorkersThere,
+)
+from kcrf_core.system import counted
+
+from ..render import figures as render
+from ..render.visible import shown
+from .files import say, write_out
+
+SCHEMA = 1  # of a log
+LOGGED = {Note: "note", Trial: "trial", GrowthRound: "growth", WorkersThere: "workers"}  # as they are
+
+
+class ProgressMessages(Observer):
+    """Notes as lines on stderr; passes as lines too if `verbose`, else by a bar where stderr is a terminal."""
+
+    def __init__(self, quiet: bool, verbose: bool = False):
+        self._quiet, self._verbose = quiet, verbose
+        self._watched = not quiet and not verbose and sys.stderr is not None and sys.stderr.isatty()
+        self._bar: Any = None
+        self._name = self._dev = self._workers = ""
+
+    def tell(self, event: Event) -> None:
+        match event:
+            case Note():
+                self.close()
+                if not self._quiet:
+                    say(event.text)
+            case Stage():
+                self.close()
+                self._name = event.name
+                if self._watched:
+                    from tqdm import tqdm
+
+                    form = None if event.total else "{desc}: {n_fmt} passes [{elapsed}]{postfix}"
+                    name = shown(event.name)
+                    self._bar = tqdm(total=event.total, desc=name, file=sys.stderr, leave=False, bar_format=form)
+            case PivotsChosen() if self._bar is not None:
+                self._bar.update(event.done - self._bar.n)
+            case Progress():
+                gap = f"{event.gap:.2g}" if event.gap < 10 else "-"
+                state = f"P {event.value:.6g}, gap {gap}{self._dev}{self._workers}"
+                if self._verbose:
+                    say(f"  {self._name}: pass {event.passes}, {state}")
+                if self._bar is not None:
+                    self._bar.set_postfix_str(state, refresh=False)
+                    self._bar.update(event.passes - self._bar.n)
+            case WorkersThere():
+                self._workers = f", {counted(event.count, 'worker')}"
+            case DevProgress():
+                self._dev = f", dev {render.metric_text(event.score)}"
+            case Trial():
+                own = {ALL_TERMS: "score variance"} | {name: f"sigma2 of {name}" for name in event.sigma2}
+                width = max(map(len, own.values()))  # for any trial of the search, so that figures line up
+                value = event.score_variance if event.term == ALL_TERMS else event.sigma2[event.term]
+                self.note(f"  {own[event.term]:<{width}} {value:<8g} {event.text}")
+            case GrowthRound():
+                self.note("  " + render.growth_text(event))
+            case Structure():
+                for line in render.structure_text(event).split("\n"):
+                    self.note(line)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def __enter__(self) -> ProgressMessages:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class RunLog(Observer):
+    """Events as JSON lines of a file or of stdout (`-`), each written out at once; nothing where there is no path.
+
+    An interrupted or killed run leaves whole lines, and `tail -f` follows a running one. A log that cannot be written
+    must not cost the model: its error waits until the model is safe.
+    """
+
+    def __init__(self, path: str | None):
+        self._began, self._path = time.perf_counter(), path
+        self._stage, self._lines, self._ended = "", 0, False
+        self.error: OSError | None = None
+        self._stream: IO[bytes] | None = None
+        if path not in (None, "-"):
+            self._stream = open(path, "wb")  # noqa: SIM115, __exit__ closes it
+
+    def tell(self, event: Event) -> None:
+        match event:
+            case Stage():
+                self._stage = event.name
+            case Progress():
+                lower, gap = (value if math.isfinite(value) else None for value in (event.lower, event.gap))
+                figures = {"objective": event.value, "lower_bound": lower, "gap": gap}
+                work = {"hessian_products": event.products, "work": event.work}
+                self.write("pass", {"stage": self._stage, "pass": event.passes, **figures, **work})
+            case DevProgress():
+                self.write("dev", {"pass": event.passes, **asdict(event.score), "best": event.best})
+            case Structure():
+                self.write("structure", event.to_dict())
+            case Note() | Trial() | GrowthRound() | WorkersThere():
+                self.write(LOGGED[type(event)], asdict(event))
+
+    def write(self, event: str, values: dict[str, Any]) -> None:
+        """Write one line; `start` is the first event of a run, `end` the last, once the model is written."""
+        self._ended = event == "end"
+        if self._path is None or self.error is not None:
+            return
+        first = {} if self._lines else {"schema": SCHEMA}
+        seconds = round(time.perf_counter() - self._began, 6)
+        line = render.as_json({"event": event, **first, "seconds": seconds, **values}, indent=None)
+        self._lines += 1
+        try:
+            if self._stream is None:
+                write_out(line)
+            else:
+                with naming(self._path):
+                    self._stream.write((line + "\n").encode())
+                    self._stream.flush()
+        except OSError as error:
+            self.error = error
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is not None and not self._ended:
+            self.write("end", {"stop": "failed", "error": str(error) or type(error).__name__})
+        if self._stream is not None:
+            # What could not be written is still in the buffer, and would fail again here.
+            with contextlib.suppress(OSError):
+                self._stream.close()
+
+
+class StopRequest:
+    """Ctrl-C asks for an end of work that has something to keep, with a message; the second gives up."""
+
+    signals: tuple[signal.Signals, ...] = (signal.SIGINT,)
+
+    def __init__(self, message: str = ""):
+        self._message = message
+        self._signal: int | None = None  # the signal that asked for an end
+        self._before: dict[int, Any] = {}  # handlers of others, by signal
+
+    def asked(self) -> bool:
+        """Return True once the run is to end with what it has."""
+        return self._signal is not None
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._signal is not None:
+            raise KeyboardInterrupt
+        self._signal = number
+        say(self._message)
+
+    def __enter__(self) -> Any:
+        with contextlib.suppress(ValueError):  # not in the main thread, which alone gets signals
+            for number in self.signals:
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class Interruption(StopRequest, Observer):
+    """Passes events on to other observers, and follows by them what Ctrl-C and SIGTERM mean.
+
+    Until the first pass of the final fit is over, they end the command at once: no parameters are worth a file, least
+    of all one that takes the place of an older model. From then on the first asks for an end, and a note is printed
+    when the run notices; the second gives up.
+    """
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self, *observers: Observer):
+        super().__init__()
+        self._observers = observers
+        self._final = self._started = self._noted = False
+
+    def tell(self, event: Event) -> None:
+        for observer in self._observers:
+            observer.tell(event)
+        self._final = self._final or isinstance(event, FinalFit)
+        self._started = self._started or (self._final and isinstance(event, Progress))
+
+    def asked(self) -> bool:
+        if self._signal is not None and not self._noted:
+            self._noted = True
+            name = "Ctrl-C" if self._signal == signal.SIGINT else "SIGTERM"
+            self.note(f"{name}: stopping here and writing the model; a second one gives up")
+        return self._signal is not None
+
+    def leave(self) -> None:
+        """Raise what the signal that asked for an end raises in other commands."""
+        if self._signal == signal.SIGTERM:
+            self._before[self._signal](self._signal, None)
+        raise KeyboardInterrupt
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._started and self._signal is None:
+            self._signal = number
+        elif number == signal.SIGTERM:
+            self._before[number](number, frame)
+        else:
+            raise KeyboardInterrupt(*[] if self._started else ["interrupted before there was a model to write"])
