@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from keyword import iskeyword
 from types import FrameType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -24,7 +24,7 @@ from kcrf_core._version import __version__
 
 from . import about, options
 from .io.files import STDOUT, discard, say
-from .other_tools import command_hint, explain, reword
+from .other_tools import COMMANDS, explain, reword
 from .render.visible import shown
 
 # BLAS works on one thread throughout (see `Workers`), but unless it is told before it is loaded it makes one for each
@@ -62,19 +62,19 @@ class _Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Click's own way to show the help without arguments is an error whose message is the help, since 8.2.
-        return super().parse_args(ctx, args or ["--help"])
+        return super().parse_args(ctx, [*args[1:2], "--help"] if args[:1] in ([], ["help"]) else args)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        hint = None if self.get_command(ctx, args[0]) else command_hint(args[0])
-        if hint is not None:
-            ctx.fail(f"No such command '{args[0]}': {hint}")
+        if args[0] in COMMANDS and args[0] not in SUMMARIES:
+            ctx.fail(f"No such command '{args[0]}': {COMMANDS[args[0]]}")
         ctx.meta[options.ARGUMENTS] = args[1:]  # to explain errors by
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # Click would import all of them.
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(_Commands.SUMMARIES.items()))
+        for title, summaries in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(summaries.items()), col_max=12)
 
     def invoke(self, ctx: click.Context) -> Any:
         with contextlib.suppress(ValueError):  # signals belong to the main thread, and this is another
@@ -108,7 +108,8 @@ def _exit_codes() -> Iterator[None]:
         reword(error, message=shown(error.message))  # Click writes it, with the names that were typed
         raise
     except errors.KcrfError as error:
-        _leave(_with_flags(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+        flags = f" ({', '.join(map(options.flag, error.settings))})" if error.settings else ""
+        _leave(f"{error}{flags}", next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except OSError as error:
         discard(sys.stdout)  # it may be what failed, and what it still holds is useless
         # Whatever writes a file names it, so what is full and has no name is where Click writes.
@@ -119,50 +120,52 @@ def _exit_codes() -> Iterator[None]:
         _leave("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help", 1)
 
 
-def _with_flags(error: errors.KcrfError) -> str:
-    """Return the message of an error, with the options that it is about."""
-    flags = [f"--{name.replace('_', '-')}" for name in error.settings]
-    return f"{error} ({', '.join(flags)})" if flags else str(error)
-
-
 def _leave(message: str, code: int) -> NoReturn:
     say(f"kcrf: {message}")
     sys.exit(code)
 
 
-class _Commands(Mapping[str, click.Command]):
-    """The subcommands by name, each imported when it is asked for, so that `tag` waits for no other."""
-
-    SUMMARIES: ClassVar[dict[str, str]] = {
-        "featurize": "Encode data into an .npz file.",
-        "select-basis": "Choose pivots for a kernel.",
+GROUPS = {
+    "First steps": {
         "train": "Train a model.",
         "tag": "Label sequences with a model.",
         "evaluate": "Score predicted labels against gold ones.",
+    },
+    "Better models": {
+        "tune": "Find a configuration.",
         "crossval": "Cross-validate, over a grid if wanted.",
         "audit": "Find labels that are probably wrong.",
-        "tune": "Find a configuration.",
-        "inspect": "Show what a model holds.",
+        "inspect": "Show the contents of a model, basis or dataset.",
+    },
+    "Large data": {
+        "featurize": "Encode data into an .npz file or a folder of shards.",
+        "select-basis": "Choose pivots (inducing points) for a kernel.",
+    },
+    "Other tools": {
         "import": "Read a model of another program.",
         "export": "Write a model for another program.",
-    }
+    },
+}
+SUMMARIES = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+
+
+class _Commands(Mapping[str, click.Command]):
+    """The subcommands by name, each imported when it is asked for, so that `tag` waits for no other."""
 
     def __getitem__(self, name: str) -> click.Command:
-        module = name.replace("-", "_") + "_" * iskeyword(name)
-        if name not in self.SUMMARIES:
-            raise KeyError(name)
+        summary, module = SUMMARIES[name], name.replace("-", "_") + "_" * iskeyword(name)
         command = getattr(import_module(f".commands.{module}", __package__), module)
-        command.short_help = self.SUMMARIES[name]
+        command.short_help = summary
         return command
 
     def __contains__(self, name: object) -> bool:
-        return name in self.SUMMARIES
+        return name in SUMMARIES
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.SUMMARIES)
+        return iter(SUMMARIES)
 
     def __len__(self) -> int:
-        return len(self.SUMMARIES)
+        return len(SUMMARIES)
 
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

@@ -1,13 +1,11 @@
-"""What people type who know CRFsuite, CRF++ or Wapiti, and what to type here instead.
-
-Only what is an error here is looked up: options and commands that there are not, and arguments too many.
-"""
+"""Hints for users of CRFsuite, CRF++ and Wapiti: unknown options and commands, and arguments too many."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import click
@@ -57,32 +55,35 @@ def _inverse(value: str) -> str:
         return "Wapiti's rho2 R is --sigma2 1/R"
 
 
-def _model(value: str) -> str:
-    if value.isdecimal():
-        return f"CRF++'s -m {value} is --max-passes {value}"
-    return f"the model to write is -o {value}, one to start from --init {value}"
+@dataclass(frozen=True)
+class _ByValue:
+    """Two hints, for values that are numbers (or are listed) and for others."""
 
+    known: str
+    other: str
+    values: tuple[str, ...] = ()
 
-def _text_or_threads(value: str) -> str:
-    if value.isdecimal():
-        return f"Wapiti's -t {value} is --threads {value}"
-    return "CRF++'s -t is kcrf export model.npz --to crf++ -o model.txt, after training"
-
-
-def _algorithm(value: str) -> str:
-    return "an L1 penalty is --c1 C, and --c2 0 leaves no other" if value in ("CRF-L1", "sgd-l1") else SOLVED
+    def __call__(self, value: str) -> str:
+        is_known = value in self.values if self.values else value.isdecimal()
+        return (self.known if is_known else self.other).replace("{}", value)
 
 
 Hint = str | Callable[[str], str]  # {} stands for the value of the option
 
 TRAIN: dict[tuple[str, ...], Hint] = {
     ("-f", "--freq"): "CRF++'s -f {} is --min-count {}",
-    ("-a", "--algorithm", "--algo"): _algorithm,
+    ("-a", "--algorithm", "--algo"): _ByValue(
+        "an L1 penalty is --c1 C, and --c2 0 leaves no other", SOLVED, ("CRF-L1", "sgd-l1")
+    ),
     ("-p", "--pattern"): _of_crfsuite,
     ("-2", "--rho2"): _inverse,
     ("-1", "--rho1"): "Wapiti's rho1 {} is --c1 {}",
-    ("-m", "--model"): _model,
-    ("-t", "--textmodel"): _text_or_threads,
+    ("-m", "--model"): _ByValue(
+        "CRF++'s -m {} is --max-passes {}", "the model to write is -o {}, one to start from --init {}"
+    ),
+    ("-t", "--textmodel"): _ByValue(
+        "Wapiti's -t {} is --threads {}", "CRF++'s -t is kcrf export model.npz --to crf++ -o model.txt, after training"
+    ),
     ("--thread", "--nthread"): "--threads {}",
     ("--cost",): "CRF++'s cost {} is --sigma2 {}",
     ("-e", "--eta"): "--tolerance 0.001 says when to stop; data to score on the way is --dev FILE",
@@ -125,10 +126,6 @@ TAG: dict[tuple[str, ...], Hint] = {
 OPTIONS = {"train": TRAIN, "crossval": TRAIN, "tag": TAG, "evaluate": TAG}
 
 
-def command_hint(name: str) -> str | None:
-    return COMMANDS.get(name)
-
-
 def option_hint(command: str, option: str, arguments: Sequence[str]) -> str | None:
     """Return what to type in the place of an option that a command does not have."""
     for names, hint in OPTIONS.get(command, {}).items():
@@ -152,35 +149,24 @@ def _value(option: str, arguments: Sequence[str]) -> str:
 
 
 def arguments_hint(command: str, extra: Sequence[str], given: Sequence[str]) -> str | None:
-    """Return what to type where there are more arguments than a command takes: `given` are those that it took."""
+    """Return a hint where there are more arguments than a command takes: `given` are those that it took."""
     if len(given) != 1 or any(re.search(r"[\s'\"]", one) for one in (*given, *extra)):
         return None
-    (data,) = given
-    if command == "train" and len(extra) == 2:
-        return f"as CRF++ has it, that is kcrf train -c {data} {extra[0]} -o {_npz(extra[1])}"
-    if len(extra) != 1:
-        return None
-    if command == "train":
-        return f"the model is an option here: kcrf train {data} -o {_npz(extra[0])}"
-    if command == "tag":
-        return f"what is written is an option here: kcrf tag -m MODEL {data} -o {extra[0]}"
-    if command in ("import", "export"):
-        return f"what is written is an option here: kcrf {command} {data} -o {extra[0]}"
-    return None
-
-
-def _npz(name: str) -> str:
-    return name if os.path.splitext(name)[1] else f"{name}.npz"
+    (data,), last = given, extra[-1]
+    model = last if os.path.splitext(last)[1] else f"{last}.npz"
+    return {
+        ("train", 2): f"as CRF++ has it, that is kcrf train -c {data} {extra[0]} -o {model}",
+        ("train", 1): f"the model is an option here: kcrf train {data} -o {model}",
+        ("tag", 1): f"the output is an option here: kcrf tag -m MODEL {data} -o {last}",
+        ("import", 1): f"the output is an option here: kcrf import {data} -o {last}",
+        ("export", 1): f"the output is an option here: kcrf export {data} -o {last}",
+    }.get((command, len(extra)))
 
 
 def close_names(name: str, possible: Sequence[str]) -> list[str]:
-    """Of the names that are suggested for one that is not known those that it may be a slip of."""
-    plain = name.lstrip("-")
-    return [
-        one
-        for one in possible
-        if one.lstrip("-").startswith(plain) or SequenceMatcher(None, plain, one.lstrip("-")).ratio() >= ALIKE
-    ]
+    """Return those of the suggested names that the given one may be a slip of."""
+    pairs = [(one, one.lstrip("-"), name.lstrip("-")) for one in possible]
+    return [one for one, a, b in pairs if a.startswith(b) or SequenceMatcher(None, b, a).ratio() >= ALIKE]
 
 
 def reword(error: click.ClickException, **changed: object) -> None:
@@ -189,7 +175,7 @@ def reword(error: click.ClickException, **changed: object) -> None:
 
 
 def explain(error: click.UsageError, arguments: Sequence[str]) -> None:
-    """Put what to type here into an error of usage; `arguments` are those of the command."""
+    """Add a hint to a usage error; `arguments` are those of the command."""
     context = error.ctx
     command = context.info_name if context is not None else None
     if isinstance(error, click.NoSuchOption):
@@ -201,11 +187,7 @@ def explain(error: click.UsageError, arguments: Sequence[str]) -> None:
         extra = re.findall(r"\((.*)\)$", error.message.rstrip("."))
         words = extra[0].split() if extra else []
         positional = [word for word in arguments if not word.startswith("-")]
-        given = (
-            [word for word in positional[: positional.index(words[0])] if word]
-            if words and words[0] in positional
-            else []
-        )
+        given = list(filter(None, positional[: positional.index(words[0])])) if {*words[:1]} & {*positional} else []
         hint = arguments_hint(command or "", words, given[-1:])
         if hint is not None:
             reword(error, message=f"{error.message}: {hint}")
