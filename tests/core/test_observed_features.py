@@ -15,8 +15,7 @@ from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.device import DeviceChoice, open_device
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.features import FeatureTerm, observed_features
-from kcrf_core.features.plans import fit_terms
+from kcrf_core.features import FeatureTerm, fit_terms, observed_only
 from kcrf_core.files import read_container, write_container
 from kcrf_core.maps import DeviceWorkers, SparseWeights, as_dense, matrix_of
 from kcrf_core.maps import explicit as merged_columns
@@ -86,7 +85,7 @@ def posteriors(kind, workers):
     encoding, dataset, config = prepared(kind)
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
-    fitted = observed_features.observed_only(fitted, problem, workers, Observer())
+    fitted = observed_only(fitted, problem, workers, Observer())
     whole = Objective.on_threads(problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map) for t in fitted], workers)
     part = Objective.on_threads(
         problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map, t.kept) for t in fitted], workers
@@ -298,10 +297,10 @@ def test_labels_that_are_missing_were_not_seen(kind):
     problem = Problem(labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     with Workers(1) as workers:
         fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
-        found = observed_features.observed_only(fitted, problem, workers, Observer())
+        found = observed_only(fitted, problem, workers, Observer())
     whole = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     with Workers(1) as workers:
-        every = observed_features.observed_only(fitted, whole, workers, Observer())
+        every = observed_only(fitted, whole, workers, Observer())
     for few, all_of_them in zip(found, every, strict=True):
         if few.kept is not None:
             assert len(few.kept) < len(all_of_them.kept) and set(few.kept) < set(all_of_them.kept)

@@ -17,7 +17,8 @@ from kcrf_core.features.plans import fit_terms
 from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.objective.solvers import Observer
 from kcrf_core.training import train
-from kcrf_core.training.repeated_sequences import SequenceGroups, collapse
+from kcrf_core.training.problems import distinct_only, sequence_keys
+from kcrf_core.training.task import TrainingTask
 from listening import Recorder
 
 SETTINGS = [
@@ -44,8 +45,9 @@ def test_the_same_objective_and_gradient(rng, workers, options):
     problem = Problem(dataset.labels, dataset.offsets, rng.random(dataset.sequences), len(encoding.labels))
     recorder = Recorder()
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
-    smaller, distinct, terms = collapse(problem, dataset, fitted, recorder)
-    assert len(smaller.weights) == distinct.sequences == 12
+    smaller, first = distinct_only(problem, [dataset], recorder)
+    terms = TrainingTask(problem, tuple(fitted), workers, np.dtype(np.float32)).subset(first).terms
+    assert len(smaller.weights) == len(first) == 12
     assert recorder.notes == ["12 distinct sequences of 48: each is gone through once"]
     np.testing.assert_allclose(smaller.weights, problem.weights.reshape(4, 12).sum(axis=0), rtol=1e-12)
     theta, found = None, []
@@ -62,9 +64,9 @@ def test_the_same_objective_and_gradient(rng, workers, options):
 
 def distinct_sequences(dataset):
     """Numbers of the first of each group of equal sequences, and for each sequence the number of its group."""
-    groups = SequenceGroups()
-    groups.add(dataset)
-    return groups.found
+    numbers: dict[bytes, int] = {}
+    group = [numbers.setdefault(key, len(numbers)) for key in sequence_keys(dataset)]
+    return np.unique(group, return_index=True)[1], group
 
 
 def test_other_labels_or_inputs_stay_apart(rng):
@@ -110,5 +112,5 @@ def test_a_few_repeats_are_left_alone(rng, workers):
     dataset = dataset.subset([*range(40), 0])
     problem = Problem(dataset.labels, dataset.offsets, np.ones(41), len(encoding.labels))
     recorder = Recorder()
-    assert collapse(problem, dataset, [], recorder)[0] is problem
+    assert distinct_only(problem, [dataset], recorder) == (problem, None)
     assert recorder.notes == []

@@ -19,7 +19,7 @@ from kcrf_core.objective import Objective, ObjectiveTerm, certificates
 from kcrf_core.objective.solvers import CHANCE, DROPPED, EXCLUDED, SOLVERS, TAKEN, UNDECIDED, Observer, Run
 from kcrf_core.system import Workers, positions_within
 from kcrf_core.training import train
-from kcrf_core.training.structure_null import drawn_labels, exchanged, tail
+from kcrf_core.training.structure import exchanged, tail
 from listening import Recorder
 from problems import random_inputs, random_offsets
 from tasks import COLUMNS, USEFUL, Task, draw_labels, draw_task, task_config
@@ -165,7 +165,7 @@ def test_labels_are_drawn_from_the_model(rng, workers, forbid):
     theta = rng.normal(size=objective.size)
     draws = 400
     counted = np.zeros((3, 3))
-    for labels in drawn_labels(objective, theta, rng, draws):
+    for labels in objective.engine.drawn_labels(theta, rng.random((draws, N))):
         counted += replace(problem, labels=labels).clique_counts(1) / draws
     expected = sum(shard.marginals().edge for shard in objective.engine.over_chunks(theta, lambda chunk: chunk))
     np.testing.assert_allclose(counted, expected, atol=5 * np.sqrt(expected.max() / draws))

@@ -534,7 +534,7 @@ def test_the_forecast_counts_what_the_fit_makes(rng, kind):
         fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     widths = {"node": score_columns(len(encoding.labels)), "edge-x": len(encoding.labels) ** 2}
     mapped = [term for term in fitted if term.map is not None]
-    assert [term.name for term in found.terms] == [term.name for term in mapped]
+    assert [term.name for term in found.terms] == [term.config.name for term in mapped]
     assert [term.parameters for term in found.terms] == [term.map.size * widths[term.config.type] for term in mapped]
 
 

@@ -13,9 +13,8 @@ from kcrf_core.system import LEAST_TOLERANCE, counted, size_text
 from .visible import shown, shown_json
 
 if TYPE_CHECKING:
-    from kcrf_core.features import PruneReport
     from kcrf_core.objective.solvers import DevScore, GrowthRound, Structure
-    from kcrf_core.training import CalibrationReport, DevReport, Report
+    from kcrf_core.training import CalibrationReport, DevReport, PruneReport, Report
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()) -> str:

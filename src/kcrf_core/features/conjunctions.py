@@ -32,7 +32,7 @@ from .linear import (
     FeatureTerm,
     FittedFeatures,
 )
-from .term import PartsOfRow, TermParts, WeightTable
+from .term import PartsOfRow, StoredTerm, TermParts, WeightTable
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from ..encoding import Dataset, Encoding, FeatureNames, Translation
     from ..kernels import Inputs
     from ..maps import CompressedRows, FeatureMap, Weights
-    from .fitted import FitContext
-    from .label_match import LabelMatch
-    from .stored_terms import StoredTerm
+    from .fitted import FitContext, LabelMatch
 
 # An automatic map enumerates no more than this: above it, pivots take less memory.
 MOST_CONJUNCTIONS = 300_000_000
@@ -67,9 +65,9 @@ class ConjunctionPlan(FeaturePlan):
         from ..maps import ConjunctionCounter, ExplicitMap, scaled_rows
 
         term, observer, workers = self.term, context.observer, context.workers
-        fitted_to = self.data.fitted_to()
-        kernel: Any = fit_kernel(replace(term.kernel, cosine=False), fitted_to, context.seed, term=term.name)
-        if self.data.whole is not None:
+        fitted_to, seed = self.data.fitted_to(), context.config.training.seed
+        kernel: Any = fit_kernel(replace(term.kernel, cosine=False), fitted_to, seed, term=term.name)
+        if self.data.in_memory:
             table = f"a table of {counted(self.entries, 'conjunction')}"
             check_memory(term, table, BYTES_PER_CONJUNCTION * self.entries, workers)
         observer.note(
@@ -82,7 +80,7 @@ class ConjunctionPlan(FeaturePlan):
         # An L1 penalty is that of one column only where all weights in it are equal.
         by_degree = bool(context.config.training.c1)
         # In memory the rows that were counted last are all of them.
-        found, counted_rows = counter.conjunctions(term.map.cut_off, by_degree, rows=self.data.whole is not None)
+        found, counted_rows = counter.conjunctions(term.map.cut_off, by_degree, rows=self.data.in_memory)
         distinct, columns = counted(len(found.keys), "distinct conjunction"), counted(found.size, "column")
         observer.note(f"term {term.name}: {distinct} in {columns}")
 
@@ -101,7 +99,7 @@ class ConjunctionPlan(FeaturePlan):
         else:
             own, partitions = self.data.mapped(made, False, workers)
         roots = np.sqrt(np.bincount(found.columns, minlength=found.size)) if by_degree else None
-        return FittedConjunctions(term, self.features, own, roots=roots, partitions=partitions, conjunctions=found)
+        return FittedConjunctions(term, self.data.features, own, roots=roots, partitions=partitions, conjunctions=found)
 
     def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
         keys, columns, entries = self._sizes()
@@ -109,7 +107,7 @@ class ConjunctionPlan(FeaturePlan):
         values = BYTES_PER_VALUE if self.term.kernel.cosine else 0  # else all entries of a column have the same
         fixed = entries * (BYTES_PER_ENTRY + values) + keys * BYTES_PER_KEY + columns * BYTES_PER_COLUMN
         finding = keys * BYTES_PER_DISTINCT + self.entries * BYTES_PER_FOUND + entries * BYTES_ON_THE_WAY
-        building = self.inputs.nbytes + max(finding, fixed + entries * BYTES_ON_THE_WAY)
+        building = self.data.whole.nbytes + max(finding, fixed + entries * BYTES_ON_THE_WAY)
         return TermFootprint(self.term.name, what, 0, fixed, building, columns * width)
 
     def _sizes(self) -> tuple[int, int, int]:
@@ -119,11 +117,12 @@ class ConjunctionPlan(FeaturePlan):
         """
         from ..maps import find_conjunctions
 
-        N, kernel = len(self.inputs), PolynomialKernel(self.term.kernel.degree, 1.0, 1.0, 1.0)
+        inputs = self.data.whole
+        N, kernel = len(inputs), PolynomialKernel(self.term.kernel.degree, 1.0, 1.0, 1.0)
         most = N if self.entries <= SAMPLED_CONJUNCTIONS else int(N * SAMPLED_CONJUNCTIONS / self.entries)
         found = []
         for rows in (most // 2, most) if most < N else (N,):
-            sample = self.inputs.take(np.linspace(0, N - 1, max(rows, 1)).astype(np.int64))
+            sample = inputs.take(np.linspace(0, N - 1, max(rows, 1)).astype(np.int64))
             conjunctions, phi = find_conjunctions(sample, kernel, self.term.map.cut_off)
             found.append((len(conjunctions.keys), conjunctions.size, phi.nnz))
         if len(found) == 1:
@@ -165,7 +164,7 @@ class FittedConjunctions(FittedFeatures):
         found = self.conjunctions
         shares, taken = shared_conjunctions(found, old.conjunctions, between.explicit_columns()[0])
         weights = as_dense(shares @ matrix_of(old.weights))
-        weights = labels.weights(weights, old.clique, self.clique, self.kept is None)
+        weights = labels.weights(weights, old.clique, self.config.clique, self.kept is None)
         return weights, f"with {taken:,} of {counted(len(found.keys), 'conjunction')}"
 
 
@@ -185,11 +184,9 @@ class ConjunctionTerm(FeatureTerm):
     def _squared_lengths(self, inputs: Inputs) -> np.ndarray:
         return self.conjunctions.kernel.diagonal(inputs)
 
-    def _largest_parts(self, inputs: Inputs) -> np.ndarray:
-        return np.square(self.conjunctions.norms)  # all of a column in one row
-
-    def _most_parts(self, features: int) -> int:
-        return sum(comb(features, j) for j in range(self.conjunctions.kernel.degree + 1))
+    def _reach(self, inputs: Inputs, features: int) -> tuple[np.ndarray, int]:
+        most = sum(comb(features, j) for j in range(self.conjunctions.kernel.degree + 1))
+        return np.square(self.conjunctions.norms), most  # all of a column in one row
 
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         found, (entry, arrays) = self.conjunctions, super().pack(at)
@@ -200,13 +197,13 @@ class ConjunctionTerm(FeatureTerm):
     def unpack(cls, stored: StoredTerm) -> ConjunctionTerm:
         kernel, like = stored.kernel(), stored.like
         if not isinstance(kernel, PolynomialKernel) or why_not(like, kernel.degree) is not None:
-            raise stored.error(f"'{stored.at}' has a kernel without conjunctions")
+            raise stored.contents.error(f"'{stored.at}' has a kernel without conjunctions")
         arrays = [stored.array(*one, 1) for one in (("keys", "int64"), ("columns", "int32"), ("norms", "float64"))]
         found = Conjunctions(kernel, feature_base(like), *arrays)
         try:
             found.check()
         except ValueError:
-            raise stored.error(f"the conjunctions of '{stored.at}' do not fit") from None
+            raise stored.contents.error(f"the conjunctions of '{stored.at}' do not fit") from None
         return cls(*stored.about, found, stored.weights(found.size, "conjunctions"), stored.cosine)
 
     def described(self) -> dict[str, Any]:
@@ -234,9 +231,7 @@ class ConjunctionTerm(FeatureTerm):
         return TermParts(as_dense(matrix_of(self.weights)), of)
 
     def compacted(self) -> ConjunctionTerm:
-        return super(ConjunctionTerm, self._without_empty_columns()).compacted()
-
-    def _without_empty_columns(self) -> ConjunctionTerm:
+        """Return a term of the same scores, without conjunctions whose weights are all zero."""
         found, weights = self.conjunctions, without_zeros(self.weights)
         counts = np.diff(weights.ends)
         used = counts > 0
@@ -246,13 +241,14 @@ class ConjunctionTerm(FeatureTerm):
             found, keys=found.keys[kept], columns=number[found.columns[kept]].astype(np.int32), norms=found.norms[used]
         )
         ends = np.concatenate([[0], np.cumsum(counts[used], dtype=np.int64)])
-        return replace(self, conjunctions=smaller, weights=replace(weights, ends=ends))
+        thinned = replace(self, conjunctions=smaller, weights=replace(weights, ends=ends))
+        return super(ConjunctionTerm, thinned).compacted()
 
 
 def _conjunction_names(
     found: Conjunctions, names: FeatureNames, numbers: np.ndarray, inputs: Inputs, t: int
 ) -> Callable[[int], tuple[str, None]]:
-    """Names of the conjunctions that row t of some inputs has, their features with its values."""
+    """Return a function for names of the conjunctions of row t of some inputs, their features with its values."""
 
     def name(e: int) -> tuple[str, None]:
         values = dict(zip(*(part.tolist() for part in present_columns(inputs, t)), strict=True))

@@ -1,38 +1,152 @@
-"""Terms while they are trained: a plan of the map, then the map on training data, before any weight is estimated.
+"""Terms during training: their data, a plan of the map, then the map on it, before any weight is estimated.
 
-A plan says which kind of map a term gets, how many columns and why, and how much memory that takes; it is made once,
-by `plan_term`, and training carries it out. A fitted term has the map and makes a term of the model out of weights.
-`linear`, `conjunctions` and `pivots` have both for their kinds of maps.
+Terms are fitted to a partition of the data at a time; data in memory is one partition. Plans find what an explicit map
+has to know of all data, such as which columns are equal, by going through the inputs of one partition after another;
+then each partition gets its map.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from ..chains import MappedClique
 from ..config import PRECISIONS, Config, TermConfig
 from ..errors import ConfigError
-from ..system import Workers, size_text
-from .stored_terms import mapped_clique
+from ..system import Workers, counted, size_text
 
 if TYPE_CHECKING:  # `tag` imports this module and needs none of these
     from ..chains import Problem
-    from ..encoding import Dataset, Translation
+    from ..encoding import Dataset, Encoding, Translation
     from ..kernels import Inputs
     from ..maps import FeatureMap, GrowingBasis, Weights
     from ..objective import MapSpec
     from ..objective.solvers import Observer
-    from .bases import TermBasis
-    from .label_match import LabelMatch
-    from .partitions import TermInputs, TrainingData
-    from .term import Term
+    from .term import Term, TermBasis
 
 DTYPES = dict(zip(PRECISIONS, map(np.dtype, (np.float32, np.float64)), strict=True))
+# Share of the positions whose input must have occurred before, for sharing to pay.
+WORTH_SHARING = 0.4
+
+# Makes a map of some rows, which are given with their numbers.
+MakeMap: TypeAlias = "Callable[[Inputs, np.ndarray | slice], FeatureMap]"
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData(ABC):
+    """Encoded sequences, in memory or elsewhere."""
+
+    encoding: Encoding
+
+    @abstractmethod
+    def inputs_of(self, features: tuple[str, ...]) -> TermInputs:
+        """Return the inputs of a term with these features."""
+
+
+class TermInputs(ABC):
+    """Inputs of one term at all training positions, without values that training never saw."""
+
+    in_memory = True
+    where_shared = ""  # where each distinct input is computed once
+    whole: Inputs  # all inputs, if they are in memory
+    dataset: Dataset  # likewise
+
+    def __init__(self, features: tuple[str, ...], like: Inputs):
+        self.features, self.like = features, like  # inputs of no position
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Inputs]:
+        """Yield the inputs of each partition."""
+
+    @abstractmethod
+    def fitted_to(self) -> Inputs:
+        """Return inputs with the lengths of all, for kernels to be fitted to."""
+
+    @abstractmethod
+    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[MapSpec, ...] | None]:
+        """Return the map of all inputs, and specs of the map of each partition unless they are in memory."""
+
+    def distinct(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first row of each group of equal inputs of a partition, and the group of each row."""
+        return inputs.distinct()
+
+    def shared_rows(self) -> np.ndarray | None:
+        """Return the first row of each group of equal inputs in memory, where enough of them recur; else None."""
+        rows = self.distinct(self.whole)[0]
+        return rows if len(rows) <= (1 - WORTH_SHARING) * len(self.whole) else None
+
+    def scanned(self, name: str, observer: Observer, visit: Callable[[Inputs], None] | None = None) -> bool:
+        """Hand each partition's inputs to `visit`; True if enough inputs recur to compute each of them once."""
+        distinct = positions = 0
+        for inputs in self:
+            if visit is not None:
+                visit(inputs)
+            distinct, positions = distinct + len(self.distinct(inputs)[0]), positions + len(inputs)
+        if distinct > (1 - WORTH_SHARING) * positions:
+            return False
+        many, all_of_them = counted(distinct, "distinct input"), counted(positions, "position")
+        observer.note(f"term {name}: {many} at {all_of_them}, each computed once{self.where_shared}")
+        return True
+
+    def map_of_partition(self, inputs: Inputs, make: MakeMap, shared: bool, workers: Workers) -> FeatureMap:
+        """Return the map of a partition, made of its distinct inputs where they are shared."""
+        from ..maps import RepeatedMap
+
+        if not shared:
+            return make(inputs, slice(None))
+        rows, group = self.distinct(inputs)
+        return RepeatedMap(make(inputs.take(rows), rows), group, workers)
+
+
+@dataclass(frozen=True, eq=False)
+class DataInMemory(TrainingData):
+    """A dataset in memory: one partition for plans; distinct inputs are found within partitions of the problem."""
+
+    dataset: Dataset
+
+    def inputs_of(self, features: tuple[str, ...]) -> InputsInMemory:
+        return InputsInMemory(features, self.encoding.inputs(self.dataset, features).seen(), self.dataset)
+
+
+class InputsInMemory(TermInputs):
+    """Inputs of a term in memory."""
+
+    def __init__(self, features: tuple[str, ...], inputs: Inputs, dataset: Dataset):
+        super().__init__(features, inputs.take(slice(0, 0)))
+        self.whole, self.dataset = inputs, dataset
+
+    def __iter__(self) -> Iterator[Inputs]:
+        yield self.whole
+
+    def fitted_to(self) -> Inputs:
+        return self.whole
+
+    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, None]:
+        return self.map_of_partition(self.whole, make, shared, workers), None
+
+    def distinct(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        return self._distinct
+
+    @cached_property
+    def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        """First row of each group of equal inputs of a partition, partitions in order, and the group of each row.
+
+        Inputs are compared within a partition of the problem: each may be elsewhere.
+        """
+        _, group = self.whole.distinct()
+        lengths = np.diff(self.dataset.offsets[self.dataset.borders])
+        partition = np.repeat(np.arange(len(lengths)), lengths)
+        both = partition * (int(group.max(initial=0)) + 1) + group
+        _, first, number = np.unique(both, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return first[order].astype(np.int64), rank[number.ravel()]
 
 
 @dataclass(frozen=True)
@@ -48,10 +162,6 @@ class FitContext:
     def dtype(self) -> np.dtype:
         return DTYPES[self.config.training.precision]
 
-    @property
-    def seed(self) -> int:
-        return self.config.training.seed
-
 
 @dataclass(frozen=True)
 class TermFootprint:
@@ -64,9 +174,6 @@ class TermFootprint:
     building: int  # bytes that are there at once, beside those of a table, while the map is made
     parameters: int  # D times the columns of weights; of conjunctions it is an estimate
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class TermPlan(ABC):
@@ -77,25 +184,9 @@ class TermPlan(ABC):
     term: TermConfig
     data: TermInputs
 
-    @property
-    def features(self) -> tuple[str, ...]:
-        return self.data.features
-
-    @property
-    def inputs(self) -> Inputs:
-        """Inputs of all training positions, which are in memory."""
-        inputs = self.data.whole
-        assert inputs is not None
-        return inputs
-
-    def shared_rows(self) -> np.ndarray | None:
-        """Return the first row of each group of equal inputs, where enough of them recur; else None."""
-        rows, _ = self.data.distinct(self.inputs)
-        return rows if self.data.worth_sharing(len(rows), len(self.inputs)) else None
-
     @abstractmethod
     def fit(self, context: FitContext) -> MappedTerm:
-        """Carry it out."""
+        """Carry out the plan."""
 
     @abstractmethod
     def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
@@ -120,36 +211,9 @@ class FittedTerm:
     basis: TermBasis | None = field(default=None, kw_only=True)  # None: no pivots
     growing: GrowingBasis | None = field(default=None, kw_only=True)  # pivots that training adds to; None: it adds none
 
-    @property
-    def name(self) -> str:
-        return self.config.name
-
-    def score_scale(self) -> float:
-        """Return the mean of k(x, x): sigma2 times this is the prior variance of a score."""
-        return 1.0
-
-    def threshold(self, c1: float, label_count: int) -> float | np.ndarray:
-        """Return what an L1 penalty of c1 on weights of single features is for parameters; [D] for rows of W."""
-        return c1
-
     def observed(self, problem: Problem, workers: Workers, observer: Observer) -> FittedTerm:
         """Return the term with weights for those pairs of features and labels alone that the problem has."""
         return self
-
-    def begun_growth(self, context: FitContext) -> FittedTerm:
-        """Return the term; with its first pivots where its basis is to grow."""
-        return self
-
-    def outside_gain(
-        self,
-        errors: Callable[[], np.ndarray],  # m [N, columns] of a fit
-        inputs: Callable[[], Inputs],  # of training positions
-        sigma2: float,
-        certify: str,
-        workers: Workers,
-    ) -> float:
-        """Bound or estimate what leaving the span of the map could still gain."""
-        return 0.0
 
 
 @dataclass(frozen=True)
@@ -157,20 +221,6 @@ class MappedTerm(FittedTerm, ABC):
     """A term that looks at the input through a map."""
 
     map: FeatureMap
-
-    @property
-    def clique(self) -> MappedClique:
-        return mapped_clique(self.config.type)
-
-    def score_scale(self) -> float:
-        return self.map.mean_diagonal()
-
-    def threshold(self, c1: float, label_count: int) -> float | np.ndarray:
-        # k features of one column have its weight over root k each. Scores of two labels are plus and minus the one
-        # column over root 2 (see `chains.problem`), and both labels' weights have the penalty.
-        labels = self.clique.columns(label_count) == 1 and label_count == 2
-        each = c1 * 2**0.5 if labels else c1
-        return each if self.roots is None else each * self.roots
 
     @property
     def about(self) -> tuple[str, str, tuple[str, ...]]:
@@ -195,6 +245,39 @@ class MappedTerm(FittedTerm, ABC):
         The earlier term is of a kind in `takes_over`; `between` leads from the inputs of this term to its own.
         """
         raise TypeError(f"a term of the kind '{old.kind}' cannot be taken over here")
+
+
+@dataclass(frozen=True)
+class LabelMatch:
+    """Labels of an earlier model and of a new one, matched by name."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+    @property
+    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the labels that both have: among the new ones, and among the old ones."""
+        number = {label: y for y, label in enumerate(self.old)}
+        pairs = [(y, number[label]) for y, label in enumerate(self.new) if label in number]
+        return tuple(np.array(pairs, dtype=np.int64).reshape(-1, 2).T)
+
+    def summary(self) -> str:
+        return f"{len(self._places[0])} of {counted(len(self.new), 'label')}"
+
+    def chosen(self, values: np.ndarray, axes: int) -> np.ndarray:
+        """Return values whose last `axes` axes are old labels, laid out by new ones; zero where one is new."""
+        out = np.zeros(values.shape[: values.ndim - axes] + (len(self.new),) * axes)
+        places: list[Any] = [(..., *np.ix_(*[place] * axes)) for place in self._places]
+        out[places[0]] = values[places[1]]
+        return out
+
+    def weights(self, weights: np.ndarray, old: MappedClique, clique: MappedClique, centred: bool = True) -> np.ndarray:
+        """Return weights [D, columns] of the old model's cliques in the columns of the new ones."""
+        by_labels = self.chosen(old.by_labels(weights, len(self.old)), old.axes)
+        # What all labels share changes no probability and only costs in the prior (Lemma 12): where all have weights.
+        if centred and clique.axes == 1:
+            by_labels -= by_labels.mean(axis=1, keepdims=True)
+        return clique.from_labels(by_labels, len(self.new))
 
 
 def check_memory(term: TermConfig, what: str, needed: int, workers: Workers) -> None:

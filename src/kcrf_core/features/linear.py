@@ -30,10 +30,9 @@ from ..maps import (
     present_columns,
     without_zeros,
 )
-from ..system import Workers, counted
+from ..system import Workers, counted, ranges
 from .fitted import MappedTerm, TermFootprint, TermPlan
-from .pruning import needless_limit
-from .term import PartsOfRow, Term, TermParts, WeightTable
+from .term import ROWS_PER_TASK, PartsOfRow, StoredTerm, Term, TermParts, WeightTable
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -46,9 +45,7 @@ if TYPE_CHECKING:
     from ..maps import ExplicitMap, FeatureMap, MergedColumns, Weights
     from ..objective import MapSpec
     from ..objective.solvers import Observer
-    from .fitted import FitContext
-    from .label_match import LabelMatch
-    from .stored_terms import StoredTerm
+    from .fitted import FitContext, LabelMatch
 
 # An entry of a sparse map: its index by rows and by columns; where entries of a column differ, both of these with
 # values in single and in double precision, too. On the way there are features before they are merged, or values.
@@ -59,8 +56,7 @@ BYTES_PER_COLUMN = 24
 # proof, some rows of them whole; and of every column it is known where its own begin.
 BYTES_PER_KEPT, BYTES_PER_KEPT_COLUMN = 32, 16
 
-
-# ----------------------------------------------------------------------------- what kinds with features share
+HALVINGS = 10  # of the range, on a logarithmic scale, in which the largest influence of pruned weights is searched
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ class FeaturePlan(TermPlan):
         """
         from ..maps import ColumnValues, ExplicitMap
 
-        values, several = ColumnValues(), self.data.whole is None
+        values, several = ColumnValues(), not self.data.in_memory
 
         def visit(inputs: Inputs) -> None:
             values.add(matrix(inputs)[0])
@@ -99,19 +95,21 @@ class FittedFeatures(MappedTerm):
     has_features: ClassVar[bool] = True
 
     def observed(self, problem: Problem, workers: Workers, observer: Observer) -> FittedFeatures:
-        width = self.clique.columns(problem.label_count)
+        clique = self.config.clique
+        width = clique.columns(problem.label_count)
         places = self.map.size * width
         if self.partitions is None:
-            kept = self.map.seen_with(*self.clique.observed_columns(problem), width)
+            rows, columns = clique.observed_columns(problem)
+            kept = self.map.seen_with(rows, columns, width)
         else:
             seen = np.zeros(places, dtype=bool)
             for number, spec in enumerate(self.partitions):
-                pairs = self.clique.observed_columns(problem.partition(number))
-                own, columns = spec.load(workers).seen_with(*pairs, width), spec.columns
-                assert columns is not None
-                seen[columns[own // width].astype(np.int64) * width + own % width] = True
+                rows, columns = clique.observed_columns(problem.partition(number))
+                own = spec.load(workers).seen_with(rows, columns, width)
+                assert spec.columns is not None
+                seen[spec.columns[own // width].astype(np.int64) * width + own % width] = True
             kept = np.flatnonzero(seen)
-        observer.note(f"term {self.name}: {counted(len(kept), 'weight')} of {places:,}, those of pairs seen")
+        observer.note(f"term {self.config.name}: {counted(len(kept), 'weight')} of {places:,}, those of pairs seen")
         return replace(self, kept=kept)
 
     def _stored(self, weights: Weights) -> Weights:
@@ -136,19 +134,15 @@ class FeatureTerm(Term):
 
     @abstractmethod
     def _add_products(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
-        """out += Phi W, without the lengths of inputs."""
+        """Add Phi W to `out`, without the lengths of inputs."""
 
     @abstractmethod
     def _squared_lengths(self, inputs: Inputs) -> np.ndarray:
-        """k(x, x) of each input before a cosine divides by it, [n]."""
+        """Return k(x, x) of each input before a cosine divides by it, [n]."""
 
     @abstractmethod
-    def _largest_parts(self, inputs: Inputs) -> np.ndarray:
-        """By how much a weight of each row can change a score of these inputs at most, [D], without their lengths."""
-
-    @abstractmethod
-    def _most_parts(self, features: int) -> int:
-        """Return the most parts that an input of that many features can have."""
+    def _reach(self, inputs: Inputs, features: int) -> tuple[np.ndarray, int]:
+        """Return the largest parts of inputs by rows of weights, [D], and the most parts of one of so many features."""
 
     def _inverse_lengths(self, inputs: Inputs) -> np.ndarray:
         """Return the factors of products, [n]."""
@@ -170,37 +164,49 @@ class FeatureTerm(Term):
         return {"map": "explicit", "kernel": {"type": "cosine", "kernel": kernel} if self.cosine else kernel}
 
     def pruned(self, inputs: Inputs, budget: float, workers: Workers) -> FeatureTerm:
+        """Return the term without weights whose influence |w| max_t |x_t| is at most a limit.
+
+        The limit is the largest found for which, at every position t of the inputs and for every label y,
+
+            sum over dropped weights of |x_tf w_fy| <= budget.
+        """
         weights = without_zeros(self.weights)
-        reach = self._largest_parts(inputs) * self._inverse_lengths(inputs).max(initial=0.0)
-        influence = np.abs(weights.values) * np.repeat(reach, np.diff(weights.ends))
         active = inputs.codes.shape[1] + inputs.real.shape[1]
         if inputs.bag is not None:
             active += int(np.diff(inputs.bag.indptr).max(initial=0))
+        largest, most_parts = self._reach(inputs, active)
+        reach = largest * self._inverse_lengths(inputs).max(initial=0.0)
+        influence = np.abs(weights.values) * np.repeat(reach, np.diff(weights.ends))
 
-        def change(limit: float) -> Callable[[Inputs], np.ndarray]:
-            """By how much scores of inputs change, at most, if all weights of no more influence go."""
+        positive = replace(inputs, real=np.abs(inputs.real), bag=None if inputs.bag is None else abs(inputs.bag))
+
+        def fits(limit: float) -> bool:
+            """Return True if dropping all weights of no more influence changes no score by more than the budget."""
             gone = weights.where(influence <= limit)
             sizes = replace(gone, values=np.abs(gone.values))
 
-            def of(rows: Inputs) -> np.ndarray:
-                out = np.zeros((len(rows), weights.width))
-                self._add_products(rows, sizes, out)
-                return out * self._inverse_lengths(rows)[:, None] if self.cosine else out
+            def largest_change(rows: slice) -> float:
+                some = positive.take(rows)
+                out = np.zeros((len(some), weights.width))
+                self._add_products(some, sizes, out)
+                return float((out * self._inverse_lengths(some)[:, None]).max(initial=0.0))
 
-            return of
+            return all(most <= budget for most in workers.map(largest_change, ranges(len(inputs), ROWS_PER_TASK)))
 
-        positive = replace(inputs, real=np.abs(inputs.real), bag=None if inputs.bag is None else abs(inputs.bag))
-        limit = needless_limit(change, positive, budget, self._most_parts(active), workers)
-        return replace(self, weights=weights.where(influence > limit))  # type: ignore[call-arg]  # a field of subclasses
+        low, high = budget / max(most_parts, 1), budget  # the first fits, and none above the second does
+        if high <= 0 or fits(high):
+            low = high
+        else:
+            for _ in range(HALVINGS):
+                middle = float(np.sqrt(low * high))
+                low, high = (middle, high) if fits(middle) else (low, middle)
+        return replace(self, weights=weights.where(influence > low))  # type: ignore[call-arg]  # a field of subclasses
 
     def compacted(self) -> Self:
         weights = without_zeros(self.weights)
         dense = weights.dense()
         smaller = weights if weights.bytes < dense.nbytes else dense
         return replace(self, weights=smaller)  # type: ignore[call-arg]  # a field of subclasses
-
-
-# ----------------------------------------------------------------------------- linear
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,7 @@ class LinearPlan(FeaturePlan):
         from ..maps import ColumnSupports, ExplicitMap
 
         term, merged, roots, columns = self.term, None, None, ""
-        if self._mergeable:
+        if self.data.like.bag is None and not term.kernel.cosine:
             supports = ColumnSupports(self.data.like)
             shared = self.data.scanned(term.name, context.observer, supports.add)
             merged = supports.merged()
@@ -225,24 +231,20 @@ class LinearPlan(FeaturePlan):
             roots = np.ones(own.size)
             roots[: merged.size] = np.sqrt(merged.counts)
             columns = f" in {counted(own.size, 'column')}"
-        fitted = FittedLinear(term, self.features, own, roots=roots, partitions=partitions, merged=merged)
+        fitted = FittedLinear(term, self.data.features, own, roots=roots, partitions=partitions, merged=merged)
         context.observer.note(
             f"term {term.name}: {term.kernel.title} kernel, explicit map, "
             f"{counted(fitted.feature_count, 'feature')}{columns}"
         )
         return fitted
 
-    @property
-    def _mergeable(self) -> bool:
-        return self.data.like.bag is None and not self.term.kernel.cosine
-
     def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
         from ..maps import ColumnSupports
 
         merged = None
-        if self._mergeable:
+        if self.data.like.bag is None and not self.term.kernel.cosine:
             supports = ColumnSupports(self.data.like)
-            supports.add(self.inputs)
+            supports.add(self.data.whole)
             merged = supports.merged()
         return self._of_columns(width, dataset, observed, merged)
 
@@ -250,8 +252,8 @@ class LinearPlan(FeaturePlan):
         self, width: int, dataset: Dataset, observed: bool, merged: MergedColumns | None, constant: int = 0
     ) -> TermFootprint:
         """Return the memory of the columns of inputs, and of so many more that are dense."""
-        rows = self.shared_rows()
-        inputs = self.inputs if rows is None else self.inputs.take(rows)
+        rows, inputs = self.data.shared_rows(), self.data.whole
+        inputs = inputs if rows is None else inputs.take(rows)
         order, bag = ColumnOrder.of(inputs), inputs.bag
         entries = int((inputs.codes >= 0).sum()) + (0 if bag is None else bag.nnz)
         size = order.size + constant
@@ -263,13 +265,12 @@ class LinearPlan(FeaturePlan):
             entries = merged.entries(inputs)
         real = len(inputs) * (inputs.real.shape[1] + constant) * 8  # in single precision with what rounding took
         fixed = entries * (BYTES_PER_ENTRY + (0 if ones else BYTES_PER_VALUE)) + real + columns * BYTES_PER_COLUMN
-        building = self.inputs.nbytes + fixed + entries * BYTES_ON_THE_WAY
+        building = self.data.whole.nbytes + fixed + entries * BYTES_ON_THE_WAY
         parameters = columns * width
         if observed:
             labels = dataset.labels
             assert labels is not None
-            seen = _pairs(self.inputs, labels if width > 1 else np.minimum(labels, 0), width)
-            parameters = min(seen, parameters)
+            parameters = min(_pairs(self.data.whole, labels if width > 1 else np.minimum(labels, 0), width), parameters)
             fixed += BYTES_PER_KEPT * parameters + BYTES_PER_KEPT_COLUMN * columns
             what += f" with {counted(parameters, 'weight')}"
         return TermFootprint(self.term.name, what, 0, fixed, building, parameters)
@@ -333,7 +334,7 @@ class FittedLinear(FittedFeatures):
         known = columns >= 0
         weights = np.zeros((len(columns), old.weights.shape[1]))
         weights[known] = as_dense(matrix_of(old.weights)[columns[known]]) * units[known, None]
-        weights = labels.weights(weights, old.clique, self.clique, self.kept is None)
+        weights = labels.weights(weights, old.clique, self.config.clique, self.kept is None)
         return self._of_columns(weights), f"with {int(known.sum()):,} of {counted(self.feature_count, 'feature')}"
 
 
@@ -353,11 +354,8 @@ class ExplicitTerm(FeatureTerm):
     def _squared_lengths(self, inputs: Inputs) -> np.ndarray:
         return inputs.squared_norms()
 
-    def _largest_parts(self, inputs: Inputs) -> np.ndarray:
-        return largest_values(inputs)
-
-    def _most_parts(self, features: int) -> int:
-        return features
+    def _reach(self, inputs: Inputs, features: int) -> tuple[np.ndarray, int]:
+        return largest_values(inputs), features
 
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         entry, arrays = super().pack(at)
@@ -395,9 +393,6 @@ def _named(names: FeatureNames, columns: np.ndarray, values: np.ndarray) -> Call
     return lambda e: (names.with_value(int(columns[e]), float(values[e])), None)
 
 
-# ----------------------------------------------------------------------------- affine
-
-
 @dataclass(frozen=True)
 class Affine:
     """Factors of the inputs and of the constant column, which is the last."""
@@ -421,15 +416,6 @@ class Affine:
         constant = np.full((len(inputs), 1), self.constant)
         return self.slope * sparse_block(inputs), np.hstack([self.slope * inputs.real, constant])
 
-    def weights(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights of the inputs themselves and a bias, out of weights of the map's columns."""
-        return self.slope * W[:-1], self.constant * W[-1]
-
-    def map_weights(self, inner: np.ndarray, bias: np.ndarray) -> np.ndarray:
-        """Return the inverse of `weights`; a column of zeros has no weight."""
-        last = bias / self.constant if self.constant else np.zeros_like(bias)
-        return np.concatenate([inner / self.slope, last[None]])
-
 
 @dataclass(frozen=True)
 class AffinePlan(LinearPlan):
@@ -437,15 +423,14 @@ class AffinePlan(LinearPlan):
 
     def fit(self, context: FitContext) -> FittedAffine:  # type: ignore[override]  # no merged columns
         term = self.term
-        kernel: Any = fit_kernel(
-            replace(term.kernel, cosine=False), self.data.fitted_to(), context.seed, term=term.name
-        )
+        seed, config = context.config.training.seed, replace(term.kernel, cosine=False)
+        kernel: Any = fit_kernel(config, self.data.fitted_to(), seed, term=term.name)
         affine = Affine.of(kernel)
         own, partitions = self._explicit(affine.matrix, context, share=True)
         context.observer.note(
             f"term {term.name}: poly kernel of degree 1, explicit map, {counted(own.size, 'feature')}"
         )
-        return FittedAffine(term, self.features, own, partitions=partitions, affine=affine)
+        return FittedAffine(term, self.data.features, own, partitions=partitions, affine=affine)
 
     def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
         return self._of_columns(width, dataset, observed, None, constant=1)
@@ -461,11 +446,14 @@ class FittedAffine(FittedFeatures):
         return self.affine.map_of(inputs, dtype)
 
     def to_model(self, weights: Weights, precision: str) -> AffineTerm:
-        inner, bias = self.affine.weights(as_dense(matrix_of(weights)))
+        W = as_dense(matrix_of(weights))
+        inner, bias = self.affine.slope * W[:-1], self.affine.constant * W[-1]
         return AffineTerm(*self.about, self._stored(inner), bias=np.ascontiguousarray(bias))
 
     def map_weights(self, term: AffineTerm) -> np.ndarray:
-        return self.affine.map_weights(as_dense(matrix_of(term.weights)), term.bias)
+        constant = self.affine.constant
+        last = term.bias / constant if constant else np.zeros_like(term.bias)  # a column of zeros has no weight
+        return np.concatenate([as_dense(matrix_of(term.weights)) / self.affine.slope, last[None]])
 
 
 @dataclass(frozen=True)
@@ -489,7 +477,7 @@ class AffineTerm(ExplicitTerm):
         weights = stored.weights(stored.size, "features")
         bias = stored.array("bias", "float64", 1)
         if bias.shape != (stored.columns,) or stored.cosine:
-            raise stored.error(f"'{stored.at}.bias' does not fit its term")
+            raise stored.contents.error(f"'{stored.at}.bias' does not fit its term")
         return cls(*stored.about, weights, bias=bias)
 
     def described(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ model are k(x, B) alpha for the dual coefficients alpha = L^-T W (`maps.reduced`
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,12 +17,10 @@ import numpy as np
 from ..config import GRADIENT
 from ..errors import ConfigError
 from ..kernels import Inputs, Kernel, Pivots, fit_kernel, inverse_roots, kernel_to_dict
-from ..system import Factor, Workers, counted
+from ..system import Factor, Workers, counted, ranges
 from . import TERMS
-from .fitted import MappedTerm, TermFootprint, TermPlan, check_memory
-from .pruning import needless_first
-from .stored_terms import StoredTerm, pack_pivots
-from .term import PartsOfRow, Term, TermParts, WeightTable
+from .fitted import InputsInMemory, MappedTerm, TermFootprint, TermPlan, check_memory
+from .term import ROWS_PER_TASK, PartsOfRow, StoredTerm, Term, TermBasis, TermParts, WeightTable, pack_pivots
 
 if TYPE_CHECKING:
     from ..chains import Problem
@@ -31,23 +29,16 @@ if TYPE_CHECKING:
     from ..encoding import Dataset, Encoding, Translation
     from ..maps import Basis, FeatureMap, GrowingBasis, PivotHead, ReducedMap, Weights
     from ..objective.solvers import Observer
-    from .bases import TermBasis
-    from .fitted import FitContext
-    from .label_match import LabelMatch
-    from .partitions import TermInputs
+    from .fitted import FitContext, LabelMatch, TermInputs
 
 # For each pair of pivots: their kernel matrix in double precision, factorised in place; `full` takes copies of it.
 BYTES_PER_PAIR, FULL_BYTES_PER_PAIR = 8, 24
-
-
-# ----------------------------------------------------------------------------- plans
 
 
 def reduced_plan(term: TermConfig, data: TermInputs) -> ChosenPlan:
     """Plan pivots chosen before training; random ones for a basis that is to grow later on."""
     from ..maps import automatic_size
 
-    assert data.whole is not None
     size, enough = pivot_limits(term, len(data.whole))
     if term.map.select != GRADIENT:
         return ChosenPlan(term, data, size, enough, term.map.select)
@@ -55,18 +46,8 @@ def reduced_plan(term: TermConfig, data: TermInputs) -> ChosenPlan:
     return ChosenPlan(term, data, min(size, automatic_size(len(data.whole))), enough, "random")
 
 
-def full_plan(term: TermConfig, data: TermInputs) -> FullPlan:
-    assert data.whole is not None
-    return FullPlan(term, data, len(data.whole.distinct()[0]))
-
-
-def growing_plan(term: TermConfig, data: TermInputs) -> GrowingPlan:
-    assert data.whole is not None
-    return GrowingPlan(term, data, pivot_limits(term, len(data.whole))[0])
-
-
 def pivot_limits(term: TermConfig, positions: int) -> tuple[int, float]:
-    """Return how many pivots a term may have, and the part of the trace that is little enough to stop before."""
+    """Return the most pivots that a term may have, and the share of the trace that is little enough to stop before."""
     from ..maps import LITTLE_LEFT, automatic_size
 
     if term.map.size is not None:
@@ -97,13 +78,13 @@ class PivotPlan(TermPlan):
     def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
         from ..maps import inverse_bytes
 
-        N, shared = len(self.inputs), self.shared_rows()
+        N, shared, input_bytes = len(self.data.whole), self.data.shared_rows(), self.data.whole.nbytes
         rows = N if shared is None else len(shared)
         what = f"kernel values of {rows:,} {'distinct inputs' if rows < N else 'positions'} with {self._pivots_text()}"
         # A map holds L and its inputs, to compute rows with; while it is made the kernel matrix of pivots is there too.
-        fixed = BYTES_PER_PAIR * self.size**2 + self.inputs.nbytes * rows // max(N, 1)
+        fixed = BYTES_PER_PAIR * self.size**2 + input_bytes * rows // max(N, 1)
         fixed += inverse_bytes(self.size) if itemsize < 8 else 0
-        building = (BYTES_PER_PAIR + self.bytes_per_pair) * self.size**2 + self.inputs.nbytes
+        building = (BYTES_PER_PAIR + self.bytes_per_pair) * self.size**2 + input_bytes
         return TermFootprint(self.term.name, what, rows * self.size * itemsize, fixed, building, self.size * width)
 
     def _pivots_text(self) -> str:
@@ -111,11 +92,11 @@ class PivotPlan(TermPlan):
 
     def _kernel(self, what: str, context: FitContext) -> Kernel:
         """Return the kernel; an error where the matrix of so many pivots, in words, takes too much memory."""
-        groups, inputs = context.data.encoding.groups(self.features), self.inputs
+        groups, inputs = context.data.encoding.groups(self.data.features), self.data.whole
         same = len(inputs) > 1 and all((part == part[:1]).all() for part in (inputs.codes, inputs.real))
         if same and len(inputs.distinct()[0]) == 1:
             context.observer.note(f"warning: term {self.term.name}: all inputs are alike and tell no label from others")
-        kernel = fit_kernel(self.term.kernel, inputs, context.seed, groups, self.term.name)
+        kernel = fit_kernel(self.term.kernel, inputs, context.config.training.seed, groups, self.term.name)
         needed = self.bytes_per_pair * self.size**2
         check_memory(self.term, f"the kernel matrix of {self.size:,} {what}", needed, context.workers)
         return kernel
@@ -138,37 +119,32 @@ class ChosenPlan(PivotPlan):
     select: str
 
     def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
-        from ..maps import choose_pivots
+        from ..maps import MOST_PIVOTS, choose_pivots
 
         kernel, observer = self._kernel("pivots", context), context.observer
         observer.stage("choosing pivots", self.size)
         found = choose_pivots(
             self.select,
-            self.inputs,
+            self.data.whole,
             kernel,
             self.size,
-            np.random.default_rng(context.seed),
+            np.random.default_rng(context.config.training.seed),
             context.workers,
             context.dtype,
             observer.pivots,
             self.enough,
         )
-        how = self.select + self._why_so_many(len(found.rows))
-        return self._basis(kernel, found, "reduced", how, context), found.residual
-
-    def _why_so_many(self, found: int) -> str:
-        """Return in words what decided the number of pivots, where no option did."""
-        from ..maps import MOST_PIVOTS
-
-        if self.term.map.size is not None:
-            return ""
-        if found < self.size:
-            return ", as many as matter"
-        if self.size == len(self.inputs):
-            return ", every position"
-        if self.size == MOST_PIVOTS:
-            return ", the most where no size is given"
-        return f", as many as are soon chosen among {counted(len(self.inputs), 'position')}"
+        positions, why = len(self.data.whole), ""
+        if self.term.map.size is None:
+            if len(found.rows) < self.size:
+                why = ", as many as matter"
+            elif self.size == positions:
+                why = ", every position"
+            elif self.size == MOST_PIVOTS:
+                why = ", the most where no size is given"
+            else:
+                why = f", as many as are soon chosen among {counted(positions, 'position')}"
+        return self._basis(kernel, found, "reduced", self.select + why, context), found.residual
 
 
 @dataclass(frozen=True)
@@ -182,7 +158,7 @@ class FullPlan(PivotPlan):
         from ..maps import full_basis
 
         kernel = self._kernel("inputs", context)
-        found = full_basis(self.inputs, kernel)
+        found = full_basis(self.data.whole, kernel)
         how = "every distinct input"
         if len(found.rows) < self.size:
             how = f"of {self.size:,} distinct inputs; the others are mixtures of these as double precision sees it"
@@ -199,7 +175,7 @@ class StoredPlan(PivotPlan):
     stored: TermBasis
 
     def chosen(self, context: FitContext) -> tuple[TermBasis, None]:
-        if self.stored.features != self.features:
+        if self.stored.features != self.data.features:
             raise ConfigError(f"term '{self.term.name}': its pivots in the basis have other features than the term")
         context.observer.note(
             f"term {self.term.name}: {self.term.kernel.title} kernel, {counted(self.size, 'pivot')} of the basis file"
@@ -222,8 +198,8 @@ class GrowingPlan(PivotPlan):
         from ..maps import GrowingBasis
 
         term, workers, dtype = self.term, context.workers, context.dtype
-        kernel, rng = self._kernel("pivots", context), np.random.default_rng(context.seed)
-        growing = GrowingBasis(self.inputs, kernel, self.size, rng, workers, dtype, term.map.residual)
+        kernel, rng = self._kernel("pivots", context), np.random.default_rng(context.config.training.seed)
+        growing = GrowingBasis(self.data.whole, kernel, self.size, rng, workers, dtype, term.map.residual)
         context.observer.note(
             f"term {term.name}: {term.kernel.title} kernel, reduced map that grows by gradient from {len(growing):,} "
             f"random pivots to {growing.size:,} at most"
@@ -233,14 +209,8 @@ class GrowingPlan(PivotPlan):
         return fitted_pivots(term, self.data, basis, residual, workers, dtype, context.observer, growing=growing)
 
 
-# ----------------------------------------------------------------------------- fitted
-
-
 def term_basis(term: TermConfig, data: TermInputs, kernel: Kernel, chosen: Basis) -> TermBasis:
     """Return chosen pivots as they are kept."""
-    from .bases import TermBasis
-
-    assert data.whole is not None and data.dataset is not None
     pivots, lines = data.whole.take(chosen.rows), data.dataset.lines[chosen.rows]
     return TermBasis(term.name, data.features, kernel, pivots, lines, chosen.curve / chosen.trace)
 
@@ -277,7 +247,7 @@ class FittedPivots(MappedTerm):
 
     @property
     def head(self) -> PivotHead:
-        """The triangle of the pivots."""
+        """Triangle L of the pivots."""
         return self.map.head  # type: ignore[return-value]  # a reduced map, perhaps of repeated inputs
 
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
@@ -302,46 +272,25 @@ class FittedPivots(MappedTerm):
         pivots = between.inputs(self.basis.pivots)
         values = np.zeros((len(pivots), old.clique.columns(len(labels.old))))
         old.add_scores(pivots, values)
-        weights = labels.weights(values, old.clique, self.clique)
+        weights = labels.weights(values, old.clique, self.config.clique)
         found = linear_algebra.solve_triangular(self.head.triangle, weights, lower=True, check_finite=False)
         return found, f"at its {counted(self.map.size, 'pivot')}"
 
     def observed(self, problem: Problem, workers: Workers, observer: Observer) -> FittedPivots:
-        observer.note(f"term {self.name}: pivots keep all coefficients, features that are observed have none here")
+        observer.note(
+            f"term {self.config.name}: pivots keep all coefficients, features that are observed have none here"
+        )
         return self
-
-    def begun_growth(self, context: FitContext) -> FittedPivots:
-        if self.config.map.select != GRADIENT or self.growing is not None:
-            return self
-        return growing_plan(self.config, context.data.inputs_of(self.features)).fit(context)
 
     def grown(self, dataset: Dataset, workers: Workers, dtype: np.dtype) -> FittedPivots:
         """Return the term with the pivots that its basis has by now; the columns that were there stay as they are."""
         from ..objective.solvers import Observer
-        from .partitions import InputsInMemory
 
         growing = self.growing
         assert growing is not None
         data, found = InputsInMemory(self.features, growing.inputs, dataset), growing.basis
         basis = term_basis(self.config, data, growing.kernel, found)
         return fitted_pivots(self.config, data, basis, found.residual, workers, dtype, Observer(), growing=growing)
-
-    def outside_gain(
-        self,
-        errors: Callable[[], np.ndarray],
-        inputs: Callable[[], Inputs],
-        sigma2: float,
-        certify: str,
-        workers: Workers,
-    ) -> float:
-        from ..objective import certificates
-
-        if certify == "exact":
-            return certificates.bound(errors(), self.map, inputs(), self.basis.kernel, sigma2, workers)
-        return certificates.estimate(errors(), self.map, sigma2, workers)
-
-
-# ----------------------------------------------------------------------------- terms of models
 
 
 @dataclass(frozen=True)
@@ -371,11 +320,11 @@ class KernelTerm(Term):
 
     @cached_property
     def _inverse_lengths(self) -> np.ndarray:
-        """1/sqrt(k(b, b)) of all pivots, [M]."""
+        """Inverse lengths 1/sqrt(k(b, b)) of all pivots, [M]."""
         return inverse_roots(self.kernel.diagonal(self.pivots))
 
     def similarities(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        """k(x, b) of inputs and all pivots, [n, M] float64, and the same divided by the lengths of both."""
+        """Return k(x, b) of inputs and all pivots, [n, M] float64, and these divided by the lengths of both."""
         values = self._prepared[0].gram(inputs).astype(np.float64)
         lengths = inverse_roots(self.kernel.diagonal(inputs))
         return values, values * lengths[:, None] * self._inverse_lengths
@@ -389,19 +338,16 @@ class KernelTerm(Term):
         kernel, (pivots, lines) = stored.kernel(), stored.pivots()
         alpha = stored.array("alpha", "float64", 2)
         if alpha.shape != (len(pivots), stored.columns):
-            raise stored.error(f"'{stored.at}.alpha' does not fit its pivots")
+            raise stored.contents.error(f"'{stored.at}.alpha' does not fit its pivots")
         found = cls(*stored.about, kernel, pivots, lines, alpha, stored.precision())
-        if not found.computable:
-            raise stored.error(f"the pivots of '{stored.at}' have kernel values or coefficients that are not finite")
-        return found
-
-    @property
-    def computable(self) -> bool:
-        """True if coefficients and kernel values of the pivots are finite in the precision of the term."""
         with np.errstate(over="ignore", invalid="ignore"):
-            pivots, alpha = self._prepared
-            values = (alpha.values, self.kernel.diagonal(self.pivots), pivots.gram(self.pivots.take(slice(0, 1))))
-        return all(np.isfinite(value).all() for value in values)
+            rows, factor = found._prepared
+            values = (factor.values, kernel.diagonal(pivots), rows.gram(pivots.take(slice(0, 1))))
+        if not all(np.isfinite(value).all() for value in values):
+            raise stored.contents.error(
+                f"the pivots of '{stored.at}' have kernel values or coefficients that are not finite"
+            )
+        return found
 
     def described(self) -> dict[str, Any]:
         return {"map": self.kind, "kernel": kernel_to_dict(self.kernel)}
@@ -431,10 +377,26 @@ class KernelTerm(Term):
         return TermParts(alpha.values.astype(np.float64), of)
 
     def pruned(self, inputs: Inputs, budget: float, workers: Workers) -> KernelTerm:
+        """Return the term without the pivots of the least max_y |alpha_y| sqrt(k(b, b)).
+
+        As many go as keep the sum over them of |k(x_t, b) alpha_y| within the budget at every position t.
+        """
         sizes = np.abs(self.alpha).max(axis=1, initial=0.0)
         order = np.argsort(sizes * np.sqrt(np.maximum(self.kernel.diagonal(self.pivots), 0.0)), kind="stable")
         pivots, shares = Pivots(self.pivots.take(order), self.kernel), np.abs(self.alpha[order])
-        count = needless_first(lambda rows: np.abs(pivots.gram(rows)), shares, inputs, budget, workers)
+
+        def dispensable(rows: slice) -> int:
+            K = np.abs(pivots.gram(inputs.take(rows)))
+            few, many = 0, len(shares)
+            while few < many:
+                middle = (few + many + 1) // 2
+                if (K[:, :middle] @ shares[:middle]).max(initial=0.0) <= budget:
+                    few = middle
+                else:
+                    many = middle - 1
+            return few
+
+        count = min([len(shares), *workers.map(dispensable, ranges(len(inputs), ROWS_PER_TASK))])
         alpha = self.alpha.copy()
         alpha[order[: min(count, len(order) - 1)]] = 0.0  # one has to stay
         return replace(self, alpha=alpha)

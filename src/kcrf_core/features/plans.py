@@ -3,59 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 
-from ..chains import Clique
-from ..config import GRADIENT, MAPS, Config, TermConfig
+from ..chains import NODE, STATE, Problem
+from ..config import GRADIENT, Config, TermConfig
 from ..encoding import Dataset, Encoding
 from ..errors import ConfigError, DataError
-from ..kernels import Inputs
 from ..maps import conjunction_count, why_not
-from ..objective import Objective, Vector
 from ..objective.solvers import Observer
 from ..system import Workers
-from .bases import StoredBasis, TermBasis
 from .conjunctions import MOST_CONJUNCTIONS, ConjunctionPlan
-from .fitted import FitContext, FittedTerm, TermPlan
+from .fitted import DataInMemory, FitContext, FittedTerm, MappedTerm, TermInputs, TermPlan, TrainingData
 from .linear import AffinePlan, LinearPlan
-from .partitions import DataInMemory, TermInputs, TrainingData
-from .pivots import PivotPlan, StoredPlan, full_plan, growing_plan, reduced_plan
+from .pivots import FullPlan, GrowingPlan, PivotPlan, StoredPlan, pivot_limits, reduced_plan
+from .term import StoredBasis
 
 
 def explicit_plan(term: TermConfig, data: TermInputs) -> TermPlan:
     """Plan the explicit map of a term; an error where its kernel has none on these inputs."""
     if term.kernel.type == "linear":
         return LinearPlan(term, data)
-    entries, reason, degree = 0, None, term.kernel.degree
-    for inputs in data:
-        reason = why_not(inputs, degree)
-        if reason is not None:
-            break
-        entries += conjunction_count(inputs, degree)
+    entries, reason = _conjunctions(term, data)
     if reason is None:
         return ConjunctionPlan(term, data, entries)
-    if degree == 1 and not term.kernel.cosine:
+    if term.kernel.degree == 1 and not term.kernel.cosine:
         return AffinePlan(term, data)
     raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
 
 
-# By the word for a map in the configuration.
-PLANS = dict(zip(MAPS[1:], (explicit_plan, reduced_plan, full_plan), strict=True))
-
-
-def plan_term(term: TermConfig, data: TrainingData, stored: TermBasis | None, rehearse: bool = False) -> TermPlan:
-    """Plan the map of a term that looks at the input, perhaps on pivots that are stored already.
+def plan_term(term: TermConfig, data: TrainingData, basis: StoredBasis | None, rehearse: bool = False) -> TermPlan:
+    """Plan the map of a term that looks at the input, perhaps on pivots of a basis file.
 
     A basis that is to grow begins with a few pivots or, to `rehearse` with, has as many random ones as others.
     """
     inputs = data.inputs_of(tuple(data.encoding.term_features(term)))
     if term.map.select == GRADIENT and not rehearse:
-        return growing_plan(term, inputs)
-    if stored is not None:
-        return StoredPlan(term, inputs, len(stored.pivots), stored)
-    return PLANS[map_type(term, inputs)](term, inputs)
+        return GrowingPlan(term, inputs, pivot_limits(term, len(inputs.whole))[0])
+    for stored in () if basis is None else basis.terms:
+        if stored.name == term.name:
+            return StoredPlan(term, inputs, len(stored.pivots), stored)
+    kind = map_type(term, inputs)
+    if kind == "full":
+        return FullPlan(term, inputs, len(inputs.whole.distinct()[0]))
+    return explicit_plan(term, inputs) if kind == "explicit" else reduced_plan(term, inputs)
 
 
 def map_type(term: TermConfig, data: TermInputs) -> str:
@@ -68,34 +60,32 @@ def map_type(term: TermConfig, data: TermInputs) -> str:
     pivots = term.map.size is not None or term.map.select == GRADIENT
     if pivots or not term.kernel.kernel.explicit:
         return "reduced"
-    if term.kernel.type == "linear":
+    if term.kernel.type == "linear" or (term.kernel.degree == 1 and not term.kernel.cosine):
         return "explicit"
-    degree, entries = term.kernel.degree, 0
-    if degree == 1 and not term.kernel.cosine:
-        return "explicit"
+    entries, reason = _conjunctions(term, data)
+    return "explicit" if reason is None and entries <= MOST_CONJUNCTIONS else "reduced"
+
+
+def _conjunctions(term: TermConfig, data: TermInputs) -> tuple[int, str | None]:
+    """Count conjunctions up to a term's degree, or return the reason why they cannot be enumerated."""
+    entries = 0
     for inputs in data:
-        if why_not(inputs, degree) is not None:
-            return "reduced"
-        entries += conjunction_count(inputs, degree)
-        if entries > MOST_CONJUNCTIONS:
-            return "reduced"
-    return "explicit"
-
-
-def stored_bases(basis: StoredBasis | None) -> dict[str, TermBasis]:
-    """The pivots of a basis file by the names of terms."""
-    return {} if basis is None else {term.name: term for term in basis.terms}
+        reason = why_not(inputs, term.kernel.degree)
+        if reason is not None:
+            return entries, reason
+        entries += conjunction_count(inputs, term.kernel.degree)
+    return entries, None
 
 
 def select_bases(
     encoding: Encoding, dataset: Dataset, config: Config, workers: Workers, observer: Observer
 ) -> StoredBasis:
-    """Pivots for every term that needs them."""
+    """Choose pivots for every term that needs them."""
     context = FitContext(DataInMemory(encoding, dataset), config, workers, observer)
     found = []
     for term in config.mapped_terms:
         plan = plan_term(term, context.data, None)
-        if plan.inputs.is_empty:
+        if plan.data.whole.is_empty:
             observer.note(f"warning: {_no_features(config, term)}: it gets no pivots")
         elif isinstance(plan, PivotPlan):
             found.append(plan.chosen(context)[0])
@@ -122,12 +112,12 @@ def fit_terms(
     If they `rehearse`, `begin_growth` is still to be called for those whose basis is to grow.
     """
     context = FitContext(DataInMemory(encoding, dataset), config, workers, observer)
-    return fit_to(context, stored_bases(basis), rehearse)
+    return fit_to(context, basis, rehearse)
 
 
 def fit_to(
     context: FitContext,
-    stored: Mapping[str, TermBasis],
+    basis: StoredBasis | None,
     rehearse: bool = False,
     chosen: Mapping[str, Callable[[], FittedTerm]] | None = None,
 ) -> list[FittedTerm]:
@@ -142,14 +132,14 @@ def fit_to(
             fitted.append(chosen[term.name]())
             continue
         # One plan at a time: each holds the inputs of its term.
-        plan = plan_term(term, context.data, stored.get(term.name), rehearse)
+        plan = plan_term(term, context.data, basis, rehearse)
         if config.training.c1 and plan.has_pivots:
             raise ConfigError(
                 f"term '{term.name}': 'c1' makes weights of features sparse, and this term has pivots; leave 'c1' out, "
                 "or take a kernel with an explicit map (linear, or poly on columns of text)",
                 settings=["c1"],
             )
-        found = None if plan.data.is_empty else plan.fit(context)
+        found = None if plan.data.in_memory and plan.data.whole.is_empty else plan.fit(context)
         if found is not None and found.map.size:
             fitted.append(found)
         else:
@@ -160,54 +150,70 @@ def fit_to(
 
 
 def _no_features(config: Config, *terms: TermConfig) -> str:
-    """Why the maps of terms have no columns."""
+    """Explain why the maps of terms have no columns."""
     limits = {
         "min_count": max([config.min_count, *(feature.min_count or 1 for feature in config.features or ())]),
         "cut_off": max(term.map.cut_off for term in terms),
     }
     given = [f"{value:,} times ('{name}')" for name, value in limits.items() if value > 1]
-    return f"no feature of {_names(terms)} occurs in the data" + (" at least " + " or ".join(given) if given else "")
+    which = f"{'term' if len(terms) == 1 else 'terms'} {', '.join(term.name for term in terms)}"
+    return f"no feature of {which} occurs in the data" + (" at least " + " or ".join(given) if given else "")
 
 
-def _names(terms: Sequence[TermConfig]) -> str:
-    return f"{'term' if len(terms) == 1 else 'terms'} {', '.join(term.name for term in terms)}"
-
-
-def begin_growth(
-    fitted: Sequence[FittedTerm],
-    encoding: Encoding,
-    dataset: Dataset,
-    config: Config,
-    workers: Workers,
-    observer: Observer,
-) -> list[FittedTerm]:
+def begin_growth(fitted: Sequence[FittedTerm], context: FitContext) -> list[FittedTerm]:
     """Return the terms; those whose basis is to grow have their first pivots."""
-    context = FitContext(DataInMemory(encoding, dataset), config, workers, observer)
-    return [term.begun_growth(context) for term in fitted]
+    return [
+        plan_term(term.config, context.data, None).fit(context)
+        if term.basis is not None and term.config.map.select == GRADIENT and term.growing is None
+        else term
+        for term in fitted
+    ]
 
 
-def outside_gain(
-    encoding: Encoding,
-    dataset: Dataset,
-    fitted: Sequence[FittedTerm],
-    objective: Objective,
-    theta: Vector,
-    certify: str,
-    workers: Workers,
-) -> float:
-    """Bound or estimate what leaving the span of the maps could still gain, summed over terms."""
-    found: dict[Clique, np.ndarray] = {}
+def observed_only(
+    fitted: Sequence[FittedTerm], problem: Problem, workers: Workers, observer: Observer
+) -> list[FittedTerm]:
+    """Return the terms; those with explicit maps have weights for pairs that the problem has.
 
-    def errors(clique: Clique) -> np.ndarray:
-        if clique not in found:
-            found[clique] = objective.errors(theta, clique)
-        return found[clique]
+    Such a pair of a feature and a label, for edge-x terms of a feature and two labels, is a place in W [D, C]; other
+    weights are fixed at zero, as CRFsuite does by default. P over what is left is as convex as before and has its own
+    optimum, no lower than that over all weights. Pivots are inputs, not features of them, and keep all their
+    coefficients. Terms that are not in memory have the partitions of the problem.
+    """
+    if not any(term.has_features for term in fitted):
+        raise ConfigError(
+            "'observed_features' is for explicit maps, such as that of the linear kernel: there is none",
+            settings=["observed_features"],
+        )
+    return [term.observed(problem, workers, observer) for term in _by_label(fitted, problem)]
 
-    def inputs(term: FittedTerm) -> Inputs:
-        return encoding.inputs(dataset, term.features).seen()
 
-    total = 0.0
-    for term, sigma2 in zip(fitted, objective.sigma2, strict=True):
-        errors_of, inputs_of = partial(errors, term.config.clique), partial(inputs, term)
-        total += term.outside_gain(errors_of, inputs_of, sigma2, certify, workers)
-    return total
+def frequent_only(fitted: Sequence[FittedTerm], problem: Problem, least: float, workers: Workers) -> list[FittedTerm]:
+    """Return the terms without weights of pairs of a feature and a label whose values sum to less than `least`.
+
+    CRFsuite counts pairs in that way, too.
+    """
+    terms = _by_label(fitted, problem)
+    for j, term in enumerate(terms):
+        if not isinstance(term, MappedTerm) or not term.has_features:
+            continue
+        clique, own = term.config.clique, term.map
+        rows, columns = clique.observed_columns(problem)
+        labels = np.zeros((problem.positions, clique.columns(problem.label_count)))
+        labels[rows, columns] = 1
+        found = own.adjoint(own.adjoint_rows(labels, slice(0, len(labels)), None), labels, workers)
+        assert isinstance(found, np.ndarray)
+        sums = found.ravel()
+        kept = np.arange(len(sums)) if term.kept is None else term.kept
+        terms[j] = replace(term, kept=kept[sums[kept] >= least])
+    return terms
+
+
+def _by_label(fitted: Sequence[FittedTerm], problem: Problem) -> list[FittedTerm]:
+    """Return the terms with a column of weights for each label: a `node` term of two labels becomes a `state` term."""
+    if NODE.columns(problem.label_count) == problem.label_count:
+        return list(fitted)
+    return [
+        replace(term, config=replace(term.config, type=STATE.name)) if term.config.clique is NODE else term
+        for term in fitted
+    ]

@@ -1,28 +1,171 @@
-"""Terms of a model: sums over parts, features or pivots, that score positions.
+"""Terms of a model, and entries of terms in files, of models and of bases (`select-basis`), checked as they are read.
 
-Each kind of map has one class, which knows everything about it: how it scores, what a file holds of it, what its parts
-are called, what they add to a score, and which of them can be dropped. The fitted terms of `training` make them.
+A term is a sum of value_e W[row_e, :] over parts e, features or pivots, that scores positions. Each kind of map has one
+class, which knows how it scores, what a file holds of it, what its parts are called, what they add to a score, and
+which of them can be dropped. Fitted terms make them.
 
-Every term is a sum of value_e W[row_e, :] over its parts e.
+The header of a file has an entry for each term, and arrays belong to term number 3 by names that begin with `term3.`.
 """
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..chains import MappedClique
-from ..encoding import Encoding
-from ..kernels import Inputs
+from ..chains import CLIQUES, NODE, MappedClique
+from ..config import PRECISIONS, Config, parse_config
+from ..encoding import AttributeFeature, Encoding
+from ..errors import ConfigError, FileFormatError
+from ..files import LARGEST, Contents, pack_sparse, read_container, write_container
+from ..kernels import Inputs, Kernel, kernel_from_dict, kernel_to_dict
+from ..maps import ColumnOrder, Weights, unpack_weights
 from ..system import Workers
-from .stored_terms import StoredTerm, mapped_clique
 
 if TYPE_CHECKING:
     from ..device import Device
+
+# The first format in which terms have their precision.
+PRECISION_WITH_TERM = 4
+
+ROWS_PER_TASK = 2048  # of inputs whose scores pruning looks at
+
+
+def mapped_clique(name: str) -> MappedClique:
+    """Return the cliques of a term that looks at inputs, by their name."""
+    found = CLIQUES[name]
+    if not isinstance(found, MappedClique):  # in a damaged file
+        raise ValueError(f"terms of the type '{name}' do not look at inputs")
+    return found
+
+
+@dataclass(frozen=True)
+class StoredTerm:
+    """The entry of a term, and its arrays."""
+
+    contents: Contents
+    encoding: Encoding
+    entry: dict[str, Any]
+    at: str
+    name: str
+    features: tuple[str, ...]
+
+    @cached_property
+    def like(self) -> Inputs:
+        """Inputs of no position: the shape of the term's features."""
+        return self.encoding.inputs(self.encoding.empty_dataset(), self.features)
+
+    @property
+    def type(self) -> str:
+        found = self.entry.get("type", NODE.name)
+        if found not in CLIQUES or not CLIQUES[found].mapped:
+            raise self.contents.error(f"'{self.at}' is a term of an unknown type")
+        return found
+
+    @property
+    def size(self) -> int:
+        """Columns of an explicit map of its features."""
+        only = self.encoding.features[0]
+        if len(self.encoding.features) == len(self.features) == 1 and isinstance(only, AttributeFeature):
+            return len(only.vocabulary.values)  # without inputs, which need scipy
+        return ColumnOrder.of(self.like).size
+
+    @property
+    def columns(self) -> int:
+        """Columns of its weights."""
+        return mapped_clique(self.type).columns(len(self.encoding.labels))
+
+    @property
+    def about(self) -> tuple[str, str, tuple[str, ...]]:
+        return self.name, self.type, self.features
+
+    def array(self, name: str, kind: str, ndim: int) -> np.ndarray:
+        return self.contents.array(f"{self.at}.{name}", kind, ndim, LARGEST)
+
+    @property
+    def cosine(self) -> bool:
+        found = self.entry.get("cosine", False)
+        if not isinstance(found, bool):
+            raise self.contents.error(f"'{self.at}' has a 'cosine' that is neither true nor false")
+        return found
+
+    def weights(self, rows: int, of_what: str) -> Weights:
+        """Return weights [rows, columns] of `of_what`."""
+        found = unpack_weights(self.contents, self.entry, f"{self.at}.weights", self.columns)
+        if found.shape != (rows, self.columns):
+            raise self.contents.error(f"'{self.at}.weights' does not fit its {of_what}")
+        return found
+
+    def kernel(self) -> Kernel:
+        """Return the kernel; nothing is imported to find one that is not registered."""
+        stored = self.entry.get("kernel")
+        try:
+            return kernel_from_dict(stored, self.like)
+        except FileFormatError as error:
+            raise FileFormatError(f"{self.contents.path}: {error}") from None
+        except (ValueError, TypeError, KeyError, ConfigError):
+            name = stored.get("type") if isinstance(stored, dict) else None
+            raise self.contents.error(f"'{self.at}' has an unknown kernel, {name!r}") from None
+
+    def pivots(self) -> tuple[Inputs, np.ndarray]:
+        """Return pivots [M] and their lines of training data, [M]."""
+        codes, real = self.array("codes", "int32", 2), self.array("real", "float64", 2)
+        lines = self.array("lines", "int64", 1)
+        M, like = len(lines), self.like
+        if codes.shape != (M, like.codes.shape[1]) or real.shape != (M, like.real.shape[1]):
+            raise self.contents.error(f"the pivots of '{self.at}' do not fit its features")
+        if codes.size and (codes.min() < -1 or (codes >= like.sizes).any()):
+            raise self.contents.error(f"the pivots of '{self.at}' hold codes out of range")
+        bag = None
+        if like.bag is not None:
+            bag = self.contents.sparse(f"{self.at}.bag", M, like.bag.shape[1], LARGEST)
+        return Inputs(codes, like.sizes, real, bag, np.zeros(M)), lines
+
+    def precision(self) -> str:
+        """Return the precision that the term computes in.
+
+        Up to format 3 models had it in the configuration of their training, if at all; double where it is not there.
+        """
+        if self.contents.header["format"] >= PRECISION_WITH_TERM:
+            found = self.entry.get("precision")
+            if found not in PRECISIONS:
+                raise self.contents.error(f"'{self.at}' has a 'precision' that is neither single nor double")
+            return found
+        info: Any = self.contents.get("info", dict)
+        for key in ("config", "training", "precision"):
+            info = info.get(key) if isinstance(info, dict) else None
+        return "single" if info == "single" else "double"
+
+
+def read_terms(contents: Contents, encoding: Encoding) -> Iterator[StoredTerm]:
+    """Yield the terms of a file, with names and features checked against the encoding."""
+    for number, entry in enumerate(contents.get("terms", list)):
+        at = f"term{number}"
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            raise contents.error(f"'{at}' is not a term")
+        features = entry.get("features")
+        if not isinstance(features, list) or not all(encoding.has(str(name)) for name in features):
+            raise contents.error(f"'{at}' names features that the encoding does not have")
+        yield StoredTerm(contents, encoding, entry, at, entry["name"], tuple(map(str, features)))
+
+
+def pack_pivots(pivots: Inputs, lines: np.ndarray, at: str) -> dict[str, np.ndarray]:
+    arrays = {f"{at}.codes": pivots.codes, f"{at}.real": pivots.real, f"{at}.lines": lines}
+    if pivots.bag is not None:
+        arrays |= pack_sparse(pivots.bag, f"{at}.bag")
+    return arrays
+
+
+def stored_config(contents: Contents, raw: Any) -> Config:
+    try:
+        return parse_config(raw, contents.path)
+    except ConfigError as error:
+        raise contents.error(f"its configuration cannot be read ({error})") from None
 
 
 @dataclass(frozen=True)
@@ -66,15 +209,15 @@ class Term(ABC):
 
     @property
     def clique(self) -> MappedClique:
-        """The type of its cliques."""
+        """Type of its cliques."""
         return mapped_clique(self.type)
 
     def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
-        """Weights [n, C] with a column for each label, [n, Y], or for each pair of labels, [n, Y^2]."""
+        """Return weights [n, C] with a column for each label, [n, Y], or for each pair of labels, [n, Y^2]."""
         return self.clique.by_labels(weights, Y).reshape(len(weights), Y**self.clique.axes)
 
     def labels_of_column(self, column: int, Y: int) -> tuple[int, ...]:
-        """The labels that a column of such weights is about."""
+        """Return the labels that a column of such weights is about."""
         return tuple(int(label) for label in np.unravel_index(column, (Y,) * self.clique.axes))
 
     @abstractmethod
@@ -83,26 +226,26 @@ class Term(ABC):
 
     @abstractmethod
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Its entry in the header of a file, but for what all terms have, and its arrays, by names that begin so."""
+        """Return its own entries of a file's header, and its arrays by names that begin with `at`."""
 
     @classmethod
     @abstractmethod
     def unpack(cls, stored: StoredTerm) -> Term:
-        """Inverse of `pack`."""
+        """Invert `pack`."""
 
     @abstractmethod
     def described(self) -> dict[str, Any]:
-        """Its map and its kernel, for people."""
+        """Return its map and its kernel, to be printed."""
 
     @property
     @abstractmethod
     def weight_count(self) -> int:
-        """Numbers that a file holds for it, but for what its features or pivots are."""
+        """Number of values that a file holds for it, its features or pivots apart."""
 
     @property
     @abstractmethod
     def nonzero(self) -> int:
-        """Weights and coefficients that are not zero."""
+        """Number of weights and coefficients that are not zero."""
 
     @property
     def is_linear(self) -> bool:
@@ -121,8 +264,64 @@ class Term(ABC):
 
     @abstractmethod
     def pruned(self, inputs: Inputs, budget: float, workers: Workers) -> Term:
-        """Return the term with zeros for what changes no score of the inputs by more than the budget."""
+        """Return the term with zeros for weights that change no score of the inputs by more than the budget."""
 
     @abstractmethod
     def compacted(self) -> Term:
         """Return a term of the same scores, without room for what is zero."""
+
+
+@dataclass(frozen=True)
+class TermBasis:
+    """The pivots of one node term."""
+
+    name: str
+    features: tuple[str, ...]
+    kernel: Kernel
+    pivots: Inputs  # [M]
+    lines: np.ndarray  # [M] int64, where they stand in the training data
+    curve: np.ndarray  # [M+1] float64, unexplained part of the trace with the first 0..M of them
+
+
+@dataclass(frozen=True)
+class StoredBasis:
+    """Pivots of terms, with the encoding that they are under."""
+
+    encoding: Encoding
+    config: Config
+    terms: tuple[TermBasis, ...]
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the header and the arrays of a file."""
+        header, arrays = self.encoding.pack()
+        header |= {"config": self.config.to_dict(), "terms": []}
+        for number, term in enumerate(self.terms):
+            at = f"term{number}"
+            header["terms"].append(
+                {"name": term.name, "features": list(term.features), "kernel": kernel_to_dict(term.kernel)}
+            )
+            arrays |= pack_pivots(term.pivots, term.lines, at) | {f"{at}.curve": term.curve}
+        return header, arrays
+
+
+def save_basis(path: str | os.PathLike[str], basis: StoredBasis, data_digest: str) -> None:
+    header, arrays = basis.pack()
+    write_container(path, "basis", {**header, "digest": data_digest}, arrays)
+
+
+def load_basis(path: str | os.PathLike[str]) -> StoredBasis:
+    return unpack_basis(read_container(path, "basis"))
+
+
+def unpack_basis(contents: Contents) -> StoredBasis:
+    encoding = Encoding.unpack(contents)
+    terms = []
+    for stored in read_terms(contents, encoding):
+        kernel, (pivots, lines) = stored.kernel(), stored.pivots()
+        curve = stored.array("curve", "float64", 1)
+        if len(curve) != len(lines) + 1:
+            raise contents.error(f"'{stored.at}.curve' does not fit its pivots")
+        terms.append(TermBasis(stored.name, stored.features, kernel, pivots, lines, curve))
+    if not terms:
+        raise contents.error("it has no pivots")
+    return StoredBasis(encoding, stored_config(contents, contents.header.get("config")), tuple(terms))

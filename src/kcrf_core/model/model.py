@@ -259,7 +259,7 @@ class Model:
         for stored in read_terms(contents, encoding):
             kind = stored.entry.get("map")
             if not isinstance(kind, str) or kind not in TERMS:
-                raise stored.error(f"'{stored.at}' has an unknown map")
+                raise stored.contents.error(f"'{stored.at}' has an unknown map")
             terms.append(TERMS[kind].unpack(stored))
         edges = chain.Edges(
             _stored_edges(contents, "transitions", 2),

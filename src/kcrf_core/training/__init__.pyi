@@ -1,4 +1,4 @@
-from .calibrating import CalibrationReport, fit_calibration
+from .calibrating import CalibrationReport, Scored, fit_calibration, scored_parts
 from .checkpoint import EVERY, Checkpoint
 from .decoder_choice import DecoderChoice, choose_decoder
 from .dev import DevReport
@@ -21,10 +21,9 @@ from .held_out import (
 from .preparing import Prepared, groups_of, prepare, read_folds, without_column
 from .prior_search import Prior
 from .problems import problem_of
-from .scored import Scored, scored_parts
 from .shard_run import SAMPLE_POSITIONS, check_shard_terms, train_shards
 from .structure import MIN_GAIN
-from .training import Report, judge, train
+from .training import PruneReport, Report, judge, train
 from .warm_start import WarmStart
 
 __all__ = [
@@ -44,6 +43,7 @@ __all__ = [
     "Pieces",
     "Prepared",
     "Prior",
+    "PruneReport",
     "Report",
     "Scored",
     "Split",

@@ -1,12 +1,12 @@
-"""Fitting a calibration to scores of positions that a model has not learnt from.
+"""Calibration fitted to scores of positions that a model has not learnt from.
 
 Sequences are dealt into folds, groups of them as a whole; each is scored by a model of the others, with the prior
 variances of the whole model.
 The sharpness s and the offsets o of `model.ScoreCalibration` have the largest log p(y | x) over these scores, which is
 concave in both, less o^2/2 for each offset.
 
-Whether that is worth it is judged without looking twice: of each fold by a calibration fitted to the others. It is kept
-if the mean of -log p(y_t | x) falls by more than one standard error of the difference, over sequences or groups.
+Each fold is judged by a calibration fitted to the others. The calibration is kept if the mean of -log p(y_t | x) falls
+by more than one standard error of the difference, over sequences or groups.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from ..chains import chain
+from ..chains import Edges, chain
 from ..config import Config
 from ..encoding import Dataset, Encoding
 from ..errors import ConfigError, DataError, Interrupted
@@ -25,15 +25,41 @@ from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
 from ..system import Workers, counted
 from .checkpoint import Checkpoint
 from .held_out import HoldOut, Units, size_contents
-from .scored import Scored, scored_parts
 from .training import Report, train
 
 FOLDS = 5
 
 
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Potentials of some sequences under a model, and the labels that they have."""
+
+    rows: np.ndarray  # [n] where the positions stand in the corpus
+    labels: tuple[str, ...]  # of the model
+    scores: np.ndarray  # [n, Y]
+    edges: Edges
+    offsets: np.ndarray
+    gold: np.ndarray  # [n] numbers of labels, negative where the model does not know them
+
+
+def scored_parts(model: Model, dataset: Dataset, rows: np.ndarray, workers: Workers) -> list[Scored]:
+    """Return potentials of a labelled dataset, its positions at `rows` of the corpus, in runs of whole sequences."""
+    chunks = model.chunks(dataset)
+
+    def work(chunk: tuple[int, int]) -> Scored:
+        part = dataset.span(*chunk)
+        first = int(dataset.offsets[chunk[0]])
+        scores, edges = model.potentials(part)
+        return Scored(
+            rows[first : first + part.positions], model.labels, scores, edges, part.offsets, part.known_labels
+        )
+
+    return list(workers.map(work, chunks))
+
+
 @dataclass(frozen=True)
 class CalibrationReport:
-    """What calibration does to held-out data."""
+    """Figures of held-out data with and without calibration."""
 
     kept: bool
     log_loss_before: float  # of held-out labels
@@ -69,8 +95,7 @@ def fit_calibration(
             f"'{encoding.features_of_labels[0]}' knows the labels of all folds (label-ratio): calibrate without it",
             settings=["calibrate"],
         )
-    known = dict(report.sigma2)
-    terms = tuple(replace(term, sigma2=known.get(term.name, term.sigma2)) for term in config.terms)
+    terms = tuple(replace(term, sigma2=report.sigma2.get(term.name, term.sigma2)) for term in config.terms)
     config = replace(config, terms=terms)
     parts: list[list[Scored]] = []
     for test in folds:
@@ -91,7 +116,11 @@ def fit_calibration(
             first.append(yardstick.counts(part.gold, None, _logs(part, None), part.offsets))
             second.append(yardstick.counts(part.gold, None, _logs(part, calibration), part.offsets))
     units = unit_of[np.concatenate(folds)]  # counts stand fold by fold
-    before, after = (_by_unit(np.concatenate(counts), units) for counts in (first, second))
+    totals = []
+    for counts in map(np.concatenate, (first, second)):
+        totals.append(np.zeros((units.max() + 1, counts.shape[1])))
+        np.add.at(totals[-1], units, counts)
+    before, after = totals
     gain, error = yardstick.difference(after, before)
     calibration = _fitted([part for each in parts for part in each], workers)
     kept = bool(gain > error)
@@ -122,15 +151,8 @@ def _divided(dataset: Dataset, hold_out: HoldOut, seed: int) -> tuple[np.ndarray
     return units.of_sequence, units.dealt(sequences, FOLDS, [seed, 7])
 
 
-def _by_unit(counts: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Sums of counts of sequences, [S, k], over those of each unit."""
-    totals = np.zeros((units.max() + 1, counts.shape[1]))
-    np.add.at(totals, units, counts)
-    return totals
-
-
 def _logs(part: Scored, calibration: ScoreCalibration | None) -> np.ndarray:
-    """log p(y_t | x) of gold labels, [n]."""
+    """Return log p(y_t | x) of gold labels, [n]."""
     scores, edges = part.scores, part.edges
     if calibration is not None:
         scores, edges = calibration.scores(scores), calibration.edges(edges)
@@ -139,8 +161,8 @@ def _logs(part: Scored, calibration: ScoreCalibration | None) -> np.ndarray:
 
 
 def _fitted(parts: Sequence[Scored], workers: Workers) -> ScoreCalibration:
-    """The calibration of the largest likelihood, over sequences whose labels are all known."""
-    from scipy.optimize import minimize  # which others need not wait for
+    """Return the calibration of the largest likelihood, over sequences whose labels are all known."""
+    from scipy.optimize import minimize  # slow to import
 
     whole = [part for part in map(_complete, parts) if len(part.gold)]
     Y = len(parts[0].labels)
@@ -160,7 +182,7 @@ def _fitted(parts: Sequence[Scored], workers: Workers) -> ScoreCalibration:
 
 
 def _complete(part: Scored) -> Scored:
-    """The sequences of a part without a label that is not known."""
+    """Return the sequences of a part without a label that is not known."""
     unknown = np.add.reduceat(part.gold < 0, part.offsets[:-1]) if len(part.gold) else np.zeros(0)
     if not unknown.any():
         return part
@@ -173,25 +195,20 @@ def _complete(part: Scored) -> Scored:
 
 
 def _likelihood(part: Scored, calibration: ScoreCalibration) -> tuple[float, np.ndarray]:
-    """log p(y | x) of a part, and its slope in s and in each offset, [1 + Y]."""
+    """Return log p(y | x) of a part, and its slope in s and in each offset, [1 + Y]."""
     scores, edges = calibration.scores(part.scores), calibration.edges(part.edges)
     found = chain.marginals(scores, edges, part.offsets)
     own = chain.path_scores(part.scores, part.edges, part.offsets, part.gold).sum()
     value = chain.path_scores(scores, edges, part.offsets, part.gold).sum() - found.log_z.sum()
     counts = np.bincount(part.gold, minlength=len(part.labels)) - found.node.sum(axis=0)
-    return float(value), np.concatenate([[own - _expected(part, found)], counts])
-
-
-def _expected(part: Scored, found: chain.Marginals) -> float:
-    """The score that labellings have by expectation, before calibration."""
+    # The expected score of labellings before calibration; forbidden transitions have no probability.
     edges, first, last = part.edges, part.offsets[:-1], part.offsets[1:] - 1
-    total = np.sum(found.node * part.scores) + _product(found.edge, edges.transitions)
-    total += _product(found.node[first], edges.start) + _product(found.node[last], edges.end)
+    expected = np.sum(found.node * part.scores) + _product(found.edge, edges.transitions)
+    expected += _product(found.node[first], edges.start) + _product(found.node[last], edges.end)
     if edges.triples is not None and found.triple is not None:
-        total += _product(found.triple, edges.triples)
-    return float(total)
+        expected += _product(found.triple, edges.triples)
+    return float(value), np.concatenate([[own - float(expected)], counts])
 
 
 def _product(probabilities: np.ndarray, scores: np.ndarray) -> float:
-    """The sum of both multiplied; what is forbidden has no probability."""
     return float(np.sum(probabilities * np.where(np.isfinite(scores), scores, 0.0)))

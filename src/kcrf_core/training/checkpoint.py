@@ -1,7 +1,7 @@
-"""A file from which training goes on, with the bytes of a run that nobody stopped.
+"""A file from which training goes on, with the bytes of a run that was never stopped.
 
-A run is a series of fits, and all between them (maps, pivots, folds, predictions) follows from data, settings and what
-fits found. So a checkpoint holds the results of fits in their order and the state of the fit that is under way, as its
+A run is a series of fits, and all between them (maps, pivots, folds, predictions) follows from data, settings and
+results of fits. So a checkpoint holds these results in their order and the state of the fit that is under way, as its
 solver has it between two steps. A run that goes on takes every finished fit from there and computes the rest again.
 A stage such as the search for sigma2 stands for its fits once it is over.
 """
@@ -35,7 +35,7 @@ from ..objective.solvers import (
     Trial,
 )
 from ..scoring import Yardstick
-from ..system import Workers, counted
+from ..system import Backend, Workers, counted
 from .decoder_choice import DecoderChoice
 from .dev import Look
 from .held_out import Pieces, Split, Splits
@@ -128,7 +128,7 @@ class Checkpoint:
             raise contents.error("its content is not the one that was written")
         tree = contents.arrays.pop("tree").tobytes().decode("utf-8")
         arrays = [contents.arrays[str(number)] for number in range(len(contents.arrays))]
-        found = unpack_tree(tree, arrays, CLASSES, self._from_array)
+        found = unpack_tree(tree, arrays, CLASSES, lambda values: self._backend.array(values, values.dtype))
         records, self._state = found["records"], found["state"]
         self._before.extend(records)
         there = ["choices that were made"] if any(isinstance(record, FinishedStage) for record in records) else []
@@ -136,8 +136,6 @@ class Checkpoint:
         if self._state is not None:
             there.append(f"{counted(self._state['run']['passes'], 'pass', 'passes')} of the next one")
         observer.note(f"going on from {self.path}: {', '.join(there)}")
-
-    # ------------------------------------------------------------------------- fits and stages
 
     def solver(self, solve: Solver) -> Solver:
         """Return a solver whose fits are kept, and taken from the file where they are there."""
@@ -173,10 +171,8 @@ class Checkpoint:
         self._records[begun:] = [FinishedStage(found)]
         return found
 
-    # ------------------------------------------------------------------------- the file
-
     def due(self) -> bool:
-        """Return True where the last one is old enough, and nothing of it is still to be gone through."""
+        """Return True if the last file is old enough, and none of its fits is still to be gone through."""
         return not self._before and self._state is None and time.monotonic() - self._written >= self._every
 
     def keep(self, state: dict[str, Any] | None) -> None:
@@ -184,7 +180,7 @@ class Checkpoint:
 
         A file that cannot be written costs nothing but itself: the run goes on.
         """
-        text, packed = pack_tree({"records": self._records, "state": state}, self._to_array)
+        text, packed = pack_tree({"records": self._records, "state": state}, lambda own: self._backend.numpy(own))
         arrays = {str(number): array for number, array in enumerate(packed)}
         arrays["tree"] = np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
         try:
@@ -198,18 +194,11 @@ class Checkpoint:
         if os.path.exists(self.path):
             os.unlink(os.path.realpath(self.path))  # a link is the user's
 
-    def _to_array(self, vector: Any) -> np.ndarray:
-        assert self._device is not None  # other vectors are arrays
-        return self._device.backend.numpy(vector)
-
-    def _from_array(self, values: np.ndarray) -> Any:
+    @property
+    def _backend(self) -> Backend:
+        """Backend of the device; vectors without one are arrays."""
         assert self._device is not None
-        return self._device.backend.array(values, values.dtype)
-
-
-def array_digest(array: np.ndarray | None) -> str | None:
-    """SHA-256 of an array; None where there is none."""
-    return None if array is None else content_digest({}, {"": array})
+        return self._device.backend
 
 
 def _difference(there: Any, here: Any, name: str = "") -> str | None:

@@ -1,21 +1,20 @@
 """Memory of training at its peak, worked out before it begins by the plans that training carries out.
 
-Three stages follow each other, and what one of them needs for itself is gone in the next: the data are read, maps are
-made, and weights are estimated. The peak is that of the largest. Short-lived copies are counted where they are as large
-as what they are copies of; the number of conjunctions is an estimate. What counts against the budget is held as far as
-it fits and computed again where it does not.
+Three stages follow each other, and each releases its own memory: the data are read, maps are made, and weights are
+estimated. The peak is that of the largest. Short-lived copies are counted where they are as large as their originals;
+the number of conjunctions is an estimate. Tables are held where they fit the budget, else computed again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..config import Config
 from ..encoding import Dataset, Encoding
-from ..features import DTYPES, DataInMemory, PivotPlan, StoredBasis, TermFootprint, plan_term, stored_bases
+from ..features import DTYPES, DataInMemory, PivotPlan, StoredBasis, TermFootprint, plan_term
 from ..maps import PIECE_VALUES, ColumnOrder
 from ..model import ShardFolder
 from ..objective import MOST_POSITIONS
@@ -40,14 +39,16 @@ DEVICE_MAP = 3
 BYTES_PER_OUTLINED_POSITION, BYTES_PER_OUTLINED_SEQUENCE = 12, 40
 
 
-@dataclass(frozen=True)
+@dataclass
 class Footprint:
+    """Bytes of memory that training takes."""
+
     budget: int
     data: int  # encoded
-    reading: int  # what is gone once it is encoded
+    reading: int  # released once it is encoded
     terms: tuple[TermFootprint, ...]
     errors: int  # of every position and score column
-    chains: int  # what a thread needs for some chains, kernel values included
+    chains: int  # of each thread for some chains, kernel values included
     threads: int
     solver: int  # weights, gradients and the steps that are remembered
     program: int
@@ -56,34 +57,22 @@ class Footprint:
     waiting: int = 0  # shards that are held beside the one that is gone through
     device_chains: int = 0  # of all positions, where a device goes through them
 
-    @property
-    def table(self) -> int:
-        return sum(term.table for term in self.terms)
-
-    @property
-    def fixed(self) -> int:
-        return sum(term.fixed for term in self.terms)
-
-    @property
-    def held(self) -> int:
-        """Bytes of the tables that there is room for."""
-        return min(self.table, max(self.budget - self.fixed, 0))
-
-    @property
-    def building(self) -> int:
-        """The most that making a map takes, with the maps of the other terms there; pivots are chosen in a table."""
-        return max((self.held + self.fixed - term.fixed + term.building for term in self.terms), default=0)
-
-    @property
-    def fitting(self) -> int:
-        return self.held + self.fixed + self.errors + self.waiting + self.threads * self.chains + self.solver
-
-    @property
-    def total(self) -> int:
-        return self.program + self.data + max(self.reading, self.building, self.fitting)
+    def __post_init__(self) -> None:
+        self.table, self.fixed = sum(term.table for term in self.terms), sum(term.fixed for term in self.terms)
+        self.held = min(self.table, max(self.budget - self.fixed, 0))  # of the tables that there is room for
+        # Of a map, with the maps of the other terms there; pivots are chosen in a table.
+        self.building = max((self.held + self.fixed - term.fixed + term.building for term in self.terms), default=0)
+        self.fitting = self.held + self.fixed + self.errors + self.waiting + self.threads * self.chains + self.solver
+        self.total = self.program + self.data + max(self.reading, self.building, self.fitting)
+        # Of the largest shard on a cluster: its share of maps and errors, and some weights.
+        weights = 3 * 8 * sum(term.parameters for term in self.terms if not term.table)
+        self.shard = int(self.largest_share * (self.table + self.fixed + self.errors)) + weights
+        # On a device: maps besides kernel values, and all, with as many kernel values as the budget has room for.
+        self.device_maps = sum(term.fixed * (1 if term.table else DEVICE_MAP) for term in self.terms)
+        self.device = self.held + self.device_maps + self.device_chains + self.solver
 
     def summary(self) -> str:
-        """For people, in a line."""
+        """Return one line to print."""
         text = f"memory: about {size_text(self.total)}"
         if self.held < self.table:
             text += (
@@ -93,7 +82,7 @@ class Footprint:
         return text
 
     def lines(self) -> list[str]:
-        """For people: the whole, then what it is made of."""
+        """Return lines to print: the total, then its components."""
         out = [self.summary(), f"  program {size_text(self.program)}, data {size_text(self.data)}"]
         out += [f"  term {term.name}: {term.map}, {size_text(term.fixed + term.table)}" for term in self.terms]
         out.append(
@@ -102,19 +91,13 @@ class Footprint:
             + (f", shards held {size_text(self.waiting)}" if self.waiting else "")
         )
         out.append(
-            f"  before that, and gone by then: {size_text(self.reading)} to read the data, "
+            f"  temporary, released before training: {size_text(self.reading)} to read the data, "
             f"{size_text(self.building)} to make maps"
         )
         return out
 
-    @property
-    def shard(self) -> int:
-        """Bytes of the largest shard on a cluster: its part of maps and errors, and some weights."""
-        weights = 3 * 8 * sum(term.parameters for term in self.terms if not term.table)
-        return int(self.largest_share * (self.table + self.fixed + self.errors)) + weights
-
     def cluster_lines(self) -> list[str]:
-        """For people: what workers of a cluster have to hold, for some numbers of them."""
+        """Return lines to print about the memory of a cluster's workers, for some numbers of them."""
         each = [
             f"{counted(workers, 'worker')} {size_text(-(-self.shards // workers) * self.shard)}"
             for workers in (1, 2, 4, 8, 16, 32, 64)
@@ -125,22 +108,12 @@ class Footprint:
             f"with {', '.join(each)}"
         ]
 
-    @property
-    def device(self) -> int:
-        """Bytes on a device, with as many kernel values as the budget has room for."""
-        return self.held + self.device_maps + self.device_chains + self.solver
-
-    @property
-    def device_maps(self) -> int:
-        """Bytes of maps on a device besides kernel values."""
-        return sum(term.fixed * (1 if term.table else DEVICE_MAP) for term in self.terms)
-
     def beside_device(self) -> Footprint:
-        """Return what is left for this process where a device has the kernel values."""
+        """Return the footprint of this process where a device has the kernel values."""
         return replace(self, terms=tuple(replace(term, table=0) for term in self.terms))
 
     def device_lines(self, name: str) -> list[str]:
-        """For people: what a device has to hold."""
+        """Return lines to print about the memory of a device."""
         rest = "" if self.held == self.table else f" of {size_text(self.table)}, the others computed again"
         return [
             f"on {name}: about {size_text(self.device)}, beside what its driver takes: "
@@ -151,7 +124,7 @@ class Footprint:
     def to_dict(self) -> dict[str, Any]:
         before = ("device", "shards", "shard", "total", "budget", "program", "data", "reading", "building", "fitting")
         after = ("table", "held", "errors", "waiting", "chains", "threads", "solver")
-        terms = {"terms": [term.to_dict() for term in self.terms]}
+        terms = {"terms": [asdict(term) for term in self.terms]}
         return {name: getattr(self, name) for name in before} | terms | {name: getattr(self, name) for name in after}
 
 
@@ -166,13 +139,12 @@ def footprint(
     """Forecast the memory of training, with so many threads or all that there are."""
     training, N = config.training, dataset.positions
     Y, itemsize = len(encoding.labels), DTYPES[training.precision].itemsize
-    stored = stored_bases(basis)
     data = _nbytes(dataset.codes, dataset.real, dataset.labels, dataset.lines)
     if dataset.bag is not None:
         data += _nbytes(dataset.bag.data, dataset.bag.indices, dataset.bag.indptr)
     terms, errors, piece, data_in_memory = [], 0, 0, DataInMemory(encoding, dataset)
     for term in config.mapped_terms:
-        plan = plan_term(term, data_in_memory, stored.get(term.name))
+        plan = plan_term(term, data_in_memory, basis)
         # For pairs of labels all weights are taken for observed ones: it is an estimate.
         few = training.observed_features and term.clique.axes == 1
         width = Y if few else term.clique.columns(Y)

@@ -1,11 +1,11 @@
-"""Which sequences, or pieces of them, are held out in turn while choices are made.
+"""Sequences, or pieces of them, that are held out in turn while choices are made.
 
-What is held out are units: sequences, groups of them that belong together, or blocks of a few long sequences. Each fold
-fits on some units and judges by the others. Two folds hold out everything once and fit on half of it each time, which
-costs as much as one fit to all data and judges by all of it; where work is cheap there are more folds.
+Units are held out: sequences, groups of them that belong together, or blocks of a few long sequences. Each fold fits on
+some units and judges by the others. Two folds hold out everything once and fit on half of it each time, which costs as
+much as one fit to all data and judges by all of it; where work is cheap there are more folds.
 
 A block is a run of positions. Where it is cut off from its neighbours, neither it nor they have a clique of a first or
-last label. Features look across the cut, and what is near a block resembles it; so a gap of the longer of a window and
+last label. Features look across the cut, and positions near a block resemble it; so a gap of the longer of a window and
 the median run of a label on both sides of it is neither fitted on nor judged by.
 """
 
@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..chains import Problem
 from ..errors import ConfigError, DataError
 from ..scoring import block_borders, median_run
-from ..system import counted, piece_rows
+from ..system import counted
 
-LEAST_POSITIONS = 10  # of a part that is fitted on or judged by
-HANDFUL = 10  # fewer units are too few to choose by without a word
+LEAST_POSITIONS = 10  # to fit on or to judge by
+HANDFUL = 10  # fewer units are too few to choose by without a warning
 
 SEQUENCES, GROUPS, BLOCKS = "sequences", "groups", "blocks"  # kinds of units
 
@@ -40,16 +39,11 @@ class Pieces:
     def positions(self) -> int:
         return int((self.last - self.first).sum())
 
-    @property
-    def rows(self) -> np.ndarray:
-        """Their positions, one piece after another."""
-        return piece_rows(self.first, self.last)
-
     def take(self, which: np.ndarray) -> Pieces:
         return Pieces(self.first[which], self.last[which], self.unit[which])
 
     def by_unit(self, counts: np.ndarray) -> np.ndarray:
-        """Sums over the pieces of each unit that is here, [units, k], of counts of pieces, [P, k]."""
+        """Return sums over the pieces of each unit that is here, [units, k], of counts of pieces, [P, k]."""
         if len(counts) != len(self.unit):
             return counts  # added up over neighbours already
         units, number = np.unique(self.unit, return_inverse=True)
@@ -60,7 +54,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Split:
-    """One fold: what is fitted on and what is held out."""
+    """One fold: pieces to fit on and pieces held out."""
 
     fit: Pieces
     held: Pieces
@@ -68,7 +62,7 @@ class Split:
 
 @dataclass(frozen=True)
 class HoldOut:
-    """What users say about what is held out."""
+    """Wishes of users for what is held out."""
 
     groups: np.ndarray | None = None  # [S] a number for each sequence: those with the same one stay together
     folds: np.ndarray | None = None  # [S] the fold of each sequence
@@ -78,13 +72,13 @@ class HoldOut:
         given = [name for name in ("groups", "folds", "block") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ConfigError(
-                "sequences are held out by groups, by given folds, or in blocks: say one of them",
+                "sequences are held out by groups, by given folds, or in blocks: give one of them",
                 settings=["group", "folds_file", "block"],
             )
 
     @property
     def free(self) -> bool:
-        """True if nothing was said."""
+        """True if there is no wish."""
         return self.groups is None and self.folds is None and self.block is None
 
     def subset(self, which: np.ndarray) -> HoldOut:
@@ -95,7 +89,7 @@ class HoldOut:
 
 @dataclass(frozen=True)
 class Splits:
-    """What is held out in turn, of all data or of a sample of it."""
+    """Folds of all data or of a sample of it."""
 
     splits: tuple[Split, ...]
     kind: str  # of units: SEQUENCES, GROUPS or BLOCKS
@@ -104,12 +98,12 @@ class Splits:
 
     @property
     def units(self) -> int:
-        """How many units are judged by, in all."""
+        """Number of units that are held out, in all folds together."""
         return sum(len(np.unique(split.held.unit)) for split in self.splits)
 
     @property
     def fitted(self) -> int:
-        """Positions that are fitted on, in all folds together: what a pass over all of them costs."""
+        """Number of positions that are fitted on, in all folds together: the cost of a pass over all of them."""
         return sum(split.fit.positions for split in self.splits)
 
     def describe(self) -> str:
@@ -129,7 +123,7 @@ def make_splits(
     folds: int = 2,
     most_positions: int | None = None,  # of the sample that is looked at; None: all
 ) -> Splits | None:
-    """Folds of a problem. Sequences without weight have no say. None where too little could be held out.
+    """Make folds of a problem, of sequences that have weight; None where too little could be held out.
 
     >>> import numpy as np
     >>> from kcrf_core.chains import Problem
@@ -152,9 +146,18 @@ def make_splits(
         pieces = Pieces(problem.offsets[there], problem.offsets[there + 1], unit)
         kind = SEQUENCES if wishes.groups is None else GROUPS
     rng = np.random.default_rng([seed, 1])
-    given = None if wishes.folds is None else wishes.folds[there]
-    pieces, given = _sampled(pieces, given, most_positions, rng)
-    fold = _dealt(pieces, pieces.unit if given is None else given, folds, rng)
+    together = pieces.unit if wishes.folds is None else wishes.folds[there]
+    if most_positions is not None and pieces.positions > most_positions:  # units at random, with so many positions
+        units, of_piece = np.unique(pieces.unit, return_inverse=True)
+        sizes = np.bincount(of_piece, pieces.last - pieces.first)
+        order = rng.permutation(len(units))
+        taken = order[: int(np.searchsorted(np.cumsum(sizes[order]), most_positions)) + 1]
+        kept = np.isin(of_piece, taken)
+        pieces, together = pieces.take(kept), together[kept]
+    # Pieces with the same number in one fold, about as many positions in each.
+    numbers, of_piece = np.unique(together, return_inverse=True)
+    sizes = np.bincount(of_piece, pieces.last - pieces.first)
+    fold = deal(np.stack([sizes, np.ones(len(numbers))], axis=1), min(folds, len(numbers)), rng)[of_piece]
     splits = []
     for number in range(int(fold.max(initial=-1)) + 1):
         held, rest = pieces.take(fold == number), pieces.take(fold != number)
@@ -166,36 +169,15 @@ def make_splits(
     return Splits(tuple(splits), kind, pieces.positions, gap)
 
 
-def _sampled(
-    pieces: Pieces, given: np.ndarray | None, most_positions: int | None, rng: np.random.Generator
-) -> tuple[Pieces, np.ndarray | None]:
-    """Units at random, as many as have so many positions; with the folds that they were given."""
-    if most_positions is None or pieces.positions <= most_positions:
-        return pieces, given
-    units, number = np.unique(pieces.unit, return_inverse=True)
-    sizes = np.bincount(number, pieces.last - pieces.first)
-    order = rng.permutation(len(units))
-    taken = order[: int(np.searchsorted(np.cumsum(sizes[order]), most_positions)) + 1]
-    kept = np.isin(number, taken)
-    return pieces.take(kept), None if given is None else given[kept]
-
-
-def _dealt(pieces: Pieces, together: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
-    """The fold of each piece, [P], those with the same number in `together` in one: of about as many positions each."""
-    numbers, number = np.unique(together, return_inverse=True)
-    sizes = np.bincount(number, pieces.last - pieces.first)
-    return deal(np.stack([sizes, np.ones(len(numbers))], axis=1), min(folds, len(numbers)), rng)[number]
-
-
 def deal(contents: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """The fold of each unit, [G], so that folds have about equal shares of every column of `contents`, [G, A].
+    """Return the fold of each unit, [G], so that folds have about equal shares of every column of `contents`, [G, A].
 
     Units are dealt one by one, roughly the weightiest first, each into the fold that has least of what it brings. With
     u the content of a unit, C that of all units and c_f what fold f has so far, that is the fold with the smallest
 
         sum_a  c_fa u_a / C_a^2,
 
-    which is the step that adds least to sum_f sum_a (c_fa / C_a)^2, the measure of how uneven folds are.
+    which is the step that adds least to sum_f sum_a (c_fa / C_a)^2, a measure of uneven folds.
     """
     shares = contents / np.maximum(contents.sum(axis=0), 1e-300)  # u / C
     # Strictly by weight there would be one division only, whatever the seed.
@@ -215,11 +197,11 @@ def deal(contents: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarr
 
 @dataclass(frozen=True)
 class Units:
-    """Sequences, or groups of sequences that no division may part."""
+    """Sequences, or groups of sequences that no fold may divide."""
 
     of_sequence: np.ndarray  # [S] int64, the unit of each sequence
     what: str  # in the plural, for messages
-    contents: np.ndarray | None  # [S, A], what each sequence brings; None where only their number counts
+    contents: np.ndarray | None  # [S, A] amounts that each sequence has; None where only their number counts
 
     def dealt(self, which: np.ndarray, count: int, seed: Sequence[int]) -> list[np.ndarray]:
         """Deal the sequences numbered `which` into `count` folds, each in ascending order."""
@@ -249,14 +231,14 @@ def size_contents(offsets: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Sequences in blocks, and how far apart what is fitted on is from what is held out."""
+    """Sequences in blocks, and the distance between positions fitted on and positions held out."""
 
     pieces: Pieces  # each a unit of its own
     gap: int
 
 
 def blocks_of(problem: Problem, block: int | None, reach: int) -> Blocks | None:
-    """Sequences with weight in blocks, of about `block` positions where that is given; None where they stay whole."""
+    """Cut sequences with weight into blocks, of about `block` positions if that is given; None if they stay whole."""
     sequences = np.flatnonzero((problem.weights > 0) & (np.diff(problem.offsets) > 0))
     gap = max(reach, median_run(problem.labels, problem.offsets))
     borders = block_borders(problem.offsets, sequences, block, gap)
@@ -267,7 +249,7 @@ def blocks_of(problem: Problem, block: int | None, reach: int) -> Blocks | None:
 
 
 def apart(rest: Pieces, held: Pieces, gap: int, offsets: np.ndarray) -> Pieces:
-    """What is left of blocks to fit on at a distance from those that are held out; what is not parted is one piece."""
+    """Return what is left of blocks to fit on at a distance from those that are held out, adjoining blocks joined."""
     rest = rest.take(np.argsort(rest.first))
     sequence = np.searchsorted(offsets, rest.first, side="right") - 1
     joined = np.flatnonzero((rest.last[:-1] == rest.first[1:]) & (sequence[:-1] == sequence[1:]))
@@ -285,10 +267,3 @@ def apart(rest: Pieces, held: Pieces, gap: int, offsets: np.ndarray) -> Pieces:
     last = np.minimum(last, after - gap - shift)
     kept = last > first
     return Pieces(first[kept], last[kept], unit[kept])
-
-
-def describe_units(splits: Splits | None) -> dict[str, Any]:
-    """What reports say of what was held out."""
-    if splits is None:
-        return {}
-    return {"held_out": splits.kind, "units": splits.units, "folds": len(splits.splits), "gap": splits.gap}

@@ -1,4 +1,4 @@
-"""Choosing prior variances on held-out data: by the log-probability of single labels first, then by the yardstick.
+"""Prior variances chosen on held-out data: by the log-probability of single labels first, then by the yardstick.
 
 The mean of log p(y_t | x) follows accuracy more closely than log p(y | x) of whole sequences, which would choose
 stiffer transitions (OCR small, poly-3: 13.4 % letter error by the latter, 13.1 % by the former), and it is far less
@@ -14,14 +14,14 @@ noisy than accuracy itself. The search has three parts; every fit starts from th
    Fits that end before they come within their tolerance have no say there: what stops early is smoother than what the
    final fit will find (CoNLL-2000 with pairs went up to a sigma2 of 3,160 by such, with a final fit of 1,000 passes).
 
-Work is counted in passes times positions, never in time. `plan_splits` sees to it that the search costs about twice the
-final fit at most, and the search ends where it has cost that much.
+Work is counted in passes times positions, never in time. `plan_splits` makes the search cost about twice the final fit
+at most, and the search ends where that budget is spent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from ..objective.solvers import ALL_TERMS, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import counted
 from .decoder_choice import DecoderChoice, choose_decoder
-from .held_out import HANDFUL, HoldOut, Split, Splits, describe_units, make_splits
+from .held_out import HANDFUL, HoldOut, Split, Splits, make_splits
 from .task import Minimiser, TrainingTask
 
 PATH_START, PATH_FACTOR = 10**-0.5, 10**0.5
@@ -49,9 +49,9 @@ HOPELESS, ENOUGH_UNITS = 3.0, 100
 # How much of the last change of parameters the next one is taken to begin with.
 GOES_ON = 1.0
 
-# What the search may cost, in passes over all data: twice what a final fit takes, 60 to 190 of them as a rule.
+# Budget of the search, in passes over all data: twice what a final fit takes, 60 to 190 of them as a rule.
 MOST_WORK = 200
-# The part of it that parts 1 and 2 may take, where the figure is asked after them.
+# The share of it that parts 1 and 2 may take, where the figure is asked after them.
 FOR_LOG_P = 0.6
 # So many operations are always granted: some seconds.
 FREE_OPERATIONS = 6e9
@@ -74,18 +74,18 @@ class Prior:
     sigma2: dict[str, float]  # of each term, in the order of the task
     theta: Vector | None = None  # a start for the final fit, where there was a search
     tried: tuple[Trial, ...] = ()
-    held_out: HeldOut | None = None  # what held-out data says of them; None where none was
+    held_out: HeldOut | None = None  # figures of held-out data for them; None where none was
 
     @property
     def judged(self) -> HeldOut:
-        """The figures of held-out data, where there was some."""
+        """Figures of held-out data, where there was some."""
         assert self.held_out is not None
         return self.held_out
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What held-out data says of the prior variances that were chosen."""
+    """Figures of held-out data for the prior variances that were chosen."""
 
     splits: Splits
     yardstick: Yardstick  # of labels
@@ -94,11 +94,18 @@ class HeldOut:
     log_probability: float  # mean of log p(y_t | x)
     decoder: DecoderChoice
     work: float  # passes times positions of the search
-    scales: dict[str, float]  # mean of k(x, x) of each term whose sigma2 was chosen
-    whole: bool = True  # the search was not cut short by the clock
+    whole: bool = True  # False if the clock ended the search
 
     def to_dict(self) -> dict[str, Any]:
-        return {**describe_units(self.splits), "log_probability": self.log_probability, "work": self.work}
+        splits = self.splits
+        return {
+            "held_out": splits.kind,
+            "units": splits.units,
+            "folds": len(splits.splits),
+            "gap": splits.gap,
+            "log_probability": self.log_probability,
+            "work": self.work,
+        }
 
 
 def choose_prior(
@@ -110,24 +117,30 @@ def choose_prior(
     *,
     decode: str | None = None,  # the decoder that the yardstick looks at; None: the better one
     start: Mapping[str, float] | None = None,  # sigma2 to begin with
-    judged: bool = False,  # whether given values are to be judged, too, where none is to be chosen
-    together: bool = False,  # whether free terms only move together, which takes far fewer settings
+    judged: bool = False,  # True if given values are to be judged, too, where none is to be chosen
+    together: bool = False,  # True if free terms only move together, which takes far fewer settings
     enough: Callable[[], bool] = lambda: False,  # ends the search once a setting has been judged
 ) -> Prior:
-    """The given prior variances and, for terms that have none, those that predict held-out data best."""
-    fixed = {term.name: value for term in task.terms if (value := given[term.name]) is not None}
-    scales = {term.name: term.score_scale() for term in task.terms if given[term.name] is None}
+    """Return the given prior variances and, for terms that have none, those that predict held-out data best."""
+    terms = {term.config.name: term for term in task.terms}
+    fixed = {name: value for name in terms if (value := given[name]) is not None}
+    # The mean of k(x, x): sigma2 times this is the prior variance of a score.
+    scales = {
+        name: 1.0 if term.map is None else term.map.mean_diagonal()
+        for name, term in terms.items()
+        if given[name] is None
+    }
     if not scales and not judged:
         return Prior(fixed)
     if splits is None:
         minimiser.observer.note(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
-        chosen = {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
-        return Prior(_in_order(task, fixed | chosen))
+        chosen = fixed | {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
+        return Prior({name: chosen[name] for name in terms})
     return _Search(task, splits, yardstick, fixed, scales, minimiser, decode, start or {}, enough).run(together)
 
 
 def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach: int) -> Splits | None:
-    """Folds and a sample for a search with so many free terms, such that it costs what it may."""
+    """Plan folds and a sample for a search with so many free terms, such that it stays within its budget."""
     problem = task.problem
     N = problem.positions
     passes = PASSES_OF_PATH + PASSES_PER_TERM * free
@@ -138,7 +151,7 @@ def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach
 
 
 def operations(task: TrainingTask) -> float:
-    """Multiplications at one position of a pass, about."""
+    """Return about how many multiplications a pass takes at one position."""
     Y = task.problem.label_count
     second = any(term.config.clique.second_order for term in task.terms)
     total = float(EXPONENTIALS + (Y**3 if second else Y**2))
@@ -149,12 +162,8 @@ def operations(task: TrainingTask) -> float:
     return total
 
 
-def _in_order(task: TrainingTask, sigma2: Mapping[str, float]) -> dict[str, float]:
-    return {term.name: sigma2[term.name] for term in task.terms}
-
-
 def _rounded(value: float) -> float:
-    """Three digits, so that the number stored and printed is the very number that is used."""
+    """Return three digits, so that the number stored and printed is the very number that is used."""
     return float(f"{value:.3g}")
 
 
@@ -168,12 +177,12 @@ class _Fold:
         self.pieces = split.held
         # Columns that the sample lacks would stay at zero: left out, they cost nothing.
         sample = task.pieces(split.fit)
-        self.used = sample.used_columns()
+        self.used = [None if term.map is None else term.map.used_columns() for term in sample.terms]
         self.sample, self.held = sample.narrow(self.used), task.pieces(split.held).narrow(self.used)
         self.fits: dict[Steps, Vector] = {}
 
     def start(self, steps: Steps, objective: Objective) -> Vector:
-        """Parameters to begin with: those of the nearest setting that was fitted, of equals the last one.
+        """Return parameters to begin with: those of the nearest setting that was fitted, of equals the last one.
 
         Where the step there was the same as the step from there, parameters are taken to go on as they went.
         """
@@ -191,12 +200,12 @@ class _Fold:
 
 @dataclass
 class _Found:
-    """One setting on all folds: counts of each unit, one fold after another."""
+    """One setting on some folds: counts of each unit, one fold after another."""
 
     trial: Trial
     logs: np.ndarray  # [units, 2] of the log-loss
-    counts: dict[str, np.ndarray] = field(default_factory=dict)  # [units, k] of the yardstick, by decoder
-    finished: bool = True  # whether all fits came within their tolerance
+    counts: dict[str, np.ndarray]  # [units, k] of the yardstick, by decoder
+    finished: bool  # True if all fits came within their tolerance
 
 
 class _Search:
@@ -215,45 +224,46 @@ class _Search:
         enough: Callable[[], bool],
     ):
         self._task, self._splits, self._fixed, self._scales = task, splits, fixed, scales
-        self._enough, self._decode = enough, decode
+        self._names, self._decode, self._note = list(scales), decode, minimiser.observer.note
+        self._found: dict[Steps, _Found] = {}  # on all folds
+        self._enough = enough
         self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._is_enough())
         self._by_figure, self._yardstick = not yardstick.by_probability, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
         self._start = {name: start.get(name, PATH_START / scale) for name, scale in scales.items()}
         self._folds = [_Fold(task, split) for split in splits.splits]
-        self._found: dict[Steps, _Found] = {}  # on all folds
-        self._hopeless: set[Steps] = set()  # on some
+        self._hopeless: set[Steps] = set()  # on some folds
         self._tried: list[Trial] = []
         self._work = 0.0
         self._most_work = max(MOST_WORK * task.problem.positions, FREE_OPERATIONS / operations(task))
         self._ended = self._cut_short = False
-        minimiser.observer.note(
+        self._note(
             f"choosing sigma2 on {splits.describe()}, fits on {splits.splits[0].fit.positions:,} "
             f"of {task.problem.positions:,} positions"
         )
         if splits.units < HANDFUL:
-            minimiser.observer.note(
+            self._note(
                 f"warning: the choice of sigma2 rests on {counted(splits.units, splits.kind.rstrip('s'))}: "
                 "other data may well want other values"
             )
 
     def run(self, together: bool) -> Prior:
+        """Search all terms together, then each by itself unless they stay `together`, then upwards by the figure."""
         best = (0,) * len(self._scales)
         self._look(best, ALL_TERMS)
         if self._scales:
             best = self._common_path(best)
-            if not together:
+            if not together and len(self._scales) > 1:
                 best = self._single_terms(best)
-            best = self._upwards(best)
+            if self._by_figure:
+                best = self._upwards(best)
         return self._prior(best)
 
     def _is_enough(self) -> bool:
         return bool(self._found) and self._enough()
 
-    # What the parts of the search do.
-
     def _common_path(self, best: Steps) -> Steps:
-        """All terms together, upwards while that helps, else downwards."""
+        """Move all terms together, upwards while that helps, else downwards."""
         for way in (1, -1):
             begun = best
             while (after := self._moved(best, range(len(best)), way)) is not None:
@@ -265,24 +275,23 @@ class _Search:
         return best
 
     def _single_terms(self, begun: Steps) -> Steps:
-        """Each term by itself, upwards while that helps, else downwards.
+        """Move each term by itself, upwards while that helps, else downwards.
 
-        Small steps are taken on trial: they are kept where they have gained enough together, those of other terms
-        included.
+        Small steps are taken on trial: they are kept once they have gained more, those of other terms included, than
+        rough fits and noise may.
         """
-        names = list(self._scales)
-        if len(names) == 1:
-            return begun
         kept = best = begun
         # Transitions first: they come last in the list of terms, and mostly they want it most.
-        for j in reversed(range(len(names))):
+        for j in reversed(range(len(self._names))):
             for way in (1, -1):
                 here, on_trial = best, 0
                 while on_trial < ON_TRIAL and (after := self._moved(here, [j], way)) is not None:
-                    if not self._look(after, names[j], here) or self._gain(after, here)[0] <= 0:
+                    if not self._look(after, self._names[j], here) or self._gain(after, here)[0] <= 0:
                         break
                     here, on_trial = after, on_trial + 1
-                    if self._has_gained(here, kept):
+                    gain, error = self._gain(here, kept)
+                    least = LEAST_GAIN * abs(self._found[kept].trial.log_probability)
+                    if gain > max(least, LEAST_ERRORS * error):
                         kept, on_trial = here, 0
                 if here != best:
                     best = here
@@ -290,43 +299,53 @@ class _Search:
         return kept
 
     def _upwards(self, by_log: Steps) -> Steps:
-        """All terms together upwards as long as the figure rises, then the best by the figure."""
-        if not self._by_figure:
-            return by_log
-        decode = self._decoder(by_log)
-        alike = [
-            steps for steps, found in self._found.items() if found.finished and self._told_apart(by_log, steps) <= 1
-        ]
-        best = max([by_log, *alike], key=lambda steps: self._figure(steps, decode))  # the first of equals
-        if not self._is_better(best, by_log, decode):
+        """Move all terms together upwards as long as the figure rises; return the best by the figure."""
+        found = self._found
+        decode = self._decode or choose_decoder(self._yardstick, found[by_log].counts, "held-out").decode
+
+        def figure(steps: Steps) -> float:
+            return self._yardstick.value(found[steps].counts[decode])
+
+        def gain(steps: Steps, other: Steps) -> tuple[float, float]:
+            return self._yardstick.difference(found[steps].counts[decode], found[other].counts[decode])
+
+        def is_better(steps: Steps, other: Steps) -> bool:
+            """Return True beyond one standard error: half of one lets noise alone go far up."""
+            difference, error = gain(steps, other)
+            return difference > error
+
+        def alike(steps: Steps) -> bool:
+            difference, error = self._gain(by_log, steps)
+            return found[steps].finished and difference <= max(error, 1e-300)
+
+        best = max([by_log, *filter(alike, found)], key=figure)  # the first of equals
+        if not is_better(best, by_log):
             best = by_log
         here, on_trial = best, 0
         while on_trial < ON_TRIAL and (after := self._moved(here, range(len(here)), 1)) is not None:
-            if not self._look(after, ALL_TERMS, best, decode) or not self._found[after].finished:
+            if not self._look(after, ALL_TERMS, best, decode) or not found[after].finished:
                 break
             here, on_trial = after, on_trial + 1
-            if self._is_better(here, best, decode):
+            if is_better(here, best):
                 best, on_trial = here, 0
-        if best == by_log:
-            return by_log
-        gain, error = self._yardstick.difference(self._found[best].counts[decode], self._found[by_log].counts[decode])
-        own, other = (self._yardstick.number(self._figure(steps, decode)) for steps in (best, by_log))
-        self._minimiser.observer.note(
-            f"sigma2 by {self._yardstick.title}: {own}, {other} where log p is best, "
-            f"difference {100 * gain:.2f} +- {100 * error:.2f}"
-        )
+        if best != by_log:
+            own, other = (self._yardstick.number(figure(steps)) for steps in (best, by_log))
+            difference, error = gain(best, by_log)
+            self._note(
+                f"sigma2 by {self._yardstick.title}: {own}, {other} where log p is best, "
+                f"difference {100 * difference:.2f} +- {100 * error:.2f}"
+            )
         return best
 
     def _prior(self, best: Steps) -> Prior:
-        """The setting chosen, with the mean of the folds' parameters as a start for all data."""
-        note = self._minimiser.observer.note
+        """Return the setting chosen, with the mean of the folds' parameters as a start for all data."""
         for name, value in self._values(best).items():
             if not PATH_LEAST * PATH_FACTOR < value * self._scales[name] < PATH_MOST / PATH_FACTOR:
-                note(f"sigma2 of {name} is near the end of the range searched: it may want more")
+                self._note(f"sigma2 of {name} is near the end of the range searched: it may want more")
         if self._ended:
-            note(f"the search for sigma2 ends after {counted(len(self._tried), 'setting')}: it has cost what it may")
-        sigma2 = _in_order(self._task, self._fixed | self._used(best))
-        found = self._found[best]
+            self._note(f"sigma2 search stopped after {counted(len(self._tried), 'setting')} (budget reached)")
+        chosen, found = self._fixed | self._used(best), self._found[best]
+        sigma2 = {term.config.name: chosen[term.config.name] for term in self._task.terms}
         decoder = choose_decoder(self._yardstick, found.counts, "held-out")
         held_out = HeldOut(
             self._splits,
@@ -336,29 +355,21 @@ class _Search:
             found.trial.log_probability,
             decoder if self._decode is None else DecoderChoice(self._decode),
             self._work,
-            self._scales,
             not self._cut_short,
         )
-        return Prior(sigma2, self._mean_parameters(best, sigma2), tuple(self._tried), held_out)
-
-    def _mean_parameters(self, best: Steps, sigma2: dict[str, float]) -> Vector:
-        """The mean over folds of parameters, those of columns that a fold lacks being zero there."""
-        full = self._task.objective(sigma2)
-        blocks = {}
+        full, blocks = self._task.objective(sigma2), {}
         for j, term in enumerate(full.terms):
             parts: list[np.ndarray] = []
             for fold in self._folds:
                 narrow, columns = fold.sample.objective(sigma2), fold.used[j]
                 if columns is None:
                     parts.append(narrow.block(fold.fits[best], j))
-                else:
+                else:  # parameters of columns that a fold lacks are zero there
                     weights = np.zeros((term.rows, term.columns))
                     weights[columns] = narrow.weights_of(fold.fits[best], j)
                     parts.append(full.block_of(weights, j))
             blocks[j] = sum(parts, np.zeros_like(parts[0])) / len(parts)
-        return full.vector(blocks)
-
-    # Settings and what is known of them.
+        return Prior(sigma2, full.vector(blocks), tuple(self._tried), held_out)
 
     def _values(self, steps: Steps) -> dict[str, float]:
         return {name: value * PATH_FACTOR**step for (name, value), step in zip(self._start.items(), steps, strict=True)}
@@ -367,44 +378,21 @@ class _Search:
         return {name: _rounded(value) for name, value in self._values(steps).items()}
 
     def _moved(self, steps: Steps, which: Sequence[int], way: int) -> Steps | None:
-        """The setting one step further for some terms; None where one of them would leave the range."""
+        """Return the setting one step further for some terms; None where one of them would leave the range."""
         after = tuple(step + way if j in which else step for j, step in enumerate(steps))
-        values, names = self._values(after), list(self._scales)
-        for j in which:
-            if not PATH_LEAST * 0.99 <= values[names[j]] * self._scales[names[j]] <= PATH_MOST * 1.01:
-                return None
-        return after
+        values = self._values(after)
+        moved = [values[self._names[j]] * self._scales[self._names[j]] for j in which]
+        return after if all(PATH_LEAST * 0.99 <= variance <= PATH_MOST * 1.01 for variance in moved) else None
 
     def _gain(self, steps: Steps, other: Steps) -> tuple[float, float]:
-        """By how much log p is better, and the standard error of that."""
+        """Return the difference in log p of two settings, and its standard error."""
         return self._log_loss.difference(self._found[steps].logs, self._found[other].logs)
 
-    def _has_gained(self, steps: Steps, other: Steps) -> bool:
-        """Whether log p is better by more than what rough fits and chance may do."""
-        gain, error = self._gain(steps, other)
-        return gain > max(LEAST_GAIN * abs(self._found[other].trial.log_probability), LEAST_ERRORS * error)
-
-    def _is_better(self, steps: Steps, other: Steps, decode: str) -> bool:
-        """Whether the figure is better by more than one standard error: half of one lets chance alone go far up."""
-        gain, error = self._yardstick.difference(self._found[steps].counts[decode], self._found[other].counts[decode])
-        return gain > error
-
-    def _told_apart(self, best: Steps, other: Steps) -> float:
-        """By how many standard errors log p of the best is better than that of another."""
-        gain, error = self._gain(best, other)
-        return 0.0 if best == other or gain <= 0 else gain / max(error, 1e-300)
-
-    def _decoder(self, steps: Steps) -> str:
-        return self._decode or choose_decoder(self._yardstick, self._found[steps].counts, "held-out").decode
-
-    def _figure(self, steps: Steps, decode: str) -> float:
-        return self._yardstick.value(self._found[steps].counts[decode])
-
     def _look(self, steps: Steps, label: str, rival: Steps | None = None, decode: str | None = None) -> bool:
-        """Fit and judge a setting, unless it was. False where the search has cost what it may.
+        """Fit and judge a setting, unless it was. Return False where the budget of the search is spent.
 
-        False, too, where some folds show already that it is worse than a rival: by log p, or by the figure with a
-        decoder where one is given.
+        Return False, too, where some folds show already that it is worse than a rival: by log p, or by the figure with
+        a decoder where one is given.
         """
         if steps in self._found:
             return True
@@ -416,88 +404,66 @@ class _Search:
             return False
         try:
             self._minimiser.check_interrupted()
-            return self._looked(steps, label, rival, decode)
+            found = self._looked(steps, label, rival, decode)
         except Interrupted:
             if not self._is_enough():
                 raise
             self._ended = self._cut_short = True
             return False
-
-    def _looked(self, steps: Steps, label: str, rival: Steps | None, decode: str | None) -> bool:
-        """Fit and judge a setting on all folds, or on some where those show that it is worse than a rival."""
-        logs: list[np.ndarray] = []
-        counts: dict[str, list[np.ndarray]] = {name: [] for name in DECODINGS}
-        finished = True
-        for number in range(len(self._folds)):
-            more_logs, more_counts, within = self._fitted(steps, label, number)
-            finished &= within
-            logs.append(more_logs)
-            for name, each in more_counts.items():
-                counts[name].append(each)
-            found = self._pooled(steps, label, logs, counts)
-            if number + 1 < len(self._folds) and rival is not None and self._is_hopeless(found, rival, decode):
-                self._hopeless.add(steps)
-                break
-        else:
-            found.finished = finished
-            self._found[steps] = found
         self._tried.append(found.trial)
         self._minimiser.observer.tell(found.trial)
         return steps in self._found
 
-    def _is_hopeless(self, found: _Found, rival: Steps, decode: str | None) -> bool:
-        units, other = len(found.logs), self._found[rival]
-        if units < ENOUGH_UNITS:
-            return False
-        if decode is None:
-            gain, error = self._log_loss.difference(found.logs, other.logs[:units])
-        else:
-            own = found.counts[decode]
-            gain, error = self._yardstick.difference(own, other.counts[decode][: len(own)])
-        return gain < -HOPELESS * error
+    def _looked(self, steps: Steps, label: str, rival: Steps | None, decode: str | None) -> _Found:
+        """Fit and judge a setting on all folds, or on some where those show that it is worse than a rival."""
+        logs: list[np.ndarray] = []
+        counts: dict[str, list[np.ndarray]] = {name: [] for name in DECODINGS}
+        finished, variance, used = True, 0.0, self._used(steps)
+        if self._names:  # that of the term that has moved, or of the first one where all have
+            name = label if label in self._names else self._names[0]
+            variance = _rounded(self._values(steps)[name] * self._scales[name])
+        for number, fold in enumerate(self._folds):
+            self._minimiser.observer.stage(
+                f"score variance {variance:g} of {label}, fold {number + 1} of {len(self._folds)}"
+            )
+            finished &= self._fitted(fold, steps, self._fixed | used, logs, counts)
+            all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
+            figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
+            log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
+            trial = Trial(label, variance, used, log_probability, metric, figures, number + 1, len(self._folds))
+            found = _Found(trial, all_logs, pooled, finished)
+            units = len(all_logs)
+            if number + 1 < len(self._folds) and rival is not None and units >= ENOUGH_UNITS:
+                other = self._found[rival]
+                if decode is None:
+                    gain, error = self._log_loss.difference(all_logs, other.logs[:units])
+                else:
+                    own = pooled[decode]
+                    gain, error = self._yardstick.difference(own, other.counts[decode][: len(own)])
+                if gain < -HOPELESS * error:
+                    self._hopeless.add(steps)
+                    return found
+        self._found[steps] = found
+        return found
 
-    def _fitted(self, steps: Steps, label: str, number: int) -> tuple[np.ndarray, dict[str, np.ndarray], bool]:
-        """Counts of the units of one fold, of log p and of the yardstick by decoder; whether the fit was finished."""
-        fold, sigma2 = self._folds[number], self._fixed | self._used(steps)
-        self._minimiser.observer.stage(
-            f"score variance {self._variance(steps, label):g} of {label}, fold {number + 1} of {len(self._folds)}"
-        )
+    def _fitted(
+        self,
+        fold: _Fold,
+        steps: Steps,
+        sigma2: dict[str, float],
+        logs: list[np.ndarray],
+        counts: dict[str, list[np.ndarray]],
+    ) -> bool:
+        """Add the counts of the units of one fold, of log p and by decoder; return True if the fit was finished."""
         objective = fold.sample.objective(sigma2)
-        result = self._minimiser.fitted(objective, fold.start(steps, objective), PATH_TOLERANCE, PATH_PASSES)
+        result = self._minimiser.prepare(objective, fold.start(steps, objective), PATH_TOLERANCE, PATH_PASSES)
         fold.fits[steps] = result.theta
         problem, by_unit = fold.held.problem, fold.pieces.by_unit
         self._work += result.work * fold.sample.problem.positions + 2 * problem.positions
         found = fold.held.objective(sigma2).engine.predictions(result.theta)
         gold = np.log(np.maximum(found.gold.astype(np.float64), SMALLEST_PROBABILITY))
         units = problem.offsets, problem.weights
-        counts = {
-            name: by_unit(self._yardstick.counts(problem.labels, labels, gold, *units))
-            for name, labels in found.labels.items()
-        }
-        logs = by_unit(self._log_loss.counts(problem.labels, None, gold, *units))
-        return logs, counts, result.passes < PATH_PASSES
-
-    def _pooled(self, steps: Steps, label: str, logs: list[np.ndarray], counts: dict[str, list[np.ndarray]]) -> _Found:
-        """One setting on some folds together."""
-        all_logs, pooled = np.concatenate(logs), {name: np.concatenate(parts) for name, parts in counts.items()}
-        figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
-        variance, log_probability = self._variance(steps, label), self._log_loss.value(all_logs)
-        trial = Trial(
-            label,
-            variance,
-            self._used(steps),
-            log_probability,
-            self._yardstick.name,
-            figures,
-            len(logs),
-            len(self._folds),
-        )
-        return _Found(trial, all_logs, pooled)
-
-    def _variance(self, steps: Steps, label: str) -> float:
-        """The variance of scores of the term that has moved, or of the first one where all have."""
-        names = list(self._scales)
-        if not names:
-            return 0.0
-        name = label if label in names else names[0]
-        return _rounded(self._values(steps)[name] * self._scales[name])
+        for name, labels in found.labels.items():
+            counts[name].append(by_unit(self._yardstick.counts(problem.labels, labels, gold, *units)))
+        logs.append(by_unit(self._log_loss.counts(problem.labels, None, gold, *units)))
+        return result.passes < PATH_PASSES

@@ -1,25 +1,42 @@
-"""From a dataset to the problem that training solves, or to the reason why it cannot be solved."""
+"""From a dataset to the problem that training solves, or to the reason why it cannot be solved.
+
+Labels that a label scheme forbids where they stand are an error, or are left out of training (`scheme_violations`):
+
+drop    sequences that have such a label are left out
+free    such labels are taken as not observed, and more of their sequence where nothing else could stand there
+
+P is a weighted sum over sequences, so the final fit goes through each distinct sequence once, with the weights of all
+that are equal. Kernels and pivots are fitted to all sequences, and sequences to hold out are drawn from all.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
-from ..chains import Edges, Problem, first_impossible
+from ..chains import Edges, Problem, chain, first_impossible
 from ..config import GRADIENT, Config, TrainingConfig
-from ..encoding import UNKNOWN, Dataset, Encoding
-from ..errors import ConfigError, DataError
+from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
+from ..errors import ConfigError, DataError, NumericError
+from ..objective.solvers import Observer
 from ..scoring import Transitions, allowed_transitions
-from ..system import AUTO
+from ..system import AUTO, counted, offsets_of, positions_within, sequence_rows
 
-SPARSE_SOLVERS = (AUTO, "proximal")  # those that know of an L1 penalty
-HANDLED = ("drop", "free")  # ways to train on data that breaks its label scheme
+SPARSE_SOLVERS = (AUTO, "proximal")  # those that minimise P with an L1 penalty
+DROP, FREE = HANDLED = ("drop", "free")  # ways to train on data that breaks its label scheme
+
+# Share of the positions that equal sequences must save: rows of maps are copied for it.
+WORTH_COLLAPSING = 0.1
 
 
 def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
-    """The labels of a dataset with the weights of its sequences; an error where they tell nothing."""
+    """Return the labels of a dataset with the weights of its sequences; an error where there is nothing to learn."""
     if dataset.labels is None:
         raise DataError("the data has no labels to train on")
     if (dataset.labels == UNKNOWN).any():
@@ -32,7 +49,7 @@ def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
 
 
 def check_partial(config: Config, select_terms: bool, certify: str) -> None:
-    """An error where some labels are not observed and something is asked for that rests on P being convex."""
+    """Refuse settings that rest on a convex P, where some labels are not observed."""
     if select_terms:
         raise ConfigError("terms cannot be chosen where labels are not observed", settings=["select_terms"])
     if certify == "exact":
@@ -45,7 +62,7 @@ def check_partial(config: Config, select_terms: bool, certify: str) -> None:
 
 
 def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
-    """An error where an L1 penalty is asked for with what it does not go with, or nothing penalises weights."""
+    """Refuse settings that an L1 penalty does not go with, and weights without any penalty."""
     training = config.training
     if not training.c1:
         endless = [term.name for term in config.terms if term.sigma2 == math.inf]
@@ -70,10 +87,10 @@ def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
 def forbidden_transitions(
     encoding: Encoding, dataset: Dataset, problem: Problem, training: TrainingConfig
 ) -> Edges | None:
-    """Transitions that the label scheme or the training data rule out, as minus infinity; None where none are.
+    """Return minus infinity for transitions that the label scheme or the training data rule out; None where none are.
 
-    The data has none that the scheme rules out (see `violations`); it is an error if labels that are not observed can
-    be none.
+    The data has none that the scheme rules out (see `kept_to_scheme`); it is an error if nothing is possible for labels
+    that are not observed.
     """
     allowed = allowed_by(encoding, problem, training, training.scheme_violations in HANDLED)
     if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
@@ -90,12 +107,12 @@ def forbidden_transitions(
 
 
 def forbidding(allowed: Transitions) -> Edges:
-    """Minus infinity for what is not allowed, and zero for what is."""
+    """Return minus infinity for transitions that are not allowed, and zero for others."""
     return Edges(*(np.where(part, 0.0, -np.inf) for part in (allowed.pairs, allowed.first, allowed.last)))
 
 
 def allowed_by(encoding: Encoding, problem: Problem, training: TrainingConfig, others: bool) -> Transitions:
-    """The transitions that the label scheme and the training data allow, as far as they are asked.
+    """Return the transitions that the configured label scheme and the training data allow.
 
     Labels of another form than the scheme's are an error, or, where `others` may be there, not allowed anywhere.
     """
@@ -108,3 +125,182 @@ def allowed_by(encoding: Encoding, problem: Problem, training: TrainingConfig, o
         seen = unweighted.clique_counts(1) > 0
         allowed = Transitions(allowed.pairs & seen, allowed.first, allowed.last)
     return allowed
+
+
+@dataclass(frozen=True)
+class Violations:
+    """Labels of the training data that a scheme forbids, and how they were handled."""
+
+    handled: str  # drop or free
+    labels: int  # how many stand where they must not
+    sequences: int  # how many have such a label
+    freed: int  # labels that are taken as not observed
+    first_label: str
+    first_line: int
+    kept: np.ndarray | None = None  # numbers of the sequences that are left; None: all
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "handled": self.handled,
+            "labels": self.labels,
+            "sequences": self.sequences,
+            "freed": self.freed,
+            "first": {"label": self.first_label, "line": self.first_line},
+        }
+
+    @property
+    def count(self) -> str:
+        return f"{counted(self.labels, 'label')} in {counted(self.sequences, 'sequence')}"
+
+    def text(self, scheme: str | None) -> str:
+        """Return one line that reports what was done."""
+        if self.handled == DROP:
+            done = "this sequence is" if self.sequences == 1 else f"these {self.sequences:,} sequences are"
+            done += " left out"
+        else:
+            done = f"{counted(self.freed, 'label is', 'labels are')} taken as not observed"
+        first = f"first '{self.first_label}' in line {self.first_line}"
+        return f"scheme {scheme}: {self.count} must not stand there, {first}: {done}"
+
+
+def kept_to_scheme(
+    encoding: Encoding, dataset: Dataset, training: TrainingConfig
+) -> tuple[Dataset, Problem, Violations | None]:
+    """Make training data keep to its label scheme in the configured way; an error where none is configured."""
+    problem = problem_of(encoding, dataset)
+    if training.scheme is None:
+        return dataset, problem, None
+    handled = training.scheme_violations
+    broken = np.flatnonzero(_broken(problem, encoding, training))
+    if not len(broken):
+        return dataset, problem, None
+    sequences = np.unique(np.searchsorted(problem.offsets, broken, side="right") - 1)
+    label, line = encoding.labels[problem.labels[broken[0]]], int(dataset.lines[broken[0]])
+    found = Violations(handled or "error", len(broken), len(sequences), 0, label, line)
+    if handled == DROP:
+        rest = np.setdiff1d(np.arange(dataset.sequences), sequences)
+        if not len(rest):
+            raise DataError(f"no sequence keeps to the scheme {training.scheme}: is it another?", dataset.source)
+        dataset, found = dataset.subset(rest), replace(found, kept=rest)
+    elif handled == FREE:
+        labels = problem.labels.copy()
+        labels[broken] = UNOBSERVED
+        labels = _fillable(replace(problem, labels=labels), sequences, encoding, training)
+        found = replace(found, freed=int(np.count_nonzero(labels != problem.labels)))
+        dataset = replace(dataset, labels=labels)
+    else:
+        more = f" (as {found.count})" if found.labels > 1 else ""
+        raise DataError(
+            f"{_reason(training.scheme, label, line)}{more}: correct the data, or let training leave out such "
+            "sequences ('scheme_violations: drop') or take such labels as not observed (free)",
+            dataset.source,
+            settings=["scheme_violations"],
+        )
+    return dataset, problem_of(encoding, dataset), found
+
+
+def forbidden_count(encoding: Encoding, dataset: Dataset, training: TrainingConfig) -> int:
+    """Count the labels of a dataset that the scheme forbids where they stand."""
+    if training.scheme is None or dataset.labels is None:
+        return 0
+    problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
+    return int(np.count_nonzero(_broken(problem, encoding, training)))
+
+
+def _reason(scheme: str, label: str, line: int) -> str:
+    """Explain what is wrong with the first label that breaks the scheme."""
+    try:
+        allowed_transitions([label], scheme)
+    except DataError as error:
+        return f"{error.message}, and stands in line {line}"
+    return f"the label '{label}' in line {line} must not stand there by the scheme {scheme}"
+
+
+def _broken(problem: Problem, encoding: Encoding, training: TrainingConfig) -> np.ndarray:
+    """Find positions whose label, beside an observed neighbour or at an end, the scheme does not allow, [N] bool."""
+    allowed = allowed_by(encoding, problem, replace(training, observed_transitions=False), True)
+    labels, within = np.maximum(problem.labels, 0), positions_within(problem.offsets)
+    nowhere = ~(allowed.first | allowed.last | allowed.pairs.any(axis=0) | allowed.pairs.any(axis=1))
+    stray = (problem.labels >= 0) & nowhere[labels]  # of another form, which says nothing about its neighbours
+    known = (problem.labels >= 0) & ~stray
+    last = np.append(within[1:] == 0, True)
+    pairs = ~allowed.pairs[np.roll(labels, 1), labels] & np.roll(known, 1)
+    first = ~allowed.first[labels]
+    if problem.cut is not None:  # anything may stand beside a cut
+        cut = np.repeat(problem.cut, np.diff(problem.offsets), axis=0)
+        first, last = first & ~cut[:, 0], last & ~cut[:, 1]
+    broken = np.where(within == 0, first, pairs)
+    broken |= last & ~allowed.last[labels]
+    return (broken & known) | stray
+
+
+def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, training: TrainingConfig) -> np.ndarray:
+    """Return labels [N], as few more as possible of them not observed, such that the scheme allows some labelling.
+
+    Viterbi finds them, with a cost of 1 for each label that is observed and not kept.
+    """
+    rows = sequence_rows(problem.offsets, sequences)
+    offsets = offsets_of(np.diff(problem.offsets)[sequences])
+    cuts = np.zeros((len(sequences), 2), dtype=bool) if problem.cut is None else problem.cut[sequences]
+    while True:
+        # With fewer labels observed, fewer transitions may be.
+        allowed = allowed_by(encoding, problem, training, True)
+        labels = problem.labels.copy()
+        own = labels[rows]
+        observed = own >= 0
+        scores = np.zeros((len(own), problem.label_count))
+        scores[observed, own[observed]] = 1.0
+        try:
+            best = np.empty(len(own), dtype=np.int32)
+            for cut in itertools.product((False, True), repeat=2):
+                alike = np.flatnonzero((cuts == cut).all(axis=1))
+                some = sequence_rows(offsets, alike)
+                ends = offsets_of(np.diff(offsets)[alike])
+                best[some] = chain.viterbi(scores[some], forbidding(allowed).cut(*cut), ends)[0]
+        except NumericError:
+            raise DataError(
+                f"the scheme {training.scheme} leaves no labelling of some sequences: is it another?"
+            ) from None
+        labels[rows] = np.where(observed & (best != own), UNOBSERVED, own)
+        if np.array_equal(labels, problem.labels):
+            return labels
+        problem = replace(problem, labels=labels)
+
+
+def distinct_only(
+    problem: Problem, partitions: Iterable[Dataset], observer: Observer
+) -> tuple[Problem, np.ndarray | None]:
+    """Return the problem of distinct sequences and their numbers; None where too few recur for that to pay."""
+    seen: dict[bytes, int] = {}
+    numbers: list[int] = []  # of the first sequence of each group of equal ones
+    groups: list[int] = []  # of each sequence
+    for dataset in partitions:
+        for key in sequence_keys(dataset):
+            group = seen.setdefault(key, len(seen))
+            if group == len(numbers):
+                numbers.append(len(groups))
+            groups.append(group)
+    first, lengths = np.array(numbers, dtype=np.int64), np.diff(problem.offsets)
+    if lengths[first].sum() > (1 - WORTH_COLLAPSING) * lengths.sum():
+        return problem, None
+    observer.note(f"{counted(len(first), 'distinct sequence')} of {len(groups):,}: each is gone through once")
+    return replace(problem.subset(first), weights=np.bincount(groups, problem.weights, minlength=len(first))), first
+
+
+def sequence_keys(dataset: Dataset) -> Iterator[bytes]:
+    """Yield hashes of the inputs and labels of sequences."""
+    labels = dataset.labels
+    assert labels is not None
+    for k in range(dataset.sequences):
+        rows = slice(int(dataset.offsets[k]), int(dataset.offsets[k + 1]))
+        key = blake2b(digest_size=16)
+        if dataset.cut is not None:
+            key.update(dataset.cut[k])
+        for part in (labels, dataset.codes, dataset.real):
+            key.update(np.ascontiguousarray(part[rows]).data)
+        if dataset.bag is not None:
+            ends = dataset.bag.indptr[rows.start : rows.stop + 1]
+            key.update(np.diff(ends))
+            for part in (dataset.bag.indices, dataset.bag.data):
+                key.update(part[ends[0] : ends[-1]])
+        yield key.digest()

@@ -1,8 +1,8 @@
-"""Maps of shards: where their data is, and the files that explicit maps are kept in between passes.
+"""Maps of shards: the data that they are made of, and the files that explicit maps are kept in between passes.
 
 An explicit map of a shard is made once and written to a file of scratch space, by rows and by columns, with the columns
 alone that the shard has; a pass reads it back, which takes a fraction of the time of making it. Kernel values are made
-again of the shard's inputs, as far as memory does not hold them.
+again of the shard's inputs where they do not fit memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from ..encoding import Dataset, Encoding
+from ..encoding import Dataset
 from ..features import FittedTerm, MakeMap, TermInputs, TrainingData
 from ..files import ScratchFolder
 from ..kernels import Inputs, Kernel
@@ -62,7 +62,6 @@ class ShardPart:
 class ShardedData(TrainingData):
     """Shards of a folder as they are trained on; those of which nothing is left are not there."""
 
-    folder: ShardFolder
     parts: tuple[ShardPart, ...]
     kept: tuple[np.ndarray | None, ...]  # sequences of each part that have rows in its maps; None: all
     scratch: Scratch | None = None  # where maps are written
@@ -80,13 +79,9 @@ class ShardedData(TrainingData):
                 if not len(own):
                     continue
                 own = None if len(own) == shard.sequences else own
-            there = replace(shard, path=os.path.abspath(shard.path))  # for who is in another folder
+            there = replace(shard, path=os.path.abspath(shard.path))  # for processes in another folder
             parts.append(ShardPart(there, os.path.abspath(folder.path), folder.digest, own))
-        return cls(folder, tuple(parts), (None,) * len(parts))
-
-    @property
-    def encoding(self) -> Encoding:
-        return self.folder.encoding
+        return cls(folder.encoding, tuple(parts), (None,) * len(parts))
 
     def inputs_of(self, features: tuple[str, ...]) -> ShardInputs:
         return ShardInputs(features, self.encoding.inputs(self.encoding.empty_dataset(), features), self)
@@ -99,7 +94,7 @@ class ShardedData(TrainingData):
         def visit(inputs: Inputs) -> None:
             sizes.append((len(inputs), inputs.nbytes // max(len(inputs), 1)))
 
-        shared = data.scanned(term.name, observer, visit)
+        shared = data.scanned(term.config.name, observer, visit)
         values = tuple(
             ShardKernel(part, term.features, basis.kernel, basis.pivots, dtype, *size, shared, part.rows(own))
             for part, size, own in zip(self.parts, sizes, self.kept, strict=True)
@@ -110,6 +105,7 @@ class ShardedData(TrainingData):
 class ShardInputs(TermInputs):
     """Inputs of a term, shard by shard."""
 
+    in_memory = False
     where_shared = " in its shard"
 
     def __init__(self, features: tuple[str, ...], like: Inputs, data: ShardedData):
@@ -162,33 +158,21 @@ class _Lengths(Inputs):
         return self.norms
 
 
-@dataclass(frozen=True, eq=False)
 class DistantMap:
-    """An explicit map whose rows are in shards: its head and its scale."""
-
-    head: ExplicitHead
-    scale: float  # mean of k(x, x)
+    """An explicit map whose rows are in shards: its head, and the mean of k(x, x)."""
 
     nested = beyond_single = False
 
-    @property
-    def size(self) -> int:
-        return self.head.size
-
-    @property
-    def real_size(self) -> int:
-        return self.head.real_size
-
-    @property
-    def dense_size(self) -> int:
-        return self.head.real_size
+    def __init__(self, head: ExplicitHead, scale: float):
+        self.head, self._scale = head, scale
+        self.size, self.real_size, self.dense_size = head.size, head.real_size, head.real_size
 
     def mean_diagonal(self) -> float:
-        return self.scale
+        return self._scale
 
     def without_counts(self) -> DistantMap:
         """Return the map of some of the rows, scaled as a map in memory of which rows were taken away."""
-        return replace(self, head=replace(self.head, counts=None))
+        return DistantMap(replace(self.head, counts=None), self._scale)
 
 
 class Scratch:
@@ -222,13 +206,13 @@ class Scratch:
                 for array in arrays:
                     _write(stream, np.ascontiguousarray(array))
         except OSError as error:
-            told = f"{error.strerror}, where scratch files of training go: make room, or put the shards on another disk"
-            raise OSError(error.errno, told, self._place) from None
+            why = f"{error.strerror}, where scratch files of training go: make room, or put the shards on another disk"
+            raise OSError(error.errno, why, self._place) from None
         return WrittenMap(path, own.columns, spec.nbytes, own.rows.width, own.rest is not None, group is not None)
 
 
 def _write(stream: IO[bytes], array: np.ndarray) -> None:
-    """Write an array as `numpy.save` does, which does not say why it fails: C's streams, that it goes by, lose that."""
+    """Write an array as `numpy.save` does, with the reason of a failure, which `numpy.save` loses in C's streams."""
     np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
     stream.write(array.reshape(-1).view(np.uint8).data)
 
@@ -280,7 +264,7 @@ class ShardKernel:
     dtype: np.dtype
     positions: int
     width: int  # bytes of the inputs of a position
-    shared: bool  # whether each distinct input is computed once
+    shared: bool  # True if each distinct input is computed once
     rows: np.ndarray | None = None  # of those positions that the part has, these alone; None: all
     token: str = field(default_factory=new_token)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..config import GRADIENT, Config, TermConfig
+from ..config import GRADIENT, Config
 from ..corpora import spread_sequences
 from ..device import device_of
 from ..encoding import Dataset, join_datasets
@@ -38,7 +38,7 @@ from ..objective.solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
 from .prior_search import Prior
-from .repeated_sequences import distinct_only
+from .problems import distinct_only
 from .shard_maps import Scratch, ShardedData
 from .task import Solution, TrainingTask
 from .training import Report, TrainingRun, TrainOptions
@@ -56,7 +56,7 @@ class ShardedTask(TrainingTask):
     scratch: Scratch = field(kw_only=True)  # where maps are written
 
     def subset(self, sequences: np.ndarray) -> ShardedTask:
-        """The sequences of these numbers, in ascending order; their maps are written anew."""
+        """Return the task of the sequences of these numbers, in ascending order; their maps are written anew."""
         offsets, borders = self.problem.offsets, self.problem.borders
         ends = np.searchsorted(sequences, borders).tolist()
         alive = [number for number, (first, last) in enumerate(pairwise(ends)) if first < last]
@@ -64,13 +64,14 @@ class ShardedTask(TrainingTask):
         terms = []
         for term in self.terms:
             if term.partitions is not None:
-                parts: list[Any] = [term.partitions[number] for number in alive]
-                own = [
-                    part.subset(chosen, self.scratch, self.workers) for part, chosen in zip(parts, rows, strict=True)
-                ]
                 distant: Any = term.map
-                distant = distant if all(whole for _, whole in own) else distant.without_counts()
-                term = replace(term, partitions=tuple(part for part, _ in own), map=distant)
+                parts: list[Any] = []
+                for number, chosen in zip(alive, rows, strict=True):
+                    part: Any = term.partitions[number]
+                    part, whole = part.subset(chosen, self.scratch, self.workers)
+                    parts.append(part)
+                    distant = distant if whole else distant.without_counts()
+                term = replace(term, partitions=tuple(parts), map=distant)
             terms.append(term)
         problem, names = self.problem.subset(sequences), [self.names[number] for number in alive]
         return replace(self, problem=problem, terms=tuple(terms), names=names)
@@ -116,19 +117,14 @@ def train_shards(
 ) -> tuple[Model, Report]:
     """Fit a model to a folder of shards; `wishes` are those of `TrainOptions`, and `train` says what they mean.
 
-    `outline` is the folder's own, where somebody has it. The workers' executor has the parts, else this process.
+    `outline` is the folder's own, where it is loaded already. The workers' executor has the parts, else this process.
     """
     options = TrainOptions(**wishes)
+    whole = "and shards are not in memory at once: leave it out"
     if options.prune is not None:
-        raise ConfigError(
-            "pruning looks at the scores of all positions at once, and shards are not in memory at once: leave it out",
-            settings=["prune"],
-        )
+        raise ConfigError(f"pruning looks at the scores of all positions at once, {whole}", settings=["prune"])
     if options.certify == "exact":
-        raise ConfigError(
-            "an exact certificate takes all pairs of positions, and shards are not in memory at once: leave it out",
-            settings=["certify"],
-        )
+        raise ConfigError(f"an exact certificate takes all pairs of positions, {whole}", settings=["certify"])
     check_shard_terms(config)
     with Scratch(folder.path) as scratch:
         outline = folder.outline() if outline is None else outline
@@ -158,9 +154,13 @@ class ShardRun(TrainingRun):
         self._data = ShardedData.of(folder, kept)
 
     def fit_terms(self) -> TrainingTask:
-        """Fix what is chosen on a sample; all of the data where nothing is."""
+        """Fix the terms on a sample; on all of the data where no choice is to be made."""
         # On the sample a kernel may have an explicit map that it has not on all of the data.
-        types = {term.name: self._map_type(term) for term in self._config.mapped_terms}
+        inputs = {
+            term.name: self._data.inputs_of(tuple(self._encoding.term_features(term)))
+            for term in self._config.mapped_terms
+        }
+        types = {term.name: map_type(term, inputs[term.name]) for term in self._config.mapped_terms}
         self._terms = tuple(
             replace(term, map=replace(term.map, type=types[term.name])) if term.name in types else term
             for term in self._config.terms
@@ -168,7 +168,13 @@ class ShardRun(TrainingRun):
         if None not in self._given.values() and not self._options.select_terms and set(types.values()) == {"explicit"}:
             return self._on_shards([term.name for term in self._config.terms], {})
         which = spread_sequences(self._dataset.sequences, self._dataset.positions, SAMPLE_POSITIONS)
-        sample = self._sampled(which)
+        borders, parts = self._dataset.borders, []
+        for number, part in enumerate(self._data.parts):
+            first, last = np.searchsorted(which, borders[number : number + 2])
+            if first < last:
+                parts.append(part.dataset().subset(which[first:last] - borders[number]))
+        labels = self._dataset.subset(which).labels  # as they are trained on
+        sample = replace(join_datasets(parts), labels=labels, source=self._folder.path)
         self._observer.note(
             f"pivots and sigma2 are chosen on {counted(sample.sequences, 'sequence')} from all over the data, "
             f"{sample.positions:,} of {counted(self._dataset.positions, 'position')}"
@@ -184,28 +190,15 @@ class ShardRun(TrainingRun):
         config = replace(self._config, terms=self._terms)
         rehearsal = TrainingRun(self._encoding, sample, config, self._workers, options)
         task = rehearsal.fit_terms()
-        if rehearsal.precision != self._training.precision:
-            self._training = replace(self._training, precision=rehearsal.precision)
-            self._config = replace(self._config, training=self._training)
+        if rehearsal.training.precision != self.training.precision:  # single is not enough for some pivots
+            self.training = replace(self.training, precision=rehearsal.training.precision)
+            self._config = replace(self._config, training=self.training)
         self._hold_out = options.hold_out
         return task
 
-    def _map_type(self, term: TermConfig) -> str:
-        return map_type(term, self._data.inputs_of(tuple(self._encoding.term_features(term))))
-
-    def _sampled(self, which: np.ndarray) -> Dataset:
-        """Some sequences in memory, with their labels as they are trained on."""
-        borders, parts = self._dataset.borders, []
-        for number, part in enumerate(self._data.parts):
-            first, last = np.searchsorted(which, borders[number : number + 2])
-            if first < last:
-                parts.append(part.dataset().subset(which[first:last] - borders[number]))
-        labels = self._dataset.subset(which).labels
-        return replace(join_datasets(parts), labels=labels, source=self._folder.path)
-
     def _on_shards(self, names: Sequence[str], chosen: Mapping[str, FittedTerm]) -> ShardedTask:
-        """Terms of these names on all of the data."""
-        training, borders = self._training, self._dataset.borders
+        """Fit the terms of these names to all of the data."""
+        training, borders = self.training, self._dataset.borders
         self._observer.stage("going through shards")
         problem, first = distinct_only(self._problem, self._trained_on(), self._observer)
         data = replace(self._data, scratch=self._scratch)
@@ -217,7 +210,7 @@ class ShardRun(TrainingRun):
         config = replace(self._config, terms=tuple(term for term in self._terms if term.name in names))
         context = FitContext(data, config, self._workers, self._observer)
         pivots = {name: partial(data.with_pivots, term, context.dtype, self._observer) for name, term in chosen.items()}
-        terms = fit_to(context, {}, chosen=pivots)
+        terms = fit_to(context, None, chosen=pivots)
         hand_back()
         terms = [
             replace(term, partitions=tuple(term.partitions[number] for number in alive)) if term.partitions else term
@@ -240,21 +233,21 @@ class ShardRun(TrainingRun):
         )
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
-        """The task of the final fit, on all shards."""
+        """Return the task of the final fit, on all shards."""
         if not isinstance(task, ShardedTask):
-            names = [term.name for term in task.terms]
-            pivots = {term.name: term for term in task.terms if term.basis is not None}
+            names = [term.config.name for term in task.terms]
+            pivots = {term.config.name: term for term in task.terms if term.basis is not None}
             del task
             hand_back()
             task = self._on_shards(names, pivots)
         return task, self._dataset
 
     def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> Vector:
-        """Parameters to begin with; those of the sample have other columns."""
+        """Return parameters to begin with; those of the sample have other columns."""
         return super().starting_point(task, replace(prior, theta=None), run)
 
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
-        """Nothing lies outside explicit maps; what lies outside pivots is not known, for it takes all positions."""
+        """Return no gain outside explicit maps; that outside pivots is not known, as it takes all positions."""
         has_pivots = any(term.basis is not None for term in solution.task.terms)
         return None if has_pivots or not solution.objective.convex else 0.0, self._options.certify
 
@@ -264,14 +257,14 @@ class ShardRun(TrainingRun):
         return joined_digests(map(digest, self._trained_on()))
 
     def _trained_on(self) -> Iterator[Dataset]:
-        """Shards with those sequences and labels that are trained on."""
+        """Yield shards with those sequences and labels that are trained on."""
         borders = self._dataset.offsets[self._dataset.borders].tolist()
         for part, rows in zip(self._data.parts, pairwise(borders), strict=True):
             yield replace(part.dataset(), labels=self._dataset.known_labels[slice(*rows)])
 
 
 class _Prefixed(Observer):
-    """Tells another observer, notes with a word before them."""
+    """Hands events to another observer, notes with a prefix."""
 
     def __init__(self, other: Observer, prefix: str):
         self._other, self._prefix = other, prefix

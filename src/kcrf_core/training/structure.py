@@ -1,4 +1,4 @@
-"""Which terms of a configuration are worth having (Remark 11), by forward selection.
+"""Forward selection of the terms of a configuration that are worth having (Remark 11).
 
 At the optimum without term j, having it lowers P by at most
 
@@ -6,12 +6,22 @@ At the optimum without term j, having it lowers P by at most
 
 A small bound proves a term useless, a large one proves nothing: noise has a large one, too. So a term is taken only if
 
-- its bound stands out of its null, the bounds of the same term where nothing ties its inputs to the errors m (see
-  `structure_null`), and
+- its bound stands out of its null, the bounds of the same term where nothing ties its inputs to the errors m, and
 - it predicts sequences that it was not fitted to. Each set of terms is fitted to all sequences and, fold by fold, to
   all but those held out; each fit starts from the fit before it.
 
 `Selection` decides by these two, `Fits` does the fitting.
+
+**The null.** For a term that looks at the input each sequence gets the errors of another of about its length, shifted
+cyclically by a random number of positions. That keeps the correlation of errors along a sequence, which a free
+permutation of positions would destroy: inputs that change slowly along a sequence, or not at all, would then look
+useful. The shift unties the errors from the place in the sequence, which an exchange of whole sequences would not. For
+triples of labels, labels are drawn from the present model.
+
+Why not the ratio of bound to null alone: with one real column and two labels it is a chi-square variable of one
+degree of freedom, above 2 by chance in 16 of 100 cases, while a column of hundreds of values that is really of use
+may stay below 1.5. How often the null reaches the bound means the same for both. A bound is a quadratic form, so its
+tail is taken from a gamma distribution with the mean and the variance of the draws (Satterthwaite's approximation).
 """
 
 from __future__ import annotations
@@ -22,7 +32,7 @@ from itertools import islice
 
 import numpy as np
 
-from ..chains import EDGE2, Edge, Problem
+from ..chains import EDGE2, EDGE_X, Clique, Edge, Problem
 from ..config import Config
 from ..errors import ConfigError, DataError
 from ..maps import FeatureMap
@@ -38,15 +48,17 @@ from ..objective.solvers import (
     Structure,
     TermJudgement,
 )
-from .structure_null import centred, drawn_labels, exchanged, tail
+from ..system import positions_within
 from .task import Minimiser, TrainingTask
 
 MIN_GAIN = 1.0  # of P, in nats
 
-# The chance, over all terms together, that some useless one stands out of its null.
+# Probability, over all terms together, that some useless one stands out of its null.
 SIGNIFICANCE = 0.02
 # The first draws tell most useless terms: more than this many of them reach the bound.
 FIRST_DRAWS, MOST_DRAWS, FEW_REACH = 20, 200, 1
+# Spread of the logarithm of lengths within which sequences exchange their errors.
+LENGTH_SPREAD = 0.2
 # Columns of errors that go through a map at a time.
 COLUMNS_AT_ONCE = 64
 
@@ -62,7 +74,7 @@ TOLERANCE, MAX_PASSES = 1e-3, 300
 
 
 def check_choice(config: Config) -> None:
-    """An error where there are not at least two terms to choose from."""
+    """Refuse a configuration without at least two terms to choose from."""
     names = [term.name for term in config.terms if not isinstance(term.clique, Edge)]
     if len(names) < 2:
         raise ConfigError(
@@ -75,26 +87,22 @@ def check_choice(config: Config) -> None:
 def choose_structure(
     task: TrainingTask, given: Mapping[str, float | None], min_gain: float, seed: int, minimiser: Minimiser
 ) -> Structure:
-    """The terms that are worth having; `given` has the sigma2 of each, None where it is to be chosen."""
+    """Choose the terms that are worth having; `given` has the sigma2 of each, None where it is to be chosen."""
     observer = minimiser.observer
-    names = tuple(term.name for term in task.terms)
+    names = tuple(term.config.name for term in task.terms)
     if task.problem.label_count == 1:
         observer.note("one label only: there is nothing to choose terms by, all are kept")
-        return _all_of(names)
+        return Structure(names, tuple(TermJudgement(name, UNDECIDED) for name in names))
     selection = Selection(Fits(task, given, seed, minimiser), min_gain, seed, minimiser)
     selection.run()
     chosen = tuple(name for name in names if name in selection.now.sigma2)
     structure = Structure(chosen, tuple(selection.judgements[name] for name in names))
     observer.tell(structure)
-    if all(task.term(name).map is None for name in chosen):
+    if all(term.map is None for term in task.present(chosen)):
         raise DataError(
             "no term that looks at the input does better than chance: nothing to train", settings=["select_terms"]
         )
     return structure
-
-
-def _all_of(names: tuple[str, ...]) -> Structure:
-    return Structure(names, tuple(TermJudgement(name, UNDECIDED) for name in names))
 
 
 @dataclass(frozen=True)
@@ -114,21 +122,22 @@ class Fits:
 
     def __init__(self, task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser):
         self.task, self._given, self._minimiser = task, given, minimiser
+        self.terms = {term.config.name: term for term in task.terms}
         self.folds = _folds(task.problem, seed)
         if not self.folds:
             minimiser.observer.note("too few sequences to hold some out: terms are judged by chance alone")
 
     def nothing(self) -> Fit:
-        """No term at all."""
+        """Return the fit of no term at all."""
         empty = np.zeros(0)
         return Fit({}, empty, 0.0, 0.0, (empty,) * len(self.folds), np.zeros(len(self.task.problem.weights)))
 
     def extended(self, before: Fit, names: Sequence[str]) -> Fit:
-        """With more terms, whose sigma2 is the best of the variances tried where none is given."""
+        """Fit more terms, whose sigma2 is the best of the variances tried where none is given."""
         free = [name for name in names if self._given[name] is None]
         best: Fit | None = None
         for variance in VARIANCES if free and self.folds else (JUDGED_VARIANCE,):
-            added = {name: self._sigma2(name, variance) for name in names}
+            added = {name: self.sigma2(name, variance) for name in names}
             tried = self._held_out(best or before, before.sigma2 | added)
             if best is not None and tried.held_out.sum() <= best.held_out.sum():
                 break
@@ -137,40 +146,38 @@ class Fits:
         return self._on_all(best, before)
 
     def without(self, before: Fit, name: str) -> Fit:
-        """With one term less."""
+        """Fit one term less."""
         sigma2 = {other: value for other, value in before.sigma2.items() if other != name}
         return self._on_all(self._held_out(before, sigma2), before)
 
-    def judged_sigma2(self, name: str) -> float:
-        """The given one, or one that no data has been asked about yet."""
-        return self._sigma2(name, JUDGED_VARIANCE)
-
-    def _sigma2(self, name: str, variance: float) -> float:
-        return self._given[name] or variance / self.task.term(name).score_scale()
+    def sigma2(self, name: str, variance: float) -> float:
+        """Return the given sigma2 of a term, or the one for which its scores have this variance."""
+        own = self.terms[name].map
+        return self._given[name] or variance / (1.0 if own is None else own.mean_diagonal())
 
     def carried(self, theta: Vector, before: dict[str, float], after: dict[str, float]) -> Vector:
-        """Parameters of one set of terms for another: new terms at zero, old ones left out."""
+        """Return parameters of one set of terms for another: new terms at zero, old ones left out."""
         old, new = self.task.objective(before), self.task.objective(after)
-        known = {term.name: old.block(theta, j) for j, term in enumerate(self.task.present(before))}
-        present = enumerate(self.task.present(after))
-        return new.vector({j: known[term.name] for j, term in present if term.name in known})
+        known = {term.config.name: old.block(theta, j) for j, term in enumerate(self.task.present(before))}
+        names = [term.config.name for term in self.task.present(after)]
+        return new.vector({j: known[name] for j, name in enumerate(names) if name in known})
 
     def _held_out(self, before: Fit, sigma2: dict[str, float]) -> Fit:
-        """Fits without each fold, with the log-probabilities that they give to it.
+        """Fit without each fold, and find the log-probabilities that these fits give to it.
 
         Each starts from a fit that has not seen the fold either.
         """
         weights, thetas = self.task.problem.weights, []
         held_out = np.zeros(len(weights))
         for fold, theta in zip(self.folds, before.fold_thetas, strict=True):
-            rest = self.task.weighted(np.where(fold, 0.0, weights))
+            rest = replace(self.task, problem=replace(self.task.problem, weights=np.where(fold, 0.0, weights)))
             thetas.append(self._minimise(rest.objective(sigma2), self.carried(theta, before.sigma2, sigma2)))
             found = self.task.objective(sigma2).engine.sequence_log_probabilities(thetas[-1])
             held_out[fold] = (weights * found)[fold]
         return Fit(sigma2, before.theta, before.value, before.slack, tuple(thetas), held_out)
 
     def _on_all(self, tried: Fit, before: Fit) -> Fit:
-        """The same terms, fitted to all sequences."""
+        """Fit the terms that were tried to all sequences."""
         objective = self.task.objective(tried.sigma2)
         theta = self._minimise(objective, self.carried(before.theta, before.sigma2, tried.sigma2))
         here = objective.proven(theta)
@@ -179,11 +186,11 @@ class Fits:
     def _minimise(self, objective: Objective, theta: Vector) -> Vector:
         if objective.size == 0:  # no term yet, nothing to fit
             return theta
-        return self._minimiser.minimise(objective, theta, TOLERANCE, MAX_PASSES)
+        return self._minimiser.prepare(objective, theta, TOLERANCE, MAX_PASSES).theta
 
 
 def _folds(problem: Problem, seed: int) -> list[np.ndarray]:
-    """Sequences to hold out in turn, [S] bool each; none where there are too few to tell anything."""
+    """Return sequences to hold out in turn, [S] bool each; none where there are too few to tell anything."""
     lengths = np.diff(problem.offsets)
     useful = np.flatnonzero((problem.weights > 0) & (lengths > 0))
     if len(useful) < LEAST_SEQUENCES:
@@ -200,10 +207,9 @@ class Selection:
     def __init__(self, fits: Fits, min_gain: float, seed: int, minimiser: Minimiser):
         self._fits, self._task, self._min_gain, self._seed = fits, fits.task, min_gain, seed
         self._observer, self._minimiser = minimiser.observer, minimiser
-        self._candidates = [term.name for term in self._task.terms if not isinstance(term.config.clique, Edge)]
-        always = [term.name for term in self._task.terms if isinstance(term.config.clique, Edge)]
-        self.judgements = {term.name: TermJudgement(term.name, UNDECIDED) for term in self._task.terms}
-        self.judgements |= {name: TermJudgement(name, ALWAYS) for name in always}
+        always = [name for name, term in fits.terms.items() if isinstance(term.config.clique, Edge)]
+        self._candidates = [name for name in fits.terms if name not in always]
+        self.judgements = {name: TermJudgement(name, ALWAYS if name in always else UNDECIDED) for name in fits.terms}
         self.added: list[str] = []
         self._observer.stage("transitions alone" if always else "no term")
         self.now = fits.extended(fits.nothing(), always)
@@ -217,12 +223,12 @@ class Selection:
             self._reconsider(name)
 
     def _step(self) -> bool:
-        """Take the best term that chance does not explain and held-out sequences confirm; whether there is one."""
+        """Take the best term that stands out of its null and is confirmed on held-out data; True if there is one."""
         open_ = [name for name in self._candidates if name not in self.added]
         self._observer.stage("bounds of terms", len(open_))
         for name in open_:
             self._minimiser.check_interrupted()  # bounds are no fits
-            self.judgements[name] = self._against_chance(self.now, name)
+            self.judgements[name] = self._against_null(self.now, name)
         promising = [name for name in open_ if self.judgements[name].decision == UNDECIDED]
         for name in sorted(promising, key=lambda name: -(self.judgements[name].ratio or 0.0)):
             judgement, tried = self._on_held_out(self.now, self.judgements[name])
@@ -239,7 +245,7 @@ class Selection:
         """Drop a term that would not be taken any more beside those that came after it."""
         self._observer.stage(f"without {name}")
         without = self._fits.without(self.now, name)
-        judgement = self._against_chance(without, name)
+        judgement = self._against_null(without, name)
         if judgement.decision == UNDECIDED:
             held_out, error = _difference(without.held_out, self.now.held_out, self._fits.folds)
             gain = without.value - self.now.value
@@ -251,9 +257,9 @@ class Selection:
         self.judgements[name] = replace(judgement, decision=DROPPED)
         self._observer.note(f"  - {name}: {_figures(judgement)}")
 
-    def _against_chance(self, fit: Fit, name: str) -> TermJudgement:
-        """The bound of a term that is not there, and its null; undecided where neither speaks against it."""
-        sigma2 = self._fits.judged_sigma2(name)
+    def _against_null(self, fit: Fit, name: str) -> TermJudgement:
+        """Judge a term that is not there by its bound and its null; undecided where neither speaks against it."""
+        sigma2 = self._fits.sigma2(name, JUDGED_VARIANCE)
         bound, beyond, draws = self._bounds(fit, name, sigma2)
         judgement = TermJudgement(name, UNDECIDED, len(self.added), sigma2, bound)
         # Lemma 9 at a point near the optimum: what the terms that are there may still gain comes on top.
@@ -268,8 +274,8 @@ class Selection:
         return judgement if p_value <= SIGNIFICANCE / len(self._candidates) else replace(judgement, decision=CHANCE)
 
     def _bounds(self, fit: Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
-        """The bound of a term, the same without what a constant would gain, and its null, drawn when asked for."""
-        task, term = self._task, self._task.term(name)
+        """Return the bound of a term, that without the gain of a constant, and its null, drawn when asked for."""
+        task, term = self._task, self._fits.terms[name]
         if term.config.type == EDGE2.name:
             return self._triple_bounds(fit, name, sigma2)
         assert term.map is not None
@@ -280,8 +286,8 @@ class Selection:
         return bound, beyond, self._exchanged_bounds(errors, term.map, sigma2)
 
     def _proven_bound(self, fit: Fit, name: str, sigma2: float) -> float:
-        """The bound of a term in double precision: single precision is enough to compare bounds, not to prove one."""
-        task, term = self._task, self._task.term(name)
+        """Return the bound of a term in double precision: single is enough to compare bounds, not to prove one."""
+        task, term = self._task, self._fits.terms[name]
         if term.config.type == EDGE2.name:
             return self._triple_bounds(fit, name, sigma2)[0]  # its gradient is a sum of marginals, which are in double
         assert term.map is not None
@@ -289,7 +295,7 @@ class Selection:
         return certificates.inside(errors, term.map.in_double(held=False), sigma2, task.workers)
 
     def _exchanged_bounds(self, errors: np.ndarray, own: FeatureMap, sigma2: float) -> Iterator[float]:
-        """Bounds of a term that looks at the input where sequences exchange their errors."""
+        """Yield bounds of a term that looks at the input where sequences exchange their errors."""
         task, columns = self._task, errors.shape[1]
         rng = np.random.default_rng([self._seed, 3])
         at_once = max(COLUMNS_AT_ONCE // columns, 1)
@@ -301,7 +307,7 @@ class Selection:
             yield from (sigma2 / 2 * squares).tolist()
 
     def _triple_bounds(self, fit: Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
-        """The same as `_bounds` for triples of labels, which a constant is no part of."""
+        """Return what `_bounds` does for triples of labels, which a constant is no part of."""
         wider = fit.sigma2 | {name: sigma2}
         objective = self._task.objective(wider)
         found = objective.evaluate(self._fits.carried(fit.theta, fit.sigma2, wider))
@@ -311,11 +317,11 @@ class Selection:
         return bound, bound, self._drawn_bounds(fit, expected, sigma2)
 
     def _drawn_bounds(self, fit: Fit, expected: np.ndarray, sigma2: float) -> Iterator[float]:
-        """Bounds of triples where labels are drawn from the model without them, which expects so many of each."""
-        present, problem = self._task.objective(fit.sigma2), self._task.problem
+        """Yield bounds of triples where labels are drawn from the model without them, which expects so many of each."""
+        engine, problem = self._task.objective(fit.sigma2).engine, self._task.problem
         rng = np.random.default_rng([self._seed, 3])
         while True:
-            for labels in drawn_labels(present, fit.theta, rng, FIRST_DRAWS):
+            for labels in engine.drawn_labels(fit.theta, rng.random((FIRST_DRAWS, problem.positions))):
                 change = expected - replace(problem, labels=labels).clique_counts(2).ravel()
                 yield sigma2 / 2 * float(change @ change)
 
@@ -339,10 +345,54 @@ class Selection:
         return replace(judgement, decision=TAKEN if judgement.is_confirmed else UNCONFIRMED), tried
 
 
+def exchanged(offsets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return for each position the one whose errors it gets, [N]: of another sequence of about its length, shifted.
+
+    Sequences without weight have no errors to give, and keep theirs.
+    """
+    lengths = np.diff(offsets)
+    source = np.arange(offsets[-1])
+    taking_part = np.flatnonzero((lengths > 0) & (weights > 0))
+    size = np.log(lengths[taking_part])
+    takers, givers = (
+        taking_part[np.argsort(size + LENGTH_SPREAD * rng.standard_normal(len(size)), kind="stable")] for _ in "tg"
+    )
+    giver = np.arange(len(lengths))
+    giver[takers] = givers
+    shift = np.zeros(len(lengths), dtype=np.int64)
+    shift[takers] = rng.integers(0, lengths[givers])
+    sequence = np.repeat(np.arange(len(lengths)), lengths)  # [N]
+    from_ = giver[sequence]
+    shifted = offsets[from_] + (positions_within(offsets) + shift[sequence]) % np.maximum(lengths[from_], 1)
+    return np.where(np.isin(sequence, taking_part), shifted, source)
+
+
+def centred(errors: np.ndarray, problem: Problem, clique: Clique) -> np.ndarray:
+    """Return errors [N, C] less their mean.
+
+    Transitions have that effect, too; without them, any term would gain from the frequencies of labels, whatever its
+    inputs, and the null would hide all else.
+    """
+    weights = problem.position_weights()
+    if clique is EDGE_X:
+        weights = np.where(positions_within(problem.offsets) > 0, weights, 0.0)  # no pair ends at a first position
+    return errors - np.outer(weights, errors.sum(axis=0) / max(weights.sum(), 1e-300))
+
+
+def tail(bound: float, null: np.ndarray) -> float:
+    """Return the probability of a bound at least so large, by the gamma distribution with the null's moments."""
+    mean, variance = null.mean(), null.var(ddof=1)
+    if variance <= (1e-9 * mean) ** 2:  # nothing changes when errors are exchanged
+        return float(bound <= mean * (1 + 1e-9))
+    from scipy.special import gammaincc  # takes memory that other trainings need not have
+
+    return float(gammaincc(mean**2 / variance, bound * mean / variance))
+
+
 def _difference(
     before: np.ndarray, after: np.ndarray, folds: Sequence[np.ndarray]
 ) -> tuple[float | None, float | None]:
-    """Gain in log-likelihood of the sequences held out, and its standard error; None where none were."""
+    """Return the gain in log-likelihood of the sequences held out, and its standard error; None where none were."""
     if not folds:
         return None, None
     each = (after - before)[np.any(folds, axis=0)]

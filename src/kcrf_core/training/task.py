@@ -13,13 +13,11 @@ import numpy as np
 
 from ..chains import Edges, Problem
 from ..device import device_of
-from ..encoding import Encoding
 from ..errors import Interrupted
-from ..features import FittedTerm, MappedTerm, kept_in
-from ..model import Model
+from ..features import FittedTerm
 from ..objective import ComposedEngine, Engine, Objective, ObjectiveTerm, ThreadEngine, Vector, executor_of
 from ..objective.solvers import INTERRUPTED, Observer, Run, SolverResult
-from ..system import Workers, sequence_rows
+from ..system import Workers, piece_rows, sequence_rows
 from .held_out import Pieces
 
 
@@ -38,12 +36,17 @@ class TrainingTask:
 
     def objective(self, sigma2: Mapping[str, float]) -> Objective:
         """Return P of those terms that have a prior variance here."""
-        Y, present = self.problem.label_count, self.present(sigma2)
-        terms = [
-            ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept, term.threshold(self.c1, Y))
-            for term in present
-        ]
-        names = tuple(term.name for term in present)
+        present, terms, Y = self.present(sigma2), [], self.problem.label_count
+        for term in present:
+            threshold: float | np.ndarray = self.c1
+            if self.c1 and term.map is not None:
+                # Scores of two labels are plus and minus the one column over root 2 (see `chains.problem`), and both
+                # labels' weights have the penalty. k features of one column have its weight over root k each.
+                each = self.c1 * 2**0.5 if Y == 2 and term.config.clique.columns(Y) == 1 else self.c1
+                threshold = each if term.roots is None else each * term.roots
+            config = term.config
+            terms.append(ObjectiveTerm(config.clique, sigma2[config.name], term.map, term.kept, threshold))
+        names = tuple(term.config.name for term in present)
         engine = self.engines.get(names)
         if engine is None:
             engine = self._engine(terms, present)
@@ -52,7 +55,7 @@ class TrainingTask:
         return Objective.on(engine, terms)
 
     def _engine(self, terms: Sequence[ObjectiveTerm], present: Sequence[FittedTerm]) -> Engine:
-        """Return an engine for terms, by threads or by what helps them."""
+        """Return an engine for terms: threads, with a device or an executor where the workers have one."""
         about = self.workers, self.dtype, self.forbidden
         device, executor = device_of(self.workers), executor_of(self.workers)
         if device is not None:
@@ -62,38 +65,31 @@ class TrainingTask:
         return ThreadEngine(self.problem, terms, *about)
 
     def present(self, names: Collection[str]) -> tuple[FittedTerm, ...]:
-        """The terms of these names, in the order of the task."""
-        return tuple(term for term in self.terms if term.name in names)
-
-    def term(self, name: str) -> FittedTerm:
-        return next(term for term in self.terms if term.name == name)
+        """Return the terms of these names, in the order of the task."""
+        return tuple(term for term in self.terms if term.config.name in names)
 
     def subset(self, sequences: np.ndarray) -> TrainingTask:
-        """The sequences of these numbers."""
-        rows = sequence_rows(self.problem.offsets, sequences)
-        terms = (term if term.map is None else replace(term, map=term.map.subset(rows)) for term in self.terms)
-        return replace(self, problem=self.problem.subset(sequences), terms=tuple(terms))
+        """Return the task of the sequences of these numbers."""
+        return self._of(self.problem.subset(sequences), sequence_rows(self.problem.offsets, sequences))
 
     def pieces(self, pieces: Pieces) -> TrainingTask:
-        """These pieces of sequences."""
-        rows = pieces.rows
+        """Return the task of these pieces of sequences."""
+        return self._of(self.problem.pieces(pieces.first, pieces.last), piece_rows(pieces.first, pieces.last))
+
+    def _of(self, problem: Problem, rows: np.ndarray) -> TrainingTask:
         terms = (term if term.map is None else replace(term, map=term.map.subset(rows)) for term in self.terms)
-        return replace(self, problem=self.problem.pieces(pieces.first, pieces.last), terms=tuple(terms))
-
-    def weighted(self, weights: np.ndarray) -> TrainingTask:
-        """The same sequences with other weights [S]."""
-        return replace(self, problem=replace(self.problem, weights=weights))
-
-    def used_columns(self) -> list[np.ndarray | None]:
-        """The columns of each map that are not zero throughout, in ascending order; None for a term without a map."""
-        return [None if term.map is None else term.map.used_columns() for term in self.terms]
+        return replace(self, problem=problem, terms=tuple(terms))
 
     def narrow(self, columns: Sequence[np.ndarray | None]) -> TrainingTask:
-        """Each map with these columns alone."""
+        """Return the task on these columns of each map, in ascending order; None for a term without a map."""
         terms = []
         for term, own in zip(self.terms, columns, strict=True):
             if own is not None and term.map is not None:
-                kept = kept_in(term, own, self.problem.label_count)
+                kept = term.kept
+                if kept is not None:  # places in W [D, width]
+                    width = term.config.clique.columns(self.problem.label_count)
+                    kept = kept[np.isin(kept // width, own)]
+                    kept = np.searchsorted(own, kept // width) * width + kept % width
                 roots = None if term.roots is None else term.roots[own]
                 term = replace(term, map=term.map.narrow(own), kept=kept, roots=roots)
             terms.append(term)
@@ -108,35 +104,22 @@ class Solution:
     objective: Objective
     result: SolverResult
 
-    def model(self, encoding: Encoding, precision: str) -> Model:
-        """The model that these parameters make."""
-        objective, theta = self.objective, self.result.theta
-        mapped = [(j, term) for j, term in enumerate(self.task.terms) if isinstance(term, MappedTerm)]
-        terms = tuple(term.to_model(objective.stored_weights(theta, j), precision) for j, term in mapped)
-        return Model(encoding, terms, objective.engine.potentials(theta))
-
 
 NOTHING_YET = "interrupted before the final fit: there is no model yet"
-
-Solver = Callable[[Objective, Vector, Run], SolverResult]
 
 
 @dataclass(frozen=True)
 class Minimiser:
-    """How P is minimised: by which solver, who hears of it, and who may end it early."""
+    """A solver, the observer of its events, and a function that ends it early."""
 
-    solve: Solver
+    solve: Callable[[Objective, Vector, Run], SolverResult]
     observer: Observer
     interrupted: Callable[[], bool]
 
-    def minimise(self, objective: Objective, theta: Vector, tolerance: float, max_passes: int) -> Vector:
-        """Parameters within the tolerance of the optimum, or as near as so many passes come."""
-        return self.fitted(objective, theta, tolerance, max_passes).theta
+    def prepare(self, objective: Objective, theta: Vector, tolerance: float, max_passes: int) -> SolverResult:
+        """Minimise P within the tolerance, or as well as so many passes can, in preparation of the final fit.
 
-    def fitted(self, objective: Objective, theta: Vector, tolerance: float, max_passes: int) -> SolverResult:
-        """The same with what it took.
-
-        Fits of this kind prepare for the final one: nothing they find is worth keeping after an interruption.
+        Nothing that such a fit finds is worth keeping after an interruption.
         """
         run = Run(tolerance, max_passes, self.observer.tell, self.interrupted, proves=False)
         result = self.solve(objective, theta, run)
@@ -145,6 +128,6 @@ class Minimiser:
         return result
 
     def check_interrupted(self) -> None:
-        """Give up, if that was asked for before the final fit."""
+        """Raise `Interrupted` if that was asked for before the final fit."""
         if self.interrupted():
             raise Interrupted(NOTHING_YET)

@@ -9,30 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..chains import NODE
+from ..chains import NODE, Clique
 from ..config import GRADIENT, Config, TermConfig, variance_text
 from ..device import device_of
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..features import (
     DTYPES,
+    DataInMemory,
+    FitContext,
     MappedTerm,
-    PruneReport,
     StoredBasis,
-    basis_digest,
     begin_growth,
     fit_terms,
     frequent_only,
     observed_only,
-    outside_gain,
 )
+from ..files import content_digest
 from ..kernels import Kernel, KernelConfig
 from ..model import Model, digest
-from ..objective import Vector, executor_of
+from ..objective import Vector, certificates, executor_of
 from ..objective.solvers import (
     CERTIFIED,
     PRUNED,
@@ -47,17 +47,23 @@ from ..objective.solvers import (
 )
 from ..scoring import DECODINGS, choose_yardstick
 from ..system import AUTO, Workers, counted, hand_back
-from .checkpoint import Checkpoint, array_digest
+from .checkpoint import Checkpoint
 from .decoder_choice import DecoderChoice
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
 from .held_out import HoldOut, Splits
 from .prior_search import HeldOut, Prior, choose_prior, plan_splits
-from .problems import check_partial, check_sparse, forbidden_transitions
-from .repeated_sequences import collapse
+from .problems import (
+    Violations,
+    check_partial,
+    check_sparse,
+    distinct_only,
+    forbidden_count,
+    forbidden_transitions,
+    kept_to_scheme,
+)
 from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
-from .violations import Violations, forbidden_count, kept_to_scheme
 from .warm_start import WarmStart
 
 if TYPE_CHECKING:
@@ -67,6 +73,24 @@ if TYPE_CHECKING:
 SINGLE_TOLERANCE = 1e-5
 
 Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class PruneReport:
+    """Sizes and figures of a model before and after pruning."""
+
+    prune: float  # limit of changes of scores
+    weights: int  # numbers before, and after
+    weights_left: int
+    bytes_saved: int  # of the file
+    objective: float  # P before
+    certified_gap: float | None
+    accuracy_on: str  # dev or training
+    accuracy: float  # before, and after
+    accuracy_left: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -178,7 +202,7 @@ def train(
     options = TrainOptions(
         basis,
         observer or Observer(),
-        interrupted or _never,
+        interrupted or (lambda: False),
         certify,
         select_terms,
         min_gain,
@@ -191,10 +215,6 @@ def train(
         min_frequency,
     )
     return TrainingRun(encoding, dataset, config, workers, options).run()
-
-
-def _never() -> bool:
-    return False
 
 
 def judge(
@@ -227,7 +247,7 @@ def judge(
     >>> sorted(found.sigma2), sorted(found.judged.counts), len(found.judged.log_counts)
     (['edge', 'node'], ['posterior', 'viterbi'], 200)
     """
-    options = TrainOptions(basis, observer or Observer(), interrupted or _never)
+    options = TrainOptions(basis, observer or Observer(), interrupted or (lambda: False))
     run = TrainingRun(encoding, dataset, config, workers, options)
     return run.judge(splits, sigma2 or {}, together, enough)
 
@@ -238,7 +258,7 @@ class TrainOptions:
 
     basis: StoredBasis | None = None
     observer: Observer = field(default_factory=Observer)
-    interrupted: Callable[[], bool] = _never
+    interrupted: Callable[[], bool] = lambda: False
     certify: str = "estimate"  # or exact
     select_terms: bool = False
     min_gain: float = MIN_GAIN  # in P, with select_terms
@@ -276,61 +296,58 @@ class TrainingRun:
         self._decode = None if training.decode == AUTO else training.decode
         if self._violations is not None:
             observer.note(self._violations.text(training.scheme))
+        self._complete = bool(self._problem.complete.all())  # all labels are observed, so that P is convex
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
             observer.note(f"dev: {hopeless:,} labels that the scheme forbids where they stand count as wrong")
         self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, options.basis, workers
-        self._config, self._training, self._options, self._observer = config, training, options, observer
+        self._config, self.training, self._options, self._observer = config, training, options, observer
         solve, self._checkpoint = SOLVERS[training.solver], options.checkpoint
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
         self._minimiser = Minimiser(solve, observer, options.interrupted)
-        if executor_of(workers) is not None:
-            self._tell_shares()
-        self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
-        if not self._problem.complete.all():
-            check_partial(config, options.select_terms, options.certify)
-        check_sparse(config, bool(self._problem.complete.all()), options.select_terms)
-        if options.select_terms:
-            check_choice(config)
         # A term's own sigma2, else the one of the training section; None is to be chosen.
         self._given = {term.name: term.sigma2 or training.sigma2 for term in config.terms}
-        device = device_of(workers)
-        if device is not None:
-            self._tell_device(device)
+        self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
+        if not self._complete:
+            check_partial(config, options.select_terms, options.certify)
+        check_sparse(config, self._complete, options.select_terms)
+        if options.select_terms:
+            check_choice(config)
+        device, executor = device_of(workers), executor_of(workers)
+        if device is not None or executor is not None:
+            self._note_helpers(device)
 
-    def _tell_shares(self) -> None:
-        """Report the work of an executor and the work of this process."""
-        config, options = self._config, self._options
-        here = {
-            "pivots are chosen": self._basis is None and any(_has_pivots(term) for term in config.mapped_terms),
-            "bounds of terms are worked out": options.select_terms,
-            "exact certificates are worked out": options.certify == "exact",
-            "weights are pruned": options.prune is not None,
-        }
-        shards = counted(len(self._problem.borders) - 1, "shard")
-        told = ", ".join(what for what, so in here.items() if so)
-        self._observer.note(f"cluster: {shards}" + (f"; on this machine {told}" if told else ""))
-
-    def _tell_device(self, device: Device) -> None:
-        """What a device does not do, so that threads do."""
-        config, options = self._config, self._options
-        pivots = [term for term in config.mapped_terms if _has_pivots(term)]
-        here = {
-            "decoding of held-out data": options.dev is not None or None in self._given.values(),
-            "clusters of inputs": any(term.map.select == "kmeans" for term in pivots) and self._basis is None,
-            "the factors of a full map": any(term.map.type == "full" for term in pivots),
-            "pruning": options.prune is not None,
-        }
-        for term in pivots:
-            there = all(kind.has_array_form() for kind in _kernel_types(term.kernel))
-            here[f"kernel values of term {term.name}"] = not there
-        told = ", ".join(what for what, so in here.items() if so)
-        if told:
-            self._observer.note(f"engine {device.backend.name}: threads do {told}")
+    def _note_helpers(self, device: Device | None) -> None:
+        """Report the work that threads of this process do where there is a device, or else an executor."""
+        options = self._options
+        pivots = [term for term in self._config.mapped_terms if _has_pivots(term)]
+        if device is None:
+            here = {
+                "pivots are chosen": self._basis is None and bool(pivots),
+                "bounds of terms are worked out": options.select_terms,
+                "exact certificates are worked out": options.certify == "exact",
+                "weights are pruned": options.prune is not None,
+            }
+        else:
+            here = {
+                "decoding of held-out data": options.dev is not None or None in self._given.values(),
+                "clusters of inputs": any(term.map.select == "kmeans" for term in pivots) and self._basis is None,
+                "the factors of a full map": any(term.map.type == "full" for term in pivots),
+                "pruning": options.prune is not None,
+            }
+            for term in pivots:
+                there = all(kind.has_array_form() for kind in _kernel_types(term.kernel))
+                here[f"kernel values of term {term.name}"] = not there
+        threads = ", ".join(what for what, so in here.items() if so)
+        if device is None:
+            shards = counted(len(self._problem.borders) - 1, "shard")
+            self._observer.note(f"cluster: {shards}" + (f"; on this machine {threads}" if threads else ""))
+        elif threads:
+            self._observer.note(f"engine {device.backend.name}: threads do {threads}")
 
     def run(self) -> tuple[Model, Report]:
-        """All stages, one after another."""
+        """Run all stages, one after another."""
         if self._checkpoint is not None:
             self._checkpoint.begin(self._about(), self._workers, self._observer)
         # `task` is bound anew where a stage replaces maps, so that the memory of the old ones comes back.
@@ -340,16 +357,20 @@ class TrainingRun:
         task, dataset = self.settle(task)
         self._minimiser.check_interrupted()
         self._observer.tell(FinalFit())
-        run = Run(self._training.tolerance, self._training.max_passes, None, self._minimiser.interrupted)
+        run = Run(self.training.tolerance, self.training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
         decoder = self.decoder(prior)
         watch = self.watch(task, prior, decoder)
         run.watch(self._observer.tell if watch is None else watch.passed, watch)
         fitted, growth = self.fit(task, prior, theta, run, watch)
         solution, decoder = self.kept(fitted, watch, decoder)
-        model = replace(solution.model(self._encoding, self._training.precision), decode=decoder.decode)
+        mapped = [(j, term) for j, term in enumerate(solution.task.terms) if isinstance(term, MappedTerm)]
+        objective, found = solution.objective, solution.result.theta
+        precision = self.training.precision
+        terms = tuple(term.to_model(objective.stored_weights(found, j), precision) for j, term in mapped)
+        model = replace(Model(self._encoding, terms, objective.engine.potentials(found)), decode=decoder.decode)
         model, solution, pruned = self.prune(model, solution, dataset)
-        if self._training.c1:
+        if self.training.c1:
             model = replace(model, terms=tuple(term.compacted() for term in model.terms))
         outside, certify = self.outside(solution, growth if solution is fitted else None, dataset)
         report = Report(
@@ -360,8 +381,8 @@ class TrainingRun:
             certify=certify,
             score_columns=solution.objective.columns,
             parameters=solution.objective.size,
-            c1=self._training.c1 or 0.0,
-            nonzero=solution.objective.nonzero(solution.result.theta) if self._training.c1 else None,
+            c1=self.training.c1 or 0.0,
+            nonzero=solution.objective.nonzero(solution.result.theta) if self.training.c1 else None,
             structure=structure,
             dev=None if watch is None else watch.report(model, self._workers),
             growth=growth,
@@ -371,20 +392,23 @@ class TrainingRun:
             decoder=decoder,
             metric=self._yardstick.name,
         )
-        return self.described(model, solution.task, report), report
+        names = [term.config.name for term in solution.task.terms]
+        config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
+        info = {"config": config.to_dict(), "digest": self.data_digest(), "training": report.to_dict()}
+        return replace(model, info=info), report
 
     def _about(self) -> dict[str, Any]:
         """Return all that the bytes of the model depend on, for a checkpoint to compare."""
         options, device, wishes = self._options, device_of(self._workers), self._hold_out
+        arrays = {"group": wishes.groups, "folds_file": wishes.folds}
         return {
             **self._config.to_dict(),
             **{name: getattr(options, name) for name in ("certify", "select_terms", "min_gain", "keep", "prune")},
-            "group": array_digest(wishes.groups),
-            "folds_file": array_digest(wishes.folds),
+            **{key: None if own is None else content_digest({}, {"": own}) for key, own in arrays.items()},
             "block": wishes.block,
             "dev": None if options.dev is None else digest(options.dev),
             "init": None if options.start is None else options.start.model.digest,
-            "basis": None if self._basis is None else basis_digest(self._basis),
+            "basis": None if self._basis is None else content_digest(*self._basis.pack()),
             "engine": "threads" if device is None else device.backend.name,  # those of a cluster have the same bytes
             "data": self.data_digest(),  # at last, as it depends on the encoding
         }
@@ -395,16 +419,16 @@ class TrainingRun:
 
     def fit_terms(self) -> TrainingTask:
         """Fix the kernel and the map of each term."""
-        config, training = self._config, self._training
+        config, training = self._config, self.training
         # Terms and sigma2 are chosen on more pivots than a growing basis begins with.
         rehearse = self._options.select_terms or None in self._given.values()
         hand_back()  # what reading and encoding took
         terms = fit_terms(self._encoding, self._dataset, config, self._basis, self._workers, self._observer, rehearse)
-        beyond = [term.name for term in terms if term.map is not None and term.map.beyond_single]
+        beyond = [term.config.name for term in terms if term.map is not None and term.map.beyond_single]
         if beyond and training.precision == "single":
             which = f"term {beyond[0]}" if len(beyond) == 1 else f"terms {', '.join(beyond)}"
             self._observer.note(f"{which}: single precision does not tell all pivots apart: double is used")
-            training = self._training = replace(training, precision="double")
+            training = self.training = replace(training, precision="double")
             self._config = replace(config, training=training)
             terms = [term if term.map is None else replace(term, map=term.map.in_double(held=True)) for term in terms]
         if training.observed_features:
@@ -419,11 +443,8 @@ class TrainingRun:
         """Leave out terms that are not worth it, where that is asked for."""
         structure = None
         if self._options.select_terms:
-            structure = self._once(
-                partial(
-                    choose_structure, task, self._given, self._options.min_gain, self._training.seed, self._minimiser
-                )
-            )
+            about = self._given, self._options.min_gain, self.training.seed, self._minimiser
+            structure = self._once(partial(choose_structure, task, *about))
             task = replace(task, terms=task.present(structure.chosen))
         if all(term.map is not None for term in task.terms):
             self._observer.note("no edge term: labels are taken as independent of each other")
@@ -435,14 +456,14 @@ class TrainingRun:
 
     def choose_sigma2(self, task: TrainingTask) -> Prior:
         """Find a prior variance for each term that has none, in an earlier model or by held-out sequences."""
-        given = {term.name: self._given[term.name] for term in task.terms}
+        given = {term.config.name: self._given[term.config.name] for term in task.terms}
         if self._options.start is not None:
             given |= self._options.start.known_sigma2(task.terms, given, self._observer)
         free = sum(value is None for value in given.values())
         if not free:
             return choose_prior(task, given, None, self._yardstick, self._minimiser)
         reach = max(self._encoding.reach([name for term in task.terms for name in term.features]))
-        splits = plan_splits(task, free, self._hold_out, self._training.seed, reach)
+        splits = plan_splits(task, free, self._hold_out, self.training.seed, reach)
         return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
 
     def judge(self, splits: Splits, sigma2: Mapping[str, float], together: bool, enough: Callable[[], bool]) -> Prior:
@@ -450,10 +471,9 @@ class TrainingRun:
         self._minimiser.check_interrupted()
         task = self.fit_terms()
         self._minimiser.check_interrupted()
-        given = {term.name: self._given[term.name] for term in task.terms}
         return choose_prior(
             task,
-            given,
+            self._given,
             splits,
             self._yardstick,
             self._minimiser,
@@ -465,28 +485,30 @@ class TrainingRun:
         )
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
-        """The task of the final fit, and the data of its rows.
+        """Return the task of the final fit, and the data of its rows.
 
         Terms that are to grow get their first pivots. Where none is, each distinct sequence is gone through once; a
         basis that grows looks at all positions.
         """
         if _grows(task):
-            terms = begin_growth(task.terms, self._encoding, self._dataset, self._config, self._workers, self._observer)
+            data = DataInMemory(self._encoding, self._dataset)
+            terms = begin_growth(task.terms, FitContext(data, self._config, self._workers, self._observer))
             return replace(task, terms=tuple(terms)), self._dataset
-        problem, dataset, terms = collapse(task.problem, self._dataset, task.terms, self._observer)
-        return replace(task, problem=problem, terms=tuple(terms)), dataset
+        problem, first = distinct_only(task.problem, [self._dataset], self._observer)
+        if first is None:
+            return task, self._dataset
+        return replace(task.subset(first), problem=problem), self._dataset.subset(first)
 
     def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> Vector:
-        """Parameters to begin with: of an earlier model, of the search for sigma2, or zero."""
+        """Return parameters to begin with: of an earlier model, of the search for sigma2, or zero."""
         objective, start = task.objective(prior.sigma2), self._options.start
         # The first pivots of a basis that grows are not those that sigma2 was searched with.
         theta = objective.vectors.zeros() if prior.theta is None or _grows(task) else prior.theta
         if start is not None:
             return start.choose(self._encoding, task.terms, objective, theta, self._observer)
-        return theta if objective.convex else self._complete_optimum(task, prior, theta, run)
-
-    def _complete_optimum(self, task: TrainingTask, prior: Prior, theta: Vector, run: Run) -> Vector:
-        """Where labels are missing: the optimum of the sequences that have all of theirs, where P is convex."""
+        if objective.convex:
+            return theta
+        # P of the sequences that have all of their labels is convex: its optimum is a start.
         which = np.flatnonzero(task.problem.complete)
         if not len(which):
             self._observer.note("no sequence has all its labels: training begins at zero")
@@ -503,7 +525,7 @@ class TrainingRun:
         return result.theta
 
     def decoder(self, prior: Prior) -> DecoderChoice | None:
-        """The decoder that is asked for, or that the data held out for sigma2 speaks for; None leaves it open."""
+        """Return the decoder that is given, or the better one on the data held out for sigma2; None leaves it open."""
         if self._decode is not None:
             return DecoderChoice(self._decode)
         if prior.held_out is None:
@@ -512,7 +534,7 @@ class TrainingRun:
         return prior.held_out.decoder
 
     def watch(self, task: TrainingTask, prior: Prior, decoder: DecoderChoice | None) -> Watch | None:
-        """Held-out data to score on the way, where there is some."""
+        """Return held-out data to score on the way, where there is some."""
         dev, keep = self._options.dev, self._options.keep
         if dev is None:
             return None
@@ -521,14 +543,14 @@ class TrainingRun:
     def kept(
         self, fitted: Solution, watch: Watch | None, decoder: DecoderChoice | None
     ) -> tuple[Solution, DecoderChoice]:
-        """The parameters to keep and the decoder to go with them, by held-out data where that is open.
+        """Return the parameters to keep and the decoder to go with them, by held-out data where that is open.
 
-        Without any, an earlier model that its fit began with says how labels are given.
+        Without any, the decoder is that of the earlier model that the fit began with.
         """
         if watch is None:
             start = self._options.start
             return fitted, decoder or DecoderChoice(DECODINGS[0] if start is None else start.model.decode)
-        solution, chosen = watch.kept(fitted, self._training.tolerance)
+        solution, chosen = watch.kept(fitted, self.training.tolerance)
         if decoder is None:
             self._observer.note(chosen.text)
         return solution, chosen
@@ -576,11 +598,11 @@ class TrainingRun:
             accuracy=_accuracy(model, judge, self._workers),
             accuracy_left=_accuracy(smaller, judge, self._workers),
         )
-        result = moved(result, objective, objective.vector(blocks), self._training.tolerance, PRUNED)
+        result = moved(result, objective, objective.vector(blocks), self.training.tolerance, PRUNED)
         return smaller, replace(solution, result=result), report
 
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
-        """The gain that may be left outside the pivots, and how it was found: "estimate" or "exact".
+        """Return the gain that may be left outside the pivots, and how it was found: "estimate" or "exact".
 
         `growth` is given where the solution is its last fit, for which it may have worked out a bound.
         """
@@ -592,50 +614,51 @@ class TrainingRun:
             return None, certify
         if self._minimiser.interrupted():
             certify = "estimate"  # the bound takes a pass over all pairs of positions
-        theta = solution.result.theta
+        theta, gain = solution.result.theta, 0.0
         if certify == "exact":
             objective = objective.in_double()
-        gain = outside_gain(self._encoding, dataset, task.terms, objective, theta, certify, self._workers)
+
+        @cache
+        def errors(clique: Clique) -> np.ndarray:
+            return objective.errors(theta, clique)
+
+        for term, sigma2 in zip(task.terms, objective.sigma2, strict=True):
+            if term.basis is None or term.map is None:
+                continue  # nothing is outside an explicit map
+            m = errors(term.config.clique)
+            if certify == "exact":
+                inputs = self._encoding.inputs(dataset, term.features).seen()
+                gain += certificates.bound(m, term.map, inputs, term.basis.kernel, sigma2, self._workers)
+            else:
+                gain += certificates.estimate(m, term.map, sigma2, self._workers)
         if certify == "exact":
             here = objective.proven(theta)
             gain += here.value - here.lower
         return gain, certify
 
-    def described(self, model: Model, task: TrainingTask, report: Report) -> Model:
-        """The model with what its file says about its training."""
-        names = [term.name for term in task.terms]
-        config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
-        info = {"config": config.to_dict(), "digest": self.data_digest(), "training": report.to_dict()}
-        return replace(model, info=info)
-
     def data_digest(self) -> str:
-        """A hash of the data."""
+        """Return a hash of the data."""
         return digest(self._dataset)
-
-    @property
-    def precision(self) -> str:
-        """What scores are computed in, which pivots may have a say in."""
-        return self._training.precision
 
 
 def _kernel_types(config: KernelConfig) -> Iterator[type[Kernel]]:
-    """The type of a kernel, and those of its parts."""
+    """Yield the type of a kernel, and those of its parts."""
     yield config.kernel
     for part in config.parts:
         yield from _kernel_types(part)
 
 
 def _has_pivots(term: TermConfig) -> bool:
-    """Whether a term may have pivots, for all that its configuration says."""
+    """Return True if a term may have pivots by its configuration."""
     return term.map.type in ("reduced", "full") or term.map.size is not None or not term.kernel.kernel.explicit
 
 
 def _grows(task: TrainingTask) -> bool:
-    """Whether training adds pivots to some term."""
+    """Return True if training adds pivots to some term."""
     return any(term.config.map.select == GRADIENT for term in task.terms)
 
 
 def _accuracy(model: Model, dataset: Dataset, workers: Workers) -> float:
-    """The part of the observed labels that a model finds."""
+    """Return the share of the observed labels that a model finds."""
     right = (model.tag(dataset, workers) == dataset.labels)[dataset.labels != UNOBSERVED]
     return float(right.mean()) if len(right) else 0.0

@@ -1,4 +1,4 @@
-"""Starting from an earlier model: its function, as far as the new terms can express it.
+"""A start from an earlier model: its function, projected on the new terms.
 
 Terms are matched by name and type, labels by name, features by name and value; what is new starts at zero. For new
 pivots B with L L^T = K_BB the old function f is taken over by its values there,
@@ -16,10 +16,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..chains import EDGE2, Edge, Edges, InnerEdge
+from ..chains import EDGE2, Edge, InnerEdge
 from ..config import TermConfig, parse_config
 from ..encoding import Encoding, translation
 from ..errors import ConfigError, FileFormatError, NumericError
@@ -36,10 +37,10 @@ class WarmStart:
 
     model: Model
     name: str = "the earlier model"  # to show in messages
-    search_prior: bool = False  # whether to choose again a sigma2 that the earlier model has chosen
+    search_prior: bool = False  # True: choose again a sigma2 that the earlier model has chosen
 
     def check_columns(self, encoding: Encoding) -> None:
-        """An error where the model was trained on other columns: nothing of it could be matched with confidence."""
+        """Refuse a model that was trained on other columns: nothing of it could be matched with confidence."""
         old = self.model.encoding
         if (old.format, old.columns) == (encoding.format, encoding.columns):
             return
@@ -52,34 +53,23 @@ class WarmStart:
     def known_sigma2(
         self, fitted: Sequence[FittedTerm], given: Mapping[str, float | None], observer: Observer
     ) -> dict[str, float]:
-        """The model's prior variances, of terms that it had with the same kernel and that have none given."""
+        """Return the model's prior variances of terms that it had with the same kernel and that have none given."""
         if self.search_prior:
             return {}
-        stored = self._stored_sigma2()
-        known = self._terms()
-        found = {
-            term.name: stored[term.name]
-            for term in fitted
-            if given[term.name] is None and term.name in stored
-            if _matches(term.config, known) and known[term.name].kernel == term.config.kernel
-        }
+        training = self.model.info.get("training")
+        stored = training.get("sigma2") if isinstance(training, Mapping) else None
+        known, found = self._terms(), {}
+        for config in (term.config for term in fitted):
+            value: Any = stored.get(config.name) if isinstance(stored, Mapping) else None
+            finite = isinstance(value, float | int) and not isinstance(value, bool) and 0 < value < math.inf
+            if given[config.name] is not None or not (finite or value == "inf"):
+                continue  # other values are no variances
+            if _matches(config, known) and known[config.name].kernel == config.kernel:
+                found[config.name] = float(value)
         if found:
             values = ", ".join(f"{name} {value:g}" for name, value in found.items())
             observer.note(f"sigma2 as in {self.name}: {values} (auto chooses it again)")
         return found
-
-    def _stored_sigma2(self) -> dict[str, float]:
-        """By term; what a file says that is no variance is left out."""
-        training = self.model.info.get("training")
-        stored = training.get("sigma2") if isinstance(training, Mapping) else None
-        if not isinstance(stored, Mapping):
-            return {}
-        return {
-            name: math.inf if value == "inf" else float(value)
-            for name, value in stored.items()
-            if value == "inf"
-            or (isinstance(value, float | int) and not isinstance(value, bool) and 0 < value < math.inf)
-        }
 
     def choose(
         self,
@@ -89,37 +79,33 @@ class WarmStart:
         other: Vector,
         observer: Observer,
     ) -> Vector:
-        """Where to start: at the model's function, or at `other` parameters where P is smaller there."""
-        theta, said = self.theta(encoding, fitted, objective)
-        if _value(objective, other) < _value(objective, theta):
-            said = f"{self.name} fits this data worse than a start without it, and is not used"
-            theta = other
-        observer.note(said)
-        return theta
-
-    def theta(self, encoding: Encoding, fitted: Sequence[FittedTerm], objective: Objective) -> tuple[Vector, str]:
-        """Parameters of the new terms that say what the model said, and in words how much of it that is."""
+        """Return parameters to start at: those of the model's function, or `other` ones where P is smaller there."""
         blocks: dict[int, np.ndarray] = {}
-        labels = LabelMatch(self.model.labels, encoding.labels)
-        known = self._terms()
+        labels, known = LabelMatch(self.model.labels, encoding.labels), self._terms()
         stored = {(term.name, term.clique.axes): term for term in self.model.terms}
-        said = [labels.summary()]
+        taken = [labels.summary()]
         for j, term in enumerate(fitted):
-            old = stored.get((term.name, term.config.clique.axes)) if j in objective.mapped else None
-            if j not in objective.mapped and _matches(term.config, known):
+            name, mapped = term.config.name, j in objective.mapped
+            old = stored.get((name, term.config.clique.axes)) if mapped else None
+            if not mapped and _matches(term.config, known):
                 blocks[j] = self._edge_block(term, labels, objective)
-                said.append(f"term {term.name}")
+                taken.append(f"term {name}")
             elif isinstance(term, MappedTerm) and old is not None and old.kind in term.takes_over:
                 between = translation(encoding, term.features, self.model.encoding, old.features)
                 weights, how = term.taken_over(old, between, labels)
                 blocks[j] = objective.block_of(weights, j)
-                said.append(f"term {term.name} {how}")
+                taken.append(f"term {name} {how}")
             else:
-                said.append(f"term {term.name} at zero")
-        return objective.vector(blocks), f"starting from {self.name}: {', '.join(said)}; the rest at zero"
+                taken.append(f"term {name} at zero")
+        theta = objective.vector(blocks)
+        if _value(objective, other) < _value(objective, theta):
+            observer.note(f"{self.name} fits this data worse than a start without it, and is not used")
+            return other
+        observer.note(f"starting from {self.name}: {', '.join(taken)}; the rest at zero")
+        return theta
 
     def _terms(self) -> dict[str, TermConfig]:
-        """Terms of the model, as they were configured."""
+        """Return the terms of the model, as they were configured."""
         try:
             config = parse_config(self.model.info.get("config", {}), self.name)
         except ConfigError as error:
@@ -127,30 +113,28 @@ class WarmStart:
         return {term.name: term for term in config.terms}
 
     def _edge_block(self, term: FittedTerm, labels: LabelMatch, objective: Objective) -> np.ndarray:
-        """T, s and e, or U; what either model forbids is zero."""
+        """Return T, s and e, or U; transitions that either model forbids are zero."""
         old, forbidden = self.model.edges, objective.engine.forbidden
         if term.config.type == EDGE2.name:
             triples = np.zeros((len(labels.old),) * 3) if old.triples is None else old.triples
             return labels.chosen(triples, 3).ravel()
-        parts = [labels.chosen(np.where(np.isfinite(part), part, 0.0), part.ndim) for part in _pair_parts(old)]
-        if forbidden is not None:
-            parts = [np.where(np.isfinite(f), part, 0.0) for part, f in zip(parts, _pair_parts(forbidden), strict=True)]
-        if isinstance(term.config.clique, InnerEdge):
-            return parts[0].ravel()
-        return np.concatenate([part.ravel() for part in parts])
+        blocks = []
+        for name in ("transitions", "start", "end"):
+            part = getattr(old, name)
+            part = labels.chosen(np.where(np.isfinite(part), part, 0.0), part.ndim)
+            if forbidden is not None:
+                part = np.where(np.isfinite(getattr(forbidden, name)), part, 0.0)
+            blocks.append(part.ravel())
+        return blocks[0] if isinstance(term.config.clique, InnerEdge) else np.concatenate(blocks)
 
 
 def _value(objective: Objective, theta: Vector) -> float:
-    """P, without its gradient; infinite where scores are too large to compute with."""
+    """Return P, without its gradient; infinite where scores are too large to compute with."""
     try:
         value = objective.prior(theta) - objective.log_likelihood(theta)
     except NumericError:
         return math.inf
     return math.inf if math.isnan(value) else value
-
-
-def _pair_parts(edges: Edges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return edges.transitions, edges.start, edges.end
 
 
 def _matches(term: TermConfig, known: Mapping[str, TermConfig]) -> bool:
