@@ -113,7 +113,7 @@ def test_folds_and_bases(kcrf, engine, data, tmp_path):
     arguments = ("select-basis", data, "--kernel", "rbf", "--size", "20", "-o")
     assert kcrf(*arguments, tmp_path / "one.npz", "-q", "--threads", "1").code == 0
     done = kcrf(*arguments, tmp_path / "other.npz", "--engine", engine)
-    assert f"pivots are chosen on this machine: {engine} is not asked" in done.err
+    assert f"pivots are chosen on this machine: {engine} is not used" in done.err
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "other.npz").read_bytes()
 
 

@@ -179,7 +179,7 @@ def test_configuration_section_names_every_key_and_choice():
     bold = set(re.findall(r"[\w.%-]+", " ".join(re.findall(r"`([^`]+)`", text))))
     keys = {"column", "conjunction"}  # a feature's `columns` of one, and its `parts`
     for section in ("Config", "FeatureConfig", "TermConfig", "KernelConfig", "MapConfig", "TrainingConfig"):
-        keys |= {item.name for item in dataclasses.fields(getattr(config, section))}
+        keys |= {item.name for item in dataclasses.fields(getattr(config, section)) if item.init}
     keys = (keys | {*kernel_settings()}) - {"parts", "settings", "own_window"}
     choices = {*config.TRANSFORMS, *kernel_types(), *config.MAPS, *config.selections(), *SOLVERS}
     choices |= {*config.PRECISIONS, *config.SCALES, *CLIQUES, *SCHEMES}
