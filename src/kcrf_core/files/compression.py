@@ -1,8 +1,8 @@
 """Compressed text, recognised by the end of a file's name: .gz, .bz2 and .xz, read as a stream.
 
-What comes out of a file is handed on piece by piece, however much it is, and decompressing takes no more memory than
-`MOST_MEMORY`. Several streams one after the other are one text, as for the programs gzip, bzip2 and xz. A stream that
-breaks off and bytes behind the last one that are none are errors (zeros behind it, as tapes leave them, are not).
+Files are read piece by piece, and decompression takes no more memory than `MOST_MEMORY`. Several streams one after the
+other are one text, as for the programs gzip, bzip2 and xz. A truncated stream and bytes behind the last one are errors
+(zeros behind it, as tapes leave them, are not).
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ MOST_MEMORY = 1 << 28  # for the dictionary of an .xz file; `xz -9` needs a quar
 
 
 def compression_of(path: str) -> str | None:
-    """gzip, bzip2 or xz, if the name of a file says so."""
+    """Return gzip, bzip2 or xz by the end of a file's name, else None."""
     return next((kind for suffix, kind in SUFFIXES.items() if path.endswith(suffix)), None)
 
 
 def without_suffix(path: str) -> str:
-    """The name of a file without what says that it is compressed."""
+    """Return the name of a file without the suffix of a compression."""
     return next((path.removesuffix(suffix) for suffix in SUFFIXES if path.endswith(suffix)), path)
 
 
 def unpacked(packed: IO[bytes], kind: str, name: str) -> io.BufferedReader:
-    """What a compressed file says. Closing it closes the file."""
+    """Return the text of a compressed file. Closing it closes the file."""
     return io.BufferedReader(_Unpacked(packed, kind, name), READ_SIZE)
 
 
 def packing(stream: IO[bytes], kind: str) -> IO[bytes]:
-    """A stream that writes to another one what it is given, compressed. The same text gives the same bytes."""
+    """Return a stream that writes compressed data to another one. The same text gives the same bytes."""
     if kind == "gzip":
         import gzip
 
@@ -70,7 +70,7 @@ class _Unpacked(io.RawIOBase):
         return len(data)
 
     def _read(self, size: int) -> bytes:
-        """Up to `size` bytes; none at the end."""
+        """Return up to `size` bytes; none at the end."""
         while True:
             if not self._input:
                 self._input = self._packed.read(READ_SIZE)
@@ -110,7 +110,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def _decompressor(kind: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
-    """What makes a decompressor of one stream, and what it raises."""
+    """Return a function that makes a decompressor of one stream, and the errors of that."""
     if kind == "gzip":
         return lambda: zlib.decompressobj(wbits=31), (zlib.error,)
     if kind == "bzip2":
@@ -123,7 +123,7 @@ def _decompressor(kind: str) -> tuple[Callable[[], Any], tuple[type[Exception], 
 
 
 def _decompressed(stream: Any, data: bytes, size: int) -> tuple[bytes, bytes, bool]:
-    """Up to `size` bytes, the input that is left, and whether the stream has ended."""
+    """Return up to `size` bytes, the rest of the input, and True if the stream has ended."""
     if hasattr(stream, "unconsumed_tail"):  # gzip: zlib hands back what it did not get to
         out = stream.decompress(data, size)
         return out, stream.unused_data if stream.eof else stream.unconsumed_tail, stream.eof

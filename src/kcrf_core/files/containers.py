@@ -1,8 +1,8 @@
 """The `.npz` container of datasets, bases and models.
 
-It holds plain little-endian arrays, and a JSON header under the name `header`: a magic word, what kind of file
-it is, a format number, words for what a reader needs to know beyond the format, the version that wrote it and the names
-of the arrays. There is no pickle, no path, no time and no host in it, so equal content gives equal bytes.
+It holds plain little-endian arrays, and a JSON header under the name `header`: a magic word, the kind of file, a format
+number, words for features that a reader must know beyond the format, the version that wrote it and the names of the
+arrays. There is no pickle, no path, no time and no host in it, so equal content gives equal bytes.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import math
 import os
 import struct
 import zipfile
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .._version import __version__
-from ..errors import FileFormatError
+from ..errors import ConfigError, FileFormatError
 from .writing import replacing
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ MAGIC = "kcrf"
 LARGEST = 1e100
 FORMAT = 4
 HASHED_AT_ONCE = 1 << 20  # bytes
+SPOOLED = 1 << 26  # bytes of a container that is written to memory, to find its size
 Made = TypeVar("Made")
 
 # 2: models may have triples, terms over edges and forbidden transitions. 3: weights may be sparse. 4: the header lists
@@ -46,14 +47,14 @@ KNOWN_NEEDS: frozenset[str] = frozenset({"posterior-decoding", "calibration"})
 
 
 def pack_strings(strings: Sequence[str], name: str) -> dict[str, np.ndarray]:
-    """Strings as one UTF-8 blob and the offsets of their ends, under `name.text` and `name.ends`."""
+    """Return strings as one UTF-8 blob and the offsets of their ends, under `name.text` and `name.ends`."""
     encoded = [string.encode("utf-8") for string in strings]
     ends = np.cumsum([len(item) for item in encoded], dtype=np.int64) if encoded else np.zeros(0, np.int64)
     return {f"{name}.text": np.frombuffer(b"".join(encoded), dtype=np.uint8), f"{name}.ends": ends}
 
 
 def pack_sparse(matrix: scipy.sparse.csr_array, name: str) -> dict[str, np.ndarray]:
-    """Compressed rows under `name.indptr`, `name.indices` and `name.values`."""
+    """Return compressed rows under `name.indptr`, `name.indices` and `name.values`."""
     return {
         f"{name}.indptr": matrix.indptr.astype(np.int64),
         f"{name}.indices": matrix.indices.astype(np.int32),
@@ -62,14 +63,14 @@ def pack_sparse(matrix: scipy.sparse.csr_array, name: str) -> dict[str, np.ndarr
 
 
 class Contents:
-    """What was read from a container; every access checks what it hands out."""
+    """Contents of a container, checked by every access."""
 
     def __init__(self, path: str, header: dict[str, Any], arrays: dict[str, np.ndarray]):
         self.path, self.header, self.arrays = path, header, arrays
         self._made: dict[tuple[bytes, bytes, Hashable], Any] = {}
 
     def once(self, name: str, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What `make` gives, one object for all strings (see `strings`) with the same content and key."""
+        """Return the result of `make`, one object for all strings (see `strings`) with the same content and key."""
         text, ends = (self.array(f"{name}.{part}", kind, 1) for part, kind in (("text", "uint8"), ("ends", "int64")))
         content = (text.tobytes(), ends.tobytes(), key)
         if content not in self._made:
@@ -80,7 +81,7 @@ class Contents:
         return FileFormatError(f"{self.path}: damaged or altered: {message}")
 
     def array(self, name: str, kind: str, ndim: int, largest: float = math.inf) -> np.ndarray:
-        """The array `name`, whose dtype must be `kind` ("int32", "float64" and the like).
+        """Return the array `name`, whose dtype must be `kind` ("int32", "float64" and the like).
 
         Its numbers must be finite and, with their sign left out, no larger than `largest`.
         """
@@ -109,7 +110,7 @@ class Contents:
             raise self.error(f"'{name}' is not UTF-8") from None
 
     def sparse(self, name: str, rows: int, width: int, largest: float = math.inf) -> scipy.sparse.csr_array:
-        """Compressed rows of the given shape."""
+        """Return compressed rows of the given shape."""
         indptr = self.array(f"{name}.indptr", "int64", 1)
         indices = self.array(f"{name}.indices", "int32", 1)
         values = self.array(f"{name}.values", "float64", 1, largest)
@@ -121,7 +122,7 @@ class Contents:
         return scipy.sparse.csr_array((values, indices, indptr), shape=(rows, width))
 
     def get(self, key: str, kind: type | tuple[type, ...]) -> Any:
-        """A value of the header, of the given type."""
+        """Return a value of the header, of the given type."""
         value = self.header.get(key)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.error(f"the header's '{key}' is missing or of the wrong type")
@@ -137,7 +138,7 @@ def write_container(
 
 
 def content_digest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
-    """SHA-256 of what a container holds."""
+    """Return the SHA-256 of the contents of a container."""
     total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         total.update(repr((name, array.dtype.str, array.shape)).encode())
@@ -155,35 +156,12 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 
 
 def container_size(kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:
-    """Bytes that `write_container` writes."""
-    count = _Count()
-    _save(count, kind, header, arrays)
-    return count.size
+    """Return the number of bytes that `write_container` writes."""
+    import tempfile
 
-
-class _Count(io.RawIOBase):
-    """A file that keeps nothing but its size."""
-
-    def __init__(self) -> None:
-        self._at = self.size = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._at += memoryview(data).nbytes
-        self.size = max(self.size, self._at)
-        return memoryview(data).nbytes
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
+    with tempfile.SpooledTemporaryFile(SPOOLED) as stream:
+        _save(stream, kind, header, arrays)
+        return stream.tell()
 
 
 def _save(stream: Any, kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -198,10 +176,10 @@ def _save(stream: Any, kind: str, header: dict[str, Any], arrays: dict[str, np.n
     np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)  # type: ignore[arg-type]
 
 
-def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
-    """Read a container of one of the given kinds; anything else is a FileFormatError of one line."""
+def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None = None) -> Contents:
+    """Read a container of one of the given kinds, from `data` where given; anything else is a FileFormatError."""
     shown = os.fspath(path)
-    with open(path, "rb") as stream:
+    with open(path, "rb") if data is None else io.BytesIO(data) as stream:
         if stream.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
             raise FileFormatError(f"{shown}: not a kcrf file (expected {_or(kinds)})")
         stream.seek(0)
@@ -232,29 +210,22 @@ def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
     if found not in kinds:
         raise FileFormatError(f"{shown}: a kcrf {found} file, expected {_or(kinds)}")
     contents = Contents(shown, header, arrays)
-    _check_needs(contents)
-    if header.pop("arrays", None) != sorted(arrays):  # one wrong bit in a zip directory can make members vanish
-        raise contents.error("there are not the arrays that should be there")
-    return contents
-
-
-def _check_needs(contents: Contents) -> None:
-    """An error where a file has something that this version would not read as it is meant."""
-    if contents.header["format"] < NEEDS_SINCE:
-        return
-    needs = contents.get("needs", list)
+    needs = contents.get("needs", list) if number >= NEEDS_SINCE else []
     if not all(isinstance(word, str) for word in needs):
         raise contents.error("the header's 'needs' is no list of words")
     unknown = [word for word in needs if word not in KNOWN_NEEDS]
     if unknown:
         raise FileFormatError(
-            f"{contents.path}: written by a later version of kcrf, {contents.header['version']}, with "
-            f"{', '.join(unknown)}, which kcrf {__version__} does not know: upgrade kcrf"
+            f"{shown}: written by a later version of kcrf, {version}, with {', '.join(unknown)}, which kcrf "
+            f"{__version__} does not know: upgrade kcrf"
         )
+    if header.pop("arrays", None) != sorted(arrays):  # one wrong bit in a zip directory can make members vanish
+        raise contents.error("there are not the arrays that should be there")
+    return contents
 
 
 def header_of(text: str) -> Any:
-    """A header. Its numbers are finite and its text can be written as UTF-8: JSON has ways to write what is neither."""
+    """Return a header, checked: JSON can hold infinite numbers and text that UTF-8 cannot."""
     header = json.loads(text, parse_constant=_finite_number, parse_float=_finite_number, parse_int=_whole_number)
     if "\\ud" in text.lower():  # half of a pair, perhaps; we never write it
         json.dumps(header, ensure_ascii=False).encode("utf-8")
@@ -279,9 +250,9 @@ NOT_KNOWN_BEFORE = 0x08  # the flag of such members
 
 
 def _check_members(archive: zipfile.ZipFile, stream: IO[bytes]) -> None:
-    """Members are stored as they are, one after the other, each of its own name, and the file holds nothing else.
+    """Refuse a file with anything but uncompressed members of distinct names, one after the other.
 
-    So nothing can come out of it that is larger than the file, and nobody can read something else from it.
+    So its contents are no larger than the file, and are the same for every reader.
     """
     members = archive.infolist()
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
@@ -315,3 +286,29 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 def _or(kinds: Sequence[str]) -> str:
     return " or ".join(f"a {kind}" for kind in kinds)
+
+
+def is_archive(path: str) -> bool:
+    """Return True if a path names one of our `.npz` files rather than text."""
+    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+        return False  # bytes read from a pipe are gone
+    with open(path, "rb") as stream:
+        return stream.read(4) == b"PK\x03\x04"
+
+
+def is_folder(path: str) -> bool:
+    """Return True if a path names a folder, which can only be one of shards."""
+    return path != "-" and os.path.isdir(path)
+
+
+def is_encoded(path: str) -> bool:
+    """Return True if a path names data that is encoded already."""
+    return is_folder(path) or is_archive(path)
+
+
+def refuse_vectors(path: str, vectors: Collection[object]) -> None:
+    """Raise an error if vectors are given beside data that is encoded already."""
+    if vectors:
+        raise ConfigError(
+            f"{path} is encoded already, and holds its vectors: leave out 'vectors'", settings=["vectors"]
+        )

@@ -1,8 +1,8 @@
-"""Folders of scratch files that are gone with the process that made them, or with the next one that comes to the place.
+"""Folders of scratch files that are removed with the process that made them, or by the next one in the same place.
 
-Who is killed removes nothing. So a folder has a file that its owner holds a lock on, which the system releases however
-that process ends; whoever makes another folder in the place removes those of this machine whose lock is free. Where
-there are no locks nothing is removed.
+A process that is killed removes nothing. So a folder has a file that its owner holds a lock on, which the system
+releases however the process ends; making another folder in the place removes those of this machine whose lock is free.
+Without locks nothing is removed.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ class ScratchFolder:
             raise
 
     def release(self) -> None:
-        """It is to stay, and is nobody's scratch any more."""
+        """Let it stay when this process ends."""
         if self._claim is not None:
-            os.unlink(os.path.join(self.path, OWNER))  # while it is locked: nobody may take the folder for abandoned
+            os.unlink(
+                os.path.join(self.path, OWNER)
+            )  # while it is locked: no other process may take the folder for abandoned
             self._claim.close()
             self._claim = None
 
@@ -52,7 +54,7 @@ class ScratchFolder:
 
 
 def _claimed(folder: str) -> IO[str] | None:
-    """The file that says whose folder it is, locked before it has its name."""
+    """Return the file that names the owner of a folder, locked before it has its name."""
     if fcntl is None:
         return None
     path = os.path.join(folder, OWNER)

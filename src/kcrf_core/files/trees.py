@@ -1,4 +1,4 @@
-"""Trees of plain values and arrays, as JSON text and a list of arrays: what a checkpoint is made of.
+"""Trees of plain values and arrays, as JSON text and a list of arrays, for checkpoints.
 
 A tree holds numbers, strings, lists, tuples, dictionaries, NumPy arrays and scalars, and instances of dataclasses that
 the reader knows. Arrays of a device are moved by two functions. An object that stands in several places is one object

@@ -23,7 +23,7 @@ ACCESS_LIST = "system.posix_acl_access"  # an extended attribute; with it, the b
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that takes the place of `path` when the block ends well, and vanishes otherwise."""
+    """Yield a binary file that takes the place of `path` when the block ends well, and is removed otherwise."""
     path = os.fspath(path)
     if not path:
         raise FileNotFoundError(errno.ENOENT, "an empty name is no file", path)
@@ -56,13 +56,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def temporary_beside(target: str) -> str:
-    """A name that nothing has, in the folder of another one."""
+    """Return a new name in the folder of another one."""
     return os.path.join(os.path.dirname(target), f".kcrf-{secrets.token_hex(8)}.tmp")
 
 
 @contextlib.contextmanager
 def naming(path: str, *instead: str) -> Iterator[None]:
-    """Errors of the system that name no file, or one of those named `instead`, name `path`: what the user asked for."""
+    """Let errors of the system that name no file, or one of `instead`, name `path`, which the user asked for."""
     try:
         yield
     except OSError as error:
@@ -72,7 +72,7 @@ def naming(path: str, *instead: str) -> Iterator[None]:
 
 
 class NamedFile(io.FileIO):
-    """An open file to write to; what goes wrong with it, such as a full disk, names it."""
+    """An open file to write to, whose errors, such as a full disk, name it."""
 
     def __init__(self, path: str, number: int, closefd: bool = True):
         self._path = path

@@ -6,7 +6,6 @@ import contextlib
 import math
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from ..chains import Edges, chain
 from ..corpora import ITEMS, corpus_of
 from ..errors import FileFormatError, KcrfError
 from ..exchange import CrfsuiteModel, crfsuite_header, crfsuite_of, read_crfsuite
+from ..files import read_container
 from ..model import ItemRows, LabelScorer, Model, ScoredItems, label_scorer
 
 CLOSED = "the tagger is not opened"
@@ -127,19 +127,19 @@ class Tagger:
         """Open a model; the result closes it at the end of a `with` block."""
         with open(name, "rb") as stream:
             data = stream.read()
-        return self._opened(data, os.fspath(name), name)
+        return self._opened(data, os.fspath(name))
 
     def open_inmemory(self, value: bytes) -> contextlib.closing[Tagger]:
         """Open the model in these bytes, those of a file."""
         if not isinstance(value, bytes):
             raise TypeError(f"the bytes of a model, not {type(value).__name__}")
-        return self._opened(value, "the model in memory", None)
+        return self._opened(value, "the model in memory")
 
-    def _opened(self, data: bytes, source: str, path: str | os.PathLike[str] | None) -> contextlib.closing[Tagger]:
+    def _opened(self, data: bytes, source: str) -> contextlib.closing[Tagger]:
         self.close()
         try:
             if data.startswith(ARCHIVE):
-                self._open = _of_archive(data, source, path)
+                self._open = _of_archive(data, source)
             elif data.startswith(b"lCRF"):
                 self._open = _of_crfsuite(read_crfsuite(data, source))
             else:
@@ -246,15 +246,8 @@ def _of_crfsuite(model: CrfsuiteModel) -> _Open:
     return _Open(model.labels, partial(ScoredItems, scorer), Edges(model.transitions, ends, ends), model)
 
 
-def _of_archive(data: bytes, source: str, path: str | os.PathLike[str] | None) -> _Open:
-    if path is None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model.npz")
-            with open(path, "wb") as stream:
-                stream.write(data)
-            model = Model.load(path)
-    else:
-        model = Model.load(path)
+def _of_archive(data: bytes, source: str) -> _Open:
+    model = Model.unpack(read_container(source, "model", data=data))
     if not model.encoding.attributes or model.encoding.vectors:
         raise FileFormatError(f"{source}: a model of columns or vectors, where items have attributes alone")
     scorer = label_scorer(model)

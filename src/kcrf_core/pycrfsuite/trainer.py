@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,6 +91,9 @@ class BaseTrainer:
         if self.verbose:
             sys.stdout.write(message)
 
+    def _event(self, name: str, **about: Any) -> None:
+        """Note that the messages of an event are complete."""
+
     # ------------------------------------------------------------------------- data
 
     def append(self, xseq: Iterable[Any], yseq: Sequence[str], group: int = 0) -> None:
@@ -162,6 +165,7 @@ class BaseTrainer:
         began = time.perf_counter()
         kept = [one for one in self._sequences if (holdout < 0 or one[2] != holdout) and len(one[0])]
         self.message("Feature generation\n")
+        self._event("start")
         self.message("type: CRF1d\n")
         for name in _COMMON:
             self.message(f"{name}: {float(self._values[name]):f}\n")
@@ -189,6 +193,7 @@ class BaseTrainer:
             if pairs:
                 self.message(f"Item accuracy: {right} / {len(pairs)} ({right / len(pairs):.4f})\n")
         self.message(f"Total seconds required for training: {time.perf_counter() - began:.3f}\n\n")
+        self._event("end")
 
     def _fitted(self, kept: Sequence[tuple[ItemSequence, list[str], int]], began: float) -> Any:
         if not kept:
@@ -217,9 +222,9 @@ class BaseTrainer:
         encoding, dataset = fit_encoding(config, corpus)
         (feature,) = encoding.features
         assert isinstance(feature, AttributeFeature)
-        attributes = len(feature.vocabulary.values)
-        self.message(f"Number of features: {attributes}\n")
+        self.message(f"Number of features: {len(feature.vocabulary.values)}\n")
         self.message(f"Seconds required: {time.perf_counter() - began:.3f}\n\n")
+        self._event("featgen_end", features=len(feature.vocabulary.values))
         if self._algorithm != "lbfgs":
             self.message(f"{self._algorithm}: the same objective is minimised by another algorithm\n\n")
         with Workers() as workers:
@@ -231,6 +236,7 @@ class BaseTrainer:
                 observer=_Listener(self),
                 min_frequency=least if sums_matter else None,
             )
+        self._event("optimization_end")
         self.message(f"{report.result.reason}: loss {report.result.value:f}, {report.result.passes} passes\n\n")
         return model
 
@@ -253,18 +259,22 @@ class _Listener(Observer):
     """An observer that passes events of training on as messages."""
 
     def __init__(self, trainer: BaseTrainer):
-        self._trainer, self._before = trainer, time.perf_counter()
+        self._trainer, self._before, self._passes = trainer, time.perf_counter(), 0
 
     def tell(self, event: Any) -> None:
         if isinstance(event, Note):
             self._trainer.message(f"{event.text}\n")
         elif isinstance(event, Progress):
+            if not self._passes:
+                self._trainer._event("prepared")
+            self._passes += 1
             now = time.perf_counter()
+            seconds, self._before = now - self._before, now
             self._trainer.message(f"***** Iteration #{event.passes} *****\n")
             self._trainer.message(f"Loss: {event.value:f}\n")
-            self._trainer.message(f"Seconds required for this iteration: {now - self._before:.3f}\n")
+            self._trainer.message(f"Seconds required for this iteration: {seconds:.3f}\n")
             self._trainer.message("\n")
-            self._before = now
+            self._trainer._event("iteration", num=event.passes, scores={}, loss=event.value, time=seconds)
 
 
 def _corpus(sequences: Sequence[tuple[ItemSequence, list[str], int]]) -> Corpus:
@@ -294,60 +304,19 @@ def _corpus(sequences: Sequence[tuple[ItemSequence, list[str], int]]) -> Corpus:
     )
 
 
-_FIGURES = {"Loss": "loss", "Seconds required for this iteration": "time"}
-
-
+@dataclass
 class IterationLog:
-    """Messages so far: `iterations` has a dictionary for each, with its number, loss and time."""
+    """Messages so far, and the number, loss and time of each iteration."""
 
-    def __init__(self) -> None:
-        self.log: list[str] = []
-        self.iterations: list[dict[str, Any]] = []
-        self.featgen_num_features: int | None = None
-        self.last_log = ""  # messages up to the last event
-        self._reported = 0  # messages that belong to events so far
-        self._state = ""
+    log: list[str] = field(default_factory=list)
+    iterations: list[dict[str, Any]] = field(default_factory=list)
+    featgen_num_features: int | None = None
+    last_log: str = ""  # messages of the last event
+    reported: int = 0  # messages that belong to events so far
 
     @property
     def last_iteration(self) -> dict[str, Any] | None:
         return self.iterations[-1] if self.iterations else None
-
-    def feed(self, line: str) -> str | None:
-        """Take a message, and return the event that is complete with it, if there is one."""
-        self.log.append(line)
-        event = self._event(line)
-        if event is not None:
-            end = len(self.log) - (event in ("prepared", "optimization_end"))  # which the next message shows to be over
-            self.last_log = "".join(self.log[self._reported : end])
-            self._reported = end
-        return event
-
-    def _event(self, line: str) -> str | None:
-        title, _, value = line.partition(": ")
-        before = self._state
-        if not before:
-            self._state = "features"
-            return "start"
-        if line.startswith("***** Iteration #"):
-            self.iterations.append({"num": int(line.split("#")[1].split()[0]), "scores": {}})
-            self._state = "iteration"
-            return "prepared" if before == "features" else None
-        if before == "iteration":
-            if title in _FIGURES:
-                self.iterations[-1][_FIGURES[title]] = float(value)
-            if line == "\n":
-                self._state = "iterations"
-                return "iteration"
-        elif title == "Number of features":
-            self.featgen_num_features = int(value)
-        elif title == "Seconds required":
-            return "featgen_end"
-        elif title == "Total seconds required for training":
-            return "end"
-        elif before == "iterations" and line.strip():
-            self._state = "storing"
-            return "optimization_end"
-        return None
 
 
 class Trainer(BaseTrainer):
@@ -361,15 +330,19 @@ class Trainer(BaseTrainer):
 
     def message(self, message: str) -> None:
         assert self.logparser is not None  # `train` makes one
-        event = self.logparser.feed(message)
-        if not self.verbose or event is None:
-            return
-        log = self.logparser.last_log
-        if event == "iteration":
-            assert self.logparser.last_iteration is not None
-            self.on_iteration(log, self.logparser.last_iteration)
-        else:
-            getattr(self, f"on_{event}")(log)
+        self.logparser.log.append(message)
+
+    def _event(self, name: str, **about: Any) -> None:
+        found = self.logparser
+        assert found is not None
+        found.last_log, found.reported = "".join(found.log[found.reported :]), len(found.log)
+        if name == "iteration":
+            found.iterations.append(about)
+        elif name == "featgen_end":
+            found.featgen_num_features = about["features"]
+        if self.verbose:
+            arguments = (found.last_log, about) if name == "iteration" else (found.last_log,)
+            getattr(self, f"on_{name}")(*arguments)
 
     def on_start(self, log: str) -> None:
         """Print the messages up to this event."""
