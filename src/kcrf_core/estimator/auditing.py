@@ -61,7 +61,7 @@ class LabelAudit:
 
     @property
     def expected(self) -> float:
-        """Expected number of wrong ones. A model that has learnt from the labels themselves cannot tell: then NaN."""
+        """Expected number of wrong ones, NaN for a model that has learnt from the labels themselves."""
         return self.found.expected if self.found.held_out else float("nan")
 
     @property

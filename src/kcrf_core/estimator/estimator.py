@@ -260,8 +260,6 @@ class KernelCRF(Protocol):
     model_filename: str | None = None
     keep_tempfiles: bool | None = None
 
-    # ------------------------------------------------------------------------- parameters
-
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return all parameters by name. `KernelCRF(**crf.get_params())` is the same estimator before any fit."""
         return {name: getattr(self, name) for name in _names(type(self))}
@@ -284,8 +282,6 @@ class KernelCRF(Protocol):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in vars(self)
-
-    # ------------------------------------------------------------------------- training
 
     def fit(
         self,
@@ -403,8 +399,6 @@ class KernelCRF(Protocol):
             params["window"] = window_of_numbers(np.stack(columns, axis=1), corpus)
         return params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors)
 
-    # ------------------------------------------------------------------------- labelling
-
     def predict(self, X: InputSequences) -> list[list[LabelValue]]:
         """Return the best labels of each sequence, a list of lists, by the decoder of the model (see `decode`)."""
         X, best = self._best(X)
@@ -417,7 +411,7 @@ class KernelCRF(Protocol):
 
     def predict_proba(self, X: InputSequences) -> list[np.ndarray]:
         """Return probabilities of labels given the whole sequence: an array [T, Y] for each, columns as `classes_`."""
-        X, every = self._marginals(X)
+        X, every = self._best(X, marginals=True)
         values = self._label_values()
         every = every[:, sorted(range(len(values)), key=values.__getitem__)]  # as text 10 stands before 2
         return np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
@@ -559,25 +553,20 @@ class KernelCRF(Protocol):
         predicted = logs = None
         if yardstick.by_probability:
             # A label that the model does not know has no probability, and no say.
-            of_gold = self._marginals(X)[1][np.arange(len(gold)), np.minimum(gold, len(labels) - 1)]
+            of_gold = self._best(X, marginals=True)[1][np.arange(len(gold)), np.minimum(gold, len(labels) - 1)]
             logs = np.log(np.maximum(of_gold, SMALLEST_PROBABILITY))
         else:
             predicted = self._best(X)[1]
         return yardstick.value(yardstick.counts(gold, predicted, logs, np.cumsum([0, *lengths]), weights))
 
-    def _best(self, X: InputSequences) -> tuple[list[Any], np.ndarray]:
-        """Return the sequences, and numbers of the best labels of all their positions."""
-        X, dataset = self._encoded(X)
-        decision = decision_of(self.cost, self.decode)
-        costs = decision.costs(self.model_.labels)
-        with Workers(threads_of(self.n_jobs), memory=0) as workers:
-            return X, decided_labels(self.model_, dataset, decision, costs, workers)
-
-    def _marginals(self, X: InputSequences) -> tuple[list[Any], np.ndarray]:
-        """Return the sequences, and probabilities of labels at all positions, in the order of the model, [N, Y]."""
+    def _best(self, X: InputSequences, marginals: bool = False) -> tuple[list[Any], np.ndarray]:
+        """Return the sequences, and numbers of the best labels of all positions, [N], or the marginals, [N, Y]."""
         X, dataset = self._encoded(X)
         with Workers(threads_of(self.n_jobs), memory=0) as workers:
-            return X, self.model_.marginals(dataset, workers)
+            if marginals:
+                return X, self.model_.marginals(dataset, workers)
+            decision = decision_of(self.cost, self.decode)
+            return X, decided_labels(self.model_, dataset, decision, decision.costs(self.model_.labels), workers)
 
     def _found(self, X: InputSequences, wishes: Wishes) -> list[Any]:
         """Find what was asked for of each sequence; nothing of those without a position."""
@@ -608,8 +597,6 @@ class KernelCRF(Protocol):
         if not present:
             corpus = replace(corpus, vectors={name: np.zeros((0, width)) for name, width in encoding.vectors.items()})
         return X, encoding.encode(corpus)
-
-    # ------------------------------------------------------------------------- what was learnt
 
     @property
     def classes_(self) -> list[LabelValue]:
@@ -689,8 +676,6 @@ class KernelCRF(Protocol):
         stored = self._model().info.get("estimator", {})
         kind = str(stored.get("labels")) if isinstance(stored, dict) else ""
         return LabelNames(kind if kind in LABEL_TYPES else "text").values(self.model_.labels)
-
-    # ------------------------------------------------------------------------- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `kcrf tag` and `KernelCRF.load` read."""

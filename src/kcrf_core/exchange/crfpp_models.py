@@ -154,9 +154,6 @@ def _foreign(
     return template_model(CRFPP, source, encoding, labels, lines, *strings, width=width, remarks=remarks)
 
 
-# ----------------------------------------------------------------------------- writing
-
-
 def write_crfpp(
     labels: Sequence[str],
     templates: Sequence[str],

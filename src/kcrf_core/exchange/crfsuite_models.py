@@ -131,11 +131,6 @@ class _Reader:
             out |= self.raw[at + place].astype(np.int64) << 8 * place
         return out
 
-    def row_of_words(self, at: int, count: int) -> np.ndarray:
-        if at + 4 * count > len(self.data):
-            raise self.damaged("it points beyond its end")
-        return np.frombuffer(self.data, dtype="<u4", count=count, offset=at).astype(np.int64)
-
     def features(self) -> np.ndarray:
         at = self.place("off_features", CHUNK.size)
         name, _, count = CHUNK.unpack_from(self.data, at)
@@ -156,7 +151,7 @@ class _Reader:
             raise self.damaged(f"{name} leads to no strings")
         if not count:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        back = self.row_of_words(at + places, count)
+        back = self.words(at + places + 4 * np.arange(count))
         if back.min() == 0:
             raise self.damaged(f"the string of number {int(back.argmin())} is not there")
         starts, lengths = at + back + 8, self.words(at + back + 4) - 1
@@ -172,7 +167,7 @@ class _Reader:
         found, _, listed = CHUNK.unpack_from(self.data, at)
         if found != magic or listed < count:
             raise self.damaged(f"{name} leads to no list of features")
-        places = self.row_of_words(at + CHUNK.size, count)
+        places = self.words(at + CHUNK.size + 4 * np.arange(count))
         counts = self.words(places)
         ends = np.concatenate([[0], np.cumsum(counts)])
         if ends[-1] > len(features):
@@ -193,9 +188,6 @@ def crfsuite_header(model: CrfsuiteModel) -> dict[str, str]:
         name: value.decode() if isinstance(value, bytes) else f"0x{value:X}" if name.startswith("off_") else str(value)
         for name, value in zip(HEADER_FIELDS, found, strict=True)
     }
-
-
-# ----------------------------------------------------------------------------- writing
 
 
 def write_crfsuite(model: CrfsuiteModel) -> bytes:

@@ -90,9 +90,6 @@ def _checked(model: Model, program: str) -> list[tuple[ExplicitTerm, np.ndarray]
     return found
 
 
-# ----------------------------------------------------------------------------- CRFsuite
-
-
 def crfsuite_of(model: Model) -> tuple[CrfsuiteModel, list[str]]:
     """Return a model of ours as CRFsuite has it, and remarks for the user."""
     rows: dict[str, int] = {}
@@ -144,9 +141,6 @@ def _boundary(model: Model, first: bool, rows: dict[str, int], by_convention: Se
         f"CRFsuite has no scores of {which} labels, and no attribute stands at {which} positions alone: give the data "
         f"such an attribute, {by_convention[1]}, or train with a term of the type transitions in the place of edge"
     )
-
-
-# ----------------------------------------------------------------------------- templates
 
 
 class _Templates:

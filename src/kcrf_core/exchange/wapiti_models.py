@@ -109,9 +109,6 @@ def read_wapiti(data: bytes, source: str, encoding: str) -> ForeignModel:
     return template_model("Wapiti", source, encoding, *own, remarks=() if patterns else (remark,))
 
 
-# ----------------------------------------------------------------------------- writing
-
-
 def write_wapiti(
     labels: Sequence[str], patterns: Sequence[str], strings: Sequence[bytes], weights: Sequence[np.ndarray], last: int
 ) -> bytes:

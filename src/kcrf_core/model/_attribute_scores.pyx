@@ -28,9 +28,6 @@ cdef enum:
     COLON = 58
 
 
-# ----------------------------------------------------------------------------- hashes
-
-
 cdef inline uint32_t rotated(uint32_t word, int bits) noexcept nogil:
     return (word << bits) | (word >> (32 - bits))
 
@@ -96,9 +93,6 @@ def name_hashes(const uint8_t[::1] text, const int64_t[::1] lengths):
         hashes[k] = name_hash(&text[at] if lengths[k] else NULL, lengths[k])
         at += lengths[k]
     return out
-
-
-# ----------------------------------------------------------------------------- items
 
 
 cdef void* resized(void* memory, size_t size) except NULL:

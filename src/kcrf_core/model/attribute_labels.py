@@ -1,7 +1,7 @@
 """Labels of attribute files straight from their bytes, for linear models of first order.
 
-The names of attributes are looked up where they stand in a block, without being numbered, put into a matrix, or made
-strings of. What else may be asked for (probabilities, explanations) goes the way of all models.
+The names of attributes are looked up in the bytes of a block, without numbers, a matrix or strings of them.
+Probabilities and explanations are computed as for all models.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROWS_AT_ONCE = 8192
 
 
 def label_scorer(model: Model) -> LabelScorer | None:
-    """The model in a form that takes attributes by their names; None where it is not of that kind."""
+    """Return the model in a form that takes attributes by their names; None where it is of another kind."""
     encoding = model.encoding
     if (
         model.calibration is not None
@@ -55,7 +55,7 @@ def packed_names(names: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray, np.nda
 
 @dataclass(frozen=True)
 class AttributeSequences:
-    """Some sequences of a corpus of attributes."""
+    """Sequences `first` to `last` of a corpus of attributes."""
 
     corpus: Corpus
     first: int
@@ -64,7 +64,7 @@ class AttributeSequences:
 
     @property
     def offsets(self) -> np.ndarray:
-        """[S+1] from 0."""
+        """Offsets [S+1] from 0."""
         offsets = self.corpus.offsets[self.first : self.last + 1]
         return offsets - offsets[0]
 
@@ -75,20 +75,21 @@ class AttributeSequences:
         return sequence_chunks(self.offsets, ROWS_AT_ONCE)
 
 
+@dataclass(frozen=True)
 class AttributeLabeller:
-    """The best labels of blocks of attribute files."""
+    """Labeller of blocks of attribute files."""
 
-    def __init__(self, model: Model, scorer: LabelScorer):
-        self._model, self._scorer = model, scorer
+    _model: Model
+    _scorer: LabelScorer
 
     @classmethod
     def of(cls, model: Model) -> AttributeLabeller | None:
-        """One for this model, or None where it goes another way."""
+        """Return one for this model, or None if it has no scorer."""
         scorer = label_scorer(model)
         return None if scorer is None else cls(model, scorer)
 
     def prepared(self, corpus: Corpus) -> AttributeSequences:
-        """A corpus to label; an error where it is not one for this model."""
+        """Return a corpus to label, checked against the model."""
         self._model.encoding.with_labels(corpus)
         self._model.encoding.check_vectors(
             {name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source
@@ -96,7 +97,7 @@ class AttributeLabeller:
         return AttributeSequences(corpus, 0, corpus.sequences)
 
     def best_labels(self, block: AttributeSequences) -> np.ndarray:
-        """Numbers of the best labels, [n] int32."""
+        """Return numbers of the best labels, [n] int32."""
         rows, offsets = block.corpus.attributes, block.corpus.offsets[block.first : block.last + 1]
         assert rows is not None
         names = rows.names
@@ -109,7 +110,7 @@ class AttributeLabeller:
         text = names.data if len(names.data) else np.zeros(1, np.uint8)
         arrays = text, names.starts, names.lengths, rows.values, rows.indptr, np.ascontiguousarray(offsets)
         bad = self._scorer.label_rows(*arrays, np.empty(max(room, 1)), np.empty(max(room, 1)), path)
-        if bad >= 0:  # the way of all models says where and why
+        if bad >= 0:  # for an error that gives the place and the reason
             part = block.corpus.span(block.first + bad, block.first + bad + 1)
             return self._model.best_labels(self._model.encoding.encode(part))
         return path

@@ -201,8 +201,6 @@ class Model:
 
         return self.over_parts(dataset, task, workers)
 
-    # ------------------------------------------------------------------------- storage
-
     def on_device(self, device: Device) -> tuple[Model, list[str]]:
         """Return the model with scores of pivots from a device, and the names of terms that stay on threads."""
         moved = [term.on_device(device) for term in self.terms]
@@ -274,17 +272,14 @@ class Model:
         decode = contents.header.get("decode", VITERBI)  # files of earlier versions do not say
         if decode not in DECODINGS:
             raise contents.error("'decode' names no decoder")
-        return cls(encoding, tuple(terms), edges, contents.get("info", dict), decode, _stored_calibration(contents, Y))
-
-
-def _stored_calibration(contents: Contents, Y: int) -> ScoreCalibration | None:
-    if "calibration" not in contents.header:
-        return None
-    stored = contents.get("calibration", dict)
-    sharpness, offsets = stored.get("sharpness"), contents.array("calibration.offsets", "float64", 1, LARGEST)
-    if not isinstance(sharpness, float) or not 0 < sharpness < LARGEST or offsets.shape != (Y,):
-        raise contents.error("'calibration' does not fit the labels")
-    return ScoreCalibration(sharpness, offsets)
+        calibration = None
+        if "calibration" in contents.header:
+            sharpness = contents.get("calibration", dict).get("sharpness")
+            offsets = contents.array("calibration.offsets", "float64", 1, LARGEST)
+            if not isinstance(sharpness, float) or not 0 < sharpness < LARGEST or offsets.shape != (Y,):
+                raise contents.error("'calibration' does not fit the labels")
+            calibration = ScoreCalibration(sharpness, offsets)
+        return cls(encoding, tuple(terms), edges, contents.get("info", dict), decode, calibration)
 
 
 def _check_finite(scores: np.ndarray, dataset: Dataset) -> None:

@@ -41,6 +41,17 @@ class ItemSequence(ItemRows):
         return f"<ItemSequence of size {len(self)}>"
 
 
+def summed_items(rows: ItemRows) -> list[dict[str, float]]:
+    """Return the attributes of each item by name, their values added up."""
+    items: list[dict[str, float]] = []
+    for own in rows.attributes():
+        items.append({})
+        for name, value in own:
+            text = name.decode("utf-8", "backslashreplace")
+            items[-1][text] = items[-1].get(text, 0.0) + value
+    return items
+
+
 @dataclass
 class ParsedDump:
     """Contents of a model, by names."""
@@ -63,14 +74,7 @@ class _ModelItems:
 
     def set(self, xseq: Any) -> None:
         self.scores, self.found = np.zeros((0, len(self._model.labels))), None
-        rows = xseq if isinstance(xseq, ItemRows) else ItemRows(xseq)
-        items: list[dict[str, float]] = []
-        for own in rows.attributes():
-            item: dict[str, float] = {}
-            for name, value in own:
-                text = name.decode("utf-8", "backslashreplace")
-                item[text] = item.get(text, 0.0) + value
-            items.append(item)
+        items = summed_items(xseq if isinstance(xseq, ItemRows) else ItemRows(xseq))
         dataset = self._model.encoding.encode(corpus_of([items], ITEMS))
         self.scores, self.edges = self._model.potentials(dataset)
 

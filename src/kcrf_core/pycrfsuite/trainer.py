@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..config import parse_config
-from ..corpora import AttributeRows, CodedColumn, Corpus
+from ..corpora import ITEMS, corpus_of
 from ..encoding import AttributeFeature, fit_encoding
 from ..errors import KcrfError
 from ..exchange import CrfsuiteModel, crfsuite_of, write_crfsuite
@@ -26,7 +26,7 @@ from ..model import packed_names
 from ..objective.solvers import Note, Observer, Progress
 from ..system import Workers
 from ..training import train as fit
-from .tagger import ItemSequence, Tagger
+from .tagger import ItemSequence, Tagger, summed_items
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -94,8 +94,6 @@ class BaseTrainer:
     def _event(self, name: str, **about: Any) -> None:
         """Note that the messages of an event are complete."""
 
-    # ------------------------------------------------------------------------- data
-
     def append(self, xseq: Iterable[Any], yseq: Sequence[str], group: int = 0) -> None:
         """Add a sequence of items with its labels; `group` is a number that `train` may hold out."""
         items = xseq if isinstance(xseq, ItemSequence) else ItemSequence(xseq)
@@ -110,8 +108,6 @@ class BaseTrainer:
     def clear(self) -> None:
         """Forget all sequences."""
         self._sequences = []
-
-    # ------------------------------------------------------------------------- parameters
 
     def select(self, algorithm: str, type: str = "crf1d") -> None:
         """Choose an algorithm, which sets its parameters to their defaults."""
@@ -146,8 +142,6 @@ class BaseTrainer:
         self.get(name)  # refuses what is no parameter
         known = _HELP if name in _COMMON or self._algorithm in _GRADUAL else {}
         return known.get(name, "No effect here.")
-
-    # ------------------------------------------------------------------------- training
 
     def train(self, model: str | os.PathLike[str], holdout: int = -1) -> None:
         """Train on all sequences but those of the group `holdout`, and write a model; an empty name writes none.
@@ -199,7 +193,9 @@ class BaseTrainer:
         if not kept:
             self.message("no sequences: an empty model\n\n")
             return None
-        corpus, least = _corpus(kept), self.get("feature.minfreq")
+        labels = [own for _, own, _ in kept]
+        corpus = replace(corpus_of([summed_items(items) for items, _, _ in kept], ITEMS, labels), source="the data")
+        least = self.get("feature.minfreq")
         # A pair that the data does not have sums to zero.
         states, transitions = (
             least <= 0 and self.get(f"feature.possible_{kind}") for kind in ("states", "transitions")
@@ -275,33 +271,6 @@ class _Listener(Observer):
             self._trainer.message(f"Seconds required for this iteration: {seconds:.3f}\n")
             self._trainer.message("\n")
             self._trainer._event("iteration", num=event.passes, scores={}, loss=event.value, time=seconds)
-
-
-def _corpus(sequences: Sequence[tuple[ItemSequence, list[str], int]]) -> Corpus:
-    """Return sequences as training reads them."""
-    numbers: dict[bytes, int] = {}
-    codes: list[int] = []
-    values: list[float] = []
-    ends = [0]
-    for items, _, _ in sequences:
-        for item in items.attributes():
-            for name, value in item:
-                codes.append(numbers.setdefault(name, len(numbers)))
-                values.append(value)
-            ends.append(len(codes))
-    labels = [label for _, own, _ in sequences for label in own]
-    weights = np.array(values, dtype=np.float64)
-    if not np.isfinite(weights).all():
-        wrong = list(numbers)[codes[int(np.isfinite(weights).argmin())]].decode("utf-8", "backslashreplace")
-        raise ValueError(f"the value of attribute {wrong!r} is not finite (leave out what is missing)")
-    names = CodedColumn([name.decode("utf-8", "backslashreplace") for name in numbers], np.array(codes, dtype=np.int32))
-    return Corpus(
-        source="the data",
-        columns=(labels,),
-        offsets=np.concatenate([[0], np.cumsum([len(own) for _, own, _ in sequences])]).astype(np.int64),
-        lines=np.arange(1, len(labels) + 1),
-        attributes=AttributeRows(np.array(ends, dtype=np.int64), names, weights),
-    )
 
 
 @dataclass
