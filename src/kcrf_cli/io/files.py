@@ -70,9 +70,11 @@ def progress_bar(quiet: bool, name: str, total: int | None = None, **looks: Any)
 
 def reading_bar(quiet: bool, name: str, *paths: str) -> AbstractContextManager[Callable[..., None]]:
     """Show a progress bar of bytes read, against their number where all files are plain ones."""
-    from kcrf_core.files import compression_of
+    from kcrf_core.files import COMPRESSIONS
 
-    plain = all(path != "-" and os.path.isfile(path) and compression_of(path) is None for path in paths)
+    plain = all(
+        path != "-" and os.path.isfile(path) and os.path.splitext(path)[1] not in COMPRESSIONS for path in paths
+    )
     size = sum(map(os.path.getsize, paths)) if plain else None
     return progress_bar(quiet, name, size, unit="B", unit_scale=True, delay=1)
 
@@ -236,7 +238,7 @@ class _Named:
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
     """Yield a binary stream: stdout for None and `-`, else a file, compressed by its name and replaced at the end."""
-    from kcrf_core.files import compression_of, packing, replacing
+    from kcrf_core.files import COMPRESSIONS, packing, replacing
 
     if path is None or path == "-":
         if sys.stdout is None:
@@ -257,7 +259,7 @@ def output_stream(path: str | None) -> Iterator[IO[bytes]]:
                     raw.detach()
         return
     with replacing(path) as stream:
-        if (kind := compression_of(path)) is not None:
+        if (kind := COMPRESSIONS.get(os.path.splitext(path)[1])) is not None:
             with packing(stream, kind) as packed:
                 yield packed
         else:

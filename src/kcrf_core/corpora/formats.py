@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from ..errors import ConfigError, DataError, suggestion
-from ..files import without_suffix
+from ..files import COMPRESSIONS
 from ..system import PAUSE, Pause, Workers, listed
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
@@ -166,7 +166,8 @@ def _known(parsed: ParsedBlock) -> ParsedBlock | None:
 
 def guess_format(path: str | os.PathLike[str]) -> str:
     """The format that the name of a file suggests."""
-    name = without_suffix(os.fspath(path))
+    stem, ending = os.path.splitext(path)
+    name = stem if ending in COMPRESSIONS else os.fspath(path)
     fitting = (format.name for format in FORMATS.values() if name.endswith(tuple(format.suffixes)))
     return next(fitting, COLUMN_FORMAT)
 

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import DataError
-from ..files import compression_of, unpacked
+from ..files import COMPRESSIONS, unpacked
 from ..system import PAUSE, Pause
 from . import _text
 from .corpus import Corpus
@@ -146,7 +146,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
             raise OSError(errno.EBADF, "standard input is closed")
         yield sys.stdin.buffer  # type: ignore[misc]  # typeshed leaves open what it is
         return
-    kind = compression_of(path)
+    kind = COMPRESSIONS.get(os.path.splitext(path)[1])
     with open(path, "rb") as stream:
         yield stream if kind is None else unpacked(stream, kind, display_name(path))
 

@@ -102,7 +102,7 @@ class LabelAudit:
     def corrected(self, least: float = 0.9) -> list[list[LabelValue]]:
         """Return y with suggested labels where those that it has are wrong with at least this probability."""
         if not self.found.held_out:
-            raise ValueError("a model that has learnt from the labels cannot say which to correct: audit by folds")
+            raise ValueError("a model that has learnt from the labels cannot correct them: audit by folds")
         names = dict(zip(self.found.labels, self.values, strict=True))
         labels = [names[label] for label in self.found.corpus.columns[-1]]
         wrong = np.nan_to_num(self.found.evidence.wrong)

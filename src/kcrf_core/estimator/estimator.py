@@ -102,26 +102,6 @@ class LoggingObserver(Observer):
                 LOGGER.info("pass %d: P %.6f, gap %.2g", event.passes, event.value, event.gap)
 
 
-@contextmanager
-def logging_observer(verbose: bool | int) -> Iterator[Observer]:
-    """Yield an observer that logs if `verbose`, on stderr where no logging is set up."""
-    if not verbose:
-        yield Observer()
-        return
-    level = LOGGER.level
-    own = None if LOGGER.hasHandlers() else logging.StreamHandler()
-    if own is not None:
-        LOGGER.addHandler(own)
-    if not LOGGER.isEnabledFor(logging.INFO):
-        LOGGER.setLevel(logging.INFO)
-    try:
-        yield LoggingObserver(int(verbose) > 1)
-    finally:
-        LOGGER.setLevel(level)
-        if own is not None:
-            LOGGER.removeHandler(own)
-
-
 class TuningLog(Listener):
     """A listener that reports the progress of a search to an observer."""
 
@@ -187,27 +167,27 @@ class KernelCRF(Protocol):
     scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none; "unit"
         gives rows the length 1.
     missing : arrays only: what NaN becomes: "mean", that of the training data, or "indicator", with one more column for
-        each that says where values are missing.
+        each that marks missing values.
     min_count : dictionaries only: attributes that training has less often are left out.
 
     Decisions and running:
 
     cost : what missing a label costs, as {"event": 20}; labels that are not named cost 1. `predict` takes the label of
         the largest cost times probability at each position (of possible labellings, the one with the largest sum), and
-        probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: as `decode` says.
-    max_iterations : the most passes over the data; a warning tells where it was reached. None: 1,000.
-    random_state : of pivots and of what is held out. None: 0, so that training can be repeated.
+        probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: by `decode`.
+    max_iterations : the most passes over the data, with a warning when it is reached. None: 1,000.
+    random_state : random seed of pivots and held-out data. None: 0, so that training can be repeated.
     n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
     engine : a GPU to train on, by PyTorch: "cuda" or "cuda:1", "torch:cpu" to try it without one; the result is within
         the same certificate. Or a Dask cluster: "dask://host:8786", "dask" for one on this machine with a worker for
         each of `n_jobs`, or a `kcrf_core.cluster.ClusterEngine` with certificates; the result is the same. None:
         threads.
-    verbose : True tells of decisions, 2 of every pass: to the logger "kcrf_core", or on stderr without one.
-    config : features, terms and training as a configuration file has them, in the place of all that is said above of
-        kernels, chains and training; `tune` finds one. None: as the other parameters say.
+    verbose : True logs decisions, 2 every pass, to the logger "kcrf_core", or on stderr without one.
+    config : features, terms and training as in a configuration file, instead of the parameters of kernels, chains and
+        training; `tune` finds one. None: by the other parameters.
 
     `score` gives the `metric` where it is set, accuracy else. The other parameters are there for scripts written for
-    sklearn-crfsuite: docs/python.md says what becomes of each.
+    sklearn-crfsuite: docs/python.md explains each.
     """
 
     kernel: str | Mapping[str, object] = "linear"
@@ -315,7 +295,9 @@ class KernelCRF(Protocol):
             X_dev = check_sequences(X_dev)
             if not any(len(sequence) for sequence in X_dev):
                 raise ValueError("X_dev has no positions to score by")
-            dev = encoding.encode(corpus_of(X_dev, form, check_labels(y_dev, X_dev), width=_width(encoding, form)))
+            dev = encoding.encode(
+                corpus_of(X_dev, form, check_labels(y_dev, X_dev), width=_form_and_width(encoding)[1])
+            )
         with self._computing() as (observer, workers):
             model, report = train(encoding, dataset, config, workers=workers, observer=observer, dev=dev)
         if names.type != "text":
@@ -342,7 +324,7 @@ class KernelCRF(Protocol):
 
         `effort` ("small", "normal" or "large") counts work, so that the result is the same every time; `budget` counts
         seconds in its place. `groups` has a value for each sequence: those with the same one are held out together.
-        `shape` says that rows of arrays are images, as (16, 8). `X_dev` and `y_dev` are what candidates are judged
+        `shape`, such as (16, 8), is that of rows which are images. `X_dev` and `y_dev` are what candidates are judged
         by, where given. The configuration becomes the parameter `config`; `tuning_` has all that was tried. Of the
         other parameters `metric`, `decode`, `scheme`, `solver`, `tolerance`, `random_state` and `n_jobs` are kept to.
 
@@ -382,14 +364,22 @@ class KernelCRF(Protocol):
 
     @contextmanager
     def _computing(self) -> Iterator[tuple[Observer, Workers]]:
-        """Open the engine to train with, and yield an observer of it and its threads."""
-        threads = threads_of(self.n_jobs)
-        with (
-            logging_observer(self.verbose) as observer,
-            open_engine(self.engine, threads=threads, tell=observer.note) as opened,
-            opened.workers(threads) as workers,
-        ):
-            yield observer, workers
+        """Open the engine to train with, and yield an observer, which logs if `verbose`, and threads."""
+        threads, level = threads_of(self.n_jobs), LOGGER.level
+        observer = LoggingObserver(int(self.verbose) > 1) if self.verbose else Observer()
+        own = logging.StreamHandler() if self.verbose and not LOGGER.hasHandlers() else None  # writes to stderr
+        if own is not None:
+            LOGGER.addHandler(own)
+        if self.verbose and not LOGGER.isEnabledFor(logging.INFO):
+            LOGGER.setLevel(logging.INFO)
+        try:
+            engine = open_engine(self.engine, threads=threads, tell=observer.note)
+            with engine as opened, opened.workers(threads) as workers:
+                yield observer, workers
+        finally:
+            LOGGER.setLevel(level)
+            if own is not None:
+                LOGGER.removeHandler(own)
 
     def _settings(self, form: str, corpus: Corpus) -> tuple[dict[str, Any], int | None, list[str]]:
         """Return parameters, completed from the data, the number of columns and the vectors: all of a configuration."""
@@ -428,7 +418,7 @@ class KernelCRF(Protocol):
     def predict_nbest(self, X: InputSequences, n: int = 5) -> list[list[LabelsAndProbability]]:
         """Return the n best labellings of each sequence, the best first, each with its probability p(labels | x).
 
-        There are fewer where a sequence has fewer. They rank whole labellings, whatever `decode` and `cost` say.
+        There are fewer where a sequence has fewer. They rank whole labellings and ignore `decode` and `cost`.
 
         >>> from kcrf_core import KernelCRF
         >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cats"}]]
@@ -445,12 +435,12 @@ class KernelCRF(Protocol):
         return out
 
     def explain(self, X: InputSequences, n: int = 5) -> list[list[Explanation[LabelValue]]]:
-        """Explain why each position gets its label: an `Explanation` for each, as `kcrf tag --explain` tells it.
+        """Explain why each position gets its label: an `Explanation` for each, as `kcrf tag --explain` prints it.
 
-        Its `contributions`, at most n, are what single features, conjunctions and transitions say for the `label`
+        Its `contributions`, at most n, are what single features, conjunctions and transitions add for the `label`
         against the label that would do second best in its place (`against`; None where no other is possible), in
         descending order; with `others`, all that they leave, they add up to the `difference` of the scores. `terms` has
-        the sum of each term. Of a kernel with pivots a feature says what is lost without it, and `similar` has the
+        the sum of each term. With pivots a feature adds what is lost without it, and `similar` has the
         training positions that are most like this one; their `line` counts positions from 1 on.
 
         >>> from kcrf_core import KernelCRF
@@ -467,8 +457,9 @@ class KernelCRF(Protocol):
         return [[one.with_labels(values) for one in found] for found in self._found(X, wishes)]
 
     def novelty(self, X: InputSequences) -> list[np.ndarray]:
-        """Return the part of each position that the pivots leave unexplained, an array [T] from 0 to 1 for each
-        sequence: 0 at a pivot, 1 where nothing is shared with any. For kernels with pivots, as `kcrf tag --novelty`.
+        """Return the share of each position that the pivots leave unexplained, an array [T] for each sequence.
+
+        It is 0 at a pivot, 1 where nothing is shared with any. For kernels with pivots, as `kcrf tag --novelty`.
 
         >>> from kcrf_core import KernelCRF
         >>> crf = KernelCRF(kernel="rbf", sigma2=1).fit([[[0.0], [1.0]], [[1.0], [0.0]]], [["a", "b"], ["b", "a"]])
@@ -491,9 +482,9 @@ class KernelCRF(Protocol):
 
         Sequences are dealt into `folds`, a number of them or a fold for each sequence, and each is judged by a model
         of the others with the parameters of this estimator, which is left as it is and need not be fitted. With
-        folds=None the fitted model judges, which may have learnt from y. `rank` says what comes first: "wrong", the
-        probability that a label is, or a small p(label | x, the other labels), "context", or p(label | x), "marginal".
-        None: "wrong" by folds, "context" by the fitted model.
+        folds=None the fitted model judges, which may have learnt from y. `rank` is the order: by the probability that a
+        label is "wrong", by a small p(label | x, the other labels), "context", or p(label | x), "marginal". None:
+        "wrong" by folds, "context" by the fitted model.
 
         The result has `positions()`, `spans()` and `sequences()`, the worst first, the number that is `expected` to be
         wrong with its `standard_error`, the probability `wrong` of all labels, and y as it should be, `corrected()`.
@@ -515,8 +506,8 @@ class KernelCRF(Protocol):
             raise ValueError(f"rank={rank!r}: there are {', '.join(RANKINGS)}")
         names = LabelNames.of(y)
         if folds is None:
-            form = ITEMS if self._model().encoding.attributes else COLUMNS
-            X, width = check_sequences(X), _width(self.model_.encoding, form)
+            form, width = _form_and_width(self._model().encoding)
+            X = check_sequences(X)
             corpus = corpus_of(X, form, check_labels(y, X), width=width)
             found = audit_by_model(self.model_, corpus, rank, threads_of(self.n_jobs))
         else:
@@ -524,7 +515,7 @@ class KernelCRF(Protocol):
             form, corpus = _training_corpus(X, y, sample_weight)
             raw, source = raw_config(*self._settings(form, corpus))
             if "features" not in raw and form == COLUMNS:
-                raw["plain"] = True  # as `fit` takes columns of which a configuration says nothing
+                raw["plain"] = True  # as `fit` takes columns without a configuration
             division = _division(folds, X, seed_of(self.random_state))
             plan = make_plan(corpus, raw, source, make_settings({}, {}), division)
             with self._computing() as (observer, workers):
@@ -552,7 +543,7 @@ class KernelCRF(Protocol):
         gold = np.array([number.get(label, len(labels)) for sequence in y for label in sequence], dtype=np.int64)
         predicted = logs = None
         if yardstick.by_probability:
-            # A label that the model does not know has no probability, and no say.
+            # A label that the model does not know has no probability, and is not counted.
             of_gold = self._best(X, marginals=True)[1][np.arange(len(gold)), np.minimum(gold, len(labels) - 1)]
             logs = np.log(np.maximum(of_gold, SMALLEST_PROBABILITY))
         else:
@@ -588,14 +579,14 @@ class KernelCRF(Protocol):
     def _encoded(self, X: InputSequences) -> tuple[list[Any], Dataset]:
         encoding = self._model().encoding
         X = check_sequences(X)
-        form = ITEMS if encoding.attributes else COLUMNS
+        form, width = _form_and_width(encoding)
         present = [sequence for sequence in X if len(sequence)]
         numeric = all(isinstance(feature, RealFeature) for feature in encoding.features)
         if form == COLUMNS and present and form_of(present) == ITEMS and numeric:
             raise ValueError("the model was trained on arrays of numbers, and X has dictionaries or names")
-        corpus = corpus_of(X, form, width=_width(encoding, form))
+        corpus = corpus_of(X, form, width=width)
         if not present:
-            corpus = replace(corpus, vectors={name: np.zeros((0, width)) for name, width in encoding.vectors.items()})
+            corpus = replace(corpus, vectors={name: np.zeros((0, size)) for name, size in encoding.vectors.items()})
         return X, encoding.encode(corpus)
 
     @property
@@ -613,7 +604,7 @@ class KernelCRF(Protocol):
 
     @property
     def report_(self) -> dict[str, object]:
-        """Findings of training, as `kcrf train --json` tells it."""
+        """Results of training, as `kcrf train --json` prints them."""
         return self._report()
 
     def _report(self) -> dict[str, Any]:
@@ -640,9 +631,7 @@ class KernelCRF(Protocol):
 
     @property
     def state_features_(self) -> NamedWeights:
-        """Weights by (attribute, label), where the kernel is linear. Columns are named c0, c1, ...; their weights are
-        those of the scaled values.
-        """
+        """Weights by (attribute, label) of a linear kernel; columns, named c0, c1, ..., are scaled."""
         return state_weights(self._model(), self._label_values())
 
     @property
@@ -672,7 +661,7 @@ class KernelCRF(Protocol):
         return self.model_
 
     def _label_values(self) -> list[LabelValue]:
-        """Labels in the order of the model."""
+        """Return labels in the order of the model."""
         stored = self._model().info.get("estimator", {})
         kind = str(stored.get("labels")) if isinstance(stored, dict) else ""
         return LabelNames(kind if kind in LABEL_TYPES else "text").values(self.model_.labels)
@@ -691,7 +680,7 @@ class KernelCRF(Protocol):
 
 
 def _names(kind: type) -> tuple[str, ...]:
-    """Parameters in the order of the signature."""
+    """Return parameters in the order of the signature."""
     return tuple(inspect.signature(kind).parameters)
 
 
@@ -729,5 +718,6 @@ def _division(folds: int | Sequence[object] | ArrayLike, X: list[Any], seed: int
     return Division(numbers=there, seed=seed)
 
 
-def _width(encoding: Encoding, form: str) -> int | None:
-    return encoding.width - 1 if form == COLUMNS else None
+def _form_and_width(encoding: Encoding) -> tuple[str, int | None]:
+    """Return the form of sequences that a model takes, and the number of columns, None for items."""
+    return (ITEMS, None) if encoding.attributes else (COLUMNS, encoding.width - 1)

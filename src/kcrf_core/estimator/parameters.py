@@ -11,7 +11,7 @@ c1                          an L1 penalty, as in CRFsuite
 algorithm, min_freq         only where they ask for what is done anyway
 all_possible_states         False: weights of features with labels that they are seen with; else all
 all_possible_transitions    always so
-the rest                    fine points of another optimiser: a warning says that they have no effect
+the rest                    details of another optimiser: no effect, with a warning
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
     """Refuse parameters that ask for something else, warn of those that have no effect."""
     if params["algorithm"] not in (None, "lbfgs"):
         raise ConfigError(
-            f"algorithm={params['algorithm']!r}: only what 'lbfgs' maximises is there, and 'solver' says by which means"
+            f"algorithm={params['algorithm']!r}: only the objective of 'lbfgs' is there; 'solver' is the algorithm"
         )
     if params["min_freq"] not in (None, 0, 1):
         raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")

@@ -15,7 +15,7 @@ METADATA = {"fit": ("sample_weight", "X_dev", "y_dev"), "score": ("sample_weight
 
 
 class NotFittedError(ValueError, AttributeError):
-    """An estimator was asked for what only `fit` can tell it."""
+    """Error of an estimator that is used before `fit`."""
 
 
 def not_fitted(name: str) -> Exception:

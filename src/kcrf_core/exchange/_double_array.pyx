@@ -22,7 +22,7 @@ cdef struct Node:
 
 
 cdef void* resized(void* memory, size_t size) except NULL:
-    """Memory of another size with the same beginning."""
+    """Return memory of another size with the same beginning."""
     cdef void* found = realloc(memory, size)
     if found == NULL:
         raise MemoryError

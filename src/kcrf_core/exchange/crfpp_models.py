@@ -46,7 +46,7 @@ def read_crfpp_text(data: bytes, source: str, encoding: str) -> ForeignModel:
         version, size, width = (int(fields[name]) for name in (b"version", b"maxid", b"xsize"))
         factor = float(fields.get(b"cost-factor", b"1"))
     except (KeyError, ValueError):
-        raise damaged(CRFPP, source, "its head says no version, maxid or xsize") from None
+        raise damaged(CRFPP, source, "its head has no version, maxid or xsize") from None
     pairs = [line.partition(b" ") for line in strings.split(b"\n")]
     try:
         places = np.array([int(place) for place, _, _ in pairs], dtype=np.int64)

@@ -234,7 +234,7 @@ def write_crfsuite(model: CrfsuiteModel) -> bytes:
 
 
 def _packed_strings(strings: Sequence[bytes]) -> bytes:
-    """A CQDB chunk: records, 256 hash tables that are twice as large as they need be, and places by number."""
+    """Return a CQDB chunk: records, 256 half-empty hash tables, and places by number."""
     n = len(strings)
     lengths = np.fromiter(map(len, strings), np.int64, n)
     data_at = STRINGS.size + 8 * TABLES
@@ -266,7 +266,7 @@ def _packed_strings(strings: Sequence[bytes]) -> bytes:
 
 
 def _packed_references(magic: bytes, ends: np.ndarray, first: int, unused: int, at: int) -> bytes:
-    """A list of features for each source, of which source s has those numbered first+ends[s]:first+ends[s+1]."""
+    """Return a chunk with the features of each source, first+ends[s]:first+ends[s+1] of source s."""
     n, total = len(ends) - 1, int(ends[-1])
     heads = ends[:-1] + np.arange(n)  # where the list of each begins, in words: its length, then its features
     body = np.empty(n + total, dtype="<u4")

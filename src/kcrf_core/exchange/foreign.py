@@ -152,7 +152,7 @@ def template_model(
     (label_texts, bad_labels), (line_texts, bad_lines) = (decoded(each, encoding) for each in (labels, lines))
     if bad_labels or bad_lines:
         raise FileFormatError(
-            f"{source}: labels or templates that are not {encoding}: say which encoding they are in",
+            f"{source}: labels or templates that are not {encoding}: give their encoding",
             settings=["encoding"],
         )
     try:

@@ -247,7 +247,7 @@ class _Templates:
             )
         if abs(offset) > self.most:
             raise ConfigError(
-                f"'{feature.config.name}' looks {abs(offset)} positions away, and {self.name} tells {self.most} apart: "
+                f"'{feature.config.name}' looks {abs(offset)} positions away, and {self.name} at most {self.most}: "
                 "train with a smaller window",
                 settings=["window"],
             )

@@ -1,6 +1,6 @@
 """Models of Wapiti, which are text, read and written.
 
-    #mdl#2#1234               the kind of model (early versions say none) and how many weights are not zero
+    #mdl#2#1234               the kind of model (not in early versions) and the number of weights that are not zero
     #rdr#3/1/0                patterns, the last column that they look at, and whether every string is a u (early: none)
     12:u:w=%x[0,0],           each pattern with its length
     #qrk#2                    labels, then strings, likewise
@@ -68,7 +68,7 @@ def read_wapiti(data: bytes, source: str, encoding: str) -> ForeignModel:
             f"{source}: a maximum entropy Markov model (memm) of Wapiti, which has no counterpart here: train a crf"
         )
     if kind not in (None, MAXENT, CRF) or active is None:
-        raise parser.damaged("its head says an unknown kind of model")
+        raise parser.damaged("its head names an unknown kind of model")
     count, _, alone = parser.numbers(_READER, "its patterns")
     patterns = parser.strings(count, "its patterns")
     labels, strings = (

@@ -1,4 +1,4 @@
-from .compression import compression_of, packing, unpacked, without_suffix
+from .compression import COMPRESSIONS, packing, unpacked
 from .containers import (
     LARGEST,
     MAGIC,
@@ -21,12 +21,12 @@ from .trees import pack_tree, unpack_tree
 from .writing import NamedFile, naming, replacing, temporary_beside
 
 __all__ = [
+    "COMPRESSIONS",
     "LARGEST",
     "MAGIC",
     "Contents",
     "NamedFile",
     "ScratchFolder",
-    "compression_of",
     "container_size",
     "content_digest",
     "file_digest",
@@ -45,6 +45,5 @@ __all__ = [
     "temporary_beside",
     "unpack_tree",
     "unpacked",
-    "without_suffix",
     "write_container",
 ]

@@ -14,20 +14,10 @@ from typing import IO, Any
 
 from ..errors import DataError
 
-SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}  # by the suffix of a name
 
 READ_SIZE = 1 << 16  # bytes of a compressed file at a time
 MOST_MEMORY = 1 << 28  # for the dictionary of an .xz file; `xz -9` needs a quarter of it
-
-
-def compression_of(path: str) -> str | None:
-    """Return gzip, bzip2 or xz by the end of a file's name, else None."""
-    return next((kind for suffix, kind in SUFFIXES.items() if path.endswith(suffix)), None)
-
-
-def without_suffix(path: str) -> str:
-    """Return the name of a file without the suffix of a compression."""
-    return next((path.removesuffix(suffix) for suffix in SUFFIXES if path.endswith(suffix)), path)
 
 
 def unpacked(packed: IO[bytes], kind: str, name: str) -> io.BufferedReader:
@@ -40,7 +30,7 @@ def packing(stream: IO[bytes], kind: str) -> IO[bytes]:
     if kind == "gzip":
         import gzip
 
-        # A file of bytes in all that is used of it, which typeshed does not say.
+        # A file of bytes in all that is used of it, though not for typeshed.
         return gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0)  # type: ignore[return-value]
     if kind == "bzip2":
         import bz2

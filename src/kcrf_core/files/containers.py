@@ -189,7 +189,7 @@ def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None
                 arrays = {member.filename.removesuffix(".npy"): _read(archive, member) for member in archive.infolist()}
         except Exception as error:
             # Damage shows as nearly anything: BadZipFile, ValueError, EOFError, zlib.error, RuntimeError for a
-            # bit that says "encrypted", OSError for a place before the beginning, MemoryError for a shape.
+            # bit for "encrypted", OSError for a place before the beginning, MemoryError for a shape.
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise  # the disk's, not the file's
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__

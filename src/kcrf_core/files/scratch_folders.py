@@ -24,7 +24,7 @@ OWNER = ".owner"
 
 
 class ScratchFolder:
-    """A new folder that only its owner may look into, unless `mode` says otherwise."""
+    """A new folder that only its owner may look into, unless `mode` is another."""
 
     def __init__(self, place: str, mode: int = 0o700):
         _remove_abandoned(place)

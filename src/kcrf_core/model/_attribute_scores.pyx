@@ -96,7 +96,7 @@ def name_hashes(const uint8_t[::1] text, const int64_t[::1] lengths):
 
 
 cdef void* resized(void* memory, size_t size) except NULL:
-    """Memory of another size with the same beginning."""
+    """Return memory of another size with the same beginning."""
     cdef void* found = realloc(memory, size)
     if found == NULL:
         raise MemoryError
@@ -104,7 +104,7 @@ cdef void* resized(void* memory, size_t size) except NULL:
 
 
 cdef class _Walk:
-    """Goes through the attributes of items; what becomes of them is for `take` to say."""
+    """A walk through the attributes of items, each of which is passed to `take`."""
 
     cdef char* buffer  # the name of the attribute at hand
     cdef Py_ssize_t room
@@ -137,7 +137,7 @@ cdef class _Walk:
         return at + size
 
     cdef int item(self, object x, Py_ssize_t at, int depth) except -1:
-        """The attributes of an item; their names begin with what the buffer holds up to `at`."""
+        """Walk through the attributes of an item; their names begin with the first `at` bytes of the buffer."""
         cdef Py_ssize_t end
         if depth > DEEPEST:
             raise ValueError(f"dictionaries are nested more than {DEEPEST} deep")
@@ -317,7 +317,7 @@ cdef class LabelScorer:
 
 
 cdef class ScoredItems(_Walk):
-    """The scores of one sequence after another by a model; each thread has its own."""
+    """Scores of one sequence after another by a model; each thread has its own."""
 
     cdef LabelScorer model
     cdef double* scores  # [T, Y]
@@ -327,7 +327,7 @@ cdef class ScoredItems(_Walk):
     cdef Py_ssize_t Y, T, most
     cdef Py_ssize_t rows  # of the sequence that is being scored
     cdef bint busy  # while items are scored, which may be made by code that asks for labels, too
-    cdef public object found  # marginals and the like, for who works them out
+    cdef public object found  # marginals and the like, for the caller
 
     def __cinit__(self, LabelScorer model):
         self.scores = self.work = NULL
@@ -394,7 +394,7 @@ cdef class ScoredItems(_Walk):
         return self.T
 
     def tag(self, xseq=None):
-        """The best labels of a sequence, or of the last one; of equals, those that come first in the model."""
+        """Return the best labels of a sequence, or of the last one; of equals, those that come first in the model."""
         cdef Py_ssize_t t
         cdef double best
         cdef LabelScorer model = self.model

@@ -287,38 +287,38 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
             "featurize the data again"
         ) from None
     try:
-        said = header_of(text.decode("utf-8"))
-        if said["magic"] != MAGIC or said["kind"] != KIND:
+        stated = header_of(text.decode("utf-8"))
+        if stated["magic"] != MAGIC or stated["kind"] != KIND:
             raise ValueError
-        if said["format"] != FORMAT:
+        if stated["format"] != FORMAT:
             raise FileFormatError(
-                f"{manifest}: format {said['format']}, written by kcrf {said['version']}; this is kcrf {__version__}, "
-                f"which reads {FORMAT}: upgrade kcrf"
+                f"{manifest}: format {stated['format']}, written by kcrf {stated['version']}; this is kcrf "
+                f"{__version__}, which reads {FORMAT}: upgrade kcrf"
             )
-        own = {key: value for key, value in said.items() if key != "digest"}
-        if said["digest"] != _digest(own):
+        own = {key: value for key, value in stated.items() if key != "digest"}
+        if stated["digest"] != _digest(own):
             raise FileFormatError(f"{manifest}: damaged or altered: its digest differs; {REMEDY}")
         shards = tuple(
             StoredShard(
                 os.path.join(shown, _plain(entry["file"])),
                 number,
-                len(said["shards"]),
+                len(stated["shards"]),
                 _count(entry["sequences"]),
                 _count(entry["positions"]),
                 _count(entry["bytes"]),
                 entry["sha256"],
             )
-            for number, entry in enumerate(said["shards"], 1)
+            for number, entry in enumerate(stated["shards"], 1)
         )
-        missing = tuple((str(name), _count(number)) for name, number in said["missing"])
-        sequences, positions, unobserved, complete = (_count(said[key]) for key in COUNTS)
+        missing = tuple((str(name), _count(number)) for name, number in stated["missing"])
+        sequences, positions, unobserved, complete = (_count(stated[key]) for key in COUNTS)
         amount = Amount(sequences, positions, unobserved, complete, missing)
         sums = sum(shard.sequences for shard in shards), sum(shard.positions for shard in shards)
         if not shards or (sequences, positions) != sums or complete > sequences or unobserved > positions:
             raise ValueError
         if any(max(shard.sequences, shard.positions) > shard.size for shard in shards):  # more than the file can hold
             raise ValueError
-        labelled, stored, data = bool(said["labelled"]), said["encoding"], str(said["data"])
+        labelled, stored, data = bool(stated["labelled"]), stated["encoding"], str(stated["data"])
         encoding_file = os.path.join(shown, _plain(stored["file"]))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise FileFormatError(f"{manifest}: damaged, or not written by kcrf; {REMEDY}") from None
@@ -330,8 +330,8 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
     for shard in shards:
         shard.check_present()
     encoding, config = Encoding.unpack(contents), stored_config(contents, contents.header.get("config"))
-    _OPEN[said["digest"]] = encoding
-    return ShardFolder(shown, encoding, config, shards, amount, labelled, said["digest"], data)
+    _OPEN[stated["digest"]] = encoding
+    return ShardFolder(shown, encoding, config, shards, amount, labelled, stated["digest"], data)
 
 
 def _plain(name: Any) -> str:
@@ -402,7 +402,7 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
         entries.append({"file": name} | counts | {"bytes": os.path.getsize(path), "sha256": file_digest(path)})
         labelled, amount = dataset.labels is not None, amount.plus(Amount.of(dataset))
         digests.append(digest(dataset))
-    said: dict[str, Any] = {
+    stated: dict[str, Any] = {
         "magic": MAGIC,
         "kind": KIND,
         "format": FORMAT,
@@ -414,13 +414,13 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
         "encoding": {"file": ENCODING, "sha256": file_digest(os.path.join(folder, ENCODING))},
         "shards": entries,
     }
-    said = json.loads(json.dumps(said))
+    stated = json.loads(json.dumps(stated))
     with replacing(os.path.join(folder, MANIFEST)) as stream:
-        stream.write((json.dumps({**said, "digest": _digest(said)}, indent=1) + "\n").encode())
+        stream.write((json.dumps({**stated, "digest": _digest(stated)}, indent=1) + "\n").encode())
 
 
-def _digest(said: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+def _digest(stated: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
 
 
 def load_encoding(path: str | os.PathLike[str]) -> tuple[Encoding, dict[str, Any]]:

@@ -269,7 +269,7 @@ class Model:
             raise contents.error("transitions do not fit the labels")
         if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
             raise contents.error("'triples' do not fit the labels")
-        decode = contents.header.get("decode", VITERBI)  # files of earlier versions do not say
+        decode = contents.header.get("decode", VITERBI)  # not in files of earlier versions
         if decode not in DECODINGS:
             raise contents.error("'decode' names no decoder")
         calibration = None

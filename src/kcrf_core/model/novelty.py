@@ -1,11 +1,11 @@
-"""How far positions are from the pivots of a model.
+"""Novelty of positions: the part of an input that the pivots of a model do not explain.
 
-For the pivots B of a kernel term with L L^T = K_BB, what they leave of an input x,
+For the pivots B of a kernel term with L L^T = K_BB, the relative residual of an input x,
 
     r(x) / k(x, x),   r(x) = k(x, x) - |L^-1 k(B, x)|^2
 
-is 0 where x is a pivot, or as good as made of pivots, and 1 where it has nothing in common with any. Of several terms
-with pivots the largest counts: one part of the input that is strange is enough.
+is 0 at a pivot and for combinations of pivots, and 1 for an input orthogonal to all. Novelty is the largest residual
+over terms with pivots.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .model import ROWS_AT_ONCE, Model
 
 
 class Novelty:
-    """What the pivots of a model leave of any input."""
+    """Relative residuals of inputs given the pivots of a model."""
 
     def __init__(self, model: Model):
         self._encoding = model.encoding
@@ -33,10 +33,12 @@ class Novelty:
                     triangle = pivot_triangle(term.kernel, term.pivots, workers)
                     self._terms.append((term, Pivots(term.pivots, term.kernel), triangle))
         if not self._terms:
-            raise ConfigError("the model has no pivots to tell novelty by: train with a reduced map", settings=["map"])
+            raise ConfigError(
+                "the model has no pivots, which novelty needs: train with a reduced map", settings=["map"]
+            )
 
     def of(self, dataset: Dataset) -> np.ndarray:
-        """The relative residual of each position, [N] from 0 to 1."""
+        """Return the relative residual of each position, [N] from 0 to 1."""
         out = np.zeros(dataset.positions)
         for term, pivots, triangle in self._terms:
             inputs = self._encoding.inputs(dataset, term.features)
@@ -44,14 +46,14 @@ class Novelty:
                 some = inputs.take(rows)
                 diagonal = term.kernel.diagonal(some)
                 left = diagonal - _explained(triangle, pivots.gram(some))
-                # An input of length zero is made of nothing, and so of pivots.
+                # The residual of an input of length zero is 0.
                 part = np.divide(left, diagonal, out=np.zeros_like(left), where=diagonal > 0)
                 out[rows] = np.maximum(out[rows], np.clip(part, 0.0, 1.0))
         return out
 
 
 def _explained(triangle: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """|L^-1 k(B, x)|^2 of kernel values [n, M], [n]; like products, for the same number of rows at a time."""
+    """Return |L^-1 k(B, x)|^2 of kernel values [n, M], [n], always for the same number of rows at a time."""
     out = np.empty(len(values))
     for rows in ranges(len(values), SLAB):
         values_here = padded(values[rows]).T  # [M, SLAB]
