@@ -15,7 +15,7 @@ from kcrf_core.features import KernelTerm, select_bases
 from kcrf_core.features.plans import fit_terms
 from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
-from kcrf_core.maps.growing_basis import best_of_block, residual_products
+from kcrf_core.maps.pivot_choice import best_of_block, residual_products
 from kcrf_core.objective import Objective, ObjectiveTerm, certificates
 from kcrf_core.objective.solvers import SOLVERS, DevProgress, GrowthRound, Observer, Progress, Run
 from kcrf_core.system import Workers

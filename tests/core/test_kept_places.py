@@ -51,7 +51,7 @@ def test_products_are_those_with_the_whole_matrix(rng, workers, dtype, values, w
     np.testing.assert_allclose(out, 1 + (Phi @ W)[20:50], **near)
     R = rng.normal(size=(N, width)).astype(dtype)
     found = np.full(len(kept), np.nan)
-    own.adjoint(own.adjoint_rows(R, slice(0, N)), R, workers, KeptWeights(weights.places, found))
+    own.adjoint(own.adjoint_rows(R, slice(0, N)), R, workers, KeptWeights(weights.places, found), None)
     np.testing.assert_allclose(found, (Phi.T @ R.astype(np.float64)).ravel()[kept], **near)
 
 

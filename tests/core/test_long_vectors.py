@@ -285,6 +285,6 @@ def test_sparse_products_of_any_width(rng, workers, columns, dtype, ones):
     rtol = 1e-5 if dtype == np.float32 else 1e-12
     np.testing.assert_allclose(out, 0.5 + A[3:13] @ W, rtol=rtol, atol=rtol)
     with Workers(1) as workers:
-        found = own.adjoint(None, R, workers, before)
+        found = own.adjoint(None, R, workers, before, None)
     assert found is before
     np.testing.assert_allclose(found, A.T @ R, rtol=rtol, atol=rtol)

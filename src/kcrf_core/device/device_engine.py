@@ -17,10 +17,10 @@ from weakref import WeakMethod
 import numpy as np
 
 from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
-from ..maps import Extent, FeatureMap, Rounding
+from ..maps import Evaluated, FeatureMap, Rounding
 from ..objective import ObjectiveTerm, ThreadEngine, Vectors, inverse_power_parts
 from ..system import DOUBLE, Array, Workers, positions_within, sequence_rows, size_text
-from .device_maps import ArrayPlace, Evaluated, LentMap, map_on, row_sums
+from .device_maps import ArrayPlace, LentMap, map_on, row_sums
 from .device_vectors import DeviceVectors
 from .packed_chains import ChainPotentials, Chains, Passed
 from .packed_pairs import PairChains
@@ -295,10 +295,7 @@ class DeviceEngine(ThreadEngine):
 
     # ------------------------------------------------------------------------- columns of maps
 
-    def _term_rounding(
-        self, term: int, theta: Array, error_sum: float, extent: Extent, outside: Callable[[float], float]
-    ) -> Rounding:
-        about = Evaluated(error_sum, self.problem.positions, extent, outside)
+    def _term_rounding(self, term: int, theta: Array, about: Evaluated) -> Rounding:
         return self._maps[term].rounding(self._weights(self.backend.cast(theta, DOUBLE), term), about)
 
     def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:

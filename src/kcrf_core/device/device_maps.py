@@ -11,7 +11,6 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,16 +18,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..kernels import Inputs, Pivots
-from ..maps import (
-    ExplicitMap,
-    Extent,
-    FeatureMap,
-    KeptWeights,
-    PivotHead,
-    ReducedMap,
-    RepeatedMap,
-    Rounding,
-)
+from ..maps import Evaluated, ExplicitMap, FeatureMap, KeptWeights, PivotHead, ReducedMap, RepeatedMap, Rounding
 from ..system import DOUBLE, Array, Backend, Budget, Workers, ranges, size_text
 from .kernel_blocks import laid_out
 
@@ -79,16 +69,6 @@ class ArrayPlace:
                 "'memory' kernel values are computed again instead of being held; without an 'engine' threads do all",
                 settings=["memory", "engine"],
             ) from None
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """An evaluation whose rounding errors `Head.rounding` bounds."""
-
-    error_sum: float
-    positions: int
-    extent: Extent
-    outside: Callable[[float], float]
 
 
 class DeviceMap(ABC):
@@ -207,7 +187,7 @@ class ColumnsMap(DeviceMap):
     def rounding(self, W: Array, about: Evaluated) -> Rounding:
         squares = self._backend.numpy((W * W).sum(0))
         longest = float(np.sqrt(squares.max(initial=0.0)))
-        return self._head.rounding_of(longest, about.error_sum, about.positions, about.extent)
+        return self._head.rounding_of(longest, about)
 
 
 class DeviceTriangle:
@@ -302,7 +282,7 @@ class PivotMap(DeviceMap):
         alpha = abs(self._triangle.solve(W, DOUBLE, transposed=True))
         length, sums = float((alpha * alpha).sum()) ** 0.5, self._backend.numpy(alpha.sum(0))
         sizes = length, float(sums.max(initial=0.0)), self._triangle.inverse_norm
-        return self._head.rounding_of(*sizes, about.error_sum, about.positions, about.extent, about.outside)
+        return self._head.rounding_of(*sizes, about)
 
 
 class RepeatedDeviceMap(DeviceMap):

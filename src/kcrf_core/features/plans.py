@@ -201,7 +201,7 @@ def frequent_only(fitted: Sequence[FittedTerm], problem: Problem, least: float, 
         rows, columns = clique.observed_columns(problem)
         labels = np.zeros((problem.positions, clique.columns(problem.label_count)))
         labels[rows, columns] = 1
-        found = own.adjoint(own.adjoint_rows(labels, slice(0, len(labels)), None), labels, workers)
+        found = own.adjoint(own.adjoint_rows(labels, slice(0, len(labels)), None), labels, workers, None, None)
         assert isinstance(found, np.ndarray)
         sums = found.ravel()
         kept = np.arange(len(sums)) if term.kept is None else term.kept

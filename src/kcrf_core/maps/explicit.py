@@ -20,13 +20,12 @@ from ..system import Workers, ranges
 from . import _conjunctions, _sparse, native
 from .columns import ColumnOrder, one_hot, sparse_block
 from .compressed import NOTHING, CompressedRows
-from .feature_map import Empty, FeatureMap, new_sums
+from .feature_map import Block, Empty, FeatureMap, new_sums
 from .hash_tables import empty_slots
 from .heads import ExplicitHead, Extent
-from .kept_places import KeptWeights
 from .native import Products
 from .partition_sums import Partitions, new_token, summed_by
-from .sparse_weights import SparseWeights, Weights
+from .sparse_weights import KeptWeights, SparseWeights, Weights
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -81,7 +80,7 @@ class ExplicitMap(FeatureMap):
         return cls(CompressedRows.of_inputs(inputs), inputs.real, dtype)
 
     def prepare(
-        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+        self, W: Block, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
     ) -> tuple[np.ndarray | KeptWeights, np.ndarray]:
         split, scale = self.sparse_size, self.rows.scale
         team = native.ALONE if workers is None else workers.team
@@ -152,13 +151,8 @@ class ExplicitMap(FeatureMap):
         return Extent(float(np.sqrt(squares.max(initial=0.0))), widest)
 
     def adjoint(
-        self,
-        summed: np.ndarray | None,
-        R: np.ndarray,
-        workers: Workers,
-        out: np.ndarray | KeptWeights | None = None,
-        partitions: Partitions | None = None,
-    ) -> np.ndarray | KeptWeights:
+        self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
+    ) -> Block:
         # Feature by feature through the transpose: no thread needs a gradient of its own.
         out = np.empty((self.size, R.shape[1])) if out is None else out
         part, R, C = self.columns, np.ascontiguousarray(R), R.shape[1]
@@ -170,13 +164,13 @@ class ExplicitMap(FeatureMap):
         if isinstance(out, KeptWeights):
             native.gathered(workers.team, *entries, out.block[None], out.places.kept, out.places.ends)
             if self.dense_size:
-                assert summed is not None
-                out.places.put_tail(out.block, self.sparse_size, np.ascontiguousarray(summed[:, :C]))
+                assert sums is not None
+                out.places.put_tail(out.block, self.sparse_size, np.ascontiguousarray(sums[:, :C]))
             return out
         native.gathered(workers.team, *entries, out[: self.sparse_size])
         if self.dense_size:
-            assert summed is not None
-            out[self.sparse_size :] = summed[:, :C]
+            assert sums is not None
+            out[self.sparse_size :] = sums[:, :C]
         return out
 
     @cached_property

@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots, gram
 from ..system import DOUBLE, Array, Backend, Budget, Workers, in_place, linear_algebra, ranges
 from .feature_map import FeatureMap
@@ -330,7 +331,9 @@ class Factorisation:
         return self._G
 
     def basis(self) -> Basis:
-        """Return what was chosen, less pivots that are mixtures of others in double precision. It ends the work."""
+        """Return the pivots, less those that are mixtures of others in double precision. It ends the work."""
+        if not self.chosen:
+            raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
         rows = np.array(self.chosen, dtype=np.int64)
         # The last block may have brought more than it takes to leave no more than enough.
         needed = int(np.searchsorted(-np.array(self.curve), -self._enough * self.curve[0]))

@@ -26,12 +26,13 @@ import numpy as np
 
 from ..system import Workers, ranges
 from . import native
-from .heads import Extent, Head, Rounding
-from .kept_places import KeptWeights
+from .heads import Extent, Head
 from .native import Products
 from .partition_sums import Partitions, tree_sum
+from .sparse_weights import KeptWeights
 
 Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
+Block = np.ndarray | KeptWeights  # weights [D, C], or those at some places
 
 
 class FeatureMap(ABC):
@@ -54,9 +55,7 @@ class FeatureMap(ABC):
         """Input transform of the map: factors of columns, or the triangle of pivots."""
 
     @abstractmethod
-    def prepare(
-        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
-    ) -> Any:
+    def prepare(self, W: Block, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty) -> Any:
         """Return W as `add_scores` and `native` take it; `empty` makes arrays, perhaps of memory that was used."""
 
     @abstractmethod
@@ -77,13 +76,8 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def adjoint(
-        self,
-        summed: np.ndarray | None,
-        R: np.ndarray,
-        workers: Workers,
-        out: np.ndarray | KeptWeights | None = None,
-        partitions: Partitions | None = None,
-    ) -> np.ndarray | KeptWeights:
+        self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
+    ) -> Block:
         """Return Phi^T R [D, C], perhaps put into `out`, from sums of rows and R; sums are taken by partitions."""
 
     @abstractmethod
@@ -109,13 +103,6 @@ class FeatureMap(ABC):
     def outside_roots(self, gram: float, errors: np.ndarray, partitions: Partitions | None = None) -> float:
         """Sum roots of residuals times errors: the gradient outside a map that stands for a whole space."""
         return 0.0
-
-    def rounding(
-        self, W: np.ndarray | KeptWeights, error_sum: float, positions: int, errors: Callable[[], np.ndarray]
-    ) -> Rounding:
-        """Bound the error of evaluations at W in double precision, for errors whose sizes have this sum."""
-        extent = self.extent(self.head.scale)
-        return self.head.rounding(W, error_sum, positions, extent, lambda gram: self.outside_roots(gram, errors()))
 
     @abstractmethod
     def spec(self, rows: np.ndarray) -> Any:

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..system import Budget, Workers, linear_algebra
 from . import native
-from .kept_places import KeptWeights
+from .sparse_weights import KeptWeights
 from .triangles import Triangle, inverted
 
 # A sum of n rounded products is off by up to n units in the last place, and practically never by more than a few times
@@ -59,6 +59,16 @@ class Extent:
             max(self.value_error, other.value_error),
             self.outside or other.outside,
         )
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """An evaluation whose rounding errors `Head.rounding` bounds."""
+
+    error_sum: float  # of sizes of errors
+    positions: int
+    extent: Extent
+    outside: Callable[[float], float]  # of maps of a whole space, given a bound on the errors of the pivots' values
 
 
 @dataclass(frozen=True)
@@ -119,26 +129,16 @@ class ExplicitHead:
             raw[: len(self.counts)] /= self.counts
         return raw
 
-    def rounding(
-        self,
-        W: np.ndarray | KeptWeights,
-        error_sum: float,
-        positions: int,
-        extent: Extent,
-        outside: Callable[[float], float],
-    ) -> Rounding:
-        """Bound the effects of rounding, for rows of this extent; `outside` is for maps of a whole space.
-
-        It is given a bound on the errors of the pivots' values.
-        """
+    def rounding(self, W: np.ndarray | KeptWeights, about: Evaluated) -> Rounding:
+        """Bound the effects of rounding on an evaluation at W."""
         squares = W.column_squares() if isinstance(W, KeptWeights) else np.einsum("dc,dc->c", W, W)
-        return self.rounding_of(float(np.sqrt(squares.max(initial=0.0))), error_sum, positions, extent)
+        return self.rounding_of(float(np.sqrt(squares.max(initial=0.0))), about)
 
-    def rounding_of(self, longest: float, error_sum: float, positions: int, extent: Extent) -> Rounding:
+    def rounding_of(self, longest: float, about: Evaluated) -> Rounding:
         """Bound the effects of rounding from the length of the longest column of weights."""
         return Rounding(
-            loss=error_sum * extent.largest * summation_error(extent.widest) * longest,
-            gradient=extent.largest * summation_error(positions) * error_sum,
+            loss=about.error_sum * about.extent.largest * summation_error(about.extent.widest) * longest,
+            gradient=about.extent.largest * summation_error(about.positions) * about.error_sum,
         )
 
 
@@ -197,41 +197,26 @@ class PivotHead:
             norms.append(1 / max(reciprocal * float(np.abs(self.triangle).sum(axis=axis).max()), 1e-300))
         return float(np.sqrt(norms[0] * norms[1]))
 
-    def rounding(
-        self,
-        W: np.ndarray | KeptWeights,
-        error_sum: float,
-        positions: int,
-        extent: Extent,
-        outside: Callable[[float], float],
-    ) -> Rounding:
+    def rounding(self, W: np.ndarray | KeptWeights, about: Evaluated) -> Rounding:
         assert isinstance(W, np.ndarray)
         alpha = self.dual(W)
         sizes = float(np.linalg.norm(alpha)), float(np.abs(alpha).sum(axis=0).max(initial=0.0))
-        return self.rounding_of(*sizes, self._inverse_norm, error_sum, positions, extent, outside)
+        return self.rounding_of(*sizes, self._inverse_norm, about)
 
-    def rounding_of(
-        self,
-        length: float,
-        tallest: float,
-        inverse: float,
-        error_sum: float,
-        positions: int,
-        extent: Extent,
-        outside: Callable[[float], float],
-    ) -> Rounding:
+    def rounding_of(self, length: float, tallest: float, inverse: float, about: Evaluated) -> Rounding:
         """Bound the effects of rounding from |alpha|, the largest sum of sizes of its columns, and |L^-1|."""
-        M, largest, value = max(self.size, 1), extent.largest, extent.value_error
+        M, extent, error_sum = max(self.size, 1), about.extent, about.error_sum
+        largest, value = extent.largest, extent.value_error
         # L L^T is the kernel matrix of the pivots but for this, in norm: rounded values, and a rounded factorisation.
         # Seen in extended precision on random inputs: 0.05 to 6 times the root of M times a rounding, here it is 16.
         gram = largest * np.sqrt(M) * (summation_error(1) + value)
         return Rounding(
             loss=error_sum * largest * (summation_error(M) + value) * tallest,
-            gradient=inverse * largest * np.sqrt(M) * (summation_error(positions) + value) * error_sum,
+            gradient=inverse * largest * np.sqrt(M) * (summation_error(about.positions) + value) * error_sum,
             prior=gram * length**2,
             prior_gradient=inverse * gram * length,
             factor=gram * inverse**2,
-            outside=outside(gram) ** 2 if extent.outside else 0.0,
+            outside=about.outside(gram) ** 2 if extent.outside else 0.0,
         )
 
 

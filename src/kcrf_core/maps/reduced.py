@@ -21,11 +21,11 @@ from ..kernels import Inputs, Kernel, Pivots
 from ..system import Budget, Workers, ranges
 from . import native
 from .factorisation import FLOORS, kernel_device
-from .feature_map import Empty, FeatureMap, new_sums
+from .feature_map import Block, Empty, FeatureMap, new_sums
 from .heads import Extent, PivotHead
-from .kept_places import KeptWeights
 from .native import Products
 from .partition_sums import Partitions, new_token, summed_by
+from .sparse_weights import KeptWeights
 from .triangles import factorise, square_gram
 
 ROWS_PER_TASK = 256
@@ -237,9 +237,7 @@ class ReducedMap(FeatureMap):
     def narrow(self, columns: np.ndarray) -> ReducedMap:
         return self  # all columns are in use: pivots do not fall away with rows
 
-    def prepare(
-        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
-    ) -> np.ndarray:
+    def prepare(self, W: Block, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty) -> np.ndarray:
         assert isinstance(W, np.ndarray)
         if workers is not None:
             self.rows.fill(workers)
@@ -264,15 +262,10 @@ class ReducedMap(FeatureMap):
         return None if values is None else [native.dense(values, columns, prepared)]
 
     def adjoint(
-        self,
-        summed: np.ndarray | None,
-        R: np.ndarray,
-        workers: Workers,
-        out: np.ndarray | KeptWeights | None = None,
-        partitions: Partitions | None = None,
+        self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> np.ndarray:
-        assert summed is not None and not isinstance(out, KeptWeights)
-        sums = np.ascontiguousarray(summed[:, : R.shape[1]])
+        assert sums is not None and not isinstance(out, KeptWeights)
+        sums = np.ascontiguousarray(sums[:, : R.shape[1]])
         return sums if self._head is None else self._head.finish(sums, None, R.dtype, workers, out)
 
     def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:

@@ -13,9 +13,8 @@ import numpy as np
 
 from ..system import Workers, offsets_of, ranges
 from . import native
-from .feature_map import Empty, FeatureMap, sums_of_rows
+from .feature_map import Block, Empty, FeatureMap, sums_of_rows
 from .heads import Extent, Head
-from .kept_places import KeptWeights
 from .native import Products
 from .partition_sums import Partitions, new_token
 
@@ -46,9 +45,7 @@ class RepeatedMap(FeatureMap):
         chosen, group = np.unique(self.group[rows], return_inverse=True)
         return RepeatedSpec(self.distinct.spec(chosen), group.ravel())
 
-    def prepare(
-        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
-    ) -> np.ndarray:
+    def prepare(self, W: Block, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty) -> np.ndarray:
         """Return scores of all distinct rows, [U, C]."""
         ready = self.distinct.prepare(W, dtype, self._workers, empty)
         scores = np.empty((self._rows, W.shape[1]), dtype=dtype)
@@ -86,13 +83,8 @@ class RepeatedMap(FeatureMap):
         return self._seen[1]
 
     def adjoint(
-        self,
-        summed: np.ndarray | None,
-        R: np.ndarray,
-        workers: Workers,
-        out: np.ndarray | KeptWeights | None = None,
-        partitions: Partitions | None = None,
-    ) -> np.ndarray | KeptWeights:
+        self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
+    ) -> Block:
         partitions = self._partitions(partitions)
         shared, R = np.empty((self._rows, R.shape[1]), dtype=R.dtype), np.ascontiguousarray(R)  # [U, C]
         own = native.sparse(self._ends, self._positions, R[:0, 0], R.ravel(), R.shape[1])

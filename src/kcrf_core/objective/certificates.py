@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Inputs, Kernel, Pivots
-from ..maps import FeatureMap, kernel_device, summation_error, sums_of_rows
+from ..maps import Evaluated, FeatureMap, kernel_device, summation_error, sums_of_rows
 from ..system import Workers, ranges
 
 BLOCK = 2048
@@ -38,7 +38,9 @@ def bound(
     whole = None if device is None else device.quadratic_form(kernel, inputs, m)
     whole = _quadratic_form(kernel, inputs, m, workers) if whole is None else whole
     lengths = np.linalg.norm(m, axis=1)
-    rounding = feature_map.rounding(np.zeros((feature_map.size, m.shape[1])), float(lengths.sum()), len(m), lambda: m)
+    extent = feature_map.extent(feature_map.head.scale)
+    about = Evaluated(float(lengths.sum()), len(m), extent, lambda gram: feature_map.outside_roots(gram, m))
+    rounding = feature_map.head.rounding(np.zeros((feature_map.size, m.shape[1])), about)
     reached = max(float(np.linalg.norm(gradient(m, feature_map, workers))) - rounding.gradient, 0.0) ** 2
     size = float(np.sqrt(kernel.diagonal(inputs)) @ lengths) ** 2
     value_error = float(kernel.value_errors(inputs, inputs).max(initial=0.0))
@@ -72,6 +74,6 @@ def gradient(errors: np.ndarray, feature_map: FeatureMap, workers: Workers) -> n
     device = kernel_device(workers)
     if device is not None:
         return device.adjoint(feature_map, errors)
-    found = feature_map.adjoint(sums_of_rows(feature_map, errors, workers), errors, workers)
+    found = feature_map.adjoint(sums_of_rows(feature_map, errors, workers), errors, workers, None, None)
     assert isinstance(found, np.ndarray)
     return found

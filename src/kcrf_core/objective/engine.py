@@ -11,7 +11,7 @@ this process, `ComposedEngine` with partitions wherever they are, `device.Device
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -20,16 +20,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from ..chains import Clique, Edges, LabelClique, MappedClique, Problem
-from ..maps import (
-    Extent,
-    FeatureMap,
-    Head,
-    KeptPlaces,
-    KeptWeights,
-    Partitions,
-    PivotHead,
-    Rounding,
-)
+from ..maps import Evaluated, Extent, FeatureMap, Head, KeptPlaces, KeptWeights, Partitions, PivotHead, Rounding
 from ..system import Workers
 from .inverse_powers import inverse_power
 from .vectors import Vector, Vectors
@@ -238,14 +229,12 @@ class Engine(ABC):
         found = [Rounding()] * len(self.terms)
         for j in self.mapped:
             extent = self.extent(j, self.head(j).scale)
-            found[j] = self._term_rounding(j, theta, error_sum, extent, partial(self.outside_roots, theta, j))
+            about = Evaluated(error_sum, self.problem.positions, extent, partial(self.outside_roots, theta, j))
+            found[j] = self._term_rounding(j, theta, about)
         return found
 
-    def _term_rounding(
-        self, term: int, theta: Vector, error_sum: float, extent: Extent, outside: Callable[[float], float]
-    ) -> Rounding:
-        W = self.terms[term].of_map(self.block(theta, term))
-        return self.head(term).rounding(W, error_sum, self.problem.positions, extent, outside)
+    def _term_rounding(self, term: int, theta: Vector, about: Evaluated) -> Rounding:
+        return self.head(term).rounding(self.terms[term].of_map(self.block(theta, term)), about)
 
     def extent(self, term: int, scale: np.ndarray) -> Extent:
         """Return the largest values of a term's rows, with factors of its columns or without."""

@@ -1,4 +1,4 @@
-"""Growth of a basis during training: fit, add the pivots that may lower P most (see `growing_basis`), fit again.
+"""Growth of a basis during training: fit, add the pivots that may lower P most (see `maps.GrowingBasis`), fit again.
 
 The columns that were there stay as they are, so each fit goes on from where the last one was, with zero weights for
 the new columns.
