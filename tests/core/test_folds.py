@@ -117,7 +117,7 @@ def test_inner_folds_keep_the_folds_of_a_file_whole():
 def test_the_group_is_no_feature_unless_it_is_asked_for():
     corpus = random_corpus(20, groups=9)
     plan = plan_of(corpus, Division(2, group="c0"))
-    assert {column for f in plan.config_for(0, corpus).features for column in f.columns} == {"c1"}
+    assert {column for f in plan.config(0, corpus).features for column in f.columns} == {"c1"}
     assert fit_encoding(plan.config(0), corpus)[0].names == ["c1"]
     raw = {"features": [{"column": "c0"}, {"column": "c1"}]}
     plan = make_plan(corpus, raw, "test", make_settings({}, {}), Division(2, group="c0"))

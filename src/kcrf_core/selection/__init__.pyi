@@ -15,7 +15,6 @@ from .cross_validation import (
     run_plan,
     summarise,
     task_count,
-    task_rows,
 )
 from .evidence import Evidence, gather
 from .grid import Setting, make_settings, parse_grid, shown
@@ -84,7 +83,6 @@ __all__ = [
     "shown",
     "summarise",
     "task_count",
-    "task_rows",
     "tune",
     "worklist",
 ]

@@ -1,8 +1,8 @@
 """Cross-validation: folds of whole sequences, a grid of settings, results as plain data.
 
 Vocabularies, scaling, pivots and sigma2 are fitted anew on the training part of each fold, so that nothing of
-the test part leaks into them. Labels that a training part lacks are counted wrong and reported. Nested, the training
-part of each outer fold is divided again: inner folds choose the setting, the outer fold judges the choice.
+the test part leaks into them. Labels that a training part lacks are counted wrong and reported. With nested selection,
+inner folds of the training part choose the setting, and the outer fold judges the choice.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ AS_STORED = Decision()
 
 @dataclass(frozen=True)
 class Division:
-    """How sequences become folds."""
+    """Rules that divide sequences into folds."""
 
     count: int = 5
     group: str | None = None  # column whose values stay together
@@ -77,7 +77,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that decides the results."""
+    """All that decides the results of a cross-validation."""
 
     corpus: Corpus
     raw: Mapping[str, Any]  # configuration
@@ -85,67 +85,51 @@ class Plan:
     settings: tuple[Setting, ...]
     folds: tuple[Fold, ...]
     decision: Decision = AS_STORED
-    blocks: Blocks | None = None  # what is divided; None: whole sequences
+    blocks: Blocks | None = None  # the units that are divided; None: whole sequences
+    units: int = field(init=False)  # number of sequences or blocks
+    costs: dict[str, float] = field(init=False)  # of missing each label of the corpus; empty if all are equal
+    nested: bool = field(init=False)
+    scheme: str | None = field(init=False)  # by all labels of the corpus: a fold may lack those that show it
+    yardstick: Yardstick = field(init=False)  # settings are compared by it
 
-    @property
-    def units(self) -> int:
-        """How many sequences or blocks there are."""
-        return self.corpus.sequences if self.blocks is None else len(self.blocks.pieces.first)
-
-    @cached_property
-    def costs(self) -> dict[str, float]:
-        """Of missing each label of the corpus; empty where all are equal."""
+    def __post_init__(self) -> None:
         labels = sorted(set(self.corpus.columns[-1]))
         costs = self.decision.costs(labels)
-        return {} if costs is None else dict(zip(labels, costs.tolist(), strict=True))
-
-    @property
-    def told_labels(self) -> list[str]:
-        """Labels whose own figures are told: those that have a cost or a threshold."""
-        return [
-            label
-            for label, cost in self.costs.items()
-            if cost != 1 and (label in self.decision.threshold or self.decision.cost)
-        ]
-
-    @property
-    def nested(self) -> bool:
-        return bool(self.folds[0].inner)
-
-    @property
-    def scheme(self) -> str | None:
-        """By all labels of the corpus: a fold may lack those that show it."""
-        return detect_scheme(set(self.corpus.columns[-1]))
-
-    @cached_property
-    def yardstick(self) -> Yardstick:
-        """The figure that settings are compared by."""
-        asked = {self.config(setting).training.metric for setting in range(len(self.settings))}
-        if len(asked) > 1:
+        metrics = {self.config(setting).training.metric for setting in range(len(self.settings))}
+        if len(metrics) > 1:
             raise ConfigError(
-                f"settings can be compared by one metric only, not by {', '.join(sorted(asked))}", settings=["metric"]
+                f"settings can be compared by one metric only, not by {', '.join(sorted(metrics))}", settings=["metric"]
             )
-        return choose_yardstick(sorted(set(self.corpus.columns[-1])), asked.pop())
+        derived = {
+            "units": self.corpus.sequences if self.blocks is None else len(self.blocks.pieces.first),
+            "costs": {} if costs is None else dict(zip(labels, costs.tolist(), strict=True)),
+            "nested": bool(self.folds[0].inner),
+            "scheme": detect_scheme(labels),
+            "yardstick": choose_yardstick(labels, metrics.pop()),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def reported_labels(self) -> list[str]:
+        """Labels with figures of their own: those that have a cost or a threshold."""
+        given = self.decision
+        return [one for one, cost in self.costs.items() if cost != 1 and (one in given.threshold or given.cost)]
 
     @property
     def judged_by(self) -> str:
-        """The name of that figure in results."""
+        """Name of the yardstick's figure in results."""
         return self.yardstick.name.replace("-", "_")
 
-    def value(self, figure: float) -> float:
-        """Of a figure as results have it, larger being better."""
-        return self.yardstick.figure(figure)
-
-    def config(self, setting: int) -> Config:
-        """As far as it can be told before a fold has its data."""
-        return described(self.raw, self.settings[setting].options, self.source)
-
-    def config_for(self, setting: int, training_part: Corpus) -> Config:
-        """The same with features that the training part of a fold suggests."""
-        return configured(self.raw, self.settings[setting].options, training_part, self.source)[0]
+    def config(self, setting: int, training_part: Corpus | None = None) -> Config:
+        """Return the configuration of a setting, with features that the training part of a fold suggests, if given."""
+        options = self.settings[setting].options
+        if training_part is None:
+            return described(self.raw, options, self.source)
+        return configured(self.raw, options, training_part, self.source)[0]
 
     def parts(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
-        """Sequences or blocks to train on and to judge by."""
+        """Return the sequences or blocks to train on and to judge by."""
         fold = self.folds[task.fold]
         rest = np.setdiff1d(np.arange(self.units), fold.test)
         if task.inner is None:
@@ -154,7 +138,7 @@ class Plan:
         return np.setdiff1d(rest, test), test
 
     def place(self, task: Task) -> dict[str, Any]:
-        """Where a task stands, as it is shown and stored."""
+        """Return the setting and the fold of a task, as they are shown and stored."""
         inner = {} if task.inner is None else {"inner_fold": task.inner}
         if self.blocks is not None:
             inner["blocks"] = self.units
@@ -187,7 +171,10 @@ def make_plan(
     """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
     configs = [described(raw, setting.options, source) for setting in settings]
     names = column_names(configs[0], corpus)
-    blocks = _blocks(corpus, division, lambda: [configured(raw, one.options, corpus, source)[0] for one in settings])
+    blocks = None
+    few = corpus.sequences < FEW_SEQUENCES and division.group is None and division.numbers is None
+    if few or division.block is not None:
+        blocks = _blocks(corpus, division.block, [configured(raw, one.options, corpus, source)[0] for one in settings])
     divided = corpus if blocks is None else _pieces(corpus, blocks.pieces)
     units = _units(divided, division, names)
     if division.group is not None:
@@ -198,45 +185,50 @@ def make_plan(
     else:
         units.check(everything, division.count, corpus.source, "folds")
         named = list(enumerate(units.dealt(everything, division.count, [seed, 2])))
-    folds = tuple(Fold(name, test) for name, test in named)
-    if division.inner is not None:
-        folds = tuple(_divided(fold, units, divided, division.inner, [seed, 3, f]) for f, fold in enumerate(folds))
-    plan = Plan(corpus, raw, source, settings, folds, decision, blocks)
-    _ = plan.costs, plan.yardstick  # a cost of no label should be heard of before work starts
-    for setting in range(len(settings)):
-        plan.config(setting)
-    return plan
+    folds = []
+    for f, (name, test) in enumerate(named):
+        inner: Sequence[np.ndarray] = ()
+        if division.inner is not None:
+            rest = np.setdiff1d(everything, test)
+            units.check(rest, division.inner, divided.source, f"inner folds without fold {name}")
+            inner = units.dealt(rest, division.inner, [seed, 3, f])
+        folds.append(Fold(name, test, tuple(inner)))
+    return Plan(corpus, raw, source, settings, tuple(folds), decision, blocks)
 
 
 def base_seed(raw: Mapping[str, Any], options: Mapping[str, Any]) -> int:
-    """The seed that divides into folds: of the options or the configuration, whatever a grid says."""
+    """Return the random seed of the folds: that of the options or the configuration, not of a grid."""
     training = raw.get("training")
     given = options.get("seed", training.get("seed", 0) if isinstance(training, dict) else 0)
     return Whole(0)(given)
 
 
-def _blocks(corpus: Corpus, division: Division, configs: Callable[[], Sequence[Config]]) -> Blocks | None:
-    """Blocks of the sequences, where they are asked for or sequences are few and long."""
-    few = corpus.sequences < FEW_SEQUENCES and division.group is None and division.numbers is None
-    if division.block is None and not few:
-        return None
+def _blocks(corpus: Corpus, block: int | None, configs: Iterable[Config]) -> Blocks | None:
+    """Return blocks of about `block` positions; if it is None, those of a few long sequences, or None."""
     reach = 0
-    for config in configs():
+    for config in configs:
         encoding = fit_encoding(config, corpus)[0]
         reach = max(reach, *encoding.reach([feature.config.name for feature in encoding.features]))
     codes = np.unique(np.array(corpus.columns[-1]), return_inverse=True)[1]
     problem = Problem(codes, corpus.offsets, np.ones(corpus.sequences), int(codes.max(initial=0)) + 1)
-    return blocks_of(problem, division.block, reach)
+    return blocks_of(problem, block, reach)
 
 
 def _pieces(corpus: Corpus, pieces: Pieces) -> Corpus:
-    """Pieces of a corpus, each a sequence."""
+    """Return a corpus with pieces of sequences as its sequences."""
     sequence = pieces_of(corpus.offsets, pieces.first, pieces.last, None)[2]
     return corpus.pieces(pieces.first, pieces.last, sequence)
 
 
 def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
-    contents = label_contents(corpus) if division.stratify else None
+    contents = None
+    if division.stratify:  # [S, Y + 1], counts of each label in each sequence, and a one for the sequence itself
+        column = CodedColumn.of(corpus.columns[-1])
+        labels = sorted(set(column.values))
+        sequence = np.repeat(np.arange(corpus.sequences), np.diff(corpus.offsets))
+        contents = np.zeros((corpus.sequences, len(labels) + 1))
+        contents[:, -1] = 1
+        np.add.at(contents, (sequence, column.numbered(labels)), 1)
     if division.group is not None:
         groups = groups_of(corpus, division.group, names)
         return Units(groups, "groups", size_contents(corpus.offsets) if contents is None else contents)
@@ -244,24 +236,6 @@ def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
         return Units(division.numbers, "folds", size_contents(corpus.offsets))
     what = "sequences" if division.block is None else "blocks"
     return Units(np.arange(corpus.sequences), what, contents)
-
-
-def _divided(fold: Fold, units: Units, corpus: Corpus, count: int, seed: list[int]) -> Fold:
-    """A fold whose training part is divided into inner ones."""
-    rest = np.setdiff1d(np.arange(corpus.sequences), fold.test)
-    units.check(rest, count, corpus.source, f"inner folds without fold {fold.name}")
-    return replace(fold, inner=tuple(units.dealt(rest, count, seed)))
-
-
-def label_contents(corpus: Corpus) -> np.ndarray:
-    """Return the counts of each label in each sequence, and a one for the sequence itself: [S, Y + 1]."""
-    column = CodedColumn.of(corpus.columns[-1])
-    labels = sorted(set(column.values))
-    sequence = np.repeat(np.arange(corpus.sequences), np.diff(corpus.offsets))
-    counts = np.ones((corpus.sequences, len(labels) + 1))
-    counts[:, :-1] = 0
-    np.add.at(counts, (sequence, column.numbered(labels)), 1)
-    return counts
 
 
 # ----------------------------------------------------------------------------- one training
@@ -284,7 +258,7 @@ def run_task(
         best = _over_cuts(model, test, lambda own, part: decided_labels(own, part, plan.decision, costs, workers))
         more = {"log_loss": _log_loss(model, test, workers)} if plan.judged_by == "log_loss" else {}
         tagged = CodedColumn(list(model.labels), best)
-    gold, told = test_part.columns[-1], plan.told_labels
+    gold, reported = test_part.columns[-1], plan.reported_labels
     scores = evaluate(gold, tagged, test_part.offsets, scheme=plan.scheme, known_labels=model.labels)
     if plan.judged_by == "macro_f1":
         more["macro_f1"] = scores.macro_f1 if scores.spans is None else scores.spans.macro_f1
@@ -296,7 +270,7 @@ def run_task(
         "f1": None if scores.spans is None else scores.spans.total.f1,
         **more,
         "decode": plan.decision.decoder(model.decode),
-        **({"labels": {score.name: score.to_dict() for score in scores.labels if score.name in told}} if told else {}),
+        **({"labels": {one.name: one.to_dict() for one in scores.labels if one.name in reported}} if reported else {}),
         "unknown_gold": scores.unknown_gold,
         "unknown_labels": sorted(set(gold) - set(model.labels)),
         "training": report.to_dict(),
@@ -306,33 +280,26 @@ def run_task(
 
 @dataclass(frozen=True)
 class FoldData:
-    """What one training of a fold sees."""
+    """Data of one training of a fold."""
 
     config: Config  # with features that the training part suggests
     encoding: Encoding  # fitted to the training part
     dataset: Dataset  # the training part
     test: Dataset
-    test_part: Corpus  # the same before encoding
-
-
-def task_rows(plan: Plan, task: Task) -> np.ndarray:
-    """Where positions of the test part stand in the corpus."""
-    test = plan.parts(task)[1]
-    if plan.blocks is None:
-        return sequence_rows(plan.corpus.offsets, test)
-    held = plan.blocks.pieces.take(test)
-    return piece_rows(held.first, held.last)
+    test_part: Corpus  # the test part before encoding
+    rows: np.ndarray  # places of its positions in the corpus
 
 
 def fold_data(plan: Plan, task: Task) -> FoldData:
-    """Training and test part of a task, encoded as the training part suggests."""
+    """Return the training and the test part of a task, encoded as the training part suggests."""
     rest, test = plan.parts(task)
     corpus, blocks = plan.corpus, plan.blocks
     if blocks is None:
         training_part, test_part = corpus.subset(rest), corpus.subset(test)
-        config = plan.config_for(task.setting, training_part)
+        config = plan.config(task.setting, training_part)
         encoding, dataset = fit_encoding(config, training_part)
-        return FoldData(config, encoding, dataset, encoding.encode(test_part), test_part)
+        rows = sequence_rows(corpus.offsets, test)
+        return FoldData(config, encoding, dataset, encoding.encode(test_part), test_part, rows)
     held = blocks.pieces.take(test)
     fit = apart(blocks.pieces.take(rest), held, blocks.gap, corpus.offsets)
     if not len(fit.first):
@@ -343,9 +310,9 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
             settings=["block"],
         )
     training_part = _pieces(corpus, fit)
-    config = plan.config_for(task.setting, training_part)
+    config = plan.config(task.setting, training_part)
     encoding, dataset = fit_encoding(config, training_part)
-    # Windows look across cuts; only what knows the labels of the training part must have seen no others.
+    # Windows look across cuts; only features that know the labels of the training part must have seen no others.
     everything = encoding.encode(corpus, weighed=True)
     parts = []
     for pieces in (fit, held):
@@ -354,17 +321,17 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
     to_fit, to_test = parts
     if encoding.features_of_labels:
         to_fit = replace(dataset, cut=to_fit.cut)
-    return FoldData(config, encoding, to_fit, to_test, _pieces(corpus, held))
+    return FoldData(config, encoding, to_fit, to_test, _pieces(corpus, held), piece_rows(held.first, held.last))
 
 
 def _over_cuts(model: Model, dataset: Dataset, found: Callable[[Model, Dataset], np.ndarray]) -> np.ndarray:
-    """What is found at each position, [N], by the model without potentials of ends where sequences are cut."""
+    """Return a result at each position [N], by the model without potentials of ends where sequences are cut."""
     parts, rows = zip(*((found(own, part), where) for own, part, where in cut_parts(model, dataset)), strict=True)
     return np.concatenate(parts)[np.argsort(np.concatenate(rows))]
 
 
 def cut_parts(model: Model, dataset: Dataset) -> Iterator[tuple[Model, Dataset, np.ndarray]]:
-    """Sequences that are cut off in the same way, the model for them, and where their positions stand."""
+    """Yield sequences that are cut off in the same way, with the model for them, and the places of their positions."""
     if dataset.cut is None:
         yield model, dataset, np.arange(dataset.positions)
         return
@@ -376,7 +343,7 @@ def cut_parts(model: Model, dataset: Dataset) -> Iterator[tuple[Model, Dataset, 
 
 
 def _log_loss(model: Model, test: Dataset, workers: Workers) -> float:
-    """Of the labels that the model knows; 0 where there is none."""
+    """Return the log-loss of the labels that the model knows; 0 if there is none."""
 
     def of_gold(own: Model, part: Dataset) -> np.ndarray:
         return own.marginals(part, workers)[np.arange(part.positions), np.maximum(part.known_labels, 0)]
@@ -386,13 +353,13 @@ def _log_loss(model: Model, test: Dataset, workers: Workers) -> float:
 
 
 def task_key(plan: Plan, data: str, task: Task) -> str:
-    """What the result of a task depends on, in short; `data` is the digest of the corpus."""
+    """Return the digest of all that the result of a task depends on; `data` is that of the corpus."""
     parts = [part.tolist() for part in plan.parts(task)]
     costs = [plan.costs] if plan.costs else []
     if plan.blocks is not None:
         pieces = plan.blocks.pieces
         parts.append([pieces.first.tolist(), pieces.last.tolist(), plan.blocks.gap])
-    options = plan.settings[task.setting].options  # which may lead into features that the data will tell
+    options = plan.settings[task.setting].options  # which may be about features that only the data determines
     return digest_of(__version__, data, plan.config(task.setting).to_dict(), options, plan.scheme, parts, *costs)
 
 
@@ -410,53 +377,70 @@ def run_plan(
     done: Callable[[Task], None] | None = None,
     engine: OpenEngine | None = None,
 ) -> tuple[Found, tuple[int, ...]]:
-    """Results of all trainings, and for nested selection the setting chosen in each fold.
+    """Return results of all trainings, and for nested selection the setting chosen in each fold.
 
     Trainings run on `jobs` processes, which share `memory` bytes; results do not depend on how many. With an `engine`,
     a cluster or a device, there is one after another, each on all of it. Those that the journal has are taken from it,
-    and it gets the others as soon as they are there.
+    and it gets the others as soon as they are finished.
     """
     data = corpus_digest(plan.corpus) if journal is not None else ""
-    if engine is not None and engine.helps and jobs > 1:
-        raise ConfigError("a cluster or a device has one training at a time: leave out 'jobs'", settings=["jobs"])
-    with ExitStack() as stack:
-        compute = _computer(plan, jobs, threads, memory, stack, engine)
+    processes = None
+    if jobs > 1:
+        if engine is not None and engine.helps:
+            raise ConfigError("a cluster or a device has one training at a time: leave out 'jobs'", settings=["jobs"])
+        # Each process has its own threads: together no more than there are cores, unless the user wants it so.
+        threads = threads or max(1, available_threads() // jobs)
+        memory = Budget(memory).total // jobs
+        processes = Processes(jobs, partial(run_task, plan, threads=threads, memory=memory))
 
-        def finish(tasks: Sequence[Task]) -> Found:
-            keys: dict[Task, str] = {}
-            found: Found = {}
+    def computed(tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
+        if processes is not None:
+            yield from processes.results(tasks)
+            return
+        for task in tasks:
+            try:
+                result = run_task(plan, task, threads, memory, engine)
+            except (KcrfError, MemoryError) as error:
+                raise TaskFailed(task, error) from None
+            yield task, result
+
+    def finish(tasks: Sequence[Task]) -> Found:
+        keys: dict[Task, str] = {}
+        found: Found = {}
+        if journal is not None:
+            keys = {task: task_key(plan, data, task) for task in tasks}
+            found = {task: result for task, key in keys.items() if (result := journal.get(key)) is not None}
+        for task in found:
+            if done is not None:
+                done(task)
+        for task, result in computed([task for task in tasks if task not in found]):
+            found[task] = result
             if journal is not None:
-                keys = {task: task_key(plan, data, task) for task in tasks}
-                found = {task: result for task, key in keys.items() if (result := journal.get(key)) is not None}
-            for task in found:
-                if done is not None:
-                    done(task)
-            for task, result in compute([task for task in tasks if task not in found]):
-                found[task] = result
-                if journal is not None:
-                    journal.add(keys[task], plan.place(task), result)
-                if done is not None:
-                    done(task)
-            return found
+                journal.add(keys[task], plan.place(task), result)
+            if done is not None:
+                done(task)
+        return found
 
-        found = finish(_first_tasks(plan))
-        if not plan.nested:
-            return found, ()
-        chosen = tuple(_choose(plan, found, f) for f in range(len(plan.folds)))
-        return found | finish([Task(s, f) for f, s in enumerate(chosen)]), chosen
+    with processes or nullcontext():
+        try:
+            found = finish(_first_tasks(plan))
+            if not plan.nested:
+                return found, ()
+            chosen = tuple(_choose(plan, found, f) for f in range(len(plan.folds)))
+            return found | finish([Task(s, f) for f, s in enumerate(chosen)]), chosen
+        except TaskFailed as failure:
+            raise _named(plan, failure.task, failure.error) from None
 
 
 def _choose(plan: Plan, found: Found, fold: int) -> int:
-    """The setting with the best mean over the inner folds of an outer one; the first of equals."""
-    means = [
-        np.mean([plan.value(found[Task(s, fold, i)][plan.judged_by]) for i in range(len(plan.folds[fold].inner))])
-        for s in range(len(plan.settings))
-    ]
-    return int(np.argmax(means))
+    """Return the setting with the best mean over the inner folds of an outer one; the first of equals."""
+    inner = range(len(plan.folds[fold].inner))
+    figures = [[found[Task(s, fold, i)][plan.judged_by] for i in inner] for s in range(len(plan.settings))]
+    return int(np.argmax([np.mean([plan.yardstick.figure(figure) for figure in own]) for own in figures]))
 
 
 def finished(plan: Plan, journal: Journal) -> int:
-    """How many trainings of the plan the journal has."""
+    """Count the trainings of the plan that the journal has."""
     data = corpus_digest(plan.corpus)
     outer = [Task(s, f) for s in range(len(plan.settings)) for f in range(len(plan.folds))]
     tasks = {*_first_tasks(plan), *outer}
@@ -464,7 +448,7 @@ def finished(plan: Plan, journal: Journal) -> int:
 
 
 def _first_tasks(plan: Plan) -> list[Task]:
-    """Every setting on every fold; for nested selection the inner folds, by which the rest is decided."""
+    """List every setting on every fold; for nested selection on the inner folds, which decide the rest."""
     settings, folds = range(len(plan.settings)), list(enumerate(plan.folds))
     if not plan.nested:
         return [Task(s, f) for s in settings for f, _ in folds]
@@ -477,45 +461,8 @@ def task_count(plan: Plan) -> int:
     return len(plan.settings) * sum(len(fold.inner) for fold in plan.folds) + len(plan.folds)
 
 
-def _computer(
-    plan: Plan,
-    jobs: int,
-    threads: int | None,
-    memory: int | None,
-    stack: ExitStack,
-    engine: OpenEngine | None,
-) -> Callable[[Sequence[Task]], Iterator[tuple[Task, dict[str, Any]]]]:
-    """What turns tasks into results, in this process or in others."""
-
-    def here(tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-        for task in tasks:
-            try:
-                result = run_task(plan, task, threads, memory, engine)
-            except (KcrfError, MemoryError) as error:
-                raise _named(plan, task, error) from None
-            yield task, result
-
-    def elsewhere(tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-        try:
-            yield from processes.results(tasks)
-        except TaskFailed as failure:
-            raise _named(plan, failure.task, failure.error) from None
-
-    if jobs == 1:
-        return here
-    # Each process has its own threads: together no more than there are cores, unless the user wants it so.
-    threads = threads or max(1, available_threads() // jobs)
-    share = Budget(memory).total // jobs
-    processes = stack.enter_context(Processes(jobs, _worker, plan, threads, share))
-    return elsewhere
-
-
-def _worker(plan: Plan, threads: int, memory: int) -> Callable[[Task], dict[str, Any]]:
-    return partial(run_task, plan, threads=threads, memory=memory)
-
-
 def _named(plan: Plan, task: Task, error: Exception) -> Exception:
-    """The same error, with the fold and the setting where it happened."""
+    """Return an error with the fold and the setting of its task."""
     where = plan.describe(task)
     if isinstance(error, DataError):
         return DataError(f"{error.message} ({where})", error.path, error.line, settings=error.settings)
@@ -532,9 +479,9 @@ COUNTS = ("sequences", "positions", "unknown_gold")
 
 
 def summarise(plan: Plan, found: Found, chosen: Sequence[int], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Results by setting and, for nested selection, by the outer fold that judged the choice.
+    """Return results by setting and, for nested selection, by the outer fold that judged the choice.
 
-    `about` says how it came about and stands at the head.
+    The entries of `about` come first.
     """
     settings = []
     for s, setting in enumerate(plan.settings):
@@ -551,7 +498,7 @@ def summarise(plan: Plan, found: Found, chosen: Sequence[int], about: Mapping[st
         **({} if plan.blocks is None else {"blocks": plan.units, "gap": plan.blocks.gap}),
         "metric": plan.yardstick.name,
         "judged_by": judged_by,
-        "best": max(range(len(settings)), key=lambda s: plan.value(settings[s][judged_by]["mean"])),
+        "best": max(range(len(settings)), key=lambda s: plan.yardstick.figure(settings[s][judged_by]["mean"])),
         "settings": settings,
     }
     if plan.nested:
@@ -573,19 +520,19 @@ def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:
         if len(values) == len(folds):
             deviation = statistics.stdev(values) if len(values) > 1 else 0.0
             out[measure] = {"mean": statistics.fmean(values), "deviation": deviation}
-    if plan.told_labels:
-        out["labels"] = {label: _pooled(label, folds) for label in plan.told_labels}
+    if plan.reported_labels:
+        out["labels"] = {label: _pooled(label, folds) for label in plan.reported_labels}
     return {**out, "unknown_gold": sum(fold["unknown_gold"] for fold in folds), "folds": folds}
 
 
 def _pooled(label: str, folds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Figures of one label over all positions of some folds."""
+    """Return the figures of one label over all positions of some folds."""
     each = [fold["labels"][label] for fold in folds if label in fold["labels"]]
     return Score(label, *(sum(one[count] for one in each) for count in ("gold", "predicted", "correct"))).to_dict()
 
 
 def rows(results: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """Header and rows of a flat table: each setting's folds, then their mean and deviation.
+    """Return the header and rows of a flat table: each setting's folds, then their mean and deviation.
 
     With nested selection the outer folds come last, each with the setting that was chosen for it.
     """
@@ -607,7 +554,7 @@ def rows(results: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
 def _lines(
     entry: Mapping[str, Any], measures: Sequence[str], firsts: list[list[Any]], values: list[Any], inner: list[str]
 ) -> list[list[Any]]:
-    """A line for each fold, which begins as `firsts` says, one for the mean and one for the deviation."""
+    """Return a line for each fold, which begins with its `firsts`, one for the mean and one for the deviation."""
     out = []
     for first, fold in zip(firsts, entry["folds"], strict=True):
         gap = fold["training"]["certified_gap"]

@@ -14,7 +14,7 @@ from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_schem
 from ..system import Workers, counted
 from ..training import Scored, scored_parts, train
 from .channel import Channel, fit_channel
-from .cross_validation import Plan, Task, cut_parts, fold_data, task_rows
+from .cross_validation import Plan, Task, cut_parts, fold_data
 from .evidence import Evidence, gather
 
 RANKINGS = ("wrong", "context", "marginal")
@@ -236,9 +236,8 @@ def audit_by_folds(
         task = Task(0, fold)
         data = fold_data(plan, task)
         model, _ = train(data.encoding, data.dataset, data.config, workers=workers)
-        rows = task_rows(plan, task)
         for own, part, where in cut_parts(model, data.test):
-            parts += scored_parts(own, part, rows[where], workers)
+            parts += scored_parts(own, part, data.rows[where], workers)
         if done is not None:
             done(task)
     return _audited(plan.corpus, parts, True, ranking, workers)

@@ -1,4 +1,4 @@
-"""Tasks on several processes, each of which tells which task it was at when it dies."""
+"""Tasks on several processes; an error names the task of a process that died."""
 
 from __future__ import annotations
 
@@ -18,12 +18,8 @@ from ..errors import KcrfError
 Item = TypeVar("Item")
 
 
-class ProcessDied(KcrfError):
-    """A worker ended without an answer."""
-
-
 class TaskFailed(Exception):
-    """What went wrong in a worker, and at which task."""
+    """An error in a worker, and its task."""
 
     def __init__(self, task: Any, error: Exception):
         super().__init__(task, error)
@@ -31,13 +27,13 @@ class TaskFailed(Exception):
 
 
 class Processes:
-    """Up to `count` processes that each call `make(*arguments)` once and then the function it gives for every task.
+    """Up to `count` processes that call `work`, which is sent to each of them once, for every task.
 
     They are spawned, not forked: a fork of a process with BLAS threads may hang. Ctrl-C is for the parent alone.
     """
 
-    def __init__(self, count: int, make: Callable[..., Callable[[Any], Any]], *arguments: Any):
-        self._count, self._make, self._arguments = count, make, arguments
+    def __init__(self, count: int, work: Callable[[Any], Any]):
+        self._count, self._work = count, work
         self._workers: dict[Connection, BaseProcess] = {}
 
     def __enter__(self) -> Processes:
@@ -52,51 +48,50 @@ class Processes:
         self._workers = {}
 
     def results(self, tasks: Sequence[Item]) -> Iterator[tuple[Item, Any]]:
-        """Each task with its result, as they come; the first failure ends it."""
+        """Yield each task with its result, as they come; the first failure ends it."""
         waiting = deque(tasks)
         while len(self._workers) < min(self._count, len(waiting)):
             self._start()
         busy: dict[Connection, Item] = {}
-        for connection in self._workers:
+
+        def give(connection: Connection) -> None:
             if waiting:
-                self._give(connection, waiting.popleft(), busy)
+                busy[connection] = waiting.popleft()
+                with contextlib.suppress(OSError):  # it is dead, which `recv` will find
+                    connection.send(busy[connection])
+
+        for connection in self._workers:
+            give(connection)
         while busy:
             for connection in cast("list[Connection]", wait(list(busy))):  # those of Windows are of another class
                 task = busy.pop(connection)
-                good, result = self._take(connection, task)
+                try:
+                    good, result = connection.recv()
+                except (EOFError, OSError):
+                    good, result = False, self._died(connection)
                 if not good:
                     raise TaskFailed(task, result)
-                if waiting:
-                    self._give(connection, waiting.popleft(), busy)
+                give(connection)
                 yield task, result
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, self._make, self._arguments), daemon=True)
+        process = context.Process(target=_serve, args=(theirs, self._work), daemon=True)
         # A blocked signal stays blocked in what is started: no moment is left in which Ctrl-C could reach a worker.
         with _without_interrupts():
             process.start()
             self._workers[ours] = process
         theirs.close()
 
-    def _give(self, connection: Connection, task: Item, busy: dict[Connection, Item]) -> None:
-        busy[connection] = task
-        with contextlib.suppress(OSError):  # it is dead, which `_take` will tell
-            connection.send(task)
-
-    def _take(self, connection: Connection, task: Item) -> tuple[bool, Any]:
-        try:
-            return connection.recv()
-        except (EOFError, OSError):
-            process = self._workers.pop(connection)
-            process.join()
-            connection.close()
-            code = process.exitcode
-            how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
-            return False, ProcessDied(
-                f"its process {how}, perhaps for lack of memory: try fewer jobs at a time", settings=["jobs"]
-            )
+    def _died(self, connection: Connection) -> KcrfError:
+        """Return the error of a worker that ended without an answer."""
+        process = self._workers.pop(connection)
+        process.join()
+        connection.close()
+        code = process.exitcode
+        how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+        return KcrfError(f"its process {how}, perhaps for lack of memory: try fewer jobs at a time", settings=["jobs"])
 
 
 @contextlib.contextmanager
@@ -124,19 +119,16 @@ def _without_interrupts() -> Iterator[None]:
         signal.raise_signal(came[0])
 
 
-def _serve(connection: Connection, make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]) -> None:
+def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    work = make(*arguments)
     with contextlib.suppress(EOFError, OSError):  # the parent is gone: so is the reason to work
         while True:
             task = connection.recv()
-            connection.send(_outcome(work, task))
-
-
-def _outcome(work: Callable[[Any], Any], task: Any) -> tuple[bool, Any]:
-    try:
-        return True, work(task)
-    except (KcrfError, OSError, MemoryError) as error:
-        return False, error
-    except Exception:  # a bug: its traceback would end at the pipe
-        return False, RuntimeError(traceback.format_exc())
+            outcome: tuple[bool, Any]
+            try:
+                outcome = True, work(task)
+            except (KcrfError, OSError, MemoryError) as error:
+                outcome = False, error
+            except Exception:  # a bug: its traceback would end at the pipe
+                outcome = False, RuntimeError(traceback.format_exc())
+            connection.send(outcome)
