@@ -74,7 +74,7 @@ def resolve_c2(options: Mapping[str, Any]) -> dict[str, Any]:
         if out.get("sigma2") not in (None, AUTO):
             raise ConfigError("c2 is another name for sigma2: give one of them", settings=["c2", "sigma2"])
         if isinstance(c2, bool) or not isinstance(c2, (int, float)) or not 0 <= c2 < math.inf:
-            raise ConfigError(f"c2 must be a number, 0 or more (0 with a c1 above 0 alone), not {c2!r}")
+            raise ConfigError(f"c2 must be a number, 0 or more (0 only with a c1 above 0), not {c2!r}")
         out["sigma2"] = 1.0 / (2.0 * c2) if c2 else math.inf
     return out
 

@@ -16,9 +16,8 @@ from .evaluation import Evaluation, check_label_count, evaluate
 from .judgement import Comparison, Judgement, JudgementOptions, calibration_of, judge
 from .labelling import Labelling, LabelProbabilities, from_tagged, from_two_files, joined_labellings, readable_column
 from .schemes import Scheme, detect_scheme
-from .scores import Score, SpanScores
 from .significance import Interval
-from .spans import SpanFinder, Transitions, allowed_transitions
+from .spans import Score, SpanFinder, SpanScores, Transitions, allowed_transitions
 from .yardstick import Yardstick, choose_yardstick
 
 SCHEMES: Registry[Scheme]

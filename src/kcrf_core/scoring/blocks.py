@@ -1,7 +1,7 @@
-"""Blocks of a few long sequences: units to resample, exchange and hold out where whole sequences are too few for that.
+"""Blocks of a few long sequences: units to resample, exchange and hold out if there are too few sequences.
 
 Positions of a sequence resemble their neighbours. Blocks that are several times longer than a run of one label, and
-than windows reach, are nearly independent of each other, and enough of them to tell how sure a figure is.
+than windows, are nearly independent of each other.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 FEW_SEQUENCES = 20  # below that many, long ones are taken in blocks
-GAPS_PER_BLOCK = 4  # how many times longer than a gap, a run or a window, a block is at least
+GAPS_PER_BLOCK = 4  # least length of a block in gaps: runs or windows
 FEWEST_BLOCKS, MOST_BLOCKS = 10, 40  # that all sequences together are divided into, about
 
 
 def median_run(labels: np.ndarray, offsets: np.ndarray) -> int:
-    """The median length of a run of one label, [N], negative ones left out; 0 where there is none."""
+    """Return the median length of a run of one label, negative ones left out; 0 if there is none."""
     if not len(labels):
         return 0
     begins = np.ones(len(labels), dtype=bool)
@@ -28,10 +28,10 @@ def median_run(labels: np.ndarray, offsets: np.ndarray) -> int:
 def block_borders(
     offsets: np.ndarray, sequences: np.ndarray, block: int | None, gap: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Where blocks of some sequences, none of them empty, begin and end: of about `block` positions, if that is given.
+    """Return the starts and ends of blocks of some sequences that are not empty: of about `block` positions, if given.
 
-    Else there are about MOST_BLOCKS of them, each worth a gap on both sides; None where sequences are many, or so short
-    that they would not have two blocks each.
+    Else there are about MOST_BLOCKS of them, each worth a gap on both sides; None if sequences are many, or too short
+    for two blocks each.
     """
     lengths = np.diff(offsets)[sequences]
     total = int(lengths.sum())
@@ -50,7 +50,7 @@ def block_borders(
 
 
 def unit_offsets(labels: np.ndarray, offsets: np.ndarray, block: int | None = None) -> np.ndarray:
-    """Offsets [U+1] of units of labels [N]: those of sequences, none of them empty, or of blocks of a few long ones."""
+    """Return offsets [U+1] of units of labels [N]: sequences that are not empty, or blocks of a few long ones."""
     offsets = np.unique(offsets)
     borders = block_borders(offsets, np.arange(len(offsets) - 1), block, median_run(labels, offsets))
     return offsets if borders is None else np.append(borders[0], offsets[-1])

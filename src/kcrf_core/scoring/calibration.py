@@ -1,4 +1,4 @@
-"""Calibration: do the probabilities of labels agree with how often the labels are right?
+"""Calibration: the agreement of probabilities of labels with the frequencies of right labels.
 
 For N positions with marginals p_t(y), gold labels g_t and predicted labels h_t:
 
@@ -10,8 +10,7 @@ The expected calibration error sorts positions by their confidence p_t(h_t) into
 positions; `accuracy` is the share of them that is right, `confidence` their mean p_t(h_t). The reliability curve shows
 accuracy against confidence, bin by bin.
 
-Spans and sequences, where the probabilities of all their labels together are known, are right or wrong as a whole: two
-labels of such a thing.
+Spans and sequences are right or wrong as a whole: two labels of such an event.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ WHOLES = ("spans", "sequences")
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """The probabilities that a system gave to labels, as far as calibration needs them."""
+    """The probabilities of labels by one system that calibration needs."""
 
     predicted: np.ndarray  # [N] of the predicted label
     gold: np.ndarray | None  # [N] of the gold label, NaN where the system does not know it; None if not given
@@ -42,27 +41,27 @@ class Probabilities:
 
     @classmethod
     def of(cls, marginals: np.ndarray, gold: np.ndarray, predicted: np.ndarray) -> Probabilities:
-        """Those of marginals [N, Y] and numbers of labels [N], a gold one being negative where it is not known."""
+        """Select from marginals [N, Y] by numbers of labels [N]; a gold one is negative if it is not known."""
         rows = np.arange(len(marginals))
         of_gold = np.where(gold >= 0, marginals[rows, gold], np.nan)
         return cls(marginals[rows, predicted], of_gold, row_squares(marginals))
 
     @classmethod
     def joined(cls, parts: Sequence[Probabilities]) -> Probabilities:
-        """Those of positions in several parts, all of them given."""
+        """Concatenate the probabilities of several parts, all of them given."""
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
 @dataclass(frozen=True, eq=False)
 class WholeProbabilities:
-    """The probabilities that a system gave to whole spans and whole sequences of the labels that it predicted."""
+    """The probabilities of whole predicted spans and sequences."""
 
     spans: np.ndarray  # [N] at the first position of a span that of all its labels, NaN elsewhere, or where not wanted
     sequences: np.ndarray  # [S]
 
     @classmethod
     def joined(cls, parts: Sequence[WholeProbabilities]) -> WholeProbabilities:
-        """Those of several parts, one after another."""
+        """Concatenate the probabilities of several parts."""
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
@@ -91,7 +90,7 @@ class Calibration:
     sequences: Calibration | None = None  # of whole sequences
 
     def to_dict(self) -> dict:
-        """Plain values for JSON, without what is not there of spans and sequences."""
+        """Return plain values for JSON, spans and sequences only if they are known."""
         wholes = {name: each.to_dict() for name in WHOLES if (each := getattr(self, name)) is not None}
         return {key: value for key, value in asdict(self).items() if key not in WHOLES} | wholes
 
@@ -136,7 +135,7 @@ def calibrate(probabilities: Probabilities, right: np.ndarray, bins: int = 10) -
 
 
 def calibrate_events(probability: np.ndarray, right: np.ndarray, bins: int = 10) -> Calibration | None:
-    """The same figures of things that are right or not: `right` [n], said to be so with a `probability` [n]."""
+    """Compute all figures of n events: `probability` [n] that each is right, and `right` [n]."""
     if not len(right):
         return None
     gold = np.where(right, probability, 1 - probability)

@@ -1,4 +1,4 @@
-"""What it costs to miss a label: labels are chosen by the largest cost times probability.
+"""Costs of missing a label: labels are chosen by the largest cost times probability.
 
 Where missing a label costs c(y), and all wrong labels in its place are equally wrong, the label y with the largest
 c(y) p(y | x) loses least on average. Probabilities stay as they are. For two labels this is a threshold, y where
@@ -20,7 +20,7 @@ from .schemes import detect_scheme, split_label
 
 @dataclass(frozen=True)
 class Decision:
-    """How labels are chosen by what a model says of them; unless it says so, as the model does."""
+    """The rule that chooses labels by the probabilities of a model; by default the model's own."""
 
     decode: str | None = None  # one of DECODINGS; None: the model's, or what costs take
     cost: Mapping[str, float] = field(default_factory=dict)  # of missing a label, or the labels of a type
@@ -37,21 +37,21 @@ class Decision:
                     settings=["decode"],
                 )
         if self.cost and self.threshold:
-            raise ConfigError("a threshold is a cost said in another way: give one of them", settings=["threshold"])
+            raise ConfigError("a threshold is another form of a cost: give one of them", settings=["threshold"])
 
     def decoder(self, stored: str) -> str:
-        """The decoder to use with a model that stores this one: costs and thresholds weigh label by label."""
+        """Return the decoder to use with a model that stores this one: costs and thresholds weigh label by label."""
         return self.decode or ("posterior" if self.cost or self.threshold else stored)
 
     def costs(self, labels: Sequence[str]) -> np.ndarray | None:
-        """Of missing each label, [Y], or None where all are equal."""
+        """Return the costs [Y] of missing each label, or None if all are equal."""
         if self.threshold:
             return threshold_costs(labels, self.threshold)
         return label_costs(labels, self.cost) if self.cost else None
 
 
 def label_costs(labels: Sequence[str], cost: Mapping[str, float]) -> np.ndarray:
-    """Costs [Y] of missing each label, 1 unless they are given: by a label, or by the type of a scheme's labels.
+    """Return costs [Y] of missing each label, 1 unless they are given: by a label, or by the type of labels.
 
     >>> from kcrf_core.scoring import label_costs
     >>> label_costs(["B-PER", "I-PER", "O"], {"PER": 5, "I-PER": 2})
@@ -74,7 +74,7 @@ def label_costs(labels: Sequence[str], cost: Mapping[str, float]) -> np.ndarray:
 
 
 def threshold_costs(labels: Sequence[str], threshold: Mapping[str, float]) -> np.ndarray:
-    """Costs [2] with which one of two labels is given where its probability is at least its threshold.
+    """Return costs [2] with which one of two labels is given if its probability is at least its threshold.
 
     >>> from kcrf_core.scoring import threshold_costs
     >>> threshold_costs(["event", "none"], {"event": 0.1})

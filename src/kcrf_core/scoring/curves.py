@@ -1,14 +1,14 @@
-"""What pictures of an evaluation show beyond its figures: intervals of bins and of labels, curves of each label.
+"""Data of plots of an evaluation: intervals of bins and of labels, curves of each label.
 
 Intervals are those of the bootstrap over the units of the judgement, sequences or blocks. A curve takes one label
-against all others and asks for it where its probability is at least c, for every c:
+against all others and predicts it where its probability is at least c, for every c:
 
-    precision       of the positions asked for, how many have the label
-    recall          of the positions that have the label, how many are asked for
-    false alarms    of the positions without the label, how many are asked for (1 - specificity)
+    precision       share of predicted positions that have the label
+    recall          share of positions with the label that are predicted
+    false alarms    share of positions without the label that are predicted (false positive rate)
 
-`average_precision` is the sum of precision times the step in recall; `area` is that under recall against false alarms,
-the probability that a position with the label gets a larger one than a position without.
+`average_precision` is the sum of precision times the step in recall; `area` is the AUC, the area under recall against
+false alarms.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..corpora import CodedColumn
 from .blocks import unit_offsets
 from .judgement import Judgement
 from .labelling import Labelling, LabelProbabilities
-from .scores import Score
 from .significance import Interval, bootstrap
+from .spans import Score
 from .yardstick import Yardstick
 
 MOST_POINTS = 400  # of a curve: more cannot be seen
@@ -43,7 +43,7 @@ class LabelCurve:
 
 
 def bin_intervals(found: Judgement, labelling: Labelling) -> list[Interval]:
-    """Intervals of the accuracy in each bin of the calibration, in its order; empty where there are no resamples."""
+    """Return intervals of the accuracy in each bin of the calibration, in its order; empty without resamples."""
     units, resamples = _units(found, labelling)
     if found.calibration is None or labelling.probabilities is None or not resamples:
         return []
@@ -57,7 +57,7 @@ def bin_intervals(found: Judgement, labelling: Labelling) -> list[Interval]:
 
 
 def f1_intervals(found: Judgement, labelling: Labelling) -> dict[str, Interval]:
-    """Intervals of F1 of each type of span, or of each label where there are no spans; empty without resamples."""
+    """Return intervals of F1 of each type of span, or of each label without spans; empty without resamples."""
     units, resamples = _units(found, labelling)
     if not resamples:
         return {}
@@ -74,12 +74,12 @@ def f1_intervals(found: Judgement, labelling: Labelling) -> dict[str, Interval]:
 
 
 def scores_shown(found: Judgement) -> tuple[Score, ...]:
-    """Those by type of span, or by label where there are no spans."""
+    """Return scores by type of span, or by label without spans."""
     return found.scores.labels if found.spans is None else found.spans.types
 
 
 def label_curves(marginals: LabelProbabilities, gold: Sequence[str], most: int) -> list[LabelCurve]:
-    """Curves of the labels with most gold positions, those that some but not all positions have."""
+    """Return curves of the labels with most gold positions, those that some but not all positions have."""
     column = CodedColumn.of(gold)
     counts = dict(zip(column.values, np.bincount(column.codes, minlength=len(column.values)).tolist(), strict=True))
     drawn = [y for y, label in enumerate(marginals.labels) if 0 < counts.get(label, 0) < len(gold)]
@@ -92,7 +92,7 @@ def _curve(marginals: LabelProbabilities, y: int, gold: CodedColumn) -> LabelCur
     has = gold.codes == gold.values.index(label)
     values = marginals.values[:, y]
     order = np.argsort(-values, kind="stable")
-    # Positions of equal probability are asked for together.
+    # Positions of equal probability are predicted together.
     last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
     right = np.cumsum(has[order])[last]
     asked = last + 1
@@ -108,19 +108,19 @@ def _curve(marginals: LabelProbabilities, y: int, gold: CodedColumn) -> LabelCur
 
 
 def _units(found: Judgement, labelling: Labelling) -> tuple[np.ndarray, int]:
-    """Offsets of what is resampled, and how often; never for a single unit."""
+    """Return offsets of the units to resample, and the number of resamples; 0 for a single unit."""
     codes = CodedColumn.of(labelling.gold).codes
     units = unit_offsets(codes, np.asarray(labelling.offsets, dtype=np.int64), found.options.block)
     return units, found.options.resamples if len(units) > 2 else 0
 
 
 def _ratio_intervals(above: np.ndarray, below: np.ndarray, found: Judgement) -> list[Interval]:
-    """Intervals of K ratios of sums over units, from [units, K] each."""
+    """Return intervals of K ratios of sums over units, from [units, K] each."""
     K = above.shape[1]
     observed = above.sum(axis=0) / np.maximum(below.sum(axis=0), 1)
 
     def ratios(totals: np.ndarray) -> dict[str, np.ndarray]:
-        """A resample that has nothing to divide by tells nothing new."""
+        # A resample without anything to divide by gets the observed ratio.
         parts = ((totals[..., k], totals[..., K + k], observed[k]) for k in range(K))
         return {str(k): np.where(of > 0, part / np.maximum(of, 1), usual) for k, (part, of, usual) in enumerate(parts)}
 

@@ -1,6 +1,6 @@
 """Evaluation of predicted labels: by position, by sequence, by label and, for span labels, by span.
 
-`scores` says what is counted for each label and each type of span. `macro_f1` is the plain mean
+`spans` says what is counted for each label and each type of span. `macro_f1` is the plain mean
 of F1 over labels that occur in gold or prediction, `weighted_f1` the mean weighted by gold counts.
 """
 
@@ -15,8 +15,7 @@ from ..corpora import MOST_LABELS, CodedColumn
 from ..errors import ConfigError, DataError
 from . import SCHEMES
 from .schemes import detect_scheme, split_label
-from .scores import Score, SpanMatches, SpanScores, mean_figure, ratio, score_rows
-from .spans import SpanFinder, tell_iob_apart
+from .spans import Score, SpanFinder, SpanMatches, SpanScores, mean_figure, ratio, score_rows, tell_iob_apart
 
 
 @dataclass(frozen=True, eq=False)  # no ==: it would be ambiguous for the matrix

@@ -14,8 +14,8 @@ from .blocks import unit_offsets
 from .calibration import Calibration, calibrate, calibrate_events
 from .evaluation import Evaluation, evaluate
 from .labelling import Labelling
-from .scores import SpanMatches, SpanScores
 from .significance import Difference, Interval, bootstrap, differences, figures
+from .spans import SpanMatches, SpanScores
 from .yardstick import Yardstick, choose_yardstick
 
 
@@ -139,9 +139,8 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     units = unit_offsets(CodedColumn.of(first.gold).codes, np.asarray(first.offsets, dtype=np.int64), options.block)
     scores = _evaluate(first, options.scheme, units)
     if options.strict and scores.scheme is None:
-        raise DataError(
-            "no spans to count strictly: the labels are of no scheme known", first.source, settings=["scheme"]
-        )
+        message = "no spans to count strictly: the labels are of no scheme known"
+        raise DataError(message, first.source, settings=["scheme"])
     yardstick = _yardstick(first, scores, options)
     measured = _measured(yardstick, first, units)
     counts = scores.strict_counts if options.strict else scores.unit_counts
@@ -157,11 +156,12 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         other_counts = other.strict_counts if options.strict else other.unit_counts
         found = differences(counts, other_counts, options.draws, resamples, options.confidence, options.seed)
         p_values = {each.figure: each.p_value for each in found}
+        normal = 1.0 if difference == 0 else math.erfc(abs(difference) / (error * math.sqrt(2))) if error else 0.0
         comparison = Comparison(
-            headline=_headline(yardstick, also),
+            headline=Headline(yardstick, yardstick.value(also), yardstick.standard_error(also)),
             difference=difference,
             error=error,
-            p_value=p_values.get(yardstick.name, normal_p_value(difference, error)),
+            p_value=p_values.get(yardstick.name, normal),
             decode=second.decode,
             scores=other,
             calibration=calibration_of(second, options.bins, scores.scheme),
@@ -173,7 +173,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         )
     return Judgement(
         options=options,
-        headline=_headline(yardstick, measured),
+        headline=Headline(yardstick, yardstick.value(measured), yardstick.standard_error(measured)),
         decode=first.decode,
         scores=scores,
         calibration=calibration_of(first, options.bins, scores.scheme),
@@ -217,15 +217,6 @@ def _measured(yardstick: Yardstick, labelling: Labelling, units: np.ndarray) -> 
             logs = np.log(labelling.probabilities.gold)
         gold = np.where(np.isnan(logs), -1, gold)
     return yardstick.counts(gold, predicted, logs, units, sequences=np.unique(labelling.offsets))
-
-
-def _headline(yardstick: Yardstick, counts: np.ndarray) -> Headline:
-    return Headline(yardstick, yardstick.value(counts), yardstick.standard_error(counts))
-
-
-def normal_p_value(difference: float, error: float) -> float:
-    """Return the two-sided p-value of a difference with a normal distribution."""
-    return 1.0 if difference == 0 else math.erfc(abs(difference) / (error * math.sqrt(2))) if error else 0.0
 
 
 def finite(error: float) -> float | None:

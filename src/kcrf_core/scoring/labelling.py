@@ -23,7 +23,7 @@ _ROUNDING = 0.002
 # Columns are doubted to be gold and predicted labels if there are so many positions, and both figures are below these.
 _LEAST_DOUBTED, _LEAST_OVERLAP, _LEAST_KAPPA = 50, 1 / 3, 0.1
 
-# How values of the other columns of `tag` begin.
+# Beginnings of values of the other columns of `tag`.
 _REMARKS = ("novelty=", "probability=")
 
 
@@ -46,17 +46,17 @@ class Labelling:
     lines: np.ndarray  # [N] line numbers in the source
     words: Sequence[str] | None = None  # something to show for each position
     probabilities: Probabilities | None = None
-    marginals: LabelProbabilities | None = None  # of all labels, where they are there and somebody wants them
+    marginals: LabelProbabilities | None = None  # of all labels, if they are known and wanted
     wholes: WholeProbabilities | None = None  # of spans and sequences, where a model gave the labels
     known_labels: tuple[str, ...] | None = None  # those of the model
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
     decode: str | None = None  # the decoder that a model gave the labels by; None where they were read
-    remarks: tuple[str, ...] = ()  # what a user should know of the file that they were read from
+    remarks: tuple[str, ...] = ()  # remarks for the user on the file that they were read from
 
     @cached_property
     def right(self) -> np.ndarray:
-        """Where the predicted label is the gold label, [N] bool."""
+        """Positions whose predicted label is the gold label, [N] bool."""
         gold = CodedColumn.of(self.gold)
         return gold.codes == CodedColumn.of(self.predicted).numbered(gold.values)
 
@@ -72,18 +72,14 @@ def from_tagged(corpus: Corpus) -> Labelling:
     while columns and any(all(value.startswith(remark) for value in columns[-1]) for remark in _REMARKS):
         columns.pop()
     if not columns:
-        raise DataError(
-            "one column only; expected gold and predicted labels as the last two (or give a model with -m)",
-            corpus.source,
-            int(corpus.lines[0]),
-        )
+        message = "one column only; expected gold and predicted labels as the last two (or give a model with -m)"
+        raise DataError(message, corpus.source, int(corpus.lines[0]))
     gold = columns.pop()
     if not set(gold) & set(predicted):
-        raise DataError(
-            "the last two columns have no value in common; is the file tagged? (or give a model with -m)",
-            corpus.source,
-        )
+        message = "the last two columns have no value in common; is the file tagged? (or give a model with -m)"
+        raise DataError(message, corpus.source)
     probabilities, marginals, lacking = _collect(written, gold, predicted, corpus)
+    remarks = [_header(corpus, gold, predicted), _doubt(gold, predicted, corpus.source), lacking]
     return Labelling(
         source=corpus.source,
         gold=gold,
@@ -93,11 +89,7 @@ def from_tagged(corpus: Corpus) -> Labelling:
         words=readable_column(columns),
         probabilities=probabilities,
         marginals=marginals,
-        remarks=tuple(
-            remark
-            for remark in (_header(corpus, gold, predicted), _doubt(gold, predicted, corpus.source), lacking)
-            if remark is not None
-        ),
+        remarks=tuple(remark for remark in remarks if remark is not None),
     )
 
 
@@ -105,10 +97,8 @@ def _header(corpus: Corpus, gold: Sequence[str], predicted: Sequence[str]) -> st
     """Return a warning where the first line has the name that `tag` gives to its column, and no label is like it."""
     if predicted[0] != PREDICTED or any(list(labels).count(labels[0]) > 1 for labels in (gold, predicted)):
         return None
-    where = f"{corpus.source}:{corpus.lines[0]}"
-    return (
-        f"warning: {where}: '{gold[0]}' and '{PREDICTED}' are taken for labels: say so if this is a header ('header')"
-    )
+    said = f"'{gold[0]}' and '{PREDICTED}' are taken for labels: say so if this is a header ('header')"
+    return f"warning: {corpus.source}:{corpus.lines[0]}: {said}"
 
 
 def _doubt(gold: Sequence[str], predicted: Sequence[str], source: str) -> str | None:
@@ -160,8 +150,7 @@ def from_two_files(gold: Corpus, predicted: Corpus) -> Labelling:
 
 
 def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
-    """What one system makes of several parts of the same data, one after another."""
-    first = parts[0]
+    """Concatenate labellings of several parts of the same data by one system."""
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
     missing: dict[str, int] = {}
     for part in parts:
@@ -174,7 +163,7 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
     if len(marginals) == len(parts):
         every = LabelProbabilities(marginals[0].labels, np.concatenate([each.values for each in marginals]))
     return replace(
-        first,
+        parts[0],
         gold=_joined_column([part.gold for part in parts]),
         predicted=_joined_column([part.predicted for part in parts]),
         offsets=offsets_of(lengths),
@@ -252,14 +241,9 @@ def _collect(
 def readable_column(columns: Sequence[Sequence[str]]) -> Sequence[str] | None:
     """Find the first column that does not consist of numbers."""
     for column in columns:
-        if not all(map(_is_number, column[:1000])):
+        try:
+            for value in column[:1000]:
+                float(value)
+        except ValueError:
             return column
     return None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

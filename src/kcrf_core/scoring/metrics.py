@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 
 from ..errors import ConfigError
 from .evaluation import Evaluation, evaluate
-from .scores import Score, mean_figure
+from .spans import Score, mean_figure
 
 Labels = Sequence[Sequence[object]]
 
@@ -46,53 +46,40 @@ def sequence_accuracy_score(y_true: Labels, y_pred: Labels) -> float:
     return evaluate_sequences(y_true, y_pred, None).sequence_accuracy
 
 
-@overload
-def flat_precision_score(
-    y_true: Labels, y_pred: Labels, average: str = "weighted", labels: Sequence[object] | None = None
-) -> float: ...
-@overload
-def flat_precision_score(
-    y_true: Labels, y_pred: Labels, average: None, labels: Sequence[object] | None = None
-) -> np.ndarray: ...
-def flat_precision_score(
-    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[object] | None = None
-) -> float | np.ndarray:
-    """Compute the precision of labels; the parameters are those of `flat_f1_score`."""
-    return _flat("precision", y_true, y_pred, average, labels)
+class FlatScore(Protocol):
+    """A figure of labels at positions.
 
-
-@overload
-def flat_recall_score(
-    y_true: Labels, y_pred: Labels, average: str = "weighted", labels: Sequence[object] | None = None
-) -> float: ...
-@overload
-def flat_recall_score(
-    y_true: Labels, y_pred: Labels, average: None, labels: Sequence[object] | None = None
-) -> np.ndarray: ...
-def flat_recall_score(
-    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[object] | None = None
-) -> float | np.ndarray:
-    """Compute the recall of labels; the parameters are those of `flat_f1_score`."""
-    return _flat("recall", y_true, y_pred, average, labels)
-
-
-@overload
-def flat_f1_score(
-    y_true: Labels, y_pred: Labels, average: str = "weighted", labels: Sequence[object] | None = None
-) -> float: ...
-@overload
-def flat_f1_score(
-    y_true: Labels, y_pred: Labels, average: None, labels: Sequence[object] | None = None
-) -> np.ndarray: ...
-def flat_f1_score(
-    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[object] | None = None
-) -> float | np.ndarray:
-    """Compute F1 of labels at positions.
-
-    `average` is "weighted" for the mean weighted by gold counts, "macro" for the plain mean, "micro" for F1 of the
-    summed counts, or None for an array with F1 of each label. `labels` are the labels to include; all by default.
+    `average` is "weighted" for the mean weighted by gold counts, "macro" for the plain mean, "micro" for the figure of
+    the summed counts, or None for an array with that of each label. `labels` are the labels to include; all by default.
     """
-    return _flat("f1", y_true, y_pred, average, labels)
+
+    @overload
+    def __call__(
+        self, y_true: Labels, y_pred: Labels, average: str = "weighted", labels: Sequence[object] | None = None
+    ) -> float: ...
+    @overload
+    def __call__(
+        self, y_true: Labels, y_pred: Labels, average: None, labels: Sequence[object] | None = None
+    ) -> np.ndarray: ...
+
+
+def _flat_score(figure: str, name: str) -> FlatScore:
+    def score(
+        y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[object] | None = None
+    ) -> Any:
+        scores = _scores(y_true, y_pred, labels)
+        if average is None:
+            return np.array([getattr(score, figure) for score in scores])
+        return _mean(figure, scores, average)
+
+    score.__name__ = score.__qualname__ = f"flat_{figure}_score"
+    score.__doc__ = f"Compute {name} of labels at positions.\n{(FlatScore.__doc__ or '').partition(chr(10))[2]}"
+    return score
+
+
+flat_precision_score = _flat_score("precision", "the precision")
+flat_recall_score = _flat_score("recall", "the recall")
+flat_f1_score = _flat_score("f1", "F1")
 
 
 def span_f1_score(y_true: Labels, y_pred: Labels, scheme: str = "auto") -> float:
@@ -118,15 +105,6 @@ def flat_classification_report(
     for name, *figures, gold in rows:
         lines.append(f"{name:>{width}}  " + "  ".join(f"{figure:9.{digits}f}" for figure in figures) + f"  {gold:7,}")
     return "\n".join(lines)
-
-
-def _flat(
-    figure: str, y_true: Labels, y_pred: Labels, average: str | None, labels: Sequence[object] | None
-) -> float | np.ndarray:
-    scores = _scores(y_true, y_pred, labels)
-    if average is None:
-        return np.array([getattr(score, figure) for score in scores])
-    return _mean(figure, scores, average)
 
 
 def _scores(y_true: Labels, y_pred: Labels, labels: Sequence[object] | None) -> list[Score]:

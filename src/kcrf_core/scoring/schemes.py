@@ -1,14 +1,12 @@
-"""Label schemes: what stands behind `B-NP`, `I-NP`, `O` and their relatives.
+"""Label schemes such as that of `B-NP`, `I-NP` and `O`.
 
-A label is a letter and, after the first hyphen, a type; bare letters have the empty type. The letters say
-where a position stands in its span:
+A label is a letter and, after the first hyphen, a type; bare letters have the empty type. The letter is the place of
+a position in its span:
 
     iob1    I inside; B only where a span begins right after another of its type; O outside
     iob2    B begins every span, I continues it
     iobes   B begins, I continues, E ends; S is a whole span of one position
     bilou   the same with L for E and U for S
-
-Each is one `Scheme` in `SCHEMES`.
 
 Spans are those of conlleval, the scorer of the CoNLL shared tasks (E. Tjong Kim Sang, version of
 2004-01-26), which gives a meaning to malformed sequences too: cut a sequence between two neighbours when
@@ -49,7 +47,7 @@ LabelPart = tuple[str, str]  # letter and type of a label
 
 @dataclass(frozen=True)
 class Ends:
-    """The labels at the ends of n spans, and whether a position of the same type stands before; all [n] bool."""
+    """Properties of the labels at the ends of n spans, all [n] bool."""
 
     opening: np.ndarray  # the first label opens a span
     closing: np.ndarray  # the last label closes one
@@ -61,23 +59,13 @@ class Ends:
 @dataclass(frozen=True)
 class Scheme:
     letters: str
-    follows: Callable[[LabelPart, LabelPart], bool]  # whether a label may stand behind another one
-    well_formed: Callable[[Ends], np.ndarray]  # which spans are written as the scheme demands
-    closed: bool = False  # whether a sequence may not end inside a span
+    follows: Callable[[LabelPart, LabelPart], bool]  # True if a label may follow another one
+    well_formed: Callable[[Ends], np.ndarray]  # [n] bool, spans that are written as the scheme demands
+    closed: bool = False  # a sequence may not end inside a span
 
 
 def _same_type(before: LabelPart, after: LabelPart) -> bool:
     return before[1] == after[1] and before[0] != "O"
-
-
-def _follows_iob1(before: LabelPart, after: LabelPart) -> bool:
-    # B only separates a span from one of the same type.
-    return after[0] != "B" or _same_type(before, after)
-
-
-def _follows_iob2(before: LabelPart, after: LabelPart) -> bool:
-    # A span may end anywhere.
-    return after[0] != "I" or _same_type(before, after)
 
 
 def _follows_closed(before: LabelPart, after: LabelPart) -> bool:
@@ -91,24 +79,24 @@ def _well_formed_closed(ends: Ends) -> np.ndarray:
     return (ends.single & ends.whole) | (~ends.single & ends.opening & ends.closing)
 
 
-IOB1 = Scheme("BIO", _follows_iob1, lambda ends: ends.opening == ends.follows)
-IOB2 = Scheme("BIO", _follows_iob2, lambda ends: ends.opening)
+# In IOB1, B only separates a span from one of the same type; in IOB2, I only continues one.
+IOB1 = Scheme("BIO", lambda last, next_: next_[0] != "B" or _same_type(last, next_), lambda e: e.opening == e.follows)
+IOB2 = Scheme("BIO", lambda last, next_: next_[0] != "I" or _same_type(last, next_), lambda e: e.opening)
 IOBES = Scheme("BIOES", _follows_closed, _well_formed_closed, closed=True)
 BILOU = Scheme("BILOU", _follows_closed, _well_formed_closed, closed=True)
 
 
 def split_label(label: str) -> tuple[str, str] | None:
-    """Letter and type of a label, or None if it is not of this form. `B-NP-SBJ` has the type `NP-SBJ`."""
+    """Return letter and type of a label, or None if it is not of this form. `B-NP-SBJ` has the type `NP-SBJ`."""
     letter, _, kind = label.partition("-")
     return (letter, kind) if letter in _LETTERS else None
 
 
 def detect_scheme(labels: Iterable[str]) -> str | None:
-    """The scheme these labels are written in, or None if they are no span labels.
+    """Return the scheme these labels are written in, or None if they are no span labels.
 
-    Only the set of labels counts, the more of the task's labels the better. `iob1` and `iob2` differ in
-    how labels follow each other, so their names are a guess (see `tell_iob_apart`; unless strictly, they are scored
-    alike): a type that occurs with I but never with B cannot be IOB2.
+    Only the set of labels counts, the more of the task's labels the better. `iob1` and `iob2` differ in the order of
+    labels, so their names are a guess (see `tell_iob_apart`): a type with I but never with B cannot be IOB2.
     """
     found = [split_label(label) for label in set(labels)]
     parts = [part for part in found if part is not None]

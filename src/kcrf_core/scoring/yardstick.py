@@ -31,8 +31,7 @@ from ..system import AUTO
 from . import METRICS
 from .calibration import SMALLEST_PROBABILITY
 from .schemes import detect_scheme
-from .scores import SpanMatches
-from .spans import SpanFinder
+from .spans import SpanFinder, SpanMatches
 
 # Counts of many labels in many units are added up over neighbouring units, so that there are no more cells.
 MOST_CELLS = 1 << 24

@@ -1,5 +1,4 @@
 from .arena import Outcome
-from .channel import Channel, fit_channel
 from .correcting import Correction, changes_of, corrected, differences, read_worklist, worklist
 from .cross_validation import (
     Division,
@@ -16,7 +15,7 @@ from .cross_validation import (
     summarise,
     task_count,
 )
-from .evidence import Evidence, gather
+from .evidence import Channel, Evidence, fit_channel, gather
 from .grid import Setting, make_settings, parse_grid, shown
 from .journal import Journal, corpus_digest, digest_of
 from .label_audit import (

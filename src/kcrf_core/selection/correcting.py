@@ -1,7 +1,7 @@
 """Corrections: a list that a person works through, and data with the labels that are accepted.
 
-A worklist is a table with TABs between columns: line, text, gold, suggested, probability, reason. Rows may be taken
-out, and suggested labels changed; what is left is what will be applied.
+A worklist is a table with TABs between columns: line, text, gold, suggested, probability, reason. Users may delete rows
+and change suggested labels; the rest is applied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADER = ("line", "text", "gold", "suggested", "probability", "reason")
 
 @dataclass(frozen=True)
 class Correction:
-    """A label in a line of a file, and what shall stand in its place."""
+    """A label in a line of a file, and its replacement."""
 
     line: int
     gold: str
@@ -30,15 +30,16 @@ class Correction:
 
 
 def worklist(positions: Iterable[DoubtfulPosition]) -> str:
-    """The table as text."""
+    """Return the table as text."""
     rows = [HEADER]
-    rows += [(str(each.line), _cell(each.text), each.gold, each.suggested, f"{each.probability:.4g}", each.reason)
-             for each in positions]  # fmt: skip
+    for each in positions:
+        text = each.text.replace("\t", " ").replace("\n", " ")
+        rows.append((str(each.line), text, each.gold, each.suggested, f"{each.probability:.4g}", each.reason))
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
 def read_worklist(text: str, path: str) -> list[Correction]:
-    """The changes that a worklist still has."""
+    """Return the changes that a worklist still has."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]  # words may have other characters that end lines
     if tuple(lines[0].split("\t")) != HEADER:
         raise DataError(f"no worklist: its first line should be {' '.join(HEADER)}, with TABs between them", path, 1)
@@ -54,17 +55,14 @@ def read_worklist(text: str, path: str) -> list[Correction]:
 
 
 def changes_of(positions: Iterable[DoubtfulPosition], least: float) -> list[Correction]:
-    """Those of positions that are wrong with at least this probability."""
+    """Return corrections of positions that are wrong with at least this probability."""
     return [Correction(each.line, each.gold, each.suggested) for each in positions if each.wrong >= least]
 
 
 def corrected(
     path: str, changes: Sequence[Correction], format_: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
 ) -> tuple[bytes, bytes]:
-    """Return the bytes of a file, and the same with labels changed; `columns` are those of CoNLL-U, the label's last.
-
-    Labels stand where the reader of the format finds them.
-    """
+    """Return the bytes of a file without and with changes of labels; `columns` of CoNLL-U end with the label's."""
     by_line: dict[int, Correction] = {}
     for change in changes:
         if by_line.setdefault(change.line, change) != change:
@@ -117,12 +115,8 @@ def differences(before: bytes, after: bytes, names: tuple[str, str], context: in
 
 
 def _lines(text: bytes) -> list[bytes]:
-    """Lines with their ends, as a diff has them."""
+    """Return lines with their ends, as a diff has them."""
     lines = [line + b"\n" for line in text.split(b"\n")]
     if text.endswith(b"\n") or not text:
         return lines[:-1]
     return [*lines[:-1], lines[-1] + b"\\ No newline at end of file\n"]
-
-
-def _cell(text: str) -> str:
-    return text.replace("\t", " ").replace("\n", " ")

@@ -1,22 +1,36 @@
-"""What models say of the labels that data has.
+"""Evidence of models about the labels of data, and the rate of wrong labels.
 
 For the gold label g_t of a position, by a model that may have seen it or not:
 
     marginal    p(g_t | x)                the label by the input alone
     context     p(g_t | x, g_s, s != t)   by the input and by the other labels as they stand, of which neighbours count
-    wrong       p(y_t != g_t | x, g)      by the channel of `channel`, through which all labels came
+    wrong       p(y_t != g_t | x, g)      by the channel, through which all labels came
 
-Of a span the probability is that of all its labels together, with labels beside it that end it; of a sequence that of
-all its labels.
+The probability of a span is that of all its labels together, with labels beside it that end it; of a sequence that of
+all its labels. Two wrong labels beside each other support one another in `context` and not in `marginal`; a label that
+only its neighbours contradict is found by `context`.
 
-Two wrong labels beside each other support one another in `context` and not in `marginal`; a label that only its
-neighbours contradict is found by `context`.
+The channel: a labelling y is drawn by the model, p(y | x); then each label is passed on as it is with probability
+1 - e, and exchanged for another one g with probability e r(g), where r is uniform or proportional to frequency. The
+likelihood of the labels g of the data is
+
+    L = prod over sequences of sum_y p_s(y | x) prod_t [(1 - e) if y_t = g_t else e r(g_t)],
+
+a ratio of two partition functions. Its maximum in e is the share of wrong labels: where the model is uncertain, it
+expects several labels, and none of them is an error. A model that was fitted to wrong labels expects some of them, so
+its scores are multiplied by s, those of neighbouring labels by s', which are fitted along with e.
+
+A model that learnt from wrong labels is too uncertain, and takes errors for its own uncertainty. So e is fitted a
+second time, with s and s' fixed, to the labels of the half of the positions that the model is more certain of: errors
+that do not depend on the input are as frequent there as elsewhere. The larger of both is taken, as other errors may be
+where models are uncertain.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -25,17 +39,128 @@ from ..model import scores_in_place
 from ..scoring import SpanFinder, detect_scheme
 from ..system import Workers
 from ..training import Scored
-from .channel import Channel
+
+MOST_POSITIONS = 20_000  # to find the sharpness of scores by; the rate is found by all of them
+EVALUATIONS, STEPS = 70, 12
+LEAST_RATE, MOST_RATE = 1e-5, 0.5
+
+
+@dataclass(frozen=True)
+class Channel:
+    """The rate of wrong labels, and factors of scores."""
+
+    rate: float  # e
+    sharpness: float = 1.0  # s, of scores of positions
+    edge_sharpness: float = 1.0  # s'
+    by_frequency: bool = False  # a wrong label is as frequent as others of its kind
+    frequencies: tuple[tuple[str, float], ...] = ()  # of labels, by their names
+    rate_error: float = float("nan")  # the standard error of e
+
+    def potentials(self, part: Scored) -> tuple[np.ndarray, Edges]:
+        """Return the potentials of the true labels, given the input and the labels of the data."""
+        scores, edges = self.sharpness * part.scores, part.edges.times(self.edge_sharpness)
+        return scores + self._log_channel(part), edges
+
+    def log_likelihood(self, part: Scored) -> float:
+        """Return the log-likelihood of the labels of the data, given the input."""
+        after, edges = self.potentials(part)
+        before = chain.marginals(self.sharpness * part.scores, edges, part.offsets).log_z
+        return float((chain.marginals(after, edges, part.offsets).log_z - before).sum())
+
+    def wrong(self, part: Scored) -> np.ndarray:
+        """Return the probability that each of the known labels is wrong."""
+        known = np.flatnonzero(part.gold >= 0)
+        return 1 - chain.marginals(*self.potentials(part), part.offsets).node[known, part.gold[known]]
+
+    def _log_channel(self, part: Scored) -> np.ndarray:
+        """Return log p(g_t | y_t), [n, Y]; 0 where g_t is not known."""
+        Y = len(part.labels)
+        others = np.full(Y, 1 / max(Y - 1, 1))
+        if self.by_frequency:
+            share = dict(self.frequencies)
+            others = np.array([max(share.get(label, 0.0), 1e-6) for label in part.labels])
+        known = np.flatnonzero(part.gold >= 0)
+        logs = np.zeros(part.scores.shape)
+        logs[known] = np.log(self.rate * others[part.gold[known]])[:, None]
+        logs[known, part.gold[known]] = np.log1p(-self.rate)
+        return logs
+
+
+def fit_channel(parts: Sequence[Scored], workers: Workers) -> Channel:
+    """Return the channel of the largest likelihood."""
+    counts: dict[str, int] = {}
+    for part in parts:
+        known = np.bincount(part.gold[part.gold >= 0], minlength=len(part.labels))
+        for label, count in zip(part.labels, known.tolist(), strict=True):
+            counts[label] = counts.get(label, 0) + count
+    total = max(sum(counts.values()), 1)
+    frequencies = tuple((label, count / total) for label, count in sorted(counts.items()))
+    some = parts[:: max(1, sum(len(part.gold) for part in parts) // MOST_POSITIONS)]
+    found = [_fitted(some, by_frequency, frequencies, workers) for by_frequency in (False, True)]
+    channel = max(found, key=lambda pair: pair[0])[1]
+    rates = [_with_rate(channel, some, workers) for some in (parts, _surer_half(parts, workers))]
+    return max(rates, key=lambda each: each.rate)
+
+
+def _with_rate(channel: Channel, parts: Sequence[Scored], workers: Workers) -> Channel:
+    """Return the channel with the most probable rate of errors of some parts, and its standard error."""
+    for _ in range(STEPS):
+        wrong = np.concatenate(list(workers.map(channel.wrong, parts)))
+        rate = float(np.clip(wrong.mean(), LEAST_RATE, MOST_RATE))
+        close = abs(rate - channel.rate) < 0.002 * rate
+        channel = replace(channel, rate=rate)
+        if close:
+            break
+    # Terms of the slope of the log-likelihood in e: their sum of squares is its information.
+    slopes = wrong / rate - (1 - wrong) / (1 - rate)
+    # Uninformative models give no information, and any rate is possible.
+    return replace(channel, rate_error=1 / max(float(np.linalg.norm(slopes)), 1.0))
+
+
+def _surer_half(parts: Sequence[Scored], workers: Workers) -> list[Scored]:
+    """Return the parts with labels only at the half of the positions that models are more certain of."""
+
+    def sureness(part: Scored) -> np.ndarray:
+        most = chain.marginals(part.scores, part.edges, part.offsets).node.max(axis=1, initial=0.0)
+        return np.where(part.gold >= 0, most, np.nan)
+
+    found = list(workers.map(sureness, parts))
+    least = np.nanmedian(np.concatenate(found))
+    return [replace(part, gold=np.where(own >= least, part.gold, -1)) for part, own in zip(parts, found, strict=True)]
+
+
+def _fitted(
+    parts: Sequence[Scored],
+    by_frequency: bool,
+    frequencies: tuple[tuple[str, float], ...],
+    workers: Workers,
+) -> tuple[float, Channel]:
+    """Return the largest log-likelihood of a few parts, and its channel."""
+    from scipy.optimize import minimize  # only needed here
+
+    def channel(at: np.ndarray) -> Channel:
+        rate = float(np.clip(np.exp(at[0]), LEAST_RATE, MOST_RATE))
+        sharpness, edge_sharpness = np.exp(np.clip(at[1:], -2, 2)).tolist()
+        return Channel(rate, sharpness, edge_sharpness, by_frequency, frequencies)
+
+    def loss(at: np.ndarray) -> float:
+        return -math.fsum(workers.map(channel(at).log_likelihood, parts))
+
+    start = np.log([0.02, 1.0, 1.0])
+    simplex = np.vstack([start, start + np.diag([0.7, 0.15, 0.15])])
+    options = {"maxfev": EVALUATIONS, "initial_simplex": simplex, "xatol": 0.01, "fatol": 0.05}
+    best = minimize(loss, start, method="Nelder-Mead", options=options)
+    return -float(best.fun), channel(best.x)
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of all N positions; NaN where no model knows the label."""
+    """Evidence about all N positions; NaN where no model knows the label."""
 
     marginal: np.ndarray  # [N] p(gold | x)
     context: np.ndarray  # [N] p(gold | x, the other labels)
     wrong: np.ndarray  # [N] probability that it is wrong
-    suggested: np.ndarray  # [N] number of the label that should stand there, among those of the corpus
+    suggested: np.ndarray  # [N] number of the suggested label, among those of the corpus
     support: np.ndarray  # [N] p(suggested | x)
     # [N] at the first position of each span and NaN elsewhere: p(span | x), and the probability that it is wrong.
     span: np.ndarray
@@ -49,7 +174,7 @@ class Evidence:
 def gather(
     parts: Sequence[Scored], channel: Channel, labels: Sequence[str], positions: int, workers: Workers
 ) -> Evidence:
-    """The evidence of all parts, which share no position, on a corpus with these labels."""
+    """Return the evidence of all parts, which share no position, on a corpus with these labels."""
     out = Evidence(
         **{each.name: np.full(positions, np.nan) for each in fields(Evidence)}
         | {"suggested": np.zeros(positions, dtype=np.int64), "span_end": np.full(positions, -1)}
@@ -66,13 +191,13 @@ def gather(
     return out
 
 
-_Found = dict[str, tuple[np.ndarray, np.ndarray]]  # where in the part, and what
+_Found = dict[str, tuple[np.ndarray, np.ndarray]]  # places in the part, and values
 
 
 def _of_part(part: Scored, channel: Channel, spans: bool) -> _Found:
     node = chain.marginals(part.scores, part.edges, part.offsets)
     rows, known = np.arange(len(part.gold)), np.flatnonzero(part.gold >= 0)
-    # A label that the model does not know cannot speak for its neighbours: what the model would say stands in for it.
+    # A label that the model does not know is replaced by the model's most probable one.
     gold = np.where(part.gold >= 0, part.gold, node.node.argmax(axis=1)).astype(np.int32)
     beside = scores_in_place(part.scores, part.edges, part.offsets, gold)
     beside -= beside.max(axis=1, keepdims=True)
@@ -104,7 +229,7 @@ def _of_part(part: Scored, channel: Channel, spans: bool) -> _Found:
 
 
 def _of_spans(part: Scored, gold: np.ndarray, true: tuple[np.ndarray, Edges], spans: bool) -> _Found:
-    """Spans whose labels the model knows; those that a cut between folds divides end there."""
+    """Return evidence about spans whose labels the model knows; those that a cut between folds divides end there."""
     finder = SpanFinder(part.labels) if spans else None
     if finder is None:
         nothing = np.zeros(0, dtype=np.int64)

@@ -1,10 +1,8 @@
-"""Grids of settings: `degree=1,2,3` and the like, every combination of them.
-
-A setting is kept as it was typed, for reports, and as options with their configuration keys, for use.
-"""
+"""Grids of settings such as `degree=1,2,3`: every combination of them, as typed and as options."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from ..config import load_value, option_paths
+from ..config import load_value, option_paths, resolve_c2
 from ..errors import ConfigError, suggestion
 
 # Short names of options that stand for others.
@@ -28,7 +26,7 @@ class Setting:
     """One point of a grid."""
 
     typed: dict[str, Any]  # keys and values as given
-    options: dict[str, Any]  # what they mean, for `with_options`
+    options: dict[str, Any]  # their meaning, for `with_options`
 
     @property
     def name(self) -> str:
@@ -36,7 +34,7 @@ class Setting:
 
 
 def shown(value: Any) -> str:
-    """A value as one would type it."""
+    """Return a value as one would type it."""
     if isinstance(value, bool) or value is None:
         return yaml.safe_dump(value).split("\n")[0]
     if isinstance(value, (list, dict)):
@@ -49,7 +47,7 @@ def _error(message: str) -> ConfigError:
 
 
 def parse_grid(entries: Sequence[str]) -> dict[str, list[Any]]:
-    """Entries such as `degree=1,2,3` as {"degree": [1, 2, 3]}, the keys as typed."""
+    """Read entries such as `degree=1,2,3` as {"degree": [1, 2, 3]}, the keys as typed."""
     grid: dict[str, list[Any]] = {}
     places: dict[str, str] = {}
     for entry in entries:
@@ -73,26 +71,20 @@ def _values(entry: str, text: str) -> list[Any]:
         found = None
     if not isinstance(found, list) or None in found:
         raise _error(f"cannot read the values of the grid in '{entry}'")
-    values = [_number(value) for value in found]
+    values = []
+    for value in found:
+        # Numbers that are not written as Python would write them, such as 1e-3 and 1.50, are still text.
+        with contextlib.suppress(ValueError):
+            value = number if isinstance(value, str) and math.isfinite(number := float(value)) else value
+        values.append(value)
     for number, value in enumerate(values):
         if value in values[:number]:
             raise _error(f"the grid has the value {shown(value)} twice in '{entry}'")
     return values
 
 
-def _number(value: Any) -> Any:
-    """Numbers that are not written as Python would write them, such as 1e-3 and 1.50, are still text."""
-    if isinstance(value, str):
-        try:
-            number = float(value)
-        except ValueError:
-            return value
-        return number if math.isfinite(number) else value
-    return value
-
-
 def path_of(key: str) -> str:
-    """The place in the configuration that a key means; an error with a suggestion for one that means nothing."""
+    """Return the place of a key in the configuration; an unknown key is an error with a suggestion."""
     if "." in key:
         return key
     name = key.replace("-", "_")
@@ -106,26 +98,18 @@ def path_of(key: str) -> str:
 
 
 def make_settings(grid: Mapping[str, Sequence[Any]], options: Mapping[str, Any]) -> tuple[Setting, ...]:
-    """Every combination of the grid's values, laid over options, none of which it may set again."""
-    # Options may be about more than a grid can vary, such as how the text is read.
+    """Return every combination of the grid's values, together with options, none of which it may set again."""
+    # Options may be about more than a grid can vary, such as the layout of files.
     paths = option_paths()
     taken = {paths.get(ALIASES.get(name, name), name): name for name in options}
     for key in grid:
         if path_of(key) in taken:
             raise _error(f"the grid sets '{key}', and so does an option: give one of them")
-    return tuple(
-        Setting(dict(zip(grid, values, strict=True)), {**options, **_meant(grid, values)})
-        for values in itertools.product(*grid.values())
-    )
-
-
-def _meant(grid: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> dict[str, Any]:
-    out = {}
-    for key, value in zip(grid, values, strict=True):
-        name = key if "." in key else key.replace("-", "_")
-        if name == "c2":  # CRFsuite's name for 1 / (2 sigma2)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-                raise _error(f"of the grid, 'c2' must be a number, 0 or more, not {shown(value)}")
-            value = 1.0 / (2.0 * value) if value else math.inf
-        out[ALIASES.get(name, name)] = value
-    return out
+    names = {key: key if "." in key else key.replace("-", "_") for key in grid}
+    out = []
+    for values in itertools.product(*grid.values()):
+        typed = dict(zip(grid, values, strict=True))
+        # `with_options` knows c2, but not as another name of sigma2.
+        meant = {name if name == "c2" else ALIASES.get(name, name): typed[key] for key, name in names.items()}
+        out.append(Setting(typed, {**options, **resolve_c2(meant)}))
+    return tuple(out)

@@ -1,7 +1,7 @@
-"""A journal of finished work: results under keys that say what they are results of, one line of JSON for each.
+"""A journal of finished work: results under keys of all that they depend on, one line of JSON for each.
 
 A line is on the disk before its result counts as kept. Lines that are cut off, by a crash or a full disk, or altered
-are left out, so that their work is done again; results under keys that nobody asks for are left alone.
+are ignored, so that their work is done again; results under other keys stay.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ FORMAT = 1
 
 
 class Journal:
-    """Results kept in a file, which is there from the first of them on and belongs to one run at a time."""
+    """Results kept in a file, which exists from the first of them on and belongs to one run at a time."""
 
     def __init__(self, path: str, command: str = "crossval"):
         self.path = path
-        self._command = f"kcrf {command}"  # whose results they are
+        self._command = f"kcrf {command}"  # the command that makes the results
+        self._header = {"kind": f"{self._command} journal", "format": FORMAT}
         self.damaged = 0  # lines that cannot be read
         self._found: dict[str, dict[str, Any]] = {}
         self._open_line = False  # the file ends in the middle of a line
@@ -42,16 +43,12 @@ class Journal:
                 raise
 
     @property
-    def _kind(self) -> str:
-        return f"{self._command} journal"
-
-    @property
     def begun(self) -> bool:
-        """There is a file."""
+        """True if there is a file."""
         return self._stream is not None
 
     def close(self) -> None:
-        """Leave the file to others."""
+        """Release the file for other runs."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -63,11 +60,10 @@ class Journal:
         return self._found.get(key)
 
     def add(self, key: str, about: dict[str, Any], result: dict[str, Any]) -> None:
-        """Keep a result; `about` is for people who look into the file."""
+        """Keep a result; `about` is for readers of the file."""
         entry = {"key": key, **about, "result": result, "check": digest_of(key, result)}
         with naming(self.path):
-            if self._stream is None:
-                self._stream = self._begin()
+            self._stream = self._stream or self._begin()
             line = "\n" * self._open_line + json.dumps(entry, ensure_ascii=False) + "\n"
             self._open_line = True
             self._stream.seek(0, os.SEEK_END)
@@ -82,16 +78,23 @@ class Journal:
             self._found = {}
 
     def _begin(self) -> IO[bytes]:
-        """A new file: nobody sees it without its header, and one that another run has begun meanwhile stays."""
+        """Create the file at once with its header, unless another run has begun one meanwhile."""
         target = os.path.realpath(self.path)
         temporary = temporary_beside(target)
         try:
             with naming(self.path, temporary):
                 stream = open(temporary, "x+b", buffering=0)  # noqa: SIM115, kept
                 try:
-                    _write(stream, json.dumps({"kind": self._kind, "format": FORMAT, "version": __version__}) + "\n")
+                    _write(stream, json.dumps({**self._header, "version": __version__}) + "\n")
                     _lock(stream)
-                    _name(temporary, target)
+                    try:
+                        os.link(temporary, target)
+                    except FileExistsError:
+                        raise
+                    except OSError:  # a file system without links
+                        if os.path.lexists(target):
+                            raise FileExistsError(target) from None
+                        os.rename(temporary, target)
                 except BaseException:
                     stream.close()
                     raise
@@ -103,7 +106,7 @@ class Journal:
                 os.unlink(temporary)
 
     def _held(self, stream: IO[bytes]) -> IO[bytes] | None:
-        """The open file, if it is still the one of that name once nobody else has it."""
+        """Lock an open file and return it, if it is still the one of that name."""
         if not _lock(stream):
             stream.close()
             raise self._in_use()
@@ -124,7 +127,7 @@ class Journal:
         lines = stream.read().split(b"\n")
         try:
             header = json.loads(lines[0])
-            if header["kind"] != self._kind or header["format"] != FORMAT:
+            if {key: header[key] for key in self._header} != self._header:
                 raise ValueError
         except (ValueError, KeyError, TypeError, RecursionError):
             raise FileFormatError(
@@ -146,27 +149,15 @@ class Journal:
 
 
 def _write(stream: IO[bytes], text: str) -> None:
-    """All of a text, on the disk."""
+    """Write all of a text to the disk."""
     rest = memoryview(text.encode())
     while rest:
         rest = rest[stream.write(rest) :]
     os.fsync(stream.fileno())
 
 
-def _name(temporary: str, target: str) -> None:
-    """Give a file a name that nothing has."""
-    try:
-        os.link(temporary, target)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        if os.path.lexists(target):
-            raise FileExistsError(target) from None
-        os.rename(temporary, target)
-
-
 def _lock(stream: IO[bytes]) -> bool:
-    """Whether no other process has the file; where a system cannot tell, none is taken to have it."""
+    """Lock a file; False if another process holds it. Systems without locks always give True."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -181,12 +172,12 @@ def _lock(stream: IO[bytes]) -> bool:
 
 
 def digest_of(*values: Any) -> str:
-    """SHA-256 of plain values."""
+    """Return the SHA-256 of plain values."""
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def corpus_digest(corpus: Corpus) -> str:
-    """SHA-256 of what a corpus says, wherever it was read from."""
+    """Return the SHA-256 of the contents of a corpus, whatever its source."""
     total = hashlib.sha256()
 
     def add(text: str) -> None:
@@ -198,10 +189,9 @@ def corpus_digest(corpus: Corpus) -> str:
         add("\n".join(column))  # no value holds a line end
     for array in (corpus.offsets, corpus.weights):
         add("" if array is None else repr(array.tolist()))
-    if corpus.attributes is not None:
-        add("\n".join(corpus.attributes.names))
-        add(repr(corpus.attributes.indptr.tolist()))
-        add(repr(corpus.attributes.values.tolist()))
+    if (found := corpus.attributes) is not None:
+        for text in ("\n".join(found.names), repr(found.indptr.tolist()), repr(found.values.tolist())):
+            add(text)
     for name, array in corpus.vectors.items():
         add(repr((name, array.dtype.str, array.shape)))
         total.update(np.ascontiguousarray(array).data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,9 +13,8 @@ from ..model import Model
 from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, readable_column
 from ..system import Workers, counted
 from ..training import Scored, scored_parts, train
-from .channel import Channel, fit_channel
 from .cross_validation import Plan, Task, cut_parts, fold_data
-from .evidence import Evidence, gather
+from .evidence import Channel, Evidence, fit_channel, gather
 
 RANKINGS = ("wrong", "context", "marginal")
 BY_FOLDS, BY_MODEL = RANKINGS[0], RANKINGS[1]  # how each ranks best
@@ -23,9 +22,15 @@ SUPPOSED_RATE = 0.02  # of errors, where labels have been learnt and so cannot t
 MOST_WORDS = 12  # of a span that are shown
 
 
+class _Finding:
+    def to_dict(self) -> dict:
+        """Return plain values for JSON, without places in the corpus."""
+        return {key: value for key, value in vars(self).items() if key not in ("position", "start", "end")}
+
+
 @dataclass(frozen=True)
-class DoubtfulPosition:
-    """A position, and what speaks against its label."""
+class DoubtfulPosition(_Finding):
+    """A position, and the evidence against its label."""
 
     line: int
     sequence: int  # from 1 on
@@ -39,13 +44,10 @@ class DoubtfulPosition:
     reason: str
     position: int  # in the corpus, from 0 on
 
-    def to_dict(self) -> dict:
-        return {key: value for key, value in asdict(self).items() if key != "position"}
-
 
 @dataclass(frozen=True)
-class DoubtfulSpan:
-    """A span of the data, and how probable all its labels are together, with labels beside it that end it."""
+class DoubtfulSpan(_Finding):
+    """A span of the data, and the probability of all its labels together, with labels beside it that end it."""
 
     line: int
     last_line: int
@@ -57,13 +59,10 @@ class DoubtfulSpan:
     start: int  # in the corpus, from 0 on
     end: int  # behind its last position
 
-    def to_dict(self) -> dict:
-        return {key: value for key, value in asdict(self).items() if key not in ("start", "end")}
-
 
 @dataclass(frozen=True)
-class DoubtfulSequence:
-    """A sequence, and how many of its labels are wrong by expectation."""
+class DoubtfulSequence(_Finding):
+    """A sequence, and the expected number of its wrong labels."""
 
     line: int
     sequence: int
@@ -72,17 +71,14 @@ class DoubtfulSequence:
     wrong: float  # probability that one of its labels is
     log_probability: float  # log p(gold labels | x)
 
-    def to_dict(self) -> dict:
-        return asdict(self)
-
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What was found in a corpus."""
+    """The result of an audit of a corpus."""
 
     corpus: Corpus
     labels: tuple[str, ...]
-    held_out: bool  # whether models had not seen the labels that they judge
+    held_out: bool  # models had not seen the labels that they judge
     channel: Channel
     evidence: Evidence
     ranking: str  # one of RANKINGS
@@ -94,12 +90,12 @@ class Audit:
 
     @property
     def expected(self) -> float:
-        """How many labels are wrong: the largest likelihood."""
+        """Number of wrong labels of the largest likelihood."""
         return self.channel.rate * self.judged
 
     @property
     def standard_error(self) -> float:
-        """Of that number."""
+        """Standard error of that number."""
         return self.channel.rate_error * self.judged
 
     @property
@@ -111,16 +107,37 @@ class Audit:
         return known[np.lexsort((known, -evidence.wrong[known], first[known]))]
 
     def positions(self, most: int | None = None) -> list[DoubtfulPosition]:
-        """Positions, the worst first."""
-        return [self._position(t) for t in self.order[:most].tolist()]
+        """List positions, the worst first."""
+        evidence, corpus, words = self.evidence, self.corpus, readable_column(self.corpus.columns[:-1])
+        scheme = detect_scheme(self.labels)
+        rules = None if scheme is None else allowed_transitions(self.labels, scheme)
+        out = []
+        for t in self.order[:most].tolist():
+            by = 1 - evidence.wrong[t] if self.ranking == "wrong" else getattr(evidence, self.ranking)[t]
+            out.append(
+                DoubtfulPosition(
+                    line=int(corpus.lines[t]),
+                    sequence=int(np.searchsorted(corpus.offsets, t, side="right")),
+                    text="" if words is None else words[t],
+                    gold=corpus.columns[-1][t],
+                    suggested=self.labels[int(evidence.suggested[t])],
+                    probability=float(by),
+                    marginal=float(evidence.marginal[t]),
+                    context=float(evidence.context[t]),
+                    wrong=float(evidence.wrong[t]),
+                    reason=self._reason(t, rules),
+                    position=t,
+                )
+            )
+        return out
 
     def spans(self, most: int | None = None) -> list[DoubtfulSpan]:
-        """Spans of the data, the worst first; none where labels are of no scheme."""
+        """List spans of the data, the worst first; none if labels are of no scheme."""
         if detect_scheme(self.labels) is None:
             return []
         evidence, corpus, words = self.evidence, self.corpus, readable_column(self.corpus.columns[:-1])
         finder = SpanFinder(self.labels)
-        spans = finder.find(self._gold, corpus.offsets)
+        spans = finder.find(CodedColumn.of(corpus.columns[-1]).numbered(self.labels), corpus.offsets)
         # Those with a label that no model knows, and those that a cut between folds divides, were not judged.
         judged = np.flatnonzero(evidence.span_end[spans.starts] == spans.ends)
         starts, wrong = spans.starts[judged], evidence.span_wrong[spans.starts[judged]]
@@ -144,7 +161,7 @@ class Audit:
         return out
 
     def sequences(self, most: int | None = None) -> list[DoubtfulSequence]:
-        """Sequences, those with the most errors by expectation first; none with a label that no model knows."""
+        """List sequences, those with the most expected errors first; none with a label that no model knows."""
         offsets, evidence = self.corpus.offsets, self.evidence
         lengths = np.diff(offsets)
         there = np.flatnonzero(lengths)
@@ -171,64 +188,28 @@ class Audit:
             for s in ranked[:most].tolist()
         ]
 
-    @property
-    def _gold(self) -> np.ndarray:
-        """Numbers of gold labels, [N]."""
-        return CodedColumn.of(self.corpus.columns[-1]).numbered(self.labels)
-
-    def _position(self, t: int) -> DoubtfulPosition:
-        evidence, corpus = self.evidence, self.corpus
-        gold, suggested = corpus.columns[-1][t], self.labels[int(evidence.suggested[t])]
-        words = readable_column(corpus.columns[:-1])
-        by = 1 - evidence.wrong[t] if self.ranking == "wrong" else getattr(evidence, self.ranking)[t]
-        return DoubtfulPosition(
-            line=int(corpus.lines[t]),
-            sequence=int(np.searchsorted(corpus.offsets, t, side="right")),
-            text="" if words is None else words[t],
-            gold=gold,
-            suggested=suggested,
-            probability=float(by),
-            marginal=float(evidence.marginal[t]),
-            context=float(evidence.context[t]),
-            wrong=float(evidence.wrong[t]),
-            reason=self._reason(t, gold, suggested),
-            position=t,
-        )
-
-    def _reason(self, t: int, gold: str, suggested: str) -> str:
-        """What speaks against the label, in a few words."""
-        before = self._beside(t, -1)
-        rules = _rules(self.labels)
+    def _reason(self, t: int, rules: Transitions | None) -> str:
+        """Explain in a few words why a label is doubtful."""
+        evidence, offsets, labels = self.evidence, self.corpus.offsets, self.corpus.columns[-1]
+        gold, suggested = labels[t], self.labels[int(evidence.suggested[t])]
+        s = int(np.searchsorted(offsets, t, side="right")) - 1
+        before, after = (labels[i] if offsets[s] <= i < offsets[s + 1] else None for i in (t - 1, t + 1))
         if rules is not None:
-            own, last = self.labels.index(gold), None if before is None else self.labels.index(before)
-            if not (rules.first[own] if last is None else rules.pairs[last, own]):
+            own = self.labels.index(gold)
+            if not (rules.first[own] if before is None else rules.pairs[self.labels.index(before), own]):
                 return f"{gold} cannot follow {'the beginning' if before is None else before} in its scheme"
-        if self.evidence.support[t] >= 0.5:
+        if evidence.support[t] >= 0.5:
             return f"its features say {suggested}"
-        if self.evidence.context[t] < 0.1 * self.evidence.marginal[t]:
-            beside = " and ".join(label for label in (before, self._beside(t, 1)) if label is not None)
+        if evidence.context[t] < 0.1 * evidence.marginal[t]:
+            beside = " and ".join(label for label in (before, after) if label is not None)
             return f"labels beside it ({beside}) do not go with {gold}"
-        if self.evidence.marginal[t] >= self.evidence.support[t]:
+        if evidence.marginal[t] >= evidence.support[t]:
             return f"{gold} is more probable than {suggested}, and not certain"
         return f"{suggested} is more probable, and others may be"
 
-    def _beside(self, t: int, step: int) -> str | None:
-        s = int(np.searchsorted(self.corpus.offsets, t, side="right")) - 1
-        inside = self.corpus.offsets[s] <= t + step < self.corpus.offsets[s + 1]
-        return self.corpus.columns[-1][t + step] if inside else None
-
-
-def _rules(labels: Sequence[str]) -> Transitions | None:
-    scheme = detect_scheme(labels)
-    return None if scheme is None else allowed_transitions(labels, scheme)
-
 
 def audit_by_folds(
-    plan: Plan,
-    ranking: str = BY_FOLDS,
-    *,
-    workers: Workers,
-    done: Callable[[Task], None] | None = None,
+    plan: Plan, ranking: str = BY_FOLDS, *, workers: Workers, done: Callable[[Task], None] | None = None
 ) -> Audit:
     """Judge each fold of a plan by a model of the others; the plan has one setting."""
     parts: list[Scored] = []

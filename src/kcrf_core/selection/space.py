@@ -1,9 +1,8 @@
-"""The candidates of a search, made from what the columns of a corpus hold: choices, and the configuration they make.
+"""The candidates of a search, derived from the columns of a corpus: choices, and the configuration they make.
 
-A candidate has one value for each choice of the space. Choices are of few kinds: what is seen of words, which of them
-are paired, the window and the kernel of numbers, of attributes and of vectors, how many pivots, and how labels look
-back. Columns of each kind make a block of the space, which brings its choices, and turns them into features and terms.
-What a user's configuration says is no choice any more.
+A candidate has one value for each choice of the space: features of words, pairs of them, the window and the kernel of
+numbers, of attributes and of vectors, the number of pivots, and the order of the chain. Columns of each kind make a
+block of the space, which turns its choices into features and terms. Settings of the user are no choices.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 from ..chains import CLIQUES
 
-# Pivots on a rung: no more than this part of its positions, which many more would say nothing new of.
+# Pivots on a rung: no more than this part of its positions, since more would add nothing.
 POSITIONS_PER_PIVOT = 4
 FEWEST_PIVOTS = 300
 PIVOTS = (500, 1000, 2000, 4000, 8000)
@@ -26,15 +25,14 @@ MOST_NUMBERS = 1500
 WINDOWS = (0, 1, 2, 3, 5, 8, 12)
 # Columns that pairs and triples are made of.
 MOST_PAIRED, MOST_TRIPLED = 60, 24
-# A conjunction of three that occurs once tells nothing that its parts do not.
+# A conjunction of three that occurs once adds nothing to its parts.
 TRIPLE_CUT_OFF = 2
 
-
-LABELS = ("in chains", "of second order", "apart")  # what labels know of their neighbours
+LABELS = ("in chains", "of second order", "apart")  # dependence on neighbouring labels
 PIVOT_CHOICE, LABEL_CHOICE, PENALTY_CHOICE = "pivots", "labels", "c1"
-# L1 penalties, beside sigma2: what CRFsuite's users mostly take, and about as much as text bears.
+# L1 penalties beside sigma2: typical values of CRFsuite's users.
 PENALTIES = ("0", "0.1", "0.5")
-# What is made of inputs.
+# Kernels of inputs.
 LINEAR = "linear"
 RBF = "rbf"
 PAIRS, TRIPLES, NESTED_WINDOWS = "pairs", "triples", "nested"
@@ -53,7 +51,7 @@ class Candidate:
         return dict(self.choices)[name]
 
     def changed(self, **values: str) -> Candidate:
-        """The same with other values for some choices."""
+        """Return the candidate with other values for some choices."""
         return Candidate(tuple((name, values.get(name, value)) for name, value in self.choices))
 
 
@@ -67,7 +65,7 @@ class Choice:
     ordered: bool = False  # by size, so that only the next ones are neighbours
 
     def near(self, value: str) -> list[str]:
-        """The answers to try in the place of this one."""
+        """Return the answers to try in the place of this one."""
         if not self.ordered:
             return [other for other in self.values if other != value]
         at = self.values.index(value)
@@ -76,12 +74,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class BlockShare:
-    """What a block adds to a configuration: features, which of them are weighed one by one, and terms of others."""
+    """The features and terms that a block adds to a configuration."""
 
     features: tuple[dict[str, Any], ...]
-    linear: tuple[str, ...]  # names of features, with patterns
+    linear: tuple[str, ...]  # names or patterns of features with a linear kernel
     terms: tuple[dict[str, Any], ...] = ()
-    observed: bool = False  # whether weights are those for labels that features are seen with, where maps allow it
+    observed: bool = False  # weights only for labels that features are observed with, where maps allow it
 
 
 class ColumnBlock(ABC):
@@ -92,15 +90,15 @@ class ColumnBlock(ABC):
 
     @abstractmethod
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
-        """What it adds to the configuration, where its terms have so many pivots."""
+        """Return the features and terms of these choices; the terms have so many pivots."""
 
     @abstractmethod
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
-        """What is chosen, in a few words."""
+        """Describe the choices in a few words."""
 
 
 def around(reach: int) -> str | list[int]:
-    """The window that reaches so far to both sides, as configurations write it."""
+    """Return the window that reaches so far to both sides, as configurations write it."""
     return [0] if reach == 0 else f"-{reach}..{reach}"
 
 
@@ -112,66 +110,58 @@ def _pivot_map(size: int) -> dict[str, Any]:
     return {"type": "reduced", "size": size}
 
 
+def _poly(degree: int) -> dict[str, Any]:
+    return {"type": "poly", "degree": degree}
+
+
 # ----------------------------------------------------------------------------- text
 
 
 @dataclass(eq=False)
 class TextBlock(ColumnBlock):
-    """Categorical columns: words, of which parts and shapes tell something, and tags, which are few.
+    """Categorical columns: words, whose parts and shapes are features, too, and tags, of which there are few.
 
     `features` are those that `train` would make of them; words have transforms among them.
     """
 
     features: tuple[dict[str, Any], ...]
-    observed: bool = False  # whether to begin with weights of features for labels that they are seen with alone
+    observed: bool = False  # begin with weights of features only for labels that they are observed with
 
     def __post_init__(self) -> None:
         words = self.words = tuple(dict.fromkeys(one["column"] for one in self.features if "transform" in one))
         plain = (one for one in self.features if "column" in one and "transform" not in one)
         # Columns that are the same throughout a sequence are seen at the position alone.
         tags = self.tags = tuple(_name(one) for one in plain if one["column"] not in words and one.get("window") != [0])
-        choices, seeds = [], []
-        if words:
-            choices.append(Choice("words", ("plain", "affixes", "near affixes", "all affixes"), "affixes", True))
+        # The features that conjunctions are made of: words and tags, or for words alone, their common parts.
+        names = [_name(one) for one in self.features]
+        common = (f"{word}{end}" for word in words for end in (".lower", ".suffix3", ".shape"))
+        paired = self.paired = [*words, *tags] if tags else [name for name in common if name in names]
         tuples = any("conjunction" in one for one in self.features)
+        kinds = (("pairs", 0), ("pairs", 1), ("pairs", 2), ("triples", 1))
+        limits = {"pairs": (2, MOST_PAIRED), "triples": (3, MOST_TRIPLED)}
+        counts = {f"{kind} {reach}": (limits[kind], len(paired) * (2 * reach + 1)) for kind, reach in kinds}
+        near = ("none", *(value for value, ((least, most), count) in counts.items() if least <= count <= most))
         bigrams = ("none", "tags", "all") if tuples else ("none", "all")
-        choices.append(Choice("bigrams", bigrams, "tags" if tuples else "none", True))
-        paired = len(self._paired())
-        near = ["none"]
-        near += [f"pairs {reach}" for reach in (0, 1, 2) if 2 <= paired * (2 * reach + 1) <= MOST_PAIRED]
-        near += [f"triples {reach}" for reach in (1,) if 3 <= paired * (2 * reach + 1) <= MOST_TRIPLED]
-        choices.append(Choice("near", tuple(near), "none"))
-        if words:
-            choices.insert(0, Choice("weights", ("all", "observed"), "observed" if self.observed else "all"))
-            choices.append(Choice("rare", ("1", "2", "3"), "1", True))
-        # Conjunctions are worth more where they may speak against labels that they were not seen with.
+        choices = [Choice("bigrams", bigrams, "tags" if tuples else "none", True), Choice("near", near, "none")]
+        # Conjunctions are worth more if they may speak against labels that they were not observed with.
         every = {"weights": "all"} if words else {}
-        if self.observed:
-            seeds.append(every)
-        seeds += [{"near": value, **every} for value in ("pairs 1",) if value in near]
+        pairs, wide, triples = ({"near": value, **every} for value in ("pairs 1", "pairs 2", "triples 1"))
+        seeds = [every, pairs] if self.observed else [pairs]
         if words:
+            weights = Choice("weights", ("all", "observed"), "observed" if self.observed else "all")
+            parts = Choice("words", ("plain", "affixes", "near affixes", "all affixes"), "affixes", True)
+            choices = [weights, parts, *choices, Choice("rare", ("1", "2", "3"), "1", True)]
             seeds += [{"words": "all affixes"}, {"words": "plain", "bigrams": "none"}]
         if len(words) + len(tags) > 1:
-            seeds += [{"near": value, **every} for value in ("pairs 2",) if value in near]
-            seeds += [{"bigrams": "all"}]
-            seeds += [{"near": value, "bigrams": "all", **every} for value in ("pairs 1",) if value in near]
-        seeds += [{"near": value, **every} for value in ("triples 1",) if value in near]
-        if words:
-            seeds += [{"words": "all affixes", "near": value, **every} for value in ("pairs 1",) if value in near]
-        self.choices, self.seeds = tuple(choices), tuple(seeds)
-
-    def _paired(self) -> list[str]:
-        """The features that conjunctions are made of: words and tags, or of words alone what they have in common."""
-        if self.tags:
-            return [*self.words, *self.tags]
-        names = [_name(one) for one in self.features]
-        found = [f"{word}{end}" for word in self.words for end in (".lower", ".suffix3", ".shape")]
-        return [name for name in found if name in names]
+            seeds += [wide, {"bigrams": "all"}, {**pairs, "bigrams": "all"}]
+        seeds += [triples, {**pairs, "words": "all affixes"}] if words else [triples]
+        self.choices = tuple(choices)
+        self.seeds = tuple(seed for seed in seeds if seed.get("near", "none") in near)
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         rare = int(chosen.get("rare", "1"))
         cut = {} if rare == 1 else {"min_count": rare}
-        level, bigrams, paired = chosen.get("words", "plain"), chosen["bigrams"], self._paired()
+        level, bigrams = chosen.get("words", "plain"), chosen["bigrams"]
         reach = {"near affixes": 1, "all affixes": 2}.get(level)
         features: list[dict[str, Any]] = []
         hidden: list[dict[str, Any]] = []  # for pairs alone
@@ -184,7 +174,7 @@ class TextBlock(ColumnBlock):
                 features.append({**one, "window": one.get("window", around(2)), **cut})
             elif level != "plain":
                 features.append({**one, **wide, **cut})
-            elif chosen["near"] != "none" and _name(one) in paired:
+            elif chosen["near"] != "none" and _name(one) in self.paired:
                 hidden.append(one)
         if bigrams == "all":
             known = {part.partition("[")[0] for one in features for part in one.get("conjunction", ())}
@@ -196,8 +186,8 @@ class TextBlock(ColumnBlock):
         if kind != "none":
             degree = {"pairs": 2, "triples": 3}[kind]
             own_map = {"type": "explicit"} | ({"cut_off": TRIPLE_CUT_OFF} if kind == "triples" else {})
-            terms.append({"name": "near", "features": paired, "window": around(int(radius)), "kernel": _poly(degree),
-                          "map": own_map})  # fmt: skip
+            terms.append({"name": "near", "features": self.paired, "window": around(int(radius)),
+                          "kernel": _poly(degree), "map": own_map})  # fmt: skip
         observed = chosen.get("weights") == "observed"
         return BlockShare((*features, *hidden), linear, tuple(terms), observed)
 
@@ -220,7 +210,7 @@ class TextBlock(ColumnBlock):
 
 
 def _name(feature: Mapping[str, Any]) -> str:
-    """The name of a feature, given or by default."""
+    """Return the name of a feature, given or by default."""
     if "name" in feature:
         return feature["name"]
     if "conjunction" in feature:
@@ -242,9 +232,9 @@ class NumberBlock(ColumnBlock):
     features: tuple[dict[str, Any], ...]  # without windows
     beside: tuple[str, ...]  # names of categorical features that the kernel looks at, too
     width: int  # numbers of a position, without its window
-    shape: tuple[int, int] | None = None  # of a picture
+    shape: tuple[int, int] | None = None  # of an image
     reach: int = 2  # of the window to begin with
-    alone: bool = False  # whether there is nothing but numbers, for which `train` takes a kernel
+    alone: bool = False  # there are only numbers, for which `train` takes a kernel
 
     def __post_init__(self) -> None:
         widest = max([r for r in WINDOWS if self.width * (2 * r + 1) <= MOST_NUMBERS], default=0)
@@ -282,27 +272,24 @@ class NumberBlock(ColumnBlock):
         term = {"name": self.name, "features": seen, "map": _pivot_map(pivots)}
         if self.beside:
             term["window"] = around(reach)
-        if kernel == LINEAR:
-            return BlockShare(features, names)
-        if kernel == IMAGE:
-            assert self.shape is not None
-            shape = list(self.shape)
-            return BlockShare(
-                features, (), ({**term, "features": list(names), "kernel": {"type": IMAGE, "shape": shape}},)
-            )
+        terms: tuple[dict[str, Any], ...] = ()
         if kernel == NESTED_WINDOWS:
             terms = tuple(
                 {**term, "name": f"{self.name}{own}", "window": around(own), "kernel": _poly(degree)}
                 for own, degree in NESTED
             )
-            return BlockShare(features, (), terms)
-        if kernel == BY_COLUMN:
-            parts = [{"type": RBF, "features": [name]} for name in seen]
-            return BlockShare(features, (), ({**term, "kernel": {"type": "sum", "parts": parts}},))
-        kernels = {RBF: {"type": RBF}, PAIRS: _poly(2), TRIPLES: _poly(3)}
-        if kernel == LINEAR_AND_RBF:
-            return BlockShare(features, names, ({**term, "kernel": kernels[RBF]},))
-        return BlockShare(features, (), ({**term, "kernel": kernels[kernel]},))
+        elif kernel != LINEAR:
+            kernels: dict[str, dict[str, Any]] = {
+                RBF: {"type": RBF},
+                LINEAR_AND_RBF: {"type": RBF},
+                PAIRS: _poly(2),
+                TRIPLES: _poly(3),
+                BY_COLUMN: {"type": "sum", "parts": [{"type": RBF, "features": [name]} for name in seen]},
+                IMAGE: {"type": IMAGE, "shape": list(self.shape or ())},
+            }
+            only = {"features": list(names)} if kernel == IMAGE else {}
+            terms = ({**term, **only, "kernel": kernels[kernel]},)
+        return BlockShare(features, names if kernel in (LINEAR, LINEAR_AND_RBF) else (), terms)
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         kernel, reach = chosen[f"{self.name} kernel"], chosen[f"{self.name} window"]
@@ -310,71 +297,50 @@ class NumberBlock(ColumnBlock):
         return [f"{self.name} {kernel}{window}"]
 
 
-def _poly(degree: int) -> dict[str, Any]:
-    return {"type": "poly", "degree": degree}
-
-
-# ----------------------------------------------------------------------------- attributes
-
-
-def _together(features: list[str], kernel: str, pivots: int) -> dict[str, Any]:
-    """A term over some features: pairs of them, by conjunctions where these are exact and not too many, or rbf."""
-    if kernel == RBF:
-        return {"name": "together", "features": features, "kernel": {"type": RBF}, "map": _pivot_map(pivots)}
-    return {"name": "together", "features": features, "kernel": _poly(2)}
-
-
-@dataclass(frozen=True)
-class AttributeBlock(ColumnBlock):
-    """Attributes, as CRFsuite's files have them."""
-
-    choices: tuple[Choice, ...] = (
-        Choice("attributes", (LINEAR, LINEAR_AND_PAIRS, PAIRS, RBF), LINEAR),
-        Choice("rare", ("1", "2", "3"), "1", True),
-    )
-    seeds: tuple[dict[str, str], ...] = ({"attributes": LINEAR_AND_PAIRS}, {"attributes": PAIRS}, {"rare": "2"})
-
-    def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
-        rare = int(chosen["rare"])
-        features = ({"type": "attributes", "name": "attributes"} | ({} if rare == 1 else {"min_count": rare}),)
-        kernel = chosen["attributes"]
-        linear = ("attributes",) if kernel.startswith(LINEAR) else ()
-        return BlockShare(features, linear, () if kernel == LINEAR else (_together(["attributes"], kernel, pivots),))
-
-    def titles(self, chosen: Mapping[str, str]) -> list[str]:
-        rare = [] if chosen["rare"] == "1" else [f"those seen {chosen['rare']} times"]
-        return [f"attributes {chosen['attributes']}", *rare]
+# ----------------------------------------------------------------------------- given features
 
 
 @dataclass(eq=False)
 class GivenBlock(ColumnBlock):
-    """Features, and perhaps terms, that the user has chosen."""
+    """Features, and perhaps terms, that the user has chosen, or attributes as CRFsuite's files have them."""
 
-    features: tuple[dict[str, Any], ...] | None
-    terms: tuple[dict[str, Any], ...] | None
+    features: tuple[dict[str, Any], ...] = ()
+    terms: tuple[dict[str, Any], ...] | None = None
+    attributes: bool = False
 
     def __post_init__(self) -> None:
+        name = self.choice = "attributes" if self.attributes else "kernel"
         if self.terms is None:
-            self.choices = (Choice("kernel", (LINEAR, LINEAR_AND_PAIRS, PAIRS, RBF), LINEAR),)
-            self.seeds = tuple({"kernel": kernel} for kernel in (LINEAR_AND_PAIRS, RBF, PAIRS))
+            self.choices = (Choice(name, (LINEAR, LINEAR_AND_PAIRS, PAIRS, RBF), LINEAR),)
+            self.seeds = tuple({name: kernel} for kernel in (LINEAR_AND_PAIRS, RBF, PAIRS))
+        if self.attributes:
+            self.choices = (*self.choices, Choice("rare", ("1", "2", "3"), "1", True))
+            self.seeds = ({name: LINEAR_AND_PAIRS}, {name: PAIRS}, {"rare": "2"})
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
-        features = self.features or ()
         if self.terms is not None:
-            return BlockShare(features, (), self.terms)
-        kernel = chosen["kernel"]
-        linear = ("*",) if kernel.startswith(LINEAR) else ()
-        return BlockShare(features, linear, () if kernel == LINEAR else (_together(["*"], kernel, pivots),))
+            return BlockShare(self.features, (), self.terms)
+        features, seen, kernel = self.features, "*", chosen[self.choice]
+        if self.attributes:
+            seen, rare = "attributes", int(chosen["rare"])
+            features = ({"type": seen, "name": seen} | ({} if rare == 1 else {"min_count": rare}),)
+        # Pairs get conjunctions where these are exact and not too many.
+        own = {"kernel": {"type": RBF}, "map": _pivot_map(pivots)} if kernel == RBF else {"kernel": _poly(2)}
+        terms = () if kernel == LINEAR else ({"name": "together", "features": [seen], **own},)
+        return BlockShare(features, (seen,) if kernel.startswith(LINEAR) else (), terms)
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
-        return ["terms as given"] if self.terms is not None else [f"features as given, {chosen['kernel']}"]
+        if self.terms is not None:
+            return ["terms as given"]
+        title = f"{'attributes' if self.attributes else 'features as given,'} {chosen[self.choice]}"
+        return [title] if chosen.get("rare", "1") == "1" else [title, f"those seen {chosen['rare']} times"]
 
 
 # ----------------------------------------------------------------------------- the space
 
 
 class Space:
-    """All candidates: what they are, where to begin, which are neighbours, and their configurations."""
+    """All candidates: those to begin with, their neighbours, and their configurations."""
 
     def __init__(self, blocks: Sequence[ColumnBlock], raw: Mapping[str, Any], positions: int, label_terms: bool = True):
         self._blocks = tuple(blocks)
@@ -396,15 +362,17 @@ class Space:
 
     @property
     def seeds(self) -> list[Candidate]:
-        """Where to begin, the start first."""
+        """Candidates to begin with, the start first."""
+        out = [self.start]
         # The best of each block come before the second best of any.
-        turns = zip_longest(*(block.seeds for block in self._blocks))
-        seeds = [seed for turn in turns for seed in turn if seed is not None]
-        changed = (self._plain(self.start.changed(**_known(seed, self.choices))) for seed in seeds)
-        return list(dict.fromkeys([self.start, *changed]))
+        for seed in filter(None, chain.from_iterable(zip_longest(*(block.seeds for block in self._blocks)))):
+            choices = self.choices
+            known = {name: value for name, value in seed.items() if name in choices and value in choices[name].values}
+            out.append(self._plain(self.start.changed(**known)))
+        return list(dict.fromkeys(out))
 
     def neighbours(self, candidate: Candidate) -> Iterable[Candidate]:
-        """The candidates that differ in one choice, in the order of choices."""
+        """Yield the candidates that differ in one choice, in the order of choices."""
         found = {candidate}
         for choice in self.choices.values():
             for value in choice.near(candidate[choice.name]):
@@ -414,7 +382,7 @@ class Space:
                     yield other
 
     def _plain(self, candidate: Candidate) -> Candidate:
-        """The same configuration, with choices that make no difference to it as at the start, as pivots of linear."""
+        """Reset choices that do not change the configuration, such as pivots of a linear kernel, to the start."""
         own = self.raw(candidate)
         for choice in self.choices.values():
             other = candidate.changed(**{choice.name: choice.start})
@@ -423,7 +391,7 @@ class Space:
         return candidate
 
     def raw(self, candidate: Candidate, positions: int | None = None) -> dict[str, Any]:
-        """The configuration of a candidate, for so many positions, which bound the number of pivots."""
+        """Return the configuration of a candidate; the number of positions bounds that of pivots."""
         chosen = dict(candidate.choices)
         pivots = int(chosen[PIVOT_CHOICE])
         if positions is not None:
@@ -451,15 +419,16 @@ class Space:
             if order == LABELS[1]:
                 terms.append({"type": "edge2"})
         out = {**self._raw, **({"features": features} if features else {}), "terms": terms}
+        training: dict[str, Any] = {}
         if observed and not any(_has_pivots(term) for term in terms):
-            out["training"] = {**out.get("training", {}), "observed_features": True}
+            training["observed_features"] = True
         penalty = float(chosen.get(PENALTY_CHOICE, 0))
         if penalty and all(map(_can_be_sparse, terms)):
-            out["training"] = {**out.get("training", {}), "c1": penalty}
-        return out
+            training["c1"] = penalty
+        return {**out, "training": {**out.get("training", {}), **training}} if training else out
 
     def title(self, candidate: Candidate) -> str:
-        """A candidate in a line."""
+        """Describe a candidate in one line."""
         chosen = dict(candidate.choices)
         out = [title for block in self._blocks for title in block.titles(chosen)]
         if any(map(_has_pivots, self.raw(candidate)["terms"])):
@@ -476,14 +445,9 @@ def _has_pivots(term: Mapping[str, Any]) -> bool:
 
 
 def _can_be_sparse(term: Mapping[str, Any]) -> bool:
-    """Whether an L1 penalty suits a term: one over labels alone, or one whose weights are those of single features."""
+    """Return True if an L1 penalty suits a term: one over labels alone, or one with weights of single features."""
     kernel, own = term.get("kernel"), term.get("map")
     if not CLIQUES[term.get("type", "node")].mapped or kernel in (None, LINEAR):
         return not isinstance(own, Mapping) or own.get("type") != "reduced"
     linear = isinstance(kernel, Mapping) and kernel.get("type") == LINEAR
     return linear or (isinstance(own, Mapping) and own.get("type") == "explicit")
-
-
-def _known(seed: Mapping[str, str], choices: Mapping[str, Choice]) -> dict[str, str]:
-    """A seed without choices that the space has not."""
-    return {name: value for name, value in seed.items() if name in choices and value in choices[name].values}

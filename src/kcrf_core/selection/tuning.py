@@ -22,7 +22,7 @@ from . import EFFORTS
 from .arena import CorpusArena, Outcome, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
 from .search import Listener, Search
-from .space import AttributeBlock, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
+from .space import ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
 # Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
 SETTLED_SHARE = 0.1
@@ -32,7 +32,7 @@ FEW_COLUMNS = 12  # of numbers, which may have kernels of their own
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a search found."""
+    """The result of a search."""
 
     space: Space
     yardstick: Yardstick
@@ -48,7 +48,7 @@ class Tuning:
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The configuration that was chosen, with the prior variances and the decoder that were found for it."""
+        """Chosen configuration, with the prior variances and the decoder that were found for it."""
         raw, found = self.space.raw(self.chosen.candidate), self.chosen.found
         config = parse_config(raw)
         settled = self.chosen.positions >= SETTLED_SHARE * self.positions
@@ -62,7 +62,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class OuterFold:
-    """What a search on the rest of the data led to on one fold that it had not seen."""
+    """The result of a search on the rest of the data, judged on one fold that it had not seen."""
 
     title: str  # of what was chosen
     value: float
@@ -71,7 +71,7 @@ class OuterFold:
 
 @dataclass(frozen=True)
 class Nested:
-    """The whole procedure, judged on data that it had not seen."""
+    """The judgement of the whole procedure on data that it had not seen."""
 
     folds: tuple[OuterFold, ...]
     value: float
@@ -85,7 +85,7 @@ def make_space(
     corpus: Corpus, raw: Mapping[str, Any], source: str, shape: tuple[int, int] | None = None,
     left_out: Sequence[str] = (),
 ) -> Space:  # fmt: skip
-    """The candidates for a corpus, under a configuration that may have made some choices already."""
+    """Return the candidates for a corpus, under a configuration that may have made some choices already."""
     config = parse_config(raw, source)
     names = column_names(config, corpus)
     terms = raw.get("terms")
@@ -94,11 +94,11 @@ def make_space(
     if raw.get("features") is not None or terms is not None:
         features = raw.get("features")
         mapped = None if terms is None else tuple(t for t in terms if CLIQUES[t.get("type", "node")].mapped)
-        blocks: list[ColumnBlock] = [GivenBlock(None if features is None else tuple(features), mapped)]
+        blocks: list[ColumnBlock] = [GivenBlock(tuple(features or ()), mapped)]
         return Space(blocks, raw, corpus.positions, label_terms)
     blocks = []
     if corpus.attributes is not None:
-        blocks.append(AttributeBlock())
+        blocks.append(GivenBlock(attributes=True))
     else:
         inputs = [name for name in names[:-1] if name not in (config.weight, *config.ignore, *left_out)]
         blocks += _column_blocks(corpus, raw, source, inputs, shape)
@@ -111,39 +111,33 @@ def make_space(
 def _column_blocks(
     corpus: Corpus, raw: Mapping[str, Any], source: str, inputs: Sequence[str], shape: tuple[int, int] | None
 ) -> list[ColumnBlock]:
-    """Blocks of the columns, by what `train` would make of them."""
+    """Return blocks of the columns, by the features that `train` would make of them."""
     found = with_defaults(raw, corpus, source)
     usual = found.raw
     features = usual.get("features") or [{"column": name} for name in inputs]
     encoding, _ = fit_encoding(parse_config({**usual, "features": features}, source), corpus)
-    kinds = {one.config.name: isinstance(one, RealFeature) for one in encoding.features}
     text, real, reach = [], [], 0
     for feature, fitted in zip(features, encoding.features, strict=True):
         if "vectors" in feature:
             continue
-        if not kinds[fitted.config.name]:
+        if not isinstance(fitted, RealFeature):
             text.append(feature)
         else:
             real.append(feature["column"])
             reach = max(reach, *map(abs, fitted.config.seen))
     if shape is not None and len(real) != shape[0] * shape[1]:
-        raise ConfigError(
-            f"pictures of {shape[0]}x{shape[1]} pixels need {shape[0] * shape[1]:,} columns of numbers, and there are "
-            f"{len(real):,}",
-            settings=["shape"],
-        )
+        need = f"images of {shape[0]}x{shape[1]} pixels need {shape[0] * shape[1]:,} columns of numbers"
+        raise ConfigError(f"{need}, and there are {len(real):,}", settings=["shape"])
     blocks: list[ColumnBlock] = []
     tags: tuple[str, ...] = ()
     if text:
-        observed = bool((usual.get("training") or {}).get("observed_features"))
-        words = TextBlock(tuple(text), observed)
+        words = TextBlock(tuple(text), bool((usual.get("training") or {}).get("observed_features")))
         blocks.append(words)
         tags = words.tags
     if real:
-        apart = shape is None and len(real) <= FEW_COLUMNS
-        features = [{"name": name, "columns": [name], "type": "real"} for name in real]
-        if not apart:
-            features = [{"name": NUMBERS, "columns": real, "type": "real"}]
+        together = shape is not None or len(real) > FEW_COLUMNS
+        columns = {NUMBERS: real} if together else {name: [name] for name in real}
+        features = [{"name": name, "columns": own, "type": "real"} for name, own in columns.items()]
         alone = found.all_numbers and kernel_is_open(raw, {}, corpus.positions)
         blocks.append(NumberBlock(NUMBERS, tuple(features), tags, len(real), shape, max(reach, 1), alone))
     return blocks
@@ -203,13 +197,13 @@ def tune(
 
 @dataclass(frozen=True)
 class _Run:
-    """What searches of one run have in common."""
+    """The common settings of the searches of one run."""
 
     raw: dict[str, Any]
     source: str
     space: Space
     yardstick: Yardstick
-    total: float  # what a search may cost
+    total: float  # limit of the cost of a search
     timed: bool  # in seconds, else in work
     seed: int
     workers: Workers
@@ -271,10 +265,14 @@ class _Run:
         )
 
     def outer_folds(self, corpus: Corpus, hold_out: HoldOut, count: int) -> Nested:
-        """The search without each fold, judged by the fold."""
+        """Search without each fold, and judge the result by the fold; groups and folds of users stay together."""
+        together = hold_out.folds if hold_out.folds is not None else hold_out.groups
+        every = np.arange(corpus.sequences)
+        units = Units(every if together is None else together, "units", size_contents(corpus.offsets))
+        units.check(every, count, corpus.source, "outer folds")
         folds, pooled = [], []
-        for fold, test in enumerate(_outer_folds(corpus, hold_out, count, self.seed)):
-            rest = np.setdiff1d(np.arange(corpus.sequences), test)
+        for fold, test in enumerate(units.dealt(every, count, [self.seed, 9])):
+            rest = np.setdiff1d(every, test)
             self.listener.outer(fold, count)
             found = self.search(corpus.subset(rest), hold_out.subset(rest))
             counts = self._judged(found, corpus.subset(rest), corpus.subset(test))
@@ -287,39 +285,24 @@ class _Run:
         return Nested(tuple(folds), self.yardstick.value(counts), self.yardstick.standard_error(counts))
 
     def _judged(self, found: Tuning, training: Corpus, test: Corpus) -> np.ndarray:
-        """Counts of the units of a test part, by a model that the configuration found gives."""
+        """Return counts of the units of a test part, by a model with the configuration that was found."""
         config = parse_config(found.raw, self.source)
-        encoding, dataset = fit_encoding(config, training)
-        model, _ = train(encoding, dataset, config, workers=self.workers, interrupted=self.stopped)
+        model, _ = train(*fit_encoding(config, training), config, workers=self.workers, interrupted=self.stopped)
         judged = model.encoding.encode(test)
+        # The model may lack some of the yardstick's labels, and numbers the others in its own way.
+        names = self.yardstick.labels
+        numbers, own = np.array([names.index(name) for name in model.labels]), judged.known_labels
+        gold = np.where(own >= 0, numbers[np.maximum(own, 0)], np.where(own == UNKNOWN, len(names), own))
         logs = labels = None
         if self.yardstick.by_probability:
-            parts = model.tag_with_marginals(judged, _gold_logs, self.workers)
-            logs = np.concatenate(list(parts))
+            logs = np.concatenate(list(model.tag_with_marginals(judged, _gold_logs, self.workers)))
         else:
-            labels = decided_labels(model, judged, Decision(found.chosen.found["decode"]), None, self.workers)
-        gold = np.where(judged.known_labels == UNKNOWN, len(self.yardstick.labels), judged.known_labels)
-        return self._renumbered(gold, labels, logs, judged, model.labels)
-
-    def _renumbered(self, gold: np.ndarray, labels: np.ndarray | None, logs: np.ndarray | None, judged: Dataset,
-                    names: Sequence[str]) -> np.ndarray:  # fmt: skip
-        """Counts of labels that a model has numbered, which may lack some of the yardstick's."""
-        numbers = np.array([self.yardstick.labels.index(name) for name in names])
-        gold = np.where((gold >= 0) & (gold < len(names)), numbers[np.clip(gold, 0, len(names) - 1)], gold)
-        labels = None if labels is None else numbers[labels]
+            decision = Decision(found.chosen.found["decode"])
+            labels = numbers[decided_labels(model, judged, decision, None, self.workers)]
         return self.yardstick.counts(gold, labels, logs, judged.offsets, judged.weights)
 
 
 def _gold_logs(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> np.ndarray:
-    """log p of gold labels, which a model may not know."""
+    """Return log p of gold labels, which a model may not know."""
     found = marginals[np.arange(len(best)), np.maximum(part.known_labels, 0)]
     return np.log(np.where(part.labels == UNKNOWN, SMALLEST_PROBABILITY, np.maximum(found, SMALLEST_PROBABILITY)))
-
-
-def _outer_folds(corpus: Corpus, hold_out: HoldOut, count: int, seed: int) -> list[np.ndarray]:
-    """Deal sequences into outer folds; what belongs together stays together."""
-    together = hold_out.folds if hold_out.folds is not None else hold_out.groups
-    every = np.arange(corpus.sequences)
-    units = Units(every if together is None else together, "units", size_contents(corpus.offsets))
-    units.check(every, count, corpus.source, "outer folds")
-    return units.dealt(every, count, [seed, 9])
