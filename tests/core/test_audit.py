@@ -31,7 +31,7 @@ from kcrf_core.selection import (
     read_worklist,
     worklist,
 )
-from kcrf_core.selection.correcting import HEADER
+from kcrf_core.selection.label_audit import HEADER
 from kcrf_core.system import Workers
 from kcrf_core.training import Scored, train
 from oracle import spans

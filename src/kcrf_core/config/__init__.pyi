@@ -2,20 +2,24 @@ from .config import (
     BAGS,
     GRADIENT,
     MAPS,
+    MODEL_SECTIONS,
     PRECISIONS,
     SCHEME_VIOLATIONS,
     Config,
+    DeclaredOption,
     FeatureConfig,
     MapConfig,
     TermConfig,
     TrainingConfig,
+    declared_options,
     default_terms,
     feature_dict,
     layout_dict,
+    option_paths,
+    plain_kernels,
     selections,
     variance_text,
 )
-from .declarations import MODEL_SECTIONS, DeclaredOption, declared_options, option_paths, plain_kernels
 from .options import parse_settings, resolve_c2, with_options
 from .reader import parse_config
 from .templates import PATTERNS, load_template, looks_like_template, pieces, same_line

@@ -1,8 +1,9 @@
 """The description of columns, features, terms and training, as frozen values.
 
 Each field that a configuration may set is declared here once, with its kind, default, help and section: `reader` checks
-YAML keys by it, `declarations` makes options from it, and `to_dict` returns the YAML layout. Names to choose from are
-read from registries when they are needed, since plug-ins may add to them.
+YAML keys by it, `declared_options` makes options of the command line, of `KernelCRF` and of the manual from it, and
+`to_dict` returns the YAML layout. Names to choose from are read from registries when they are needed, since plug-ins
+may add to them. Nothing here imports NumPy.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any
 
 from ..chains import CLIQUES
 from ..corpora import MISSING, PLAIN, Layout
-from ..kernels import KernelConfig
+from ..kernels import KERNELS, KernelConfig, kernel_settings, kernel_types
 from ..maps import METHODS
 from ..objective.solvers import SOLVERS
 from ..scoring import DECODINGS, METRICS, SCHEMES
 from ..system import (
     AUTO,
     Automatic,
+    DeclaredSetting,
     OneOf,
     Whole,
     boolean,
@@ -41,6 +43,8 @@ PRECISIONS = ("single", "double")
 SCHEME_VIOLATIONS = ("error", "drop", "free")  # what becomes of training data that breaks its label scheme
 SCALES = (AUTO, "standard", "unit", "none")
 MISSING_VALUES = ("mean", "indicator")  # of the training data; indicator: and one more column says where
+
+MODEL_SECTIONS = ("kernel", "basis_tolerance", "chain", "training")  # of a model; others are about files
 
 
 def selections() -> tuple[str, ...]:
@@ -375,3 +379,72 @@ def term_dict(term: TermConfig) -> dict[str, Any]:
         out["kernel"] = term.kernel.to_dict()
         out["map"] = {key: value for key, value in asdict(term.map).items() if value is not None}
     return out if sigma2 is None else {**out, "sigma2": sigma2}
+
+
+def plain_kernels() -> list[str]:
+    """List the kernels that need no parts, which only a configuration can list."""
+    return [name for name in kernel_types() if not KERNELS[name].composite]
+
+
+# Settings that are no field in `config`: those that all kernels have, and short names for several fields.
+KERNEL = DeclaredSetting(
+    OneOf(plain_kernels),
+    KernelConfig.type,
+    "Kernel on the inputs; sums and products of them stand in a configuration. Default: linear.",
+    option="kernel",
+)
+COSINE = DeclaredSetting(
+    boolean,
+    KernelConfig.cosine,
+    "Divide the kernel by the lengths of both inputs, k(x,x')/sqrt(k(x,x)k(x',x')). Default: not.",
+)
+ORDER = DeclaredSetting(
+    Whole(1, 2),
+    1,
+    "Labels that a label depends on directly: the one before, or the two before. Default: 1.",
+    "N",
+)
+C2 = DeclaredSetting(
+    values.not_negative,
+    None,
+    "`sigma2` in CRFsuite's terms, 1/(2 C); 0 (with `c1`) for no such prior. Default: as `sigma2` says.",
+    "C",
+)
+
+
+@dataclass(frozen=True)
+class DeclaredOption:
+    """A declared setting under its name as an option."""
+
+    name: str
+    section: str
+    setting: DeclaredSetting
+    path: str  # its place in the configuration; empty where it stands for several
+
+
+def declared_options(*wanted: str) -> dict[str, DeclaredOption]:
+    """Return options by name: those of the wanted sections, and single ones by name; all of them without any.
+
+    Kernels are imported only where their section is wanted.
+    """
+    of_kernels = kernel_settings() if not wanted or "kernel" in wanted else {}
+    places = (
+        ({"type": KERNEL, **of_kernels, "cosine": COSINE}, "terms.node.kernel.{}", "kernel"),
+        (settings_of(MapConfig), "terms.node.map.{}", "kernel"),
+        (settings_of(Config), "{}", "encoding"),
+        ({"order": ORDER}, "", "chain"),
+        (settings_of(TrainingConfig), "training.{}", "training"),
+        ({"c2": C2}, "", "training"),
+    )
+    found = [
+        DeclaredOption(one.option or name, one.section or section, one, path.format(name))
+        for settings, path, section in places
+        for name, one in settings.items()
+        if one.help
+    ]
+    return {one.name: one for one in found if not wanted or one.section in wanted or one.name in wanted}
+
+
+def option_paths() -> dict[str, str]:
+    """Return the place in the configuration of each option that is a short name for one."""
+    return {name: option.path for name, option in declared_options().items() if "." in option.path}

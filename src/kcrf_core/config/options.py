@@ -9,8 +9,7 @@ from typing import Any
 from ..errors import ConfigError, suggestion
 from ..kernels import KERNELS, KernelConfig, kernel_settings
 from ..system import AUTO
-from .config import default_terms, term_dict
-from .declarations import option_paths
+from .config import default_terms, option_paths, term_dict
 from .reader import entry_name
 from .yaml_text import LocatedMapping, load_value
 

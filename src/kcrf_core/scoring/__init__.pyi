@@ -1,5 +1,4 @@
 from ..system import Registry
-from .blocks import FEW_SEQUENCES, block_borders, median_run, unit_offsets
 from .calibration import (
     SMALLEST_PROBABILITY,
     WHOLES,
@@ -11,12 +10,22 @@ from .calibration import (
     from_marginals,
 )
 from .costs import Decision, label_costs, threshold_costs
-from .curves import LabelCurve, bin_intervals, f1_intervals, label_curves, scores_shown
 from .evaluation import Evaluation, check_label_count, evaluate
-from .judgement import Comparison, Judgement, JudgementOptions, calibration_of, judge
+from .judgement import (
+    Comparison,
+    Judgement,
+    JudgementOptions,
+    LabelCurve,
+    bin_intervals,
+    calibration_of,
+    f1_intervals,
+    judge,
+    label_curves,
+    scores_shown,
+)
 from .labelling import Labelling, LabelProbabilities, from_tagged, from_two_files, joined_labellings, readable_column
 from .schemes import Scheme, detect_scheme
-from .significance import Interval
+from .significance import FEW_SEQUENCES, Interval, block_borders, median_run, unit_offsets
 from .spans import Score, SpanFinder, SpanScores, Transitions, allowed_transitions
 from .yardstick import Yardstick, choose_yardstick
 

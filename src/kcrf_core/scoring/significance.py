@@ -8,6 +8,9 @@ a resample are the counts of all sequences times how often each sequence is in i
     randomisation  if the two systems are alike, exchanging their outputs on a sequence changes nothing. A coin is
                    tossed for each sequence to exchange them or not; p = (1 + k)/(1 + n), where k of n draws have
                    an absolute difference at least as large as that observed.
+
+A few long sequences are taken in blocks. Positions of a sequence resemble their neighbours; blocks that are several
+times longer than a run of one label, and than windows, are nearly independent of each other.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ _CELLS_AT_ONCE = 1 << 22
 
 # Independent streams of random numbers: the results of one do not depend on whether the other is used.
 _BOOTSTRAP, _RANDOMISATION = 0, 1
+
+FEW_SEQUENCES = 20  # below that many, long ones are taken in blocks
+GAPS_PER_BLOCK = 4  # least length of a block in gaps: runs or windows
+FEWEST_BLOCKS, MOST_BLOCKS = 10, 40  # that all sequences together are divided into, about
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,7 @@ def _resampled(counts: np.ndarray, resamples: int, generator: np.random.Generato
     """Yield totals [n, K] of S rows drawn with replacement from `counts` [S, K], `resamples` of them in all."""
     S = len(counts)
     values = counts.astype(np.float64)  # whole numbers, in the type that BLAS takes
-    for size in _blocks(resamples, S):
+    for size in _sizes(resamples, S):
         drawn = generator.integers(S, size=(size, S))
         drawn += S * np.arange(size)[:, None]  # a row of bins for each resample
         times = np.bincount(drawn.ravel(), minlength=size * S).reshape(size, S)
@@ -134,11 +141,11 @@ def _exchanged(change: np.ndarray, draws: int, generator: np.random.Generator) -
     """
     rows, number = np.unique(change[change.any(axis=1)], axis=0, return_counts=True)
     values = rows.astype(np.float64)
-    for size in _blocks(draws, len(rows)):
+    for size in _sizes(draws, len(rows)):
         yield generator.binomial(number, 0.5, size=(size, len(rows))).astype(np.float64) @ values
 
 
-def _blocks(total: int, width: int) -> Iterator[int]:
+def _sizes(total: int, width: int) -> Iterator[int]:
     """Yield sizes that add up to `total`, each small enough for `width` columns."""
     most = max(1, _CELLS_AT_ONCE // max(width, 1))
     for first in range(0, total, most):
@@ -148,3 +155,46 @@ def _blocks(total: int, width: int) -> Iterator[int]:
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """Divide; 0 where the denominator is 0."""
     return numerator / np.maximum(denominator, 1)
+
+
+def median_run(labels: np.ndarray, offsets: np.ndarray) -> int:
+    """Return the median length of a run of one label, negative ones left out; 0 if there is none."""
+    if not len(labels):
+        return 0
+    begins = np.ones(len(labels), dtype=bool)
+    begins[1:] = labels[1:] != labels[:-1]
+    begins[offsets[:-1][np.diff(offsets) > 0]] = True
+    starts = np.flatnonzero(begins)
+    runs = np.diff(np.append(starts, len(labels)))[labels[starts] >= 0]
+    return int(np.median(runs)) if len(runs) else 0
+
+
+def block_borders(
+    offsets: np.ndarray, sequences: np.ndarray, block: int | None, gap: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the starts and ends of blocks of some sequences that are not empty: of about `block` positions, if given.
+
+    Else there are about MOST_BLOCKS of them, each worth a gap on both sides; None if sequences are many, or too short
+    for two blocks each.
+    """
+    lengths = np.diff(offsets)[sequences]
+    total = int(lengths.sum())
+    if block is None:
+        if len(sequences) >= FEW_SEQUENCES or total < 2 * GAPS_PER_BLOCK * gap * len(sequences):
+            return None
+        block = max(-(-total // MOST_BLOCKS), min(GAPS_PER_BLOCK * gap, -(-total // FEWEST_BLOCKS)), 1)
+    counts = np.maximum(np.rint(lengths / block).astype(np.int64), 1)
+    borders = [
+        begin + np.linspace(0, length, count + 1).astype(np.int64)
+        for begin, length, count in zip(offsets[sequences], lengths, counts, strict=True)
+    ]
+    nothing = np.zeros(0, dtype=np.int64)
+    first = np.concatenate([nothing, *(each[:-1] for each in borders)])
+    return first, np.concatenate([nothing, *(each[1:] for each in borders)])
+
+
+def unit_offsets(labels: np.ndarray, offsets: np.ndarray, block: int | None = None) -> np.ndarray:
+    """Return offsets [U+1] of units of labels [N]: sequences that are not empty, or blocks of a few long ones."""
+    offsets = np.unique(offsets)
+    borders = block_borders(offsets, np.arange(len(offsets) - 1), block, median_run(labels, offsets))
+    return offsets if borders is None else np.append(borders[0], offsets[-1])

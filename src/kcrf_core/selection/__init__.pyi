@@ -1,5 +1,4 @@
 from .arena import Outcome
-from .correcting import Correction, changes_of, corrected, differences, read_worklist, worklist
 from .cross_validation import (
     Division,
     FoldData,
@@ -23,11 +22,17 @@ from .label_audit import (
     BY_MODEL,
     RANKINGS,
     Audit,
+    Correction,
     DoubtfulPosition,
     DoubtfulSequence,
     DoubtfulSpan,
     audit_by_folds,
     audit_by_model,
+    changes_of,
+    corrected,
+    differences,
+    read_worklist,
+    worklist,
 )
 from .search import Listener, Search
 from .space import Candidate, Space
