@@ -90,7 +90,7 @@ class MapConfig:
     size: int | None = declared(
         Automatic(Whole(1)),
         None,  # see `maps.automatic_size`
-        "Number of pivots. Default: auto, up to 2000, as many as are soon chosen and as matter.",
+        "Number of pivots. Default: chosen automatically, at most 2,000.",
         metavar="M",
     )
     select: str = declared(
@@ -109,8 +109,8 @@ class MapConfig:
     basis_tolerance: float | None = declared(
         values.not_negative,
         None,  # BASIS_TOLERANCE of the growth module
-        "With `select` gradient: add no more pivots once what they could still gain is proven to be no more than this "
-        "part of the objective. Default: 0.01.",
+        "With `select` gradient: add no more pivots once their possible gain is proven to be at most this part of the "
+        "objective. Default: 0.01.",
         metavar="B",
         section="basis_tolerance",
     )
@@ -145,14 +145,12 @@ class TrainingConfig:
 
     sigma2: float | None = declared(
         values.variance,
-        None,
-        "Prior variance of weights, for kernels other than linear that of scores. Default: auto, chosen per term on "
-        "held-out sequences.",
+        help="Prior variance of weights, for kernels other than linear that of scores. Default: auto, chosen per term "
+        "on held-out sequences.",
     )
     c1: float | None = declared(
         values.not_negative,
-        None,
-        "An L1 penalty on weights, as CRFsuite's: most become zero, and the model small (explicit maps; with or "
+        help="An L1 penalty on weights, as CRFsuite's: most become zero, and the model small (explicit maps; with or "
         "without `c2`). Default: 0.",
         metavar="C",
     )
@@ -178,15 +176,13 @@ class TrainingConfig:
     precision: str = declared(OneOf(PRECISIONS), "single", "Precision of feature maps and scores. Default: single.")
     scheme: str | None = declared(
         OneOf(SCHEMES),
-        None,
-        "Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
+        help="Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
         section="chain",
     )
     scheme_violations: str | None = declared(
         OneOf(SCHEME_VIOLATIONS),
-        None,
-        "With `scheme`: training labels that it forbids where they stand are an error, have their sequences left out "
-        "(drop), or are taken as not observed (free), after which nothing is certified. Default: error.",
+        help="With `scheme`: training labels that it forbids where they stand are an error, have their sequences left "
+        "out (drop), or are taken as not observed (free), after which nothing is certified. Default: error.",
         section="chain",
     )
     decode: str = declared(
@@ -233,16 +229,14 @@ class Config:
 
     columns: tuple[str, ...] | None = declared(
         values.column_names,
-        None,
-        "Names of the columns, the label's last, as word,class,label. Of a CoNLL-U file those to use, as "
+        help="Names of the columns, the label's last, as word,class,label. Of a CoNLL-U file those to use, as "
         "form,lemma,upos. Default: c0,c1,...,label, and form,upos of CoNLL-U.",
         metavar="NAMES",
         text=comma_separated_names,
     )
     window: tuple[int, ...] | None = declared(
         values.window,
-        None,
-        "Offsets that columns are looked at, as -1..1, where the configuration names none. Default: -2..2 for "
+        help="Offsets that columns are looked at, as -1..1, where the configuration names none. Default: -2..2 for "
         "categorical columns and for real ones whose neighbours correlate, 0 for other real ones.",
         metavar="A..B",
         text=values.window_range,
@@ -255,23 +249,20 @@ class Config:
     )
     unobserved: str | None = declared(
         values.text,
-        None,
-        "This label, ? for one, stands for labels that are not observed: training sums over what they may be. Default: "
-        "all labels are observed.",
+        help="This label, such as ?, stands for labels that are not observed: training sums over all possibilities. "
+        "Default: all labels are observed.",
         metavar="LABEL",
         section="unobserved",
     )
     weight: str | None = declared(
         values.text,
-        None,
-        "Column with the weight of the sequence, the same in all its rows; it is no feature. Default: all weigh 1.",
+        help="Column with the weight of the sequence, the same in all its rows; it is no feature. Default: all are 1.",
         metavar="COLUMN",
     )
     separator: str | None = declared(
         values.separator,
-        None,
-        "What separates columns: ',' reads CSV, with quotes as spreadsheets write them; also tab and space. Default: "
-        "TABs if the first line has one, else spaces.",
+        help="Separator of columns: ',' reads CSV, with quotes as spreadsheets write them; also tab and space. "
+        "Default: TABs if the first line has one, else spaces.",
         metavar="CHARACTER",
         section="layout",
     )

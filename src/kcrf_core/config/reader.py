@@ -50,6 +50,10 @@ class _Section:
         where = self.source if line is None else f"{self.source}:{line}"
         return ConfigError(f"{where}: {self.what}: {message}")
 
+    def refuse(self, wrong: bool, key: str, message: str) -> None:
+        if wrong:
+            raise self.error(key, message)
+
     def get(self, key: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
         self._known.append(key)
         if key not in self.raw:
@@ -110,8 +114,7 @@ def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Co
     features = None
     if raw_features is not None:
         features = tuple(_parse_feature(entry) for entry in raw_features)
-        if not features:
-            raise section.error("features", "'features' is empty; leave it out for one feature per column")
+        section.refuse(not features, "features", "'features' is empty; leave it out for one feature per column")
         _refuse_twins(section, "features", [feature.name for feature in features])
         if sum(feature.type in BAGS for feature in features) > 1:
             raise section.error("features", "'features' has more than one of the type attributes or templates")
@@ -149,11 +152,9 @@ def _parse_feature(section: _Section) -> FeatureConfig:
             raise section.error("window", "attributes have no 'window': they stand at their positions")
         _refuse_keys(section, "attributes", "transform", "length", "scale", "missing")
         return FeatureConfig(name or "attributes", (), kind, min_count=min_count, window=(0,))
-    if len(given) != 1:
-        raise section.error("name", "give one of 'column', 'columns', 'conjunction', 'templates' and 'vectors'")
+    section.refuse(len(given) != 1, "name", "give one of 'column', 'columns', 'conjunction', 'templates' and 'vectors'")
     if vectors is not None:
-        if kind not in (AUTO, "real"):
-            raise section.error("type", "vectors are numbers, so their type is real")
+        section.refuse(kind not in (AUTO, "real"), "type", "vectors are numbers, so their type is real")
         _refuse_keys(section, "a feature of vectors", "transform", "length", "min_count", "missing")
         return FeatureConfig(name or vectors, (), "real", window=window, scale=found["scale"], vectors=vectors)
     if templates:
@@ -172,8 +173,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
                 raise section.error("templates", str(error)) from None
         kind = "templates" if kind == AUTO else kind
         return FeatureConfig(name or "templates", (), kind, min_count=min_count, window=(0,), templates=templates)
-    if kind == "templates":
-        raise section.error("type", "the type templates goes with the key 'templates', which lists lines")
+    section.refuse(kind == "templates", "type", "the type templates goes with the key 'templates', which lists lines")
     if conjunction is not None:
         if kind not in (AUTO, "conjunction") or transform != "identity":
             raise section.error("conjunction", "a conjunction takes no 'type' and no 'transform'")
@@ -190,12 +190,10 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     elif length is not None:
         raise section.error("length", "'length' is for the transforms prefix and suffix")
     if transform in NUMBER_TRANSFORMS:
-        if kind == "categorical":
-            raise section.error("type", f"'{transform}' gives a number, so its type is real")
+        section.refuse(kind == "categorical", "type", f"'{transform}' gives a number, so its type is real")
         kind = "real"
     elif transform != "identity":
-        if kind == "real":
-            raise section.error("type", f"'{transform}' gives a string, so its type is categorical")
+        section.refuse(kind == "real", "type", f"'{transform}' gives a string, so its type is categorical")
         kind = "categorical"
     if len(sources) > 1 and (kind != "real" or transform != "identity"):
         raise section.error("columns", "several columns make one feature only with 'type: real' and no transform")
@@ -212,8 +210,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
 
 def _refuse_keys(section: _Section, what: str, *keys: str) -> None:
     for key in keys:
-        if section.raw.get(key) not in (None, AUTO, "identity"):
-            raise section.error(key, f"{what} takes no '{key}'")
+        section.refuse(section.raw.get(key) not in (None, AUTO, "identity"), key, f"{what} takes no '{key}'")
 
 
 def _conjunction_part(section: _Section, part: str) -> tuple[str, int]:
@@ -279,8 +276,7 @@ def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: 
     if kernel.composite:
         if parts is None or len(parts) < 2:
             raise section.error("parts", f"the kernel '{kind}' needs at least two 'parts'")
-        if depth == DEEPEST_KERNEL:
-            raise section.error("parts", f"kernels are nested more than {DEEPEST_KERNEL} deep")
+        section.refuse(depth == DEEPEST_KERNEL, "parts", f"kernels are nested more than {DEEPEST_KERNEL} deep")
         inner = tuple(_parse_kernel(part, kernel, depth + 1) for part in parts)
     return KernelConfig(kind, {key: found[key] for key in declared}, cosine, inner, features, weight)
 
@@ -315,8 +311,7 @@ def _parse_training(section: _Section) -> TrainingConfig:
 
 def _refuse_twins(section: _Section, key: str, names: list[str]) -> None:
     for name in names:
-        if names.count(name) > 1:
-            raise section.error(key, f"two {key} are called '{name}': give one of them another 'name'")
+        section.refuse(names.count(name) > 1, key, f"two {key} are called '{name}': give one of them another 'name'")
 
 
 def entry_name(section: str, entry: Any) -> str | None:

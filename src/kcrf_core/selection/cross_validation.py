@@ -456,9 +456,7 @@ def _first_tasks(plan: Plan) -> list[Task]:
 
 
 def task_count(plan: Plan) -> int:
-    if not plan.nested:
-        return len(plan.settings) * len(plan.folds)
-    return len(plan.settings) * sum(len(fold.inner) for fold in plan.folds) + len(plan.folds)
+    return len(_first_tasks(plan)) + (len(plan.folds) if plan.nested else 0)
 
 
 def _named(plan: Plan, task: Task, error: Exception) -> Exception:
@@ -485,8 +483,7 @@ def summarise(plan: Plan, found: Found, chosen: Sequence[int], about: Mapping[st
     """
     settings = []
     for s, setting in enumerate(plan.settings):
-        inner = [range(len(fold.inner)) if plan.nested else [None] for fold in plan.folds]
-        tasks = [Task(s, f, i) for f, numbers in enumerate(inner) for i in numbers]
+        tasks = [task for task in _first_tasks(plan) if task.setting == s]
         settings.append({"setting": setting.typed, **_figures(plan, found, tasks)})
     judged_by = plan.judged_by
     results: dict[str, Any] = {
@@ -520,15 +517,11 @@ def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:
         if len(values) == len(folds):
             deviation = statistics.stdev(values) if len(values) > 1 else 0.0
             out[measure] = {"mean": statistics.fmean(values), "deviation": deviation}
-    if plan.reported_labels:
-        out["labels"] = {label: _pooled(label, folds) for label in plan.reported_labels}
+    for label in plan.reported_labels:
+        each = [fold["labels"][label] for fold in folds if label in fold["labels"]]
+        pooled = Score(label, *(sum(one[count] for one in each) for count in ("gold", "predicted", "correct")))
+        out.setdefault("labels", {})[label] = pooled.to_dict()
     return {**out, "unknown_gold": sum(fold["unknown_gold"] for fold in folds), "folds": folds}
-
-
-def _pooled(label: str, folds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the figures of one label over all positions of some folds."""
-    each = [fold["labels"][label] for fold in folds if label in fold["labels"]]
-    return Score(label, *(sum(one[count] for one in each) for count in ("gold", "predicted", "correct"))).to_dict()
 
 
 def rows(results: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
