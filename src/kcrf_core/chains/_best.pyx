@@ -64,14 +64,8 @@ cdef double* best_beginnings(const Chain* C, const double* scores, Py_ssize_t T,
     return now
 
 
-cdef inline double added(const Chain* C, const double* scores, Py_ssize_t t, Py_ssize_t p) noexcept nogil:
-    """Return the score of a state at position t, without transitions."""
-    cdef double score = scores[t * C.states.Y + label_of(&C.states, p)]
-    return score if C.pairs == NULL else C.pairs[(t * C.states.P if C.pairs_apart else 0) + p] + score
-
-
 cdef inline Block block_into(const Chain* C, Py_ssize_t state, Py_ssize_t t, const double** column) noexcept nogil:
-    """The transitions into a state at t: their block, and the state's column of it."""
+    """Return the block of transitions into a state at t, and put the state's column of it."""
     cdef const States* L = &C.states
     cdef Block B = block_of(L, 0 if L.first == NULL else L.first[state])
     column[0] = C.table + (t * L.Q if C.table_apart else 0) + B.at + (state - B.after)
@@ -79,7 +73,7 @@ cdef inline Block block_into(const Chain* C, Py_ssize_t state, Py_ssize_t t, con
 
 
 cdef Py_ssize_t best_before(const Chain* C, const double* now, Py_ssize_t state, Py_ssize_t t) noexcept nogil:
-    """The state at t - 1 of the best path to a state at t; of equals, the smaller label."""
+    """Return the state at t - 1 of the best path to a state at t; of equals, the smaller label."""
     cdef const double* column
     cdef Block B = block_into(C, state, t, &column)
     cdef Py_ssize_t a, best = source(&B, 0) if B.height else 0
@@ -193,7 +187,7 @@ def best_lists(
     cdef const double* column
     cdef int64* entry
     cdef int* path
-    cdef double behind
+    cdef double behind, score
     cdef Block B
     best.scores, best.entries, best.size, best.number = &totals[0], &entries[0, 0], 0, labels.shape[0]
     with nogil:
@@ -214,7 +208,8 @@ def best_lists(
             for t in range(T - 1, begin, -1):
                 # All that differ first in the state before t, seen from the end.
                 B = block_into(&C, path[t], t, &column)
-                behind += added(&C, F, t, path[t])
+                score = F[t * L.Y + label_of(L, path[t])]  # of the state at t, without transitions
+                behind += score if C.pairs == NULL else C.pairs[(t * P if C.pairs_apart else 0) + path[t]] + score
                 for a in range(B.height):
                     p = source(&B, a)
                     if p == path[t - 1]:

@@ -2,7 +2,7 @@
 
 from ._states cimport int64
 
-cdef Py_ssize_t room_for(Py_ssize_t longest, Py_ssize_t Y) noexcept nogil
+cpdef Py_ssize_t work_size(Py_ssize_t longest, Py_ssize_t Y) noexcept nogil
 
 cdef Py_ssize_t errors_of(
     const void* scores, bint single, const double* edges, const double* start, const double* end, const int64* offsets,

@@ -15,9 +15,8 @@ from libc.string cimport memset
 
 from ._messages cimport Found, log_messages, log_room
 from ._states cimport (
-    Chain, chain_of_labels, exponentials, exponentials_of_table, int64, kcrf_depth, kcrf_rows, kcrf_sequence,
-    kcrf_shared,
-    kcrf_stride,
+    Chain, chain_of_labels, exponentials_of_table, int64, kcrf_depth, kcrf_exponentials, kcrf_rows, kcrf_sequence,
+    kcrf_shared, kcrf_stride,
 )
 
 ctypedef fused real:
@@ -80,7 +79,7 @@ cdef Py_ssize_t chunk_errors(
     const real* scores, const double* edges, const double* start, const double* end, const int64* offsets,
     Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, real* node, double* sums, double* work,
 ) noexcept nogil:
-    """Do the work of `errors`. Scores, labels and errors begin with the first sequence's, wherever offsets say that is.
+    """Do the work of `errors`; scores, labels and errors are those from the first sequence on.
 
     Sums are those of p(y_{t-1}, y_t | x), weighted, nothing subtracted, [Y, Y], of `node` over first and over last
     positions, [2, Y], and of the weighted log-likelihood.
@@ -131,9 +130,10 @@ cdef Py_ssize_t chunk_marginals(
     Py_ssize_t S, Py_ssize_t Y, const double* weights, real* node, double* edge, double* log_z, double* work,
 ) noexcept nogil:
     """Do the work of `forward_backward`."""
-    cdef Py_ssize_t k, first, T, bad = -1
+    cdef Py_ssize_t k, first, T, i, j, P = kcrf_stride(Y), bad = -1
     cdef kcrf_shared common
-    cdef double* rows = prepare(edges, start, end, Y, aligned(work), &common)
+    cdef double* aligned = <double*>((<size_t>work + 63) & ~<size_t>63)  # where a cache line begins
+    cdef double* rows = prepare(edges, start, end, Y, aligned, &common)
     for k in range(S):
         first = offsets[k] - offsets[0]
         T = offsets[k + 1] - offsets[k]
@@ -145,7 +145,9 @@ cdef Py_ssize_t chunk_marginals(
             scores + first * Y, edges, start, end, T, Y, weights[k], rows, node + first * Y, edge, log_z + k
         ) and bad < 0:
             bad = k
-    add_edge_sums(&common, Y, edge)
+    for i in range(Y):  # sums of messages times exp(E) are those of marginals
+        for j in range(Y):
+            edge[i * Y + j] += common.sums[i * P + j] * common.forward[i * P + j]
     return bad
 
 
@@ -169,19 +171,10 @@ cdef bint in_log_space(
     return True
 
 
-def work_size(Py_ssize_t longest, Py_ssize_t Y):
-    """Doubles of scratch that forward_backward needs for sequences of up to `longest` positions."""
-    return room_for(longest, Y)
-
-
-cdef Py_ssize_t room_for(Py_ssize_t longest, Py_ssize_t Y) noexcept nogil:
+cpdef Py_ssize_t work_size(Py_ssize_t longest, Py_ssize_t Y) noexcept nogil:
+    """Return the doubles of scratch that forward_backward needs for sequences of up to `longest` positions."""
     cdef Py_ssize_t P = kcrf_stride(Y)
     return 8 + (3 * P + 2) * P + max(kcrf_rows(longest, Y), 2 * longest * Y + log_room(longest, Y, Y * Y, False))
-
-
-cdef inline double* aligned(double* work) noexcept nogil:
-    """The first address from here on at which a cache line begins."""
-    return <double*>((<size_t>work + 63) & ~<size_t>63)
 
 
 cdef double* prepare(
@@ -202,8 +195,8 @@ cdef double* prepare(
             forward[i * P + j] = sums[i * Y + j]
             backward[j * P + i] = sums[i * Y + j]
     memset(sums, 0, P * P * sizeof(double))
-    common.start_shift = exponentials(start, Y, first)
-    common.end_shift = exponentials(end, Y, last)
+    common.start_shift = kcrf_exponentials(start, False, Y, first)
+    common.end_shift = kcrf_exponentials(end, False, Y, last)
     common.edge_depth = kcrf_depth(edges, False, Y * Y)
     common.start_depth = kcrf_depth(start, False, Y)
     common.log_labels = log(<double>Y)
@@ -213,14 +206,6 @@ cdef double* prepare(
     common.stride, common.forward, common.backward, common.sums = P, forward, backward, sums
     common.start, common.end = first, last
     return last + P
-
-
-cdef void add_edge_sums(const kcrf_shared* common, Py_ssize_t Y, double* edge) noexcept nogil:
-    """Turn sums of messages into those of marginals: times exp(E)."""
-    cdef Py_ssize_t i, j, P = common.stride
-    for i in range(Y):
-        for j in range(Y):
-            edge[i * Y + j] += common.sums[i * P + j] * common.forward[i * P + j]
 
 
 cdef void path_scores_of(

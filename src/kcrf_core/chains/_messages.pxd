@@ -7,7 +7,6 @@ cdef class StatePotentials:
     cdef Chain chain
     cdef tuple _held
 
-    cdef void take_pairs(self, const double[:, ::1] pairs, layout, bint apart) except *
     cdef Chain of(self, Py_ssize_t at, Py_ssize_t T) noexcept nogil
 
 

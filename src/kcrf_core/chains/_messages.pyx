@@ -7,11 +7,11 @@ A chain of second order is one of first order over pairs of labels (`_states.pxd
 scores of its states, those of triples its transitions. A sequence of one position has no pair; its states are labels.
 
 The recursions run on exponentials that are scaled at every position, which costs no logarithm per state. Scaling is
-exact until a scale gets too small, or all of them together; then what underflowed might have mattered (`_recursions.h`
-says when) and the sequence is done again in log space. Minus infinity is a legal potential (a forbidden transition).
+exact until a scale gets too small, or all of them together; then an underflow might matter (see `_recursions.h`) and
+the sequence is done again in log space. Minus infinity is a legal potential (a forbidden transition).
 
-Beside each message runs its derivative where there is a direction. The long-range correlations of the chain are all in
-it: with a feature map on both sides it is the exact product of P's Hessian with a vector.
+Beside each message runs its derivative along a direction, with all long-range correlations of the chain: with a feature
+map on both sides it is the exact product of P's Hessian with a vector.
 """
 
 from libc.math cimport exp, log, INFINITY, isfinite
@@ -19,9 +19,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from ._states cimport (
-    add_outer, add_scaled, back_through, Block, block_of, blocks, Chain, chain_of_labels, dot, dots, exponentials,
-    exponentials_of_table, first_of, int64, kcrf_depth, kcrf_lossless, kcrf_outweighs, label_of, largest, lower, source,
-    States, through, total_of, trusted,
+    add_outer, add_scaled, back_through, Block, block_of, blocks, Chain, chain_of_labels, dot, dots,
+    exponentials_of_table, first_of, int64, kcrf_depth, kcrf_exponentials, kcrf_lossless, kcrf_outweighs, label_of,
+    largest, lower, source, States, through, total_of, trusted,
 )
 
 
@@ -32,34 +32,32 @@ cdef class StatePotentials:
     potentials of `pairs` and a `layout`.
     """
 
-    def __init__(self, start, end, table, bint apart, pairs, layout):
-        cdef const double[::1] s = start         # [Y]
-        cdef const double[::1] e = end           # [Y]
-        cdef const double[:, ::1] each = table   # [m, Q] of transitions: E, or U block by block
-        cdef Chain* C = &self.chain
-        C[0] = chain_of_labels(&s[0], &e[0], s.shape[0])
-        C.states.Q, C.table = each.shape[1], &each[0, 0] if each.shape[0] else NULL
-        C.table_apart = apart and layout is None
-        self._held = start, end, table, pairs, layout
-        if layout is not None:
-            self.take_pairs(pairs, layout, apart)
-
-    cdef void take_pairs(
+    def __init__(
         self,
+        const double[::1] start,                 # [Y]
+        const double[::1] end,                   # [Y]
+        const double[:, ::1] table,              # [m, Q] of transitions: E, or U block by block
+        bint apart,
         const double[:, ::1] pairs,              # [m, P] E
         layout,                                  # `pairs.PairStates`
-        bint apart,
-    ) except *:
-        cdef const int[::1] first = layout.first, second = layout.second, begin = layout.begin
-        cdef const int[::1] into = layout.into, into_begin = layout.into_begin
-        cdef const int64[::1] block = layout.block
+    ):
+        cdef const int[::1] first, second, begin, into, into_begin
+        cdef const int64[::1] block
         cdef Chain* C = &self.chain
+        C[0] = chain_of_labels(&start[0], &end[0], start.shape[0])
+        C.states.Q, C.table = table.shape[1], &table[0, 0] if table.shape[0] else NULL
+        C.table_apart = apart and layout is None
+        self._held = start, end, table, pairs, layout
+        if layout is None:
+            return
+        first, second, begin, block = layout.first, layout.second, layout.begin, layout.block
+        into, into_begin = layout.into, layout.into_begin
         C.states.P, C.pairs_apart, C.pairs = first.shape[0], apart, &pairs[0, 0] if pairs.shape[0] else NULL
         C.states.first, C.states.second, C.states.into = &first[0], &second[0], &into[0]
         C.states.begin, C.states.into_begin, C.states.block = &begin[0], &into_begin[0], &block[0]
 
     cdef Chain of(self, Py_ssize_t at, Py_ssize_t T) noexcept nogil:
-        """The chain of T positions from `at` on."""
+        """Return the chain of T positions from `at` on."""
         cdef Chain C = self.chain
         if T == 1 and C.pairs != NULL:
             return chain_of_labels(C.start, C.end, C.states.Y)
@@ -96,7 +94,7 @@ cdef struct Room:
 
 
 cdef Py_ssize_t scaled_room(Py_ssize_t T, Py_ssize_t Y, Py_ssize_t P, Py_ssize_t Q) noexcept nogil:
-    """Doubles of scratch that `scaled_messages` takes."""
+    """Return the doubles of scratch that `scaled_messages` takes."""
     return 6 * Q + (4 * T + 7) * max(P, Y) + 3 * Y
 
 
@@ -151,7 +149,7 @@ cdef void add_transitions(const Room* R, bint tangent, double weight, Py_ssize_t
 cdef void put_pairs(
     const Chain* C, const double* states, Py_ssize_t t, double weight, double* node, double* pair
 ) noexcept nogil:
-    """Hand out what pairs at t have: to labels [T, Y], and to pairs [1, P] += weighted sums or [T, P]."""
+    """Put values of pairs at t: sums over labels [T, Y], and pairs [1, P] += weighted sums or [T, P]."""
     cdef const States* L = &C.states
     cdef Py_ssize_t p
     memset(node + t * L.Y, 0, L.Y * sizeof(double))
@@ -192,12 +190,12 @@ cdef bint scaled_messages(
     cdef const double* moves = d_scores        # [T, P] the direction of what positions add
     cdef double top, total, scale, value, z, mean = 0.0, product = 1.0, scales = 0.0
 
-    z = exponentials(C.start, Y, R.ends)
+    z = kcrf_exponentials(C.start, False, Y, R.ends)
     for t in range(T):
         row = R.local + t * P
-        z += exponentials(scores + t * Y, Y, R.psi if begin else row)
+        z += kcrf_exponentials(scores + t * Y, False, Y, R.psi if begin else row)
         if begin and C.pairs_apart and t:
-            R.edge_shift = exponentials(C.pairs + t * P, P, R.edge)
+            R.edge_shift = kcrf_exponentials(C.pairs + t * P, False, P, R.edge)
         if not isfinite(z + R.edge_shift):
             return False
         if begin and t == 0:
@@ -253,7 +251,7 @@ cdef bint scaled_messages(
                 d_row[p] = (d_row[p] - mean * row[p]) * scale
             row[p] *= scale
 
-    top = exponentials(C.end, Y, R.psi)
+    top = kcrf_exponentials(C.end, False, Y, R.psi)
     for p in range(P):
         R.back[p] = R.psi[label_of(L, p)]
         if D != NULL:
@@ -272,9 +270,9 @@ cdef bint scaled_messages(
     ):
         return False
     memset(R.sums, 0, Q * sizeof(double))
-    memset(R.changes, 0, Q * sizeof(double))
     memset(R.pair_sums, 0, P * sizeof(double))
     if D != NULL:
+        memset(R.changes, 0, Q * sizeof(double))
         mean = dots(d_row, R.back, row, R.r, P) / total
     t = T - 1
     while True:
@@ -300,7 +298,8 @@ cdef bint scaled_messages(
         if C.table_apart:
             exponentiate(C, D, t, True, R)
             memset(R.sums, 0, Q * sizeof(double))
-            memset(R.changes, 0, Q * sizeof(double))
+            if D != NULL:
+                memset(R.changes, 0, Q * sizeof(double))
         memset(R.back, 0, P * sizeof(double))
         back_through(L, R.down, R.g, R.factors, R.back)
         row, d_row = row - P, d_row - P
@@ -401,7 +400,7 @@ cdef void log_step(
 
 
 cdef Py_ssize_t log_room(Py_ssize_t T, Py_ssize_t P, Py_ssize_t Q, bint tangent) noexcept nogil:
-    """Doubles of scratch that `log_messages` takes."""
+    """Return the doubles of scratch that `log_messages` takes."""
     return (2 if tangent else 1) * (3 * T * P + max(P, Q))
 
 
@@ -549,7 +548,7 @@ def recursions(
         if not whole.table_apart:
             exponentiate(whole, along, 0, True, &R)
         if whole.pairs != NULL and not whole.pairs_apart:
-            R.edge_shift = exponentials(whole.pairs, L.P, R.edge)
+            R.edge_shift = kcrf_exponentials(whole.pairs, False, L.P, R.edge)
         for k in range(offsets.shape[0] - 1):
             at = offsets[k]
             T = offsets[k + 1] - at

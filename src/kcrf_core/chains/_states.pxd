@@ -72,7 +72,7 @@ cdef struct Block:
 
 
 cdef inline Chain chain_of_labels(const double* start, const double* end, Py_ssize_t Y) noexcept nogil:
-    """A chain of first order without transitions."""
+    """Return a chain of first order without transitions."""
     cdef Chain C
     memset(&C, 0, sizeof(Chain))
     C.states.Y = C.states.P = Y
@@ -95,7 +95,7 @@ cdef inline Block block_of(const States* L, Py_ssize_t j) noexcept nogil:
 
 
 cdef inline Py_ssize_t source(const Block* B, Py_ssize_t a) noexcept nogil:
-    """The state of a block's row."""
+    """Return the state of a block's row."""
     return a if B.into == NULL else B.into[a]
 
 
@@ -104,14 +104,14 @@ cdef inline Py_ssize_t label_of(const States* L, Py_ssize_t p) noexcept nogil:
 
 
 cdef inline Py_ssize_t first_of(const States* L, Py_ssize_t p) noexcept nogil:
-    """The first label of the state that a sequence begins with."""
+    """Return the first label of the state that a sequence begins with."""
     return p if L.first == NULL else L.first[p]
 
 
 cdef inline void through(
     const States* L, const double* table, const double* before, double* factors, double* after
 ) noexcept nogil:
-    """after[(j, k)] += sum_i before[(i, j)] table[i, j, k]."""
+    """Add sum_i before[(i, j)] table[i, j, k] to after[(j, k)]."""
     cdef Py_ssize_t j, a
     cdef Block B
     for j in range(blocks(L)):
@@ -124,7 +124,7 @@ cdef inline void through(
 cdef inline void back_through(
     const States* L, const double* transposed, const double* after, double* sums, double* before
 ) noexcept nogil:
-    """before[(i, j)] += sum_k table[i, j, k] after[(j, k)], for blocks that stand transposed."""
+    """Add sum_k table[i, j, k] after[(j, k)] to before[(i, j)], for transposed blocks."""
     cdef Py_ssize_t j, a
     cdef Block B
     for j in range(blocks(L)):
@@ -141,7 +141,7 @@ cdef inline void back_through(
 cdef inline void add_outer(
     const States* L, const double* before, const double* after, double factor, double* out
 ) noexcept nogil:
-    """out[i, j, k] += factor before[(i, j)] after[(j, k)]."""
+    """Add factor before[(i, j)] after[(j, k)] to out[i, j, k]."""
     cdef Py_ssize_t j, a
     cdef Block B
     for j in range(blocks(L)):
@@ -151,22 +151,17 @@ cdef inline void add_outer(
 
 
 cdef inline bint trusted(double scale) noexcept nogil:
-    """True if what underflowed beside this scale cannot be seen: terms lost are below 1e-307. NaN is not trusted.
+    """Return True if underflows beside this scale cannot matter: lost terms are below 1e-307. NaN is not trusted.
 
-    For what messages of both directions have lost, see `_recursions.h`.
+    For losses of messages of both directions, see `_recursions.h`.
     """
     return scale >= 1e-100
-
-
-cdef inline double exponentials(const double* values, Py_ssize_t count, double* out) noexcept nogil:
-    """Put exp(values - shift) and return the shift, the largest value. Without a finite one, out is untouched."""
-    return kcrf_exponentials(values, False, count, out)
 
 
 cdef inline double exponentials_of_table(const double* values, Py_ssize_t count, double* out) noexcept nogil:
     """Put exp(values - shift) and return the shift, zero where no value is finite."""
     cdef Py_ssize_t i
-    cdef double shift = exponentials(values, count, out)
+    cdef double shift = kcrf_exponentials(values, False, count, out)
     if isfinite(shift):
         return shift
     for i in range(count):
@@ -184,7 +179,7 @@ cdef inline double largest(const double* values, Py_ssize_t count) noexcept nogi
 
 
 cdef inline double lower(double* values, Py_ssize_t count) noexcept nogil:
-    """Bring the largest logarithm to 0, where rounding is finest, and return what it was; 0 where none is finite."""
+    """Bring the largest logarithm to 0, where rounding is finest, and return it; 0 if none is finite."""
     cdef Py_ssize_t j
     cdef double top = largest(values, count)
     if not isfinite(top):
@@ -230,7 +225,7 @@ cdef inline void add_scaled(double* target, const double* values, double factor,
 cdef inline void add_rows(
     double* target, const double* rows, const double* factors, Py_ssize_t count, Py_ssize_t width
 ) noexcept nogil:
-    """target += factors @ rows [count, width]; four rows at a time, so that target is loaded a quarter as often."""
+    """Add factors @ rows [count, width] to target; four rows at a time, so that it is loaded a quarter as often."""
     cdef Py_ssize_t i = 0, j
     cdef const double* row
     while i + 4 <= count:

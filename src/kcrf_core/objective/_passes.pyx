@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from ..chains._chain cimport errors_of, room_for
+from ..chains._chain cimport errors_of, work_size
 from ..maps.native cimport Products, kcrf_padded, map_products
 from ..system.team cimport Team
 
@@ -153,7 +153,7 @@ cdef class Passes:
         state.sums_size = lines(state.small_size * sizeof(double))
         state.scratch_size = (
             2 * state.scores_size + state.padded_size + state.sums_size
-            + lines((2 * self.most_sequences + room_for(self.longest, Y)) * sizeof(double))
+            + lines((2 * self.most_sequences + work_size(self.longest, Y)) * sizeof(double))
         )
         cdef Scratch scratch = self._room.pop("scratch", None)  # nobody else may have it meanwhile
         if scratch is None or scratch.members != members or scratch.size != state.scratch_size:
