@@ -38,11 +38,11 @@ struct kcrf_shared {
     double edge_shift, start_shift, end_shift;
     double edge_depth, start_depth;                /* of E and s, see kcrf_depth */
     double log_labels;                             /* log(Y) */
-    int forbidden;                                 /* whether E has minus infinity */
+    int forbidden;                                 /* E has minus infinity */
     double *sums;                                  /* [P, P] += weight times sums of p(y_{t-1}, y_t | x) / exp(E) */
 };
 
-/* Whether log Z, the largest potentials divided out, cannot be touched by what two messages that met both lost. */
+/* True if underflows of two messages that met cannot change log Z, the largest potentials divided out. */
 static inline int kcrf_outweighs(double log_z, ptrdiff_t T, double log_labels)
 {
     return log_z >= LEAST_LOG_Z + (double)(T + 4) * log_labels;
@@ -60,13 +60,13 @@ static FORCE_INLINE double kcrf_depth_of(const void *values, const int single, p
     return most >= least ? most - least : 0.0;
 }
 
-/* How far the smallest finite value lies below the largest, where none is infinity or NaN. */
+/* Difference of the largest and the smallest finite value, if none is infinity or NaN. */
 static NEVER_INLINE double kcrf_depth(const void *values, int single, ptrdiff_t count)
 {
     return single ? kcrf_depth_of(values, 1, count) : kcrf_depth_of(values, 0, count);
 }
 
-/* Whether no entry of the forward messages can have underflowed on its way: zeros stand for what is impossible.
+/* True if no entry of the forward messages can have underflowed on its way: zeros are impossible states.
    `messages` [T, stride] hold `states` entries each, row 0 is not looked at; E has `entries` potentials for each step
    where these are `apart`, else `edge_depth` is theirs; `deeper` is the depth of what steps from the second on add. */
 static NEVER_INLINE int kcrf_lossless(

@@ -9,8 +9,10 @@ MAY_FUSE
 typedef double NAME(lanes) __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 typedef int64_t NAME(words) __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 typedef float NAME(floats) __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+#define LANE(x, k) ((x)[k])
 #else
 typedef double NAME(lanes);
+#define LANE(x, k) (x)
 #endif
 
 #define lanes NAME(lanes)
@@ -106,11 +108,11 @@ static FORCE_INLINE TARGET lanes NAME(load)(const void *values, int single, ptrd
             return __builtin_convertvector(*(const NAME(floats) *)((const float *)values + at), lanes);
         return *(const lanes *)((const double *)values + at);
     }
-    for (ptrdiff_t k = 0; k < LANES; k++)
-        out[k] = k >= count ? -INFINITY : single ? ((const float *)values)[at + k] : ((const double *)values)[at + k];
-#else
-    out = count < 1 ? -INFINITY : single ? ((const float *)values)[at] : ((const double *)values)[at];
 #endif
+    for (ptrdiff_t k = 0; k < LANES; k++)
+        LANE(out, k) = k >= count ? -INFINITY
+                       : single   ? ((const float *)values)[at + k]
+                                  : ((const double *)values)[at + k];
     return out;
 }
 
@@ -124,19 +126,12 @@ static FORCE_INLINE TARGET void NAME(store)(void *values, int single, ptrdiff_t 
             *(lanes *)((double *)values + at) = x;
         return;
     }
-    for (ptrdiff_t k = 0; k < count; k++)
-        if (single)
-            ((float *)values)[at + k] = (float)x[k];
-        else
-            ((double *)values)[at + k] = x[k];
-#else
-    if (count >= 1) {
-        if (single)
-            ((float *)values)[at] = (float)x;
-        else
-            ((double *)values)[at] = x;
-    }
 #endif
+    for (ptrdiff_t k = 0; k < LANES && k < count; k++)
+        if (single)
+            ((float *)values)[at + k] = (float)LANE(x, k);
+        else
+            ((double *)values)[at + k] = LANE(x, k);
 }
 
 /* out = exp(values - shift), zeros from Y to a multiple of LANES where out is `padded`; returns the shift, which is the
@@ -148,12 +143,8 @@ static FORCE_INLINE TARGET double NAME(exponentials)(
     lanes top = NAME(load)(values, single, 0, Y);
     for (ptrdiff_t at = LANES; at < Y; at += LANES)
         top = NAME(larger)(NAME(load)(values, single, at, Y - at), top);
-#if LANES > 1
     for (int k = 0; k < LANES; k++)
-        shift = top[k] > shift ? top[k] : shift;
-#else
-    shift = top > shift ? top : shift;
-#endif
+        shift = LANE(top, k) > shift ? LANE(top, k) : shift;
     if (!isfinite(shift))
         return shift;
     for (ptrdiff_t at = 0; at < Y; at += LANES) {
@@ -555,6 +546,7 @@ static TARGET void NAME(max_plus)(
 }
 
 #undef lanes
+#undef LANE
 #undef AT
 #undef CONST_AT
 #undef PARTS

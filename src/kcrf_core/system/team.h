@@ -1,10 +1,9 @@
-/* A team of threads that share out the items of one piece of work after another, none of them holding the interpreter's
-   lock.
+/* A team of threads that share the items of one piece of work after another without the interpreter's lock.
 
-   Whoever brings work opens the gate, works along, closes the gate, and waits until nobody is inside. Others come in
-   while it is open, however late: who finds it closed goes back to waiting. So nobody has to be awake for the work to be
-   done, and a short one is over before the last of them has woken up. They look for work for some microseconds before
-   they go to sleep, for it mostly comes again at once. */
+   The thread that brings work opens the gate, works along, closes the gate, and waits until no member is inside. Others
+   come in while it is open; one that finds it closed goes back to waiting. So no member has to be awake for the work to
+   be done, and a short one is over before the last of them has woken up. Members look for work for some microseconds
+   before they sleep, as it mostly comes again at once. */
 
 #ifndef KCRF_TEAM_H
 #define KCRF_TEAM_H
@@ -45,8 +44,8 @@ typedef void (*kcrf_work)(void *state, ptrdiff_t item, ptrdiff_t member);
 
 typedef struct {
     kcrf_atomic asleep;
-    PyThread_type_lock lock; /* held, but for the moment in which somebody is woken up */
-    char apart[112];         /* two cache lines each: nobody waits for a line that others write */
+    PyThread_type_lock lock; /* held, except while the sleeper is woken up */
+    char apart[112];         /* two cache lines each: no thread waits for a line that others write */
 } kcrf_sleeper;
 
 typedef struct {
@@ -102,13 +101,13 @@ static inline void kcrf_wake(kcrf_sleeper *who)
         PyThread_release_lock(who->lock);
 }
 
-/* Sleep, unless *value, which whoever wakes this one up has changed before, is no longer what it was. */
+/* Sleep, unless *value has changed: the thread that wakes this one up changes it before. */
 static inline void kcrf_sleep(kcrf_sleeper *who, kcrf_atomic *value, long was, int until)
 {
     ATOMIC_SWAP(who->asleep, 1);
     if ((ATOMIC_LOAD(*value) == was) == until && ATOMIC_SWAP(who->asleep, 0))
         return;
-    PyThread_acquire_lock(who->lock, WAIT_LOCK); /* somebody has released it, or will */
+    PyThread_acquire_lock(who->lock, WAIT_LOCK); /* the other thread has released it, or will */
 }
 
 static inline void kcrf_take_items(kcrf_team *team, ptrdiff_t member)
@@ -118,7 +117,7 @@ static inline void kcrf_take_items(kcrf_team *team, ptrdiff_t member)
         team->work(team->state, item, member);
 }
 
-/* What a member does until the team is closed. */
+/* Work as a member until the team is closed. */
 static inline void kcrf_serve(kcrf_team *team, int member)
 {
     kcrf_sleeper *self = team->sleepers + member;
@@ -138,7 +137,7 @@ static inline void kcrf_serve(kcrf_team *team, int member)
     }
 }
 
-/* Items 0 to count, each once, on whoever has time. Somebody else's work is under way: this one does all of its own. */
+/* Work on items 0 to count, each once, on members that have time; alone if the team is at work for another thread. */
 static inline void kcrf_share(kcrf_team *team, kcrf_work work, void *state, ptrdiff_t count)
 {
     if (count <= 1 || team->size == 0 || ATOMIC_SWAP(team->busy, 1)) {
@@ -160,7 +159,7 @@ static inline void kcrf_share(kcrf_team *team, kcrf_work work, void *state, ptrd
     ATOMIC_SWAP(team->busy, 0);
 }
 
-/* Send everybody home. */
+/* End all members. */
 static inline void kcrf_close(kcrf_team *team)
 {
     ATOMIC_SWAP(team->closing, 1);

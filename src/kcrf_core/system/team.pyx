@@ -1,16 +1,16 @@
 """Threads that share work without the interpreter's lock.
 
-A Python function on sixteen threads waits for the lock more than it works where it takes less than a millisecond. A
-`Team` calls C functions instead: `share(work, state, count)` has work(state, item, member) called once for each item,
-by whichever member has time, and returns when all are done. `member` is below `threads` and tells them apart, so that
-each can have scratch of its own. Work must not depend on who does which item.
+A Python function of less than a millisecond on sixteen threads mostly waits for the lock. A `Team` calls C functions
+instead: `share(work, state, count)` calls work(state, item, member) once for each item, on any member that has time,
+and returns when all are done. `member` is below `threads`, so that each can have scratch of its own. Results must not
+depend on which member does which item.
 """
 
 import threading
 
 
 cdef class Team:
-    """So many threads, the one that brings the work among them."""
+    """A number of threads, the one that brings the work among them."""
 
     def __cinit__(self, int threads, bint spinning=True):
         self.threads, self._members = max(threads, 1), []
@@ -23,7 +23,7 @@ cdef class Team:
             thread = threading.Thread(target=self._serve, args=(member,), daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # there may be a limit: those that are there do all the work
+            except RuntimeError:  # there may be a limit: those that were started do all the work
                 break
             self._members.append(thread)
 
@@ -35,7 +35,7 @@ cdef class Team:
         kcrf_share(self._team, work, state, count)
 
     def close(self):
-        """Send all members home. Work that is brought afterwards is done by whoever brings it."""
+        """End all members. Later work is done by the thread that brings it."""
         if self._members:
             kcrf_close(self._team)
         for thread in self._members:
