@@ -1,6 +1,6 @@
-"""A Dask cluster that does the arithmetic of training: an optional extra, imported when an engine is asked for.
+"""Training on a Dask cluster: an optional extra, imported when an engine is asked for.
 
-`ClusterEngine` says which cluster, `open_executor` connects to it; a `DaskExecutor` asks parts there as
+`ClusterEngine` names a cluster, `open_executor` connects to it; a `DaskExecutor` calls partitions there as
 `objective.LocalExecutor` does in this process.
 """
 

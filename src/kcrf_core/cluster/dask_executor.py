@@ -1,12 +1,13 @@
-"""Parts on the workers of a Dask cluster.
+"""Partitions on the workers of a Dask cluster.
 
-Parts are results of tasks, and so is all that they are made of: when a worker dies, Dask makes again elsewhere what it
-held, from specs that stand in its graph. Nothing is scattered, parameters included, no task is bound to a worker, and
-there are no actors. Answers are taken up in the order of parts, so sums have the same bytes whoever worked them out.
+Partitions are results of tasks, and so is all that they are made of: when a worker dies, Dask makes again elsewhere
+what it held, from specs that stand in its graph. Nothing is scattered, parameters included, no task is bound to a
+worker, and there are no actors. Answers are taken up in the order of partitions, so sums have the same bytes on any
+workers.
 
-A task waits for ever where no worker is left. So whoever waits here asks the scheduler now and then, and gives up with
-the reason when it, or the last worker, has been gone for a while. A worker that sends no heartbeats, as its process or
-its machine stands still, is reported, and taken from the scheduler after a while, as if it had died.
+A task waits for ever where no worker is left. So the client asks the scheduler now and then, and gives up with the
+reason when it, or the last worker, has been gone for a while. A worker that sends no heartbeats, as its process or its
+machine stands still, is reported, and taken from the scheduler after a while, as if it had died.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from .on_workers import Parcel
 PATIENCE = 25.0  # seconds that workers may all be away, or the scheduler
 LOOK = 2.0  # seconds between questions to the scheduler
 SILENT = 15.0  # seconds without a heartbeat after which a worker is reported; they come every few seconds
-DROPPED = 60.0  # seconds after which it is dropped, where nothing else is said
+DROPPED = 60.0  # seconds after which it is dropped by default
 FETCHING = 20.0  # seconds to fetch an answer in, at first; it doubles
 
 Arguments = Iterable[tuple]
@@ -43,7 +44,7 @@ Arguments = Iterable[tuple]
 
 @dataclass
 class Traffic:
-    """Bytes of arrays that went out and came back, and how many questions had an answer."""
+    """Bytes of arrays sent and received, and the number of questions."""
 
     sent: int = 0
     received: int = 0
@@ -51,7 +52,7 @@ class Traffic:
 
 
 class DaskExecutor:
-    """Parts on a cluster."""
+    """Partitions on a cluster."""
 
     remote = True
 
@@ -59,8 +60,8 @@ class DaskExecutor:
         self,
         client: Client,
         memory: int | None = None,  # bytes of each worker
-        tell: Callable[[str], None] | None = None,  # hears what users should
-        changed: Callable[[int], None] | None = None,  # hears how many workers there are
+        tell: Callable[[str], None] | None = None,  # gets messages for users
+        changed: Callable[[int], None] | None = None,  # gets the number of workers
         patience: float = DROPPED,  # seconds that a worker may be silent
     ):
         self._patience = max(patience, SILENT)
@@ -77,7 +78,7 @@ class DaskExecutor:
     # ------------------------------------------------------------------------- the cluster
 
     def check(self) -> None:
-        """An error where a worker has no kcrf or another one; a warning where processors differ."""
+        """Raise an error where a worker has no kcrf or another version; warn where processors differ."""
         look_for = "__import__('importlib.util').util.find_spec('kcrf_core') is None"
         about = "__import__('kcrf_core.cluster.on_workers', fromlist=['about']).about()"
         try:
@@ -110,19 +111,20 @@ class DaskExecutor:
         workers = self._there()
         self.workers = len(workers)
         self._changed(self.workers)
-        self._tell(f"cluster: {on_workers.told(len(workers), sum(each['nthreads'] for each in workers.values()))}")
+        threads = counted(sum(each["nthreads"] for each in workers.values()), "thread")
+        self._tell(f"cluster: {counted(len(workers), 'worker')} with {threads}")
 
     async def _run_everywhere(self, code: str) -> dict[str, Any]:
         return await self._client.run(eval, code, on_error="return")
 
     def _there(self) -> dict[str, dict[str, Any]]:
-        """What the scheduler knows of each worker."""
+        """Return what the scheduler knows of each worker."""
         scheduler = self._client.scheduler
         assert scheduler is not None
         return self._client.sync(scheduler.identity, callback_timeout=10)["workers"]
 
     def _look(self) -> None:
-        """Give up where nobody is there any more."""
+        """Report changes of workers; give up where none is left."""
         now = time.monotonic()
         if now - self._looked < LOOK:
             return
@@ -130,7 +132,7 @@ class DaskExecutor:
         try:
             there = self._there() if self._client.status == "running" else None
             if there:
-                self._mind_the_silent({address: each["last_seen"] for address, each in there.items()})
+                self._drop_silent_workers({address: each["last_seen"] for address, each in there.items()})
             workers = None if there is None else len(there)
         except (OSError, *TIMEOUTS, CancelledError, RuntimeError):
             workers = None
@@ -143,9 +145,11 @@ class DaskExecutor:
         if workers:
             self._seen = time.monotonic()
         elif now - self._seen > PATIENCE:
-            raise self._gone(workers)
+            if workers is None:
+                raise ClusterError("the scheduler of the cluster does not answer any more: nothing was written")
+            raise ClusterError("the cluster has no workers any more: nothing was written; start some, and train again")
 
-    def _mind_the_silent(self, beats: dict[str, float]) -> None:
+    def _drop_silent_workers(self, beats: dict[str, float]) -> None:
         """Report workers whose last heartbeat is an old one, and drop them in the end.
 
         Heartbeats are compared with earlier ones, never with the clock here, which may not be the scheduler's.
@@ -175,35 +179,25 @@ class DaskExecutor:
                     callback_timeout=10,
                 )
 
-    def _gone(self, workers: int | None) -> ClusterError:
-        if workers is None:
-            return ClusterError("the scheduler of the cluster does not answer any more: nothing was written")
-        return ClusterError("the cluster has no workers any more: nothing was written; start some, and train again")
-
-    # ------------------------------------------------------------------------- parts
+    # ------------------------------------------------------------------------- partitions
 
     def load(self, specs: Sequence[PartitionSpec]) -> list[Future]:
-        missing = [
-            spec
-            for each in specs
-            if isinstance(each, EnginePartitionSpec)
-            for spec in each.maps
-            if spec not in self._data
-        ]
+        owners = [each for each in specs if isinstance(each, EnginePartitionSpec)]
+        missing = [spec for each in owners for spec in each.maps if spec not in self._data]
         if missing:
             keys = [f"kcrf-data-{spec.token}" for spec in missing]
             futures = self._client.map(on_workers.hold, list(map(Parcel, missing)), key=keys, pure=False)
             self._data.update(zip(missing, futures, strict=True))
             self.traffic.sent += sum(_nbytes(spec.__dict__) for spec in missing)
-        return [self._part(spec) for spec in specs]
-
-    def _part(self, spec: PartitionSpec) -> Future:
-        key = self._key("part")
-        if isinstance(spec, EnginePartitionSpec):
-            data = [self._data[own] for own in spec.maps]
-            own = Parcel(spec.without_maps())
-            return self._client.submit(on_workers.make_part, own, self._asked, *data, key=key, pure=False)
-        return self._client.submit(on_workers.load_part, Parcel(spec), self._asked, key=key, pure=False)
+        found = []
+        for spec in specs:
+            data, own = [], spec
+            if isinstance(spec, EnginePartitionSpec):
+                data, own = [self._data[each] for each in spec.maps], spec.without_maps()
+            key = self._key("partition")
+            make = on_workers.make_partition
+            found.append(self._client.submit(make, Parcel(own), self._asked, *data, key=key, pure=False))
+        return found
 
     def _key(self, what: str) -> str:
         return f"kcrf-{what}-{self._run}-{next(self._numbers)}"
@@ -214,7 +208,7 @@ class DaskExecutor:
     def _tasks(
         self, work: Callable[..., Any], handles: Sequence[Future], question: str, arguments: Arguments
     ) -> list[Future]:
-        """A task for each part; arguments that the cluster holds are put where they belong there."""
+        """Submit a task for each partition; arguments that the cluster holds are put in their places there."""
         arguments = list(arguments)
         held: list[list[Future]] = [[] for _ in arguments]
         placed = [_placed(list(own), futures) for own, futures in zip(arguments, held, strict=True)]
@@ -252,7 +246,7 @@ class DaskExecutor:
         return found.total
 
     def _fetched(self, futures: list[Future]) -> list[Any]:
-        """The results of tasks, when all are there."""
+        """Return the results of tasks, when all are there."""
         patience = FETCHING
         while True:
             try:
@@ -275,7 +269,7 @@ class DaskExecutor:
         return await self._client.gather(futures, asynchronous=True)
 
     def _explained(self, error: BaseException) -> BaseException:
-        """What users should hear of an error of the cluster; those that are not the cluster's are as they were."""
+        """Translate an error of the cluster for users; others stay as they are."""
         if isinstance(error, KilledWorker):
             return ClusterError(
                 f"workers died one after another at the same task ({_first_line(error)}): is there too little memory? "
@@ -302,7 +296,7 @@ class DaskExecutor:
 
 
 def _placed(value: Any, held: list[Future]) -> Any:
-    """A value with places for what the cluster holds, which goes to a list in their order."""
+    """Return a value with places for what the cluster holds, which is appended to a list in their order."""
     if isinstance(value, Future):
         held.append(value)
         return on_workers.Place(len(held) - 1)
@@ -318,7 +312,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _nbytes(value: Any) -> int:
-    """Bytes of arrays in lists, tuples, dictionaries and rows."""
+    """Sum the bytes of arrays in lists, tuples, dictionaries and rows."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, SomeRows):

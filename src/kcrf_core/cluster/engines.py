@@ -1,4 +1,4 @@
-"""Which cluster does the arithmetic, in the words of users, and the way to it.
+"""Clusters as users name them, and connections to them.
 
 dask                 a cluster on this machine, for trying it: workers of one thread
 dask://host:8786     an existing one, by the address of its scheduler
@@ -8,6 +8,7 @@ tls://host:8786      the same with certificates on both sides
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import re
 import socket
@@ -30,7 +31,7 @@ TIMEOUT = 60.0  # seconds
 
 @dataclass(frozen=True)
 class ClusterEngine:
-    """A cluster by its address, with what it takes to be let in.
+    """A cluster by its address, with certificates.
 
     >>> ClusterEngine("dask://127.0.0.1:8786").scheduler
     'tcp://127.0.0.1:8786'
@@ -78,13 +79,13 @@ class ClusterEngine:
 
     @property
     def scheduler(self) -> str:
-        """The address as Dask has it."""
+        """Address in the form of Dask."""
         scheme, _, rest = self.address.partition("://")
         return f"{SCHEMES[scheme]}://{rest}"
 
     @property
     def exposed(self) -> bool:
-        """Whether what is sent can be read, and the scheduler be reached, by others on a network."""
+        """True if others on a network can read what is sent, and reach the scheduler."""
         if self.address == LOCAL or self.address.startswith("tls"):
             return False
         host = self.address.partition("://")[2].rpartition(":")[0].strip("[]")
@@ -104,10 +105,6 @@ def hidden(address: str) -> str:
     return re.sub(r"[?#].*", lambda found: f"{found[0][0]}***", shown)
 
 
-def engine_of(engine: str | ClusterEngine) -> ClusterEngine:
-    return ClusterEngine(engine) if isinstance(engine, str) else engine
-
-
 @contextmanager
 def open_executor(
     engine: str | ClusterEngine | None,
@@ -117,16 +114,16 @@ def open_executor(
     tell: Callable[[str], None] | None = None,
     changed: Callable[[int], None] | None = None,
 ) -> Iterator[DaskExecutor | None]:
-    """An executor on a cluster, which is left again at the end; None without one.
+    """Open an executor on a cluster, and leave it at the end; None without one.
 
     `memory` is that of each worker; `threads` are for a cluster on this machine, with a worker for each.
 
-    `tell` hears of workers that come and go, and of what is to be minded, `changed` how many there are.
+    `tell` gets messages on workers that come and go, and warnings; `changed` gets the number of workers.
     """
     if engine is None:
         yield None
         return
-    engine = engine_of(engine)
+    engine = ClusterEngine(engine) if isinstance(engine, str) else engine
     tell = tell or (lambda line: None)
     try:
         import distributed  # noqa: F401
@@ -157,14 +154,16 @@ def open_executor(
 
 
 def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> Any:
-    """A client of the cluster; one on this machine is started first, and ended at last."""
+    """Return a client of the cluster; one on this machine is started first, and ended at last."""
     import dask
     from distributed import Client, LocalCluster
     from distributed.security import Security
 
-    # Whole parts are held by workers, and parameters stand in graphs so that they can be sent again.
+    # Workers hold whole partitions, and parameters stand in graphs so that they can be sent again.
     stack.enter_context(dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}))
-    _hush()
+    # Dask prints nothing by itself: users get our messages.
+    for name in ("distributed", "distributed.client", "distributed.core", "tornado", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if engine.address == LOCAL:
         stack.enter_context(dask.config.set({"distributed.worker.profile.enabled": False}))
         cluster = stack.enter_context(
@@ -193,11 +192,3 @@ def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> 
             f"no scheduler answers at {engine.address} within {engine.timeout:g} seconds ({reason})",
             settings=["engine_timeout"],
         ) from None
-
-
-def _hush() -> None:
-    """Let Dask say nothing by itself: what users should hear they hear from us."""
-    import logging
-
-    for name in ("distributed", "distributed.client", "distributed.core", "tornado", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)

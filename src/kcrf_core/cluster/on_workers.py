@@ -1,8 +1,8 @@
-"""What runs on the workers of a cluster: these functions, by name, with arguments that are plain values.
+"""Functions that run on the workers of a cluster, by name, with arguments that are plain values.
 
-A worker has one pool of threads for all its parts, as many as Dask gives it, and works on one part at a time with all
-of them; what is sent and received meanwhile has threads of its own. The pool goes when the last part does. Its memory
-is what was asked for, or a part of the limit that the worker has, below which Dask lets its memory be.
+A worker has one pool of threads for all its partitions, as many as Dask gives it, and works on one partition at a time
+with all of them; messages have threads of their own. The pool goes when the last partition does. Its memory is what was
+asked for, or a share of the worker's limit, below which Dask does not write to disk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from .._version import __version__
 from ..errors import ClusterError
 from ..objective import DealtBlock, EnginePartition, summed
-from ..system import Workers, counted, free_memory, size_text
+from ..system import Workers, free_memory, size_text
 
 # Of a worker's limit: above 0.6 Dask begins to write to disk what it holds.
 SHARE_OF_LIMIT, SHARE_OF_FREE = 0.55, 0.6
@@ -30,7 +30,7 @@ SHARE_OF_LIMIT, SHARE_OF_FREE = 0.55, 0.6
 
 @dataclass(frozen=True)
 class Terms:
-    """What a client asks of workers."""
+    """Requirements of a client on workers."""
 
     version: str  # of kcrf
     memory: int | None = None  # bytes of each; None: a share of what there is
@@ -72,7 +72,7 @@ def _aligned(buffer: Any) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an argument stands that is held by the cluster."""
+    """Place of an argument that is held by the cluster."""
 
     number: int
 
@@ -93,12 +93,12 @@ _opening, _at_work = threading.Lock(), threading.RLock()
 
 
 def about() -> dict[str, Any]:
-    """The version of kcrf here, and the kind of processor and of BLAS, which bytes of results depend on."""
+    """Return the version of kcrf here, and the kind of processor, which bytes of results depend on."""
     return {"version": __version__, "kind": processor()}
 
 
 def processor() -> str:
-    """The kind of processor."""
+    """Return the kind of processor."""
     found = platform.processor()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -109,7 +109,7 @@ def processor() -> str:
 
 
 def _here() -> tuple[str, int, int | None]:
-    """Address, threads and limit of memory of the worker that this runs on."""
+    """Return address, threads and memory limit of the worker that this runs on."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -135,15 +135,15 @@ def _pool(asked: Terms) -> LastingWorkers:
 
 
 def hold(parcel: Parcel) -> Parcel:
-    """Data of a map, or parameters that several parts have, kept by the cluster."""
+    """Keep data of a map, or parameters that several partitions have, on the cluster."""
     return parcel
 
 
 class HeldHere:
     """Something that a worker holds, and what it is made of.
 
-    Where Dask sends it elsewhere, or writes it to disk, that goes, and it is made again by the first task that needs
-    it: whoever receives it is no task, has no worker to ask about, and keeps all others waiting.
+    Where Dask sends it elsewhere, or writes it to disk, no more than its origin goes, and the first task that needs it
+    makes it again: the receiver is no task, has no worker to ask about, and keeps all others waiting.
     """
 
     def __init__(self, size: int, make: Callable[..., Any], *origin: Any):
@@ -152,7 +152,7 @@ class HeldHere:
 
     @classmethod
     def made(cls, thing: Any, size: int, make: Callable[..., Any], *origin: Any) -> HeldHere:
-        """Something that is there already."""
+        """Hold something that is there already."""
         held = cls(size, make, *origin)
         held._made.append(thing)
         return held
@@ -171,13 +171,10 @@ class HeldHere:
         return self._size
 
 
-def make_part(spec: Parcel, asked: Terms, *maps: Parcel) -> HeldHere:
-    """A part of data that the cluster has."""
-    return load_part(Parcel(spec.value.with_maps([each.value for each in maps])), asked)
-
-
-def load_part(spec: Parcel, asked: Terms) -> HeldHere:
-    """A part, refused by name where it does not fit."""
+def make_partition(spec: Parcel, asked: Terms, *maps: Parcel) -> HeldHere:
+    """Make a partition, perhaps of maps that the cluster holds; refuse it by name where it does not fit."""
+    if maps:
+        spec = Parcel(spec.value.with_maps([each.value for each in maps]))
     size = spec.value.nbytes + spec.value.table
     return HeldHere.made(_loaded(spec, asked), size, _loaded, spec, asked)
 
@@ -199,7 +196,7 @@ def _loaded(parcel: Parcel, asked: Terms) -> EnginePartition:
 
 
 def answer(held: HeldHere, question: str, arguments: Parcel, *others: Parcel | HeldHere) -> Parcel:
-    """Call a method of a part, or of something made of it, for the client."""
+    """Call a method of a partition, or of something made of it, for the client."""
     return Parcel(_called(held, question, arguments, *others))
 
 
@@ -210,7 +207,7 @@ def _called(held: HeldHere, question: str, arguments: Parcel, *others: Parcel | 
 
 
 def _given(value: Any, others: Sequence[Any]) -> Any:
-    """An argument with what the cluster holds in its places."""
+    """Return an argument with what the cluster holds in its places."""
     if isinstance(value, Place):
         found = others[value.number]
         return found.thing if isinstance(found, HeldHere) else found.value
@@ -229,9 +226,5 @@ def keep_answer(held: HeldHere, question: str, arguments: Parcel, *others: Parce
 
 
 def add_answers(answers: Sequence[Parcel]) -> Parcel:
-    """Sum the answers of parts that stand together."""
+    """Sum the answers of partitions that stand together."""
     return Parcel(summed([each.value for each in answers]))
-
-
-def told(workers: int, threads: int) -> str:
-    return f"{counted(workers, 'worker')} with {counted(threads, 'thread')}"

@@ -1,7 +1,7 @@
-/* What solvers do with long vectors, tile by tile, for vectors of the machine's width.
+/* Operations of solvers on long vectors, tile by tile, for vectors of the machine's width.
 
    Every operation goes through some slices of its vectors, first to last of bounds, and puts sums over each slice into
-   a row of its own; the caller adds those up in the order of slices, so that sums do not depend on who took which.
+   a row of its own; the caller adds those up in the order of slices, so that sums do not depend on the threads.
    Values are in single or double precision; so is arithmetic with pairs, all other is in double precision. */
 
 #ifndef KCRF_LONG_VECTORS_H

@@ -6,10 +6,9 @@ class Operation: ...
 
 stepped: Operation
 copied: Operation
-combined: Operation
+multiplied: Operation
 dots: Operation
 products: Operation
-add_curvature: Operation
 add_prior: Operation
 linearised: Operation
 put_pair: Operation

@@ -38,10 +38,9 @@ cdef extern from "_long_vectors.h" nogil:
     # Operations for the widest vectors that the machine has; `_long_vectors_body.h` says what they do.
     kcrf_work_on do_stepped "KCRF_WIDEST(kcrf_stepped)"
     kcrf_work_on do_copied "KCRF_WIDEST(kcrf_copied)"
-    kcrf_work_on do_combined "KCRF_WIDEST(kcrf_combined)"
+    kcrf_work_on do_multiplied "KCRF_WIDEST(kcrf_multiplied)"
     kcrf_work_on do_dots "KCRF_WIDEST(kcrf_dots)"
     kcrf_work_on do_products "KCRF_WIDEST(kcrf_products)"
-    kcrf_work_on do_add_curvature "KCRF_WIDEST(kcrf_add_curvature)"
     kcrf_work_on do_add_prior "KCRF_WIDEST(kcrf_add_prior)"
     kcrf_work_on do_linearised "KCRF_WIDEST(kcrf_linearised)"
     kcrf_work_on do_put_pair "KCRF_WIDEST(kcrf_put_pair)"
@@ -63,9 +62,9 @@ cdef Operation operation(kcrf_work_on work):
     return found
 
 
-stepped, copied, combined = operation(do_stepped), operation(do_copied), operation(do_combined)
-dots, products, add_curvature = operation(do_dots), operation(do_products), operation(do_add_curvature)
-add_prior, linearised, put_pair = operation(do_add_prior), operation(do_linearised), operation(do_put_pair)
+stepped, copied, multiplied = operation(do_stepped), operation(do_copied), operation(do_multiplied)
+dots, products, add_prior = operation(do_dots), operation(do_products), operation(do_add_prior)
+linearised, put_pair = operation(do_linearised), operation(do_put_pair)
 reduced, finished = operation(do_reduced), operation(do_finished)
 
 

@@ -247,22 +247,17 @@ static TARGET void NAME(copied)(const kcrf_operation *self, kcrf_slices some)
     NAME(keep)(out, at, n, NAME(tile)(vector, at, n, room));
 }
 
-/* out = a b, or a / b where `number` is not zero. */
-static TARGET void NAME(combined)(const kcrf_operation *self, kcrf_slices some)
+/* out = a b. */
+static TARGET void NAME(multiplied)(const kcrf_operation *self, kcrf_slices some)
 {
-    const kcrf_values out = self->c;
     double room_a[TILE], room_b[TILE], found[TILE];
     FOR_EACH_TILE(some)
     {
         const double *restrict left = NAME(tile)(self->a, at, n, room_a);
         const double *restrict right = NAME(tile)(self->b, at, n, room_b);
-        if (self->number)
-            for (ptrdiff_t i = 0; i < n; i++)
-                found[i] = left[i] / right[i];
-        else
-            for (ptrdiff_t i = 0; i < n; i++)
-                found[i] = left[i] * right[i];
-        NAME(keep)(out, at, n, found);
+        for (ptrdiff_t i = 0; i < n; i++)
+            found[i] = left[i] * right[i];
+        NAME(keep)(self->c, at, n, found);
     }
 }
 
@@ -283,22 +278,6 @@ static TARGET void NAME(products)(const kcrf_operation *self, kcrf_slices some)
     NAME(clear)(sums + some.first * count, (some.last - some.first) * count);
     FOR_EACH_TILE(some)
     NAME(add_row_products)(self->rows, count, self->a, at, n, sums + k * count);
-}
-
-/* target += precisions[slice] vector. */
-static TARGET void NAME(add_curvature)(const kcrf_operation *self, kcrf_slices some)
-{
-    const kcrf_values target = self->a, vector = self->b;
-    const double *precisions = self->factors;
-    double room_target[TILE], room_vector[TILE], found[TILE];
-    FOR_EACH_TILE(some)
-    {
-        const double *before = NAME(tile)(target, at, n, room_target);
-        const double *restrict values = NAME(tile)(vector, at, n, room_vector);
-        for (ptrdiff_t i = 0; i < n; i++)
-            found[i] = before[i] + precisions[k] * values[i];
-        NAME(keep)(target, at, n, found);
-    }
 }
 
 /* gradient += precisions[slice] theta; sums [slices, 2] of theta^2 and of the new gradient^2. */

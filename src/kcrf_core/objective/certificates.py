@@ -1,4 +1,4 @@
-"""What P could still lose outside the span of the pivots (Corollary 10).
+"""Bounds on what P could still lose outside the span of the pivots (Corollary 10).
 
 At the optimum in the span, leaving it gains at most (sigma^2 / 2) |g_perp|^2, the part of the gradient that no pivot
 reaches; near the optimum, what P may still lose inside the span comes on top (Lemma 9 at the same parameters):
@@ -22,7 +22,7 @@ BLOCK = 2048
 
 
 def estimate(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers: Workers) -> float:
-    """(sigma^2 / 2) sum_t d_t |m_t|^2, for errors m [N, C]."""
+    """Return (sigma^2 / 2) sum_t d_t |m_t|^2, for errors m [N, C]."""
     residual = feature_map.residual(workers)
     if residual is None:
         return 0.0
@@ -32,7 +32,7 @@ def estimate(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers
 def bound(
     errors: np.ndarray, feature_map: FeatureMap, inputs: Inputs, kernel: Kernel, sigma2: float, workers: Workers
 ) -> float:
-    """(sigma^2 / 2) |g_perp|^2, for errors m [N, C], in double precision, and no less for rounding."""
+    """Return (sigma^2 / 2) |g_perp|^2, for errors m [N, C], in double precision, with the rounding error added."""
     m, feature_map = errors.astype(np.float64), feature_map.in_double(held=False)
     device = kernel_device(workers)
     whole = None if device is None else device.quadratic_form(kernel, inputs, m)
@@ -49,7 +49,7 @@ def bound(
 
 
 def _quadratic_form(kernel: Kernel, inputs: Inputs, m: np.ndarray, workers: Workers) -> float:
-    """sum_{t,t'} <m_t, m_t'> k(x_t, x_t')."""
+    """Return sum_{t,t'} <m_t, m_t'> k(x_t, x_t')."""
     parts = ranges(len(inputs), BLOCK)
     whole = 0.0
     for number, columns in enumerate(parts):
@@ -64,13 +64,13 @@ def _quadratic_form(kernel: Kernel, inputs: Inputs, m: np.ndarray, workers: Work
 
 
 def inside(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers: Workers) -> float:
-    """(sigma^2 / 2) |Phi^T m|^2: what a term that is not there could gain by its map."""
+    """Return (sigma^2 / 2) |Phi^T m|^2, a bound on the gain of a term that is not there."""
     found = gradient(errors, feature_map, workers)
     return float(sigma2 / 2 * np.sum(found * found))
 
 
 def gradient(errors: np.ndarray, feature_map: FeatureMap, workers: Workers) -> np.ndarray:
-    """Phi^T m [D, C], summed in double precision; products in that of m."""
+    """Return Phi^T m [D, C], summed in double precision; products in that of m."""
     device = kernel_device(workers)
     if device is not None:
         return device.adjoint(feature_map, errors)

@@ -7,7 +7,6 @@ over chunks are taken in their order. So results have the same bytes wherever ch
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -26,7 +25,7 @@ CHUNK_VALUES = 3 << 17
 # Tasks, runs of chunks with sums of their own. A partition has as many as fit these bytes, and not fewer than keep many
 # cores busy where there are the usual eight partitions.
 FEWEST_TASKS, MOST_TASKS, TASK_BYTES = 4, 32, 1 << 23
-LAST_TASK = 0.4  # the size of the last one, as a part of the mean: whoever is late should be late with little
+LAST_TASK = 0.4  # the size of the last one relative to the mean: a late thread should be late with little
 
 
 class Rooms(threading.local):
@@ -36,7 +35,7 @@ class Rooms(threading.local):
         self._bytes: dict[object, np.ndarray] = {}
 
     def __call__(self, name: object, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """Like np.empty; it is overwritten when this thread asks for the same name again."""
+        """Return an array like np.empty, which is overwritten when this thread asks for the same name again."""
         size = prod(shape) * dtype.itemsize
         held = self._bytes.get(name)
         if held is None or len(held) < size:
@@ -53,11 +52,11 @@ class Chunk:
     labels: np.ndarray  # [n]
     weights: np.ndarray  # [s]
     label_count: int  # Y
-    cut: tuple[bool, bool]  # whether its sequences are cut off from what stood before and after them
+    cut: tuple[bool, bool]  # True if its sequences are cut off from what stood before and after them
 
     @cached_property
     def complete(self) -> bool:
-        """Whether all labels are observed."""
+        """True if every label is observed."""
         return not len(self.labels) or int(self.labels.min()) >= 0
 
     @cached_property
@@ -67,7 +66,7 @@ class Chunk:
     def errors(
         self, scores: np.ndarray, edges: chain.Edges, room: Rooms, node: np.ndarray | None
     ) -> tuple[float, chain.Change, Sums]:
-        """What a first-order chain with shared edges and all labels gives: the log-likelihood and weighted errors.
+        """Return log-likelihood, weighted errors and sums of a first-order chain with shared edges and all labels.
 
         Errors are put into `node` [n, Y], or into a new array; `room` hands out scratch.
         """
@@ -86,26 +85,21 @@ class Chunk:
     def position_weights(self) -> np.ndarray:
         return np.repeat(self.weights, np.diff(self.offsets))
 
-    def weigh(self, found: chain.Change) -> None:
-        """Multiply what was found at positions with the weights of their sequences, in place."""
-        if (self.weights == 1).all():
-            return
-        each = self.position_weights()
-        node = found.node
-        node *= each.astype(node.dtype)[:, None]
-        if found.edge.ndim == 3:
-            pairs = found.edge
-            pairs *= each[:, None, None]
-
-    def sums(self, found: chain.Change) -> Sums:
-        """Sums of what was found, weighted already."""
+    def weighted_sums(self, found: chain.Marginals | chain.Change) -> Sums:
+        """Multiply what was found at positions with the weights of their sequences, in place, and sum it up."""
+        node, edge = found.node, found.edge
+        if (self.weights != 1).any():
+            each = self.position_weights()
+            node *= each.astype(node.dtype)[:, None]
+            if edge.ndim == 3:
+                edge *= each[:, None, None]
         filled = np.diff(self.offsets) > 0
         first, last = self.offsets[:-1][filled], self.offsets[1:][filled] - 1
         start, end = (
-            found.node[rows[:0] if cut else rows].sum(axis=0, dtype=np.float64)
+            node[rows[:0] if cut else rows].sum(axis=0, dtype=np.float64)
             for rows, cut in zip((first, last), self.cut, strict=True)
         )
-        return Sums(found.edge.sum(axis=0) if found.edge.ndim == 3 else found.edge, start, end, found.triple)
+        return Sums(edge.sum(axis=0) if edge.ndim == 3 else edge, start, end, found.triple)
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,7 @@ class ScoredChunk(Chunk):
         return chain.marginals(self.scores, self.edges, self.offsets, self.weights)
 
     def with_edges_repeated(self) -> ScoredChunk:
-        """The same with edges for every row, which makes the marginals of every pair come out."""
+        """Return the chunk with edges for every row, which gives the marginals of every pair."""
         n, Y = self.scores.shape
         if self.edges.transitions.ndim == 3:
             return self
@@ -150,13 +144,17 @@ class ScoredChunk(Chunk):
 
 
 def make_chunks(problem: Problem, widest: int) -> list[Chunk]:
-    """The chunks of a problem, for maps with at most `widest` values of a row that are held densely.
+    """Cut a problem into chunks, for maps with at most `widest` values of a row that are held densely.
 
     All sequences of a chunk are cut in the same way.
     """
     size = min(max(CHUNK_VALUES // max(widest, 1), FEWEST_POSITIONS), MOST_POSITIONS)
-    chunks = []
-    for begin, stop, cut in _alike(problem):
+    chunks, borders = [], problem.borders
+    if problem.cut is not None and len(problem.weights):
+        changes = np.flatnonzero((problem.cut[1:] != problem.cut[:-1]).any(axis=1)) + 1
+        borders = np.union1d(borders, changes)
+    for begin, stop in pairwise(borders.tolist()):
+        cut = (False, False) if problem.cut is None else tuple(problem.cut[begin].tolist())
         for first, last in sequence_chunks(problem.offsets[begin : stop + 1], size):
             offsets = problem.offsets[begin + first : begin + last + 1]
             rows = slice(int(offsets[0]), int(offsets[-1]))
@@ -165,18 +163,8 @@ def make_chunks(problem: Problem, widest: int) -> list[Chunk]:
     return chunks
 
 
-def _alike(problem: Problem) -> Iterator[tuple[int, int, tuple[bool, bool]]]:
-    """Runs of sequences of one partition that are cut in the same way, and in which way."""
-    borders = problem.borders
-    if problem.cut is not None and len(problem.weights):
-        changes = np.flatnonzero((problem.cut[1:] != problem.cut[:-1]).any(axis=1)) + 1
-        borders = np.union1d(borders, changes)
-    for begin, stop in pairwise(borders.tolist()):
-        yield begin, stop, (False, False) if problem.cut is None else tuple(problem.cut[begin].tolist())
-
-
 def make_tasks(chunks: list[Chunk], sum_bytes: int, borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where tasks begin and end among the chunks, [tasks + 1], and partitions among the tasks, [partitions + 1].
+    """Return borders of tasks among the chunks, [tasks + 1], and of partitions among the tasks, [partitions + 1].
 
     Each has sums of so many bytes. They get smaller towards the end of a partition, whose borders are positions.
     """

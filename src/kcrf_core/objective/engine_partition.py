@@ -312,29 +312,18 @@ class EnginePartition:
         """Return the blocks of a vector, placed in those of the whole, whose terms have so many rows."""
         return [self._block(self.engine.vectors.take(vector, j), j, size) for j, size in enumerate(sizes)]
 
-    def _block(self, block: np.ndarray, term: int, size: int) -> Block:
-        shape = self.engine.terms[term]
+    def _block(self, block: np.ndarray, term: int, size: int, squares: bool = False) -> Block:
+        """Return the block of a term, placed in that of the whole; sums of squares stay in double precision."""
+        shape, (columns, places) = self.engine.terms[term], self._about[term]
         if not shape.clique.mapped:
             return block
-        if self._about[term][0] is None:
+        if columns is None:
             return block.reshape(shape.rows, shape.columns)
-        if not shape.real_columns:  # sums of sparse columns are in the precision of a pass already
+        if not shape.real_columns and not squares:  # sums of sparse columns are in the precision of a pass already
             block = block.astype(self.engine.dtype)
-        return self.some_rows(block, term, size)
-
-    def some_rows(self, block: np.ndarray, term: int, size: int) -> SomeRows:
-        """Return the block of a term that has some columns here, placed in that of the whole."""
-        shape = self.engine.terms[term]
-        columns, places = self._about[term]
         if places is not None:
             return SomeRows(size, places, block.reshape(-1, 1))
-        assert columns is not None
         return SomeRows(size, columns, block.reshape(shape.rows, shape.columns))
-
-    def sums_of_squares(self, block: np.ndarray, term: int, size: int) -> Block:
-        """Return sums in double precision, placed in those of the whole."""
-        shape = self.engine.terms[term]
-        return block.reshape(shape.rows, -1) if self._about[term][0] is None else self.some_rows(block, term, size)
 
     # ------------------------------------------------------------------------- questions
 
@@ -391,7 +380,7 @@ class PartitionBlocks:
         return self._partition._block(found, term, size)
 
     def raw_diagonal(self, term: int, size: int) -> Block:
-        return self._partition.sums_of_squares(self._blocks.raw_diagonal(term), term, size)
+        return self._partition._block(self._blocks.raw_diagonal(term), term, size, squares=True)
 
     def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:
         return self._blocks.leading_grams(term, columns, settled)

@@ -6,7 +6,7 @@ For 0 < p < 1 and a positive definite matrix
 
 and the trapezoidal rule with steps of h is off by the order of e^(-2 pi^2 / h). Below the smallest eigenvalue of A the
 inverse is nearly that of A itself, above the largest nearly e^-u I, and what is left of both sums are geometric series.
-So half a dozen inverses bring every eigenvalue within 4 %, which is enough for a first guess, at m^3 operations each.
+So half a dozen inverses bring every eigenvalue within 4 %, enough for an initial matrix, at m^3 operations each.
 Eigenvectors take three quarters of that time, but all of it on one thread.
 """
 
@@ -23,26 +23,22 @@ OPERATIONS_PER_CUBE = 7
 
 
 def inverse_power(matrix: np.ndarray, shift: float, power: float, workers: Workers) -> np.ndarray:
-    """(matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %."""
+    """Return (matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %."""
     m = len(matrix)
     if m == 0:
         return np.zeros((0, 0))
     parts, above, scale = inverse_power_parts(float(np.abs(matrix).sum(axis=1).max()), shift, power)
     total = np.zeros((m, m))  # its lower triangle
-
-    def take(found: np.ndarray) -> None:
-        np.add(total, found, out=total)
-
-    workers.fold(lambda term: _scaled_inverse(matrix, *term), parts, take)
+    workers.fold(lambda term: _scaled_inverse(matrix, *term), parts, total.__iadd__)
     total[np.diag_indices(m)] += above
     total *= scale
     return np.tril(total) + np.tril(total, -1).T
 
 
 def inverse_power_parts(norm: float, shift: float, power: float) -> tuple[list[tuple[float, float]], float, float]:
-    """What (A + shift I)^-power is a sum of, for A of at most this norm: inverses of A + s I times factors.
+    """Write (A + shift I)^-power, for A of at most this norm, as a sum of inverses of A + s I times factors.
 
-    Pairs of s and its factor, what is added to the diagonal, and what the sum is multiplied with.
+    Return pairs of s and its factor, the summand of the diagonal, and the factor of the sum.
     """
     largest = norm + shift  # no eigenvalue is larger
     first = int(np.floor((np.log(shift) - MARGIN) / STEP))
@@ -56,7 +52,7 @@ def inverse_power_parts(norm: float, shift: float, power: float) -> tuple[list[t
 
 
 def _scaled_inverse(matrix: np.ndarray, shift: float, factor: float) -> np.ndarray:
-    """The lower triangle of factor (matrix + shift I)^-1; what is above it has no meaning."""
+    """Return the lower triangle of factor (matrix + shift I)^-1; values above it have no meaning."""
     shifted = matrix.astype(np.float64, order="C")
     shifted[np.diag_indices(len(matrix))] += shift
     status = in_place.factorise(shifted) or in_place.invert_factorised(shifted)

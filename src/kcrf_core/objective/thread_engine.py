@@ -387,8 +387,7 @@ class _Adjoint:
     def add_errors(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Change]) -> None:
         """Weigh the errors of a chunk, and add them to the sums of its task."""
         for total, each in zip(task.sums, found, strict=True):
-            chunk.weigh(each)
-            total.add(chunk.sums(each))
+            total.add(chunk.weighted_sums(each))
         self.add_parts(task, chunk, found)
 
     def add_parts(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Change]) -> None:

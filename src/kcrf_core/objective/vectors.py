@@ -47,7 +47,7 @@ UNUSED = _references([np.empty(0)], 0) if _counts else 0
 
 
 class Buffers:
-    """A store of arrays. Every view of an array refers to it, so none is handed out while a part of it is in use."""
+    """A store of arrays. Every view of an array refers to it, so none is handed out while it is in use."""
 
     def __init__(self) -> None:
         self._arrays: list[np.ndarray] = []
@@ -102,7 +102,7 @@ class Vectors(ABC):
 
     @abstractmethod
     def _double(self, values: Vector) -> Vector:
-        """Return an array, or a part of a vector, in double precision."""
+        """Return an array, or a slice of a vector, in double precision."""
 
     # ------------------------------------------------------------------------- arithmetic
 
@@ -212,8 +212,12 @@ class Vectors(ABC):
 
     def add_curvature(self, target: Vector, vector: Vector, variances: np.ndarray) -> None:
         """Add vector / sigma^2 to target."""
-        for block, sigma2 in self._each_block(variances):
-            target[block] += vector[block] / sigma2
+
+        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
+            target[part] += (1.0 / sigma2) * self._double(vector[part])
+            return ()
+
+        self._each_slice(work, 0, variances)
 
     def linearised(
         self, theta: Vector, gradient: Vector, variances: np.ndarray, dtype: np.dtype | type, others: Sequence[Vector]
@@ -248,7 +252,7 @@ class Vectors(ABC):
     ) -> tuple[float, float, float, float]:
         """Add theta / sigma^2 to a loss's gradient g, with an L1 penalty of thresholds c beside the Gaussian prior.
 
-        What both add to P comes back, <g, theta>, and what `soft_square` says of g.
+        Return what both add to P, <g, theta>, and `soft_square` of g.
         """
 
         def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
@@ -302,7 +306,7 @@ class Vectors(ABC):
     def loss_gradient(
         self, theta: Vector, gradient: Vector, variances: np.ndarray, dtype: np.dtype | type = np.float64
     ) -> Vector:
-        """Return a gradient without the Gaussian prior's part."""
+        """Return a gradient without that of the Gaussian prior."""
         out = self.empty(dtype)
 
         def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
@@ -391,20 +395,16 @@ class HostVectors(Vectors):
         return vector
 
     def cast(self, vector: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
-        return vector if vector.dtype == dtype else self._copied(vector, dtype)
-
-    def _double(self, values: np.ndarray) -> np.ndarray:
-        return values.astype(np.float64, copy=False)
-
-    def _copied(self, vector: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
+        if vector.dtype == dtype:
+            return vector
         out = self.empty(dtype)
         self._go(_long_vectors.copied, 2, 0, a=self._values(vector), b=self._written(out))
         return out
 
-    # ------------------------------------------------------------------------- arithmetic
+    def _double(self, values: np.ndarray) -> np.ndarray:
+        return values.astype(np.float64, copy=False)
 
-    def copy(self, vector: np.ndarray) -> np.ndarray:
-        return self._copied(vector, vector.dtype)
+    # ------------------------------------------------------------------------- arithmetic
 
     def dot(self, a: np.ndarray, b: np.ndarray) -> float:
         return float(self._go(_long_vectors.dots, 2, 1, a=self._values(a), b=self._values(b)).sum())
@@ -426,15 +426,9 @@ class HostVectors(Vectors):
         self._go(_long_vectors.stepped, 3, 0, factor=factor, **given)
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return self._combined(a, b, 0)
-
-    def quotient(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return self._combined(a, b, 1)
-
-    def _combined(self, a: np.ndarray, b: np.ndarray, divide: int) -> np.ndarray:
         out = self.empty(np.result_type(a, b))
         given = {"a": self._values(a), "b": self._values(b), "c": self._written(out)}
-        self._go(_long_vectors.combined, 3, 0, number=divide, **given)
+        self._go(_long_vectors.multiplied, 3, 0, **given)
         return out
 
     # ------------------------------------------------------------------------- blocks
@@ -458,10 +452,6 @@ class HostVectors(Vectors):
         precisions, given = self._precisions(variances), {"a": self._written(gradient), "b": self._values(theta)}
         sums = self._go(_long_vectors.add_prior, 3, 2, factors=precisions, **given)
         return float(precisions @ sums[:, 0] / 2), float((sums[:, 1] / precisions).sum() / 2)
-
-    def add_curvature(self, target: np.ndarray, vector: np.ndarray, variances: np.ndarray) -> None:
-        given = {"a": self._written(target), "b": self._values(vector), "factors": self._precisions(variances)}
-        self._go(_long_vectors.add_curvature, 3, 0, **given)
 
     def linearised(
         self,
@@ -511,7 +501,7 @@ class Pairs:
     def put(
         self, slot: int, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector, rows: int
     ) -> np.ndarray:
-        """Take up a step between two points; products of all steps with its change and the new gradient, [rows, 2]."""
+        """Take up a step; return products of all steps with its change and with the new gradient, [rows, 2]."""
         double = self._vectors._double
         self._steps[slot] = after - before
         self._changes[slot] = new_gradient - gradient
@@ -580,7 +570,7 @@ class Pairs:
         return out, self.changes_along(out, len(shares)), bent
 
     def finish(self, target: Vector, length: float, weights: np.ndarray, gradient: Vector) -> float:
-        """target = length target + weights [rows] times steps, in place; its product with the gradient."""
+        """Set target = length target + weights [rows] times steps; return its product with the gradient."""
         target[:] = length * self._vectors._double(target) + self._mixed(self._steps, weights)
         return self._vectors.dot(target, gradient)
 
@@ -598,8 +588,8 @@ class Pairs:
         """Find the step d from theta to where a model of P with an L1 penalty is about the smallest; see `_proximal`.
 
         Its curvature is diag(b) - W M W^T, where W [n, 2 k] has b times the steps of these slots, then their changes,
-        and M is a matrix [2 k, 2 k]. Parameters that are zero and whose slope is within their threshold stay. It comes
-        with <g, d> and what d adds to the penalty. It goes coordinate after coordinate, so in this process.
+        and M is a matrix [2 k, 2 k]. Parameters that are zero and whose slope is within their threshold stay. Return it
+        with <g, d> and what d adds to the penalty. Coordinate descent runs in this process.
         """
         vectors = self._vectors
         free = vectors.xp.where(vectors._free(theta, gradient, thresholds))[0]

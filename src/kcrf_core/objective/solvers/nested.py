@@ -1,13 +1,13 @@
 """The default: L-BFGS that begins on the first columns of the maps.
 
 The columns of a reduced map are nested: the first m of them are the map of the first m pivots, L being triangular. So
-the first steps are taken on a part of the columns, where a pass costs that part, and their pairs are carried over with
+the first steps are taken on some of the columns, where a pass costs their share, and their pairs are carried over with
 zeros for the other columns, which brings far more than the point alone. Other maps have no such order: there it is
 `lbfgs`, and with an L1 penalty `proximal`.
 
 OCR, poly-3, 1,500 pivots, gap of 1e-3, work in passes: 127 for L-BFGS without any scaling, 74 for `lbfgs`, 63 for this;
-pitch accent, poly-2, gap of 1e-4: 59, 36 and 21. Blocks of the Hessian on the leading columns as a first guess (see
-`metric`) were no better than the diagonal of `lbfgs`: 62 and 21.
+pitch accent, poly-2, gap of 1e-4: 59, 36 and 21. Blocks of the Hessian on the leading columns as an initial one
+(see `metric`) were no better than the diagonal of `lbfgs`: 62 and 21.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
 
 
 def _begin_on_part(objective: Objective, run: Run) -> tuple[Vector, lbfgs.Memory]:
-    """A point and the pairs that led to it, from a few steps on the first columns of every reduced map."""
+    """Return a point and the pairs that led to it, from a few steps on the first columns of every reduced map."""
     vectors, part = objective.vectors, narrowed(objective)
     if part is None:
         return vectors.zeros(), lbfgs.memory_for(objective, run)
@@ -53,7 +53,7 @@ def _begin_on_part(objective: Objective, run: Run) -> tuple[Vector, lbfgs.Memory
 
 
 def narrowed(objective: Objective) -> Objective | None:
-    """P on the first columns of every reduced map; None where they are too few to bother."""
+    """Return P on the first columns of every reduced map; None where they are too few to bother."""
     # Weights are kept row by row: those of the first columns come first in their block.
     sizes = {
         j: term.rows // PART
