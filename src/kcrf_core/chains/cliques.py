@@ -101,12 +101,6 @@ class Clique(ABC):
         """Return the number of joint states of the labels of one clique."""
         return Y**self.axes
 
-    def curvature_at_zero(self, squares: np.ndarray | float, Y: int, sigma2: float) -> np.ndarray | float:
-        """Return the Hessian's diagonal at zero, where all labels are as likely, for columns with these squares."""
-        states = self.states(Y)
-        variance = (1 - 1 / states) / states  # of one state's indicator
-        return squares * variance + 1 / sigma2
-
 
 class MappedClique(Clique):
     """A clique that looks at the input: it has columns of weights, by default one for each joint state."""
@@ -151,6 +145,7 @@ class LabelClique(Clique):
     """A clique of labels alone: it has parameters of its own."""
 
     mapped = False
+    only_seen = False  # parameters of pairs of labels that are not `Problem.seen_pairs` stay zero
 
     @abstractmethod
     def size(self, Y: int) -> int:
@@ -164,16 +159,8 @@ class LabelClique(Clique):
     def collect(self, sums: Sums) -> np.ndarray:
         """Return the gradient's block [size] out of sums over positions."""
 
-    def seen(self, problem: Problem) -> np.ndarray | None:
-        """Return a mask [size] of the parameters that may leave zero on this data; None: all."""
-        return None
-
-    def guess_in_data(self, problem: Problem, sigma2: float) -> np.ndarray:
-        """Return a better estimate than `curvature_at_zero` of the first entries of the diagonal, if there is one."""
-        return np.empty(0)
-
-    def guess_of_ends(self, problem: Problem, sigma2: float) -> np.ndarray:
-        """Return an estimate of the last entries, those of labels that sequences begin and end with."""
+    def curvature_in_data(self, problem: Problem, sigma2: float, ends: bool) -> np.ndarray:
+        """Return a better estimate than that at zero of the Hessian's first diagonal entries, if there is one."""
         return np.empty(0)
 
     # The block of the Hessian (30): the clique's positions taken as independent of each other.
@@ -266,17 +253,16 @@ class Edge(LabelClique):
     def collect(self, sums: Sums) -> np.ndarray:
         return np.concatenate([sums.edge.ravel(), sums.start, sums.end][: 3 if self.ends else 1])
 
-    def guess_in_data(self, problem: Problem, sigma2: float) -> np.ndarray:
-        """Return the Hessian's diagonal for transitions [Y^2] if labels were drawn in the pairs that the data has."""
-        counts = problem.clique_counts(1).ravel()
-        share = (counts + 0.5) / (counts + 0.5).sum()
-        return counts.sum() * share * (1 - share) + 1 / sigma2
+    def curvature_in_data(self, problem: Problem, sigma2: float, ends: bool) -> np.ndarray:
+        """Return the diagonal for transitions [Y^2] if labels were drawn in the pairs that the data has.
 
-    def guess_of_ends(self, problem: Problem, sigma2: float) -> np.ndarray:
-        """Return the Hessian's diagonal for s and e [2 Y] at zero: sequences, not positions, add to it."""
-        Y = problem.label_count
-        totals = [problem.weights[problem.with_end(end)].sum() for end in (0, 1) if self.ends]
-        return np.repeat(totals, Y) * (1 - 1 / Y) / Y + 1 / sigma2
+        For s and e [2 Y] it is the one at zero, to which sequences add, not positions.
+        """
+        Y, counts = problem.label_count, problem.clique_counts(1).ravel()
+        share = (counts + 0.5) / (counts + 0.5).sum()
+        totals = [problem.weights[problem.with_end(end)].sum() for end in (0, 1) if ends and self.ends]
+        at_ends = np.repeat(totals, Y) * (1 - 1 / Y) / Y
+        return np.concatenate([counts.sum() * share * (1 - share), at_ends]) + 1 / sigma2
 
     def block_form(self, Y: int, guess: bool) -> str:
         if guess:
@@ -321,10 +307,7 @@ class SeenTransitions(InnerEdge):
     """Transitions with weights for pairs of labels that the data has, CRFsuite's default; others stay zero."""
 
     name = "seen-transitions"
-
-    def seen(self, problem: Problem) -> np.ndarray:
-        counts = problem.clique_counts(1).ravel()
-        return (counts > 0) & (counts >= problem.least_count)
+    only_seen = True
 
 
 class Edge2(LabelClique):

@@ -116,6 +116,11 @@ class Problem:
         """Return the weight of each position's sequence, [N]."""
         return np.repeat(self.weights, np.diff(self.offsets))
 
+    def seen_pairs(self) -> np.ndarray:
+        """Return a mask [Y^2] of the pairs of labels in a row that are not too rare."""
+        counts = self.clique_counts(1).ravel()
+        return (counts > 0) & (counts >= self.least_count)
+
     def clique_counts(self, order: int) -> np.ndarray:
         """Return weighted counts of `order` + 1 labels in a row, all of them observed, [Y] * (order + 1)."""
         Y = self.label_count

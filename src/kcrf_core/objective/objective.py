@@ -99,7 +99,7 @@ class Objective:
         self._seen = {
             j: seen
             for j, clique in labelled.items()
-            if (seen := clique.seen(self.problem)) is not None and not seen.all()
+            if clique.only_seen and not (seen := self.problem.seen_pairs()).all()
         }  # of terms over labels alone, which parameters may leave zero
         self._free: Vector | None = None  # 1 for each parameter, 0 for those that stay at zero; None: all may leave it
         if self._seen:
@@ -248,7 +248,8 @@ class Objective:
 
     def curvature_at_zero(self, j: int, squares: np.ndarray | float) -> np.ndarray | float:
         """Return the Hessian's diagonal at theta = 0 for columns of a term with these sums of squares."""
-        return self.terms[j].clique.curvature_at_zero(squares, self.problem.label_count, self.sigma2[j])
+        states = self.problem.label_count ** self.terms[j].clique.axes  # as likely as each other
+        return squares * ((1 - 1 / states) / states) + 1 / self.sigma2[j]
 
     def narrowed(self, sizes: dict[int, int]) -> Objective:
         """Return P on the first m columns of some terms' maps."""

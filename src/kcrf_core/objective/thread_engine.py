@@ -650,7 +650,7 @@ def _predictions(chunk: ScoredChunk) -> tuple[np.ndarray, np.ndarray, np.ndarray
     """Return labels by Viterbi and by posterior decoding, and probabilities of gold labels, [n] each."""
     scores, edges, offsets = chunk.scores, chunk.edges, chunk.offsets
     path = chain.viterbi(scores, edges, offsets)[0]
-    node = chunk.marginals().node
+    node = chain.marginals(scores, edges, offsets).node
     posterior = chain.posterior_labels(node, scores, edges, offsets)
     return path, posterior, node[np.arange(len(node)), chunk.labels]
 

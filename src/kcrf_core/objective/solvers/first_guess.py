@@ -123,11 +123,8 @@ class FirstGuess:
         for part, term, variance in zip(objective.blocks, objective.terms, objective.sigma2, strict=True):
             labels = term.clique if isinstance(term.clique, LabelClique) else None
             if (self._nested or self._real) and labels is not None:
-                better = labels.guess_in_data(objective.problem, variance)
+                better = labels.curvature_in_data(objective.problem, variance, ends=bool(self._real))
                 guess[part][: better.size] = better
-            if self._real and labels is not None:
-                better = labels.guess_of_ends(objective.problem, variance)
-                guess[part][term.size - better.size :] = better
             if unsettled != 1:
                 guess[part] = unsettled * (guess[part] - 1 / variance) + 1 / variance
         return guess
