@@ -17,7 +17,7 @@ from kcrf_core.corpora import read_corpus
 from kcrf_core.corpora.conll import CONLL
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
-from kcrf_core.encoding import fit_encoding, term_counts
+from kcrf_core.encoding import TermCounter, fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.model import Model
 from kcrf_core.training import train
@@ -151,7 +151,14 @@ def crfpp_count(template, sequences):
 
 def kcrf_count(template, sequences):
     config = configuration(template)
-    return sum(count.weights for count in term_counts(*fit_encoding(config, corpus_of(sequences)), config))
+    return weight_count(config, corpus_of(sequences))
+
+
+def weight_count(config, corpus):
+    encoding, dataset = fit_encoding(config, corpus)
+    counter = TermCounter(encoding, config)
+    counter.add(dataset)
+    return sum(count.weights for count in counter.counts())
 
 
 @pytest.mark.parametrize(
@@ -175,8 +182,7 @@ def test_features_of_the_examples_of_crfpp(task):
     template, text = ((folder / name).read_text("utf-8") for name in ("template", "train.conll"))
     sequences = [[re.split("[ \t]+", line) for line in part.split("\n")] for part in text.strip().split("\n\n")]
     config = configuration(template)
-    encoding, dataset = fit_encoding(config, read_corpus(folder / "train.conll"))
-    count = sum(one.weights for one in term_counts(encoding, dataset, config))
+    count = weight_count(config, read_corpus(folder / "train.conll"))
     assert count == crfpp_count(template, sequences) == CRFPP_COUNTS[task]
 
 

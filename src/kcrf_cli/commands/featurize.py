@@ -141,7 +141,7 @@ def featurize(run: FeaturizeArguments) -> None:
       kcrf featurize sample_data/pitch_accent.conll sample_data/pitch_accent.conll -o accent.shards/ --shards 8
     """
     from kcrf_core.config import parse_config
-    from kcrf_core.encoding import Amount, configured, described, export, fit_encoding, term_counts
+    from kcrf_core.encoding import Amount, TermCounter, configured, described, export, fit_encoding
     from kcrf_core.model import load_encoding, save_dataset
 
     run.check()
@@ -175,7 +175,9 @@ def featurize(run: FeaturizeArguments) -> None:
                 stream.write(part.encode())
     elif run.output is not None:
         save_dataset(run.output, encoding, dataset, settings)
-    _report(run, encoding, Amount.of(dataset), term_counts(encoding, dataset, settings), remark)
+    counter = TermCounter(encoding, settings)
+    counter.add(dataset)
+    _report(run, encoding, Amount.of(dataset), counter.counts(), remark)
     if not run.quiet and run.export is not None and any(term.type == "edge-x" for term in settings.terms):
         files.say("features of edge-x terms are written like others: as text they belong to positions, not transitions")
 

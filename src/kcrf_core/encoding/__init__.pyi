@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterator
 
 from ..system import Registry
-from .counts import TermCount, TermCounter, term_counts
+from .counts import TermCount, TermCounter
 from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets
 from .defaults import (
     Defaults,
@@ -62,7 +62,6 @@ __all__ = [
     "readable",
     "real_names",
     "template_width",
-    "term_counts",
     "translation",
     "window_of_numbers",
     "with_defaults",

@@ -1,4 +1,4 @@
-"""How many distinct values the features of a term have in some data, as CRF++ counts its features.
+"""Counts of the distinct values of the features of a term, as CRF++ counts its features.
 
 A value is a string of a template, a value of a categorical field, an attribute, or a real column. A linear model has a
 weight for each of them and each label, or, in a term over edges, each pair of labels.
@@ -38,16 +38,16 @@ class TermCounter:
             inputs = self._encoding.inputs(dataset, self._encoding.term_features(term))
             if term.clique.axes != 1:
                 inputs = inputs.take(later)
-            sizes = [*inputs.sizes.tolist(), *([] if inputs.bag is None else [inputs.bag.shape[1]])]
+            sizes, columns = inputs.sizes.tolist(), [*inputs.codes.T]
+            if inputs.bag is not None:
+                sizes, columns = [*sizes, inputs.bag.shape[1]], [*columns, inputs.bag.indices]
             seen = self._seen.setdefault(term.name, [np.zeros(size, dtype=bool) for size in sizes])
-            for there, column in zip(
-                seen, [*inputs.codes.T, *([] if inputs.bag is None else [inputs.bag.indices])], strict=True
-            ):
+            for there, column in zip(seen, columns, strict=True):
                 there[column[column >= 0]] = True
             self._real[term.name] = inputs.real.shape[1]
 
     def counts(self) -> list[TermCount]:
-        """Of all terms that look at the input, and of the edge term its pairs of labels."""
+        """Return the counts of all terms that see the input, and of the edge term its pairs of labels."""
         Y = len(self._encoding.labels)
         out = []
         for term in self._config.terms:
@@ -57,10 +57,3 @@ class TermCounter:
             elif not term.clique.second_order:
                 out.append(TermCount(term.name, term.type, 1, term.clique.states(Y)))
         return out
-
-
-def term_counts(encoding: Encoding, dataset: Dataset, config: Config) -> list[TermCount]:
-    """Of all terms that look at the input, and of the edge term its pairs of labels."""
-    counter = TermCounter(encoding, config)
-    counter.add(dataset)
-    return counter.counts()

@@ -66,7 +66,7 @@ class Dataset:
         return len(self.offsets) - 1
 
     def span(self, first: int, last: int) -> Dataset:
-        """The sequences first:last, without a copy of their codes and numbers."""
+        """Return the sequences first:last, without a copy of their codes and numbers."""
         rows, sequences = slice(int(self.offsets[first]), int(self.offsets[last])), slice(first, last)
         cut = None if self.cut is None else self.cut[sequences]
         offsets = self.offsets[first : last + 1] - rows.start
@@ -86,13 +86,13 @@ class Dataset:
         )
 
     def subset(self, which: Sequence[int] | np.ndarray) -> Dataset:
-        """The sequences numbered `which`, in that order."""
+        """Return the sequences numbered `which`, in that order."""
         which = np.asarray(which, dtype=np.int64)
         cut = None if self.cut is None else self.cut[which]
         return self.pieces(self.offsets[which], self.offsets[which + 1], which, cut)
 
     def pieces(self, first: np.ndarray, last: np.ndarray, which: np.ndarray, cut: np.ndarray | None) -> Dataset:
-        """Positions first:last of pieces of the sequences numbered `which`, [P] all, each a sequence that is cut so."""
+        """Return positions first:last of pieces of the sequences `which`, [P] all, each a sequence that is cut so."""
         return replace(
             self._taken(piece_rows(first, last), which),
             offsets=offsets_of(last - first),
@@ -133,7 +133,7 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
 
 @dataclass(frozen=True)
 class Amount:
-    """How much there is of some encoded data, for telling people."""
+    """Amount of some encoded data, for messages."""
 
     sequences: int = 0
     positions: int = 0
@@ -150,7 +150,7 @@ class Amount:
         return cls(dataset.sequences, dataset.positions, hidden, complete, dataset.missing)
 
     def plus(self, other: Amount) -> Amount:
-        """That of both together."""
+        """Return the amount of both together."""
         missing = dict(self.missing)
         for name, number in other.missing:
             missing[name] = missing.get(name, 0) + number

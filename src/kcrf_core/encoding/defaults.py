@@ -1,14 +1,13 @@
-"""Features that data gets where a configuration names none: what the columns look like decides.
+"""Features for the columns of a corpus where a configuration names none, as an ordinary configuration.
 
-words        many values, made of letters: as they are and in lower case, prefixes, suffixes, shape, digits and capitals
+words        many values, made of letters: as they are and in lower case, prefixes, suffixes, shape
 tags         few values: as they are, and each with its neighbour
 numbers      a window where neighbours correlate, as far as their number allows; a few whole numbers as categories, too;
              where all columns are numbers, an rbf kernel over them
-the same     throughout a sequence (a speaker, a document): at the position alone
+constant     within a sequence (a speaker, a document): at the position alone
 others       as they are
 
-All of it is written out as an ordinary configuration, which can be shown and changed. Windows and parts were chosen on
-held-out parts of training data: see `experiments/defaults`.
+Windows and parts were chosen on held-out training data: see `experiments/defaults`.
 """
 
 from __future__ import annotations
@@ -60,63 +59,30 @@ MOST_NUMBERS = 50_000_000  # in windows, all positions together
 NUMBER_KERNEL = "rbf"
 NUMBER_PIVOTS = 500
 MOST_KERNEL_POSITIONS = 200_000  # above, kernel values take more than 400 MB, and a pass over them seconds
-# What users say that is about weights of the features themselves, and has no meaning for a kernel's pivots.
+# Settings about weights of the features themselves, which have no meaning for a kernel's pivots.
 LINEAR_WISHES = ("c1", "observed_features")
 KERNEL_PATHS = tuple(f"terms.{term}.{part}" for term in ("node", "0") for part in ("kernel", "map.type", "map.cut_off"))
 
 
 @dataclass(frozen=True)
-class _Column:
-    """A categorical column by what its values look like."""
-
-    name: str
-    values: Sequence[str]  # distinct
-    counts: np.ndarray  # of them
-
-    def share(self, test: Callable[[str], bool]) -> float:
-        """Part of the positions whose values pass a test."""
-        passed = np.fromiter(map(test, self.values), bool, len(self.values))
-        return float(self.counts[passed].sum() / max(self.counts.sum(), 1))
-
-    @property
-    def of_characters(self) -> bool:
-        return self.share(lambda value: len(value) == 1) >= CHARACTERS
-
-    @property
-    def of_words(self) -> bool:
-        V = len(self.values)
-        rare = np.count_nonzero(self.counts == 1) >= ONCE * V
-        return (V >= MANY_VALUES or (V >= SOME_VALUES and bool(rare))) and self.share(_has_letters) >= LETTERS
-
-    @property
-    def of_tags(self) -> bool:
-        return 1 < len(self.values) < MANY_VALUES
-
-
-def _has_letters(value: str) -> bool:
-    return any(map(str.isalpha, value))
-
-
-@dataclass(frozen=True)
 class Defaults:
-    """A configuration with what the data suggests, and in words what that is."""
+    """A configuration with the features that the data suggests."""
 
     raw: dict[str, Any]
-    parts: tuple[str, ...] = ()  # what was made of the columns beyond themselves
-    all_numbers: bool = False  # whether features were made, and of numbers alone
+    parts: tuple[str, ...] = ()  # features made of the columns beyond themselves, in words
+    all_numbers: bool = False  # True if features were made, and of numbers alone
 
     @property
     def said(self) -> str | None:
-        """What was made, in a line; None where it is nothing but what the configuration says."""
-        if not self.parts:
-            return None
-        return f"features by the data: {'; '.join(self.parts)} ('plain' leaves them as they are)"
+        """The features in a line; None where there are none but those of the configuration."""
+        made = f"features by the data: {'; '.join(self.parts)} ('plain' leaves them as they are)"
+        return made if self.parts else None
 
 
 def with_defaults(
     raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration", terms: bool = True
 ) -> Defaults:
-    """A raw configuration with features for the columns of a corpus, where it names none, and `terms` that suit them.
+    """Add features for the columns of a corpus to a raw configuration that names none, and `terms` that suit them.
 
     >>> from kcrf_core import read_corpus
     >>> found = with_defaults({"columns": ["word", "class", "duration", "f0", "energy", "label"]},
@@ -129,21 +95,23 @@ def with_defaults(
         return Defaults(dict(raw))
     maker = _Maker(config, corpus)
     if config.plain:
-        return Defaults({**raw, "features": maker.plain()} if config.ignore else dict(raw))
+        plain = [*({"column": name} for name in maker.places), *({"vectors": name} for name in corpus.vectors)]
+        return Defaults({**raw, "features": plain} if config.ignore else dict(raw))
     out = {**raw, "features": maker.features()}
     out["suggested"] = raw.get("terms") is None or bool(maker.words)  # else terms are all that they will be
     if terms:
-        out = with_terms(out, maker.label_count, maker.numbers | set(corpus.vectors), source)
-    return Defaults(out, maker.made(), maker.all_numbers)
+        labels = len(maker.columns.distinct(corpus.width - 1)[0])
+        out = with_terms(out, labels, maker.numbers | set(corpus.vectors), source)
+    return Defaults(out, maker.made(), bool(maker.numbers) and maker.numbers == set(maker.places))
 
 
 def configured(
     raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str, terms: bool = True
 ) -> tuple[Config, str | None]:
-    """The configuration in force for a corpus, options laid over it and defaults made, and what is to be said of those.
+    """Return the configuration for a corpus, with options and defaults, and a line about the defaults.
 
     Paths into features go into those that the defaults make, where the configuration has none. Without `terms`, those
-    are left to who trains on the encoded data.
+    are left to training on the encoded data.
     """
     early, late = _split(raw, options)
     if terms and kernel_is_open(raw, options, corpus.positions):
@@ -160,13 +128,13 @@ def configured(
 
 
 def number_terms() -> list[dict[str, Any]]:
-    """Terms of data that is all numbers, where nobody says which."""
+    """Return the default terms of data that is all numbers."""
     kernel = {"name": "node", "kernel": {"type": NUMBER_KERNEL}, "map": {"size": NUMBER_PIVOTS}}
     return [kernel, {"name": "edge", "type": "edge"}]
 
 
 def kernel_is_open(raw: Mapping[str, Any], options: Mapping[str, Any], positions: int) -> bool:
-    """Whether neither a configuration nor options say anything of the kernel, and data is not too large for one."""
+    """Return True if neither configuration nor options choose a kernel, and data is not too large for one."""
     training = raw.get("training") or {}
     asked = any(training.get(wish) or options.get(wish) or options.get(f"training.{wish}") for wish in LINEAR_WISHES)
     named = any(name in ("kernel", "map", "cut_off") or name.startswith(KERNEL_PATHS) for name in options)
@@ -174,7 +142,7 @@ def kernel_is_open(raw: Mapping[str, Any], options: Mapping[str, Any], positions
 
 
 def described(raw: Mapping[str, Any], options: Mapping[str, Any], source: str) -> Config:
-    """The configuration as far as it can be told before there is data: features, and a kernel, may still be made."""
+    """Return the configuration before there is data: features, and a kernel, may still be added."""
     early = _split(raw, options)[0]
     try:
         return parse_config(with_options(raw, early), source)
@@ -187,15 +155,11 @@ def described(raw: Mapping[str, Any], options: Mapping[str, Any], source: str) -
 
 
 def _split(raw: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options, and those apart that lead into features which only the data will tell."""
+    """Return options, and apart from them those that lead into features which the data will suggest."""
     if raw.get("features") is not None or raw.get("plain"):
         return dict(options), {}
     late = {path: value for path, value in options.items() if path.startswith("features.")}
     return {path: value for path, value in options.items() if path not in late}, late
-
-
-def _is_linear(kernel: KernelConfig) -> bool:
-    return kernel.type == KernelConfig.type and not kernel.cosine
 
 
 class _Maker:
@@ -204,7 +168,9 @@ class _Maker:
     def __init__(self, config: Config, corpus: Corpus):
         self.config, self.corpus = config, corpus
         names = column_names(config, corpus)
-        check_ignored(config, names)
+        for name in config.ignore:
+            if name not in names[:-1]:
+                raise ConfigError(f"'ignore' names no column: there is no '{name}' (columns: {listed(names[:-1])})")
         left_out = {config.weight, *config.ignore}
         self.places = {name: place for place, name in enumerate(names[:-1]) if name not in left_out}
         self.columns = Columns(corpus, config.missing, fitting=True)
@@ -214,23 +180,10 @@ class _Maker:
         self.codes: list[str] = []
         self.wide: dict[str, tuple[int, ...]] = {}  # windows of numbers, where they have one
         self.numbers: set[str] = set()
-
-    @property
-    def all_numbers(self) -> bool:
-        """Whether all columns that are features are numbers, once those have been made."""
-        return bool(self.numbers) and self.numbers == set(self.places)
-
-    @property
-    def label_count(self) -> int:
-        return len(self.columns.distinct(self.corpus.width - 1)[0])
-
-    @property
-    def _pictures(self) -> bool:
-        """Whether numbers are pixels, which are to stay as they are."""
-        return any(term.kernel.type == "image" for term in self.config.mapped_terms)
-
-    def plain(self) -> list[dict[str, Any]]:
-        return [*({"column": name} for name in self.places), *({"vectors": name} for name in self.corpus.vectors)]
+        # Pixels stay as they are.
+        self.pixels = any(term.kernel.type == "image" for term in config.mapped_terms)
+        self.later = np.ones(corpus.positions, dtype=bool)  # positions that have one before them in their sequence
+        self.later[corpus.offsets[:-1]] = False
 
     def features(self) -> list[dict[str, Any]]:
         numbers = {name: place for name, place in self.places.items() if self._is_real(name, place)}
@@ -250,7 +203,7 @@ class _Maker:
         return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors)]
 
     def made(self) -> tuple[str, ...]:
-        """What was made of the columns beyond themselves."""
+        """Return the features made of the columns beyond themselves, in words."""
         parts = []
         if self.words:
             kinds = [words for transform, words in PARTS_OF_WORDS.items() if transform in self.parts]
@@ -272,14 +225,12 @@ class _Maker:
             return False
         try:
             return self.columns.looks_real(place, name)
-        except KcrfError:  # a number that is none, of which encoding will tell
+        except KcrfError:  # a value that is no number, which encoding will report
             return True
 
     def _find_codes(self, numbers: Mapping[str, int]) -> list[str]:
-        """Columns of a few whole numbers, which may be names of things: an antenna, a room. Not so pictures."""
+        """Return columns of a few whole numbers, which may be names of things: an antenna, a room."""
         found: list[str] = []
-        if self._pictures:
-            return found
         for name, place in numbers.items():
             values, positions = self.columns.numbers(place), self.corpus.positions
             if values is None:
@@ -290,21 +241,24 @@ class _Maker:
                 whole = bool((some == np.rint(some)).all())
                 if whole and 2 < len(some) <= MOST_CODES and positions >= POSITIONS_PER_CODE * len(some):
                     found.append(name)
-        return found if len(found) <= MOST_CODED_COLUMNS else []
+        return found if len(found) <= MOST_CODED_COLUMNS and not self.pixels else []
 
     def _wide(self, name: str) -> dict[str, Any]:
         return {"window": list(self.wide[name])} if name in self.wide else {}
 
     def _find_windows(self, numbers: Mapping[str, int]) -> None:
-        """Windows for numbers that resemble their neighbours, as wide as the number of positions allows."""
-        if self.config.window is not None or self._pictures:
+        """Choose windows for numbers that resemble their neighbours, as wide as the number of positions allows."""
+        if self.config.window is not None or self.pixels:
             return
         widths = dict.fromkeys(numbers, 1) | {name: rows.shape[1] for name, rows in self.corpus.vectors.items()}
         most = _most_columns(self.corpus.positions)
         if len(NEAR) * min(widths.values(), default=0) > most:
             return
-        later = _later(self.corpus)
-        resembling = [name for name in widths if _correlation(self._numbers(name, numbers), later) >= CORRELATED]
+        resembling = []
+        for name in widths:
+            found = self.corpus.vectors[name] if name in self.corpus.vectors else self.columns.numbers(numbers[name])
+            if found is not None and _correlation(found.reshape(len(found), -1), self.later) >= CORRELATED:
+                resembling.append(name)
         alone = sum(width for name, width in widths.items() if name not in resembling)
         together = sum(widths[name] for name in resembling)
         for window in (CATEGORICAL_WINDOW, NEAR):
@@ -312,64 +266,56 @@ class _Maker:
                 self.wide = dict.fromkeys(resembling, window)
                 return
 
-    def _numbers(self, name: str, places: Mapping[str, int]) -> np.ndarray:
-        """Numbers [N, r]; one row of zeros where a column turns out to have none."""
-        if name in self.corpus.vectors:
-            return np.asarray(self.corpus.vectors[name])
-        found = self.columns.numbers(places[name])
-        return np.zeros((self.corpus.positions, 1)) if found is None else found[:, None]
-
     # ------------------------------------------------------------------------- categories
 
     def _categorical(self, name: str, place: int) -> list[dict[str, Any]]:
-        values, codes = self.columns.distinct(place)
-        if self._same_throughout(codes):
+        (values, codes), later = self.columns.distinct(place), np.flatnonzero(self.later)
+        if len(later) and (codes[later] == codes[later - 1]).all():  # it never changes within a sequence
             return [{"column": name, "window": [0]}]
-        column = _Column(name, values, np.bincount(codes, minlength=len(values)))
+        V, counts = len(values), np.bincount(codes, minlength=len(values))
+
+        def share(test: Callable[[str], bool]) -> float:
+            """Return the share of positions whose values pass a test."""
+            passed = np.fromiter(map(test, values), bool, V)
+            return float(counts[passed].sum() / max(counts.sum(), 1))
+
         out: list[dict[str, Any]] = [{"column": name}]
-        if column.of_words:
-            derived = self._word_features(column)
-            if derived:
-                self.words.append(name)
-                self.parts.update(feature["transform"] for feature in derived)
+        many = V >= MANY_VALUES or (V >= SOME_VALUES and np.count_nonzero(counts == 1) >= ONCE * V)
+        words = many and share(lambda value: any(map(str.isalpha, value))) >= LETTERS
+        if words and (derived := self._word_features(name, values)):
+            self.words.append(name)
+            self.parts.update(feature["transform"] for feature in derived)
             out += derived
-        if column.of_characters or (column.of_tags and not column.of_words):
-            together = self._together(name, codes, len(values))
+        if (1 < V < MANY_VALUES and not words) or share(lambda value: len(value) == 1) >= CHARACTERS:
+            together = self._together(name, codes, V)
             if together:
                 self.tags.append(name)
             out += together
         return out
 
-    def _same_throughout(self, codes: np.ndarray) -> bool:
-        """Whether a column never changes within a sequence."""
-        later = _later(self.corpus)
-        before = np.concatenate([codes[:1], codes[:-1]])
-        return bool(later.any()) and bool((codes[later] == before[later]).all())
+    def _word_features(self, name: str, values: Sequence[str]) -> list[dict[str, Any]]:
+        """Return lower case, affixes and shape of words, if each tells more than the words and those before it."""
 
-    def _word_features(self, column: _Column) -> list[dict[str, Any]]:
-        """Lower case, parts and looks of words, as far as each tells more than the words and those before it."""
+        def distinct(**transform: Any) -> int:
+            return len(set(transformed(values, FeatureConfig(name, **transform))))
+
         out: list[dict[str, Any]] = []
-        name, counts = column.name, len(column.values)
-        lower = self._distinct(column, transform="lower")
-        if lower < counts:
-            out.append({"column": name, "transform": "lower"} | {"window": _within(NEAR, self.config)})
+        near, V = {"window": _within(NEAR, self.config)}, len(values)
+        if distinct(transform="lower") < V:
+            out.append({"column": name, "transform": "lower"} | near)
         for transform in ("prefix", "suffix"):
             before = 1
             for length in AFFIXES:
-                found = self._distinct(column, transform=transform, length=length)
-                if before < found < counts:  # more of them tell more apart, all of them no more than the words
-                    out.append({"column": name, "transform": transform, "length": length} | {"window": [0]})
+                found = distinct(transform=transform, length=length)
+                if before < found < V:  # more of them tell more apart, all of them no more than the words
+                    out.append({"column": name, "transform": transform, "length": length, "window": [0]})
                 before = found
-        if 1 < self._distinct(column, transform="shape") < counts:
-            out.append({"column": name, "transform": "shape"} | {"window": _within(NEAR, self.config)})
+        if 1 < distinct(transform="shape") < V:
+            out.append({"column": name, "transform": "shape"} | near)
         return out
 
-    def _distinct(self, column: _Column, **transform: Any) -> int:
-        """How many values a transform leaves."""
-        return len(set(transformed(column.values, FeatureConfig(column.name, **transform))))
-
     def _together(self, name: str, codes: np.ndarray, V: int) -> list[dict[str, Any]]:
-        """Two and three neighbouring values as one, as long as such tuples recur."""
+        """Return two and three neighbouring values as one, as long as such tuples recur."""
         allowed = self.config.window or CATEGORICAL_WINDOW
         out: list[dict[str, Any]] = []
         tuples = codes.astype(np.int64)
@@ -387,41 +333,29 @@ class _Maker:
 
 
 def _own_name(feature: Mapping[str, Any]) -> str | None:
-    """The name of what is made of a column; None for the column itself and for tuples."""
+    """Return the name of a feature that is made of a column; None for the column itself and for tuples."""
     if "transform" in feature:
         return f"{feature['column']}.{feature['transform']}{feature.get('length', '')}"
     return feature.get("name")
 
 
-def check_ignored(config: Config, names: Sequence[str]) -> None:
-    """Refuse columns to be ignored that are none."""
-    for name in config.ignore:
-        if name not in names[:-1]:
-            raise ConfigError(f"'ignore' names no column: there is no '{name}' (columns: {listed(names[:-1])})")
-
-
 def window_of_numbers(numbers: np.ndarray, corpus: Corpus) -> tuple[int, ...] | None:
-    """The window of a feature of all columns of numbers [N, r] where they resemble their neighbours, else None."""
-    if _correlation(numbers, _later(corpus)) < CORRELATED:
+    """Return the window of a feature of numbers [N, r] that resemble their neighbours, else None."""
+    later = np.ones(corpus.positions, dtype=bool)
+    later[corpus.offsets[:-1]] = False
+    if _correlation(numbers, later) < CORRELATED:
         return None
     fitting = [w for w in (CATEGORICAL_WINDOW, NEAR) if len(w) * numbers.shape[1] <= _most_columns(len(numbers))]
     return fitting[0] if fitting else None
 
 
 def _most_columns(N: int) -> int:
-    """Columns of numbers that N positions are enough for, and that fit."""
+    """Return the number of columns of numbers that N positions are enough for, and that fit memory."""
     return min(N // POSITIONS_PER_COLUMN, MOST_NUMBERS // max(N, 1))
 
 
-def _later(corpus: Corpus) -> np.ndarray:
-    """Positions that have one before them in their sequence, [N]."""
-    later = np.ones(corpus.positions, dtype=bool)
-    later[corpus.offsets[:-1]] = False
-    return later
-
-
 def _correlation(numbers: np.ndarray, later: np.ndarray) -> float:
-    """Mean over columns of numbers [N, r] of their correlation with those one position before, where there are any."""
+    """Return the mean over columns of numbers [N, r] of their correlation with those one position before."""
     rows = np.flatnonzero(later)
     with np.errstate(over="ignore", invalid="ignore"):
         there = np.isfinite(numbers)
@@ -435,7 +369,7 @@ def _correlation(numbers: np.ndarray, later: np.ndarray) -> float:
 
 
 def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str], source: str) -> dict[str, Any]:
-    """A raw configuration whose features the data suggested, with terms and training that suit words.
+    """Add terms and training that suit words to a raw configuration whose features the data suggested.
 
     `numbers` are the names of features that are real. Where a kernel is asked for, everything is there linearly, and
     the kernel goes over the near plain columns. With several labels and no kernel, features have weights for labels
@@ -446,7 +380,7 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
     words = {f.columns[0] for f in config.features or () if f.transform in PARTS_OF_WORDS}
     if not config.suggested or not words:
         return out
-    if all(_is_linear(term.kernel) for term in config.mapped_terms):
+    if all(term.kernel.type == KernelConfig.type and not term.kernel.cosine for term in config.mapped_terms):
         if label_count >= SEVERAL_LABELS and config.unobserved is None:
             out["training"] = {"observed_features": True, **(raw.get("training") or {})}
         return out
@@ -466,7 +400,7 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
 
 
 def _plain_features(config: Config, words: Collection[str]) -> list[str]:
-    """Features that stand for the columns: of words lower case and shape, of what never changes in a sequence none."""
+    """Return the features that stand for the columns: lower case and shape of words, none of constant columns."""
     lowered = {f.columns[0] for f in config.features or () if f.transform == "lower"}
     out = []
     for feature in config.features or ():
@@ -479,5 +413,5 @@ def _plain_features(config: Config, words: Collection[str]) -> list[str]:
 
 
 def _within(window: Sequence[int], config: Config) -> list[int]:
-    """A window, of which the configuration may allow a part."""
+    """Return the offsets of a window that the configuration allows."""
     return [offset for offset in window if config.window is None or offset in config.window] or [0]

@@ -48,7 +48,7 @@ from .features import (
     fit_real,
     real_block,
 )
-from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text, vector_texts
+from .names import ATTRIBUTE, REAL, FeatureNames, ValueText, field_name, real_names, vector_texts
 from .template_feature import LineFeature, TemplateFeature, line_counts, template_counts, template_width
 from .views import View, view_called, window_text
 
@@ -80,7 +80,7 @@ class Encoding:
 
     @property
     def width(self) -> int:
-        """Columns of a file with labels."""
+        """Number of columns of a file with labels."""
         return len(self.columns)
 
     @property
@@ -89,7 +89,7 @@ class Encoding:
 
     @property
     def attributes(self) -> bool:
-        """Whether positions have attributes in the place of columns."""
+        """True if positions have attributes in the place of columns."""
         return FORMATS[self.format].attributes
 
     @property
@@ -99,7 +99,7 @@ class Encoding:
 
     @property
     def vectors(self) -> dict[str, int]:
-        """Names of the vectors that stand beside the data, and how wide they are."""
+        """Widths of the vectors that stand beside the data, by name."""
         real = [feature for feature in self.features if isinstance(feature, RealFeature)]
         return {f.config.vectors: len(f.mean) for f in real if f.config.vectors is not None}
 
@@ -131,7 +131,7 @@ class Encoding:
                 )
 
     def with_labels(self, corpus: Corpus) -> bool:
-        """Whether the corpus carries gold labels; an error where its columns do not fit."""
+        """Return True if the corpus has gold labels; raise an error where its columns do not fit."""
         if (corpus.attributes is not None) != self.attributes:
             raise DataError(f"not in the format of the training data, {self.format}", corpus.source)
         if corpus.header is not None and corpus.header not in (self.columns, self.columns[:-1]):
@@ -154,7 +154,7 @@ class Encoding:
         return {column: SeenValues() for column in range(self.width)}
 
     def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
-        """Numbers for a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
+        """Encode a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
         self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
         columns = columns or Columns(corpus, self.layout.missing, seen=self._seen)
         labels, weights = None, corpus.weights
@@ -199,25 +199,24 @@ class Encoding:
             yield join_datasets(list(workers.map(encoded, runs)))
 
     def views(self, names: Iterable[str]) -> list[View]:
-        """What the names of a term's features stand for, in the order of the features."""
+        """Return the features and offsets of the given names, in the order of the features."""
         found = [view for name in names if (view := view_called(name, self._by_name)) is not None]
-        return sorted(found, key=lambda view: (self._places[view.feature.config.name], view.places))
+        places = {name: place for place, name in enumerate(self._by_name)}
+        return sorted(found, key=lambda view: (places[view.feature.config.name], view.places))
 
     def has(self, name: str) -> bool:
-        """Whether there is a feature of that name, with the offsets that it names."""
+        """Return True if there is a feature of that name, with the offsets that it names."""
         return view_called(name, self._by_name) is not None
 
     @cached_property
     def _by_name(self) -> dict[str, Feature]:
         return {feature.config.name: feature for feature in self.features}
 
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self._by_name)}
-
     def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
-        """The blocks of the named features."""
-        every = Inputs(dataset.codes, self._field_sizes(), dataset.real, dataset.bag, dataset.bag_unseen)
+        """Return the blocks of the named features."""
+        discrete = [feature for feature in self.features if not isinstance(feature, RealFeature | AttributeFeature)]
+        sizes = np.array([size for feature in discrete for size in feature.field_sizes], dtype=np.int64)  # [C]
+        every = Inputs(dataset.codes, sizes, dataset.real, dataset.bag, dataset.bag_unseen)
         whole = _placed_groups([View.of(feature) for feature in self.features])
         chosen = Group()
         for view in self.views(names):
@@ -227,11 +226,11 @@ class Encoding:
         return every.columns(chosen)
 
     def groups(self, names: Sequence[str]) -> dict[str, Group]:
-        """Where each of the named features stands in the inputs of all of them, by the features' own names."""
+        """Return the columns of each of the named features in the inputs of all of them, by the features' own names."""
         return _placed_groups(self.views(names))
 
     def reach(self, names: Iterable[str]) -> tuple[int, int]:
-        """How many positions behind and ahead the windows of the named features look."""
+        """Return how many positions behind and ahead the windows of the named features reach."""
         seen = [0]
         for view in self.views(names):
             feature = view.feature
@@ -244,21 +243,15 @@ class Encoding:
         return -min(seen), max(seen)
 
     def features_of_whole_sequences(self, names: Iterable[str]) -> list[str]:
-        """Which of the named features look at the length of their sequence."""
-        features = [view.feature for view in self.views(names)]
+        """Return those of the named features that depend on the length of their sequence."""
         return [
-            feature.config.name
-            for feature in features
-            if feature.config.transform == "position" or getattr(feature, "sees_whole_sequences", False)
+            view.feature.config.name
+            for view in self.views(names)
+            if view.feature.config.transform == "position" or getattr(view.feature, "sees_whole_sequences", False)
         ]
 
-    def _field_sizes(self) -> np.ndarray:
-        """Distinct codes of every categorical field, [C] int64."""
-        discrete = [feature for feature in self.features if not isinstance(feature, RealFeature | AttributeFeature)]
-        return np.array([size for feature in discrete for size in feature.field_sizes], dtype=np.int64)
-
     def remarks(self, data: Dataset | Amount) -> list[str]:
-        """What a user should hear of training data before work begins: its size, and what looks like a slip."""
+        """Return lines about training data to print before work begins: its size, and likely mistakes."""
         few, amount = _few(self.labels), data if isinstance(data, Amount) else Amount.of(data)
         counts = {"sequence": amount.sequences, "position": amount.positions, "label": len(self.labels)}
         out = [f"{', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
@@ -278,7 +271,7 @@ class Encoding:
             )
         if any(" " in label for label in self.labels):
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
-        if kinds := self.kinds():
+        if kinds := self._kinds():
             out.insert(1, kinds)
         if any(isinstance(one, CategoricalFeature) and DOCUMENT in one.vocabulary.values for one in self.features):
             out.append(
@@ -289,8 +282,8 @@ class Encoding:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
         return [*out, *self.warnings, *missing_remarks(amount.missing)]
 
-    def kinds(self) -> str:
-        """Which features are real and which categorical, with how many values, in a line."""
+    def _kinds(self) -> str:
+        """Return a line with the real and the categorical features, and their number of values."""
         real, words, said = [], [], []
         as_they_are = {
             feature.config.columns
@@ -315,15 +308,12 @@ class Encoding:
         return "; ".join(said)
 
     def empty_dataset(self) -> Dataset:
-        """A dataset of no position, for its shapes."""
-        source = "no data"
-        nothing = np.zeros(0, dtype=np.int64)
-        attributes = None
-        if self.attributes:
-            attributes = AttributeRows(np.zeros(1, dtype=np.int64), [], np.zeros(0))
+        """Return a dataset of no position, for its shapes."""
+        offsets, nothing = np.zeros(1, np.int64), np.zeros(0, np.int64)
+        attributes = AttributeRows(offsets, [], np.zeros(0)) if self.attributes else None
         columns: tuple[list[str], ...] = tuple([] for _ in self.columns)
         vectors = {name: np.zeros((0, width)) for name, width in self.vectors.items()}
-        return self.encode(Corpus(source, columns, np.zeros(1, np.int64), nothing, None, attributes, vectors=vectors))
+        return self.encode(Corpus("no data", columns, offsets, nothing, None, attributes, vectors=vectors))
 
     def term_features(self, term: TermConfig) -> list[str]:
         """Names of the features that a term looks at, with offsets where it does not look at all of the window."""
@@ -331,37 +321,38 @@ class Encoding:
         return [_term_view(term, self._by_name[name]).name for name in matching]
 
     def describe(self, dataset: Dataset, t: int) -> list[str]:
-        """What position t looks like, feature by feature: `word[-1]=the`, `f0[0]=0.52`, `attribute:2`."""
+        """Return the values of position t, feature by feature: `word[-1]=the`, `f0[0]=0.52`, `attribute:2`."""
         out: list[str] = []
         next_code = next_real = 0
         for feature in self.features:
             if isinstance(feature, AttributeFeature):
                 assert dataset.bag is not None
                 row = slice(dataset.bag.indptr[t], dataset.bag.indptr[t + 1])
-                names = [feature.vocabulary.values[code] for code in dataset.bag.indices[row].tolist()]
-                out += map(attribute_text, names, dataset.bag.data[row].tolist())
+                for code, value in zip(dataset.bag.indices[row].tolist(), dataset.bag.data[row].tolist(), strict=True):
+                    name = feature.vocabulary.values[code]
+                    out.append(name if value == 1 else ATTRIBUTE.format(name, value))
             elif isinstance(feature, RealFeature):
                 names = real_names(feature, self.labels)
                 numbers = dataset.real[t, next_real : next_real + len(names)].tolist()
                 next_real += len(names)
                 if feature.config.vectors is None:
-                    out += map(real_text, names, numbers)
+                    out += map(REAL.format, names, numbers)
                 else:
                     out += vector_texts(feature, numbers)
             else:
                 codes = dataset.codes[t, next_code : next_code + len(feature.config.seen)].tolist()
-                out += [field_name(feature, w, code) for w, code in enumerate(codes)]
+                out += [field_name(feature, w, None, code) for w, code in enumerate(codes)]
                 next_code += len(codes)
         return out
 
-    def feature_names(self, names: Sequence[str], text: ValueText = field_value) -> FeatureNames:
-        """What the columns of some features are called."""
+    def feature_names(self, names: Sequence[str], text: ValueText = None) -> FeatureNames:
+        """Return the names of the columns of some features."""
         return FeatureNames(self.views(names), self.labels, text)
 
     # ------------------------------------------------------------------------- storage
 
     def same_as(self, other: Encoding) -> bool:
-        """Whether both give the same numbers for the same corpus."""
+        """Return True if both give the same numbers for the same corpus."""
         (header, arrays), (others, other_arrays) = self.pack(), other.pack()
         return (
             header == others
@@ -370,7 +361,7 @@ class Encoding:
         )
 
     def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Header entries and arrays; `unpack` makes an equal encoding of them."""
+        """Return header entries and arrays; `unpack` makes an equal encoding of them."""
         header: dict[str, Any] = {"format": self.format, "columns": list(self.columns), "features": []}
         if self.unobserved is not None:
             header["unobserved"] = self.unobserved
@@ -433,7 +424,7 @@ class Encoding:
 
 
 def _placed_groups(views: Sequence[View]) -> dict[str, Group]:
-    """Columns of each feature in the inputs that these views make."""
+    """Return the columns of each feature in the inputs that these views make."""
     out: dict[str, Group] = {}
     next_code = next_real = 0
     for view in views:
@@ -451,7 +442,7 @@ def _placed_groups(views: Sequence[View]) -> dict[str, Group]:
 
 
 def _term_view(term: TermConfig, feature: Feature) -> View:
-    """What a term sees of a feature: its own window, if it has one, else the feature's. Attributes have none."""
+    """Return the view of a term on a feature: its own window, if it has one, else the feature's."""
     config = feature.config
     wanted = term.window if term.window is not None and config.type not in BAGS else config.own_window or config.seen
     if lacking := [offset for offset in wanted if offset not in config.seen]:
@@ -467,12 +458,12 @@ MOST_NAMED = 8
 
 
 def _few(names: Sequence[str]) -> str:
-    """Names in a line; of many the first."""
+    """Return names in a line; of many the first."""
     return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
 
 
 def missing_remarks(missing: Sequence[tuple[str, int]]) -> list[str]:
-    """How many values are missing in which features, in a line if there are any."""
+    """Return a line with the features that have missing values, if there are any."""
     if not missing:
         return []
     shown = _few([f"{number:,} of {name}" for name, number in missing])
@@ -484,7 +475,7 @@ REAL_WINDOW = (0,)
 
 
 def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
-    """Vocabularies and scaling from training data, and that data encoded.
+    """Fit vocabularies and scaling to training data, and encode it.
 
     >>> from kcrf_core import fit_encoding, parse_config, read_corpus
     >>> config = parse_config({"columns": ["word", "class", "duration", "f0", "energy", "label"]})
@@ -498,7 +489,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
 
 
 def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
-    """Vocabularies and scaling from training data, which may come in parts."""
+    """Fit vocabularies and scaling to training data, which may come in parts."""
     corpus = columns.corpus
     names = column_names(config, corpus)
     if config.weight is not None and config.weight not in names[:-1]:
@@ -545,12 +536,12 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
     if config.unobserved is not None and encoding.features_of_labels:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
-        encoding.term_features(term)  # a glob that matches nothing should be heard of before work starts
+        encoding.term_features(term)  # a glob that matches nothing is refused before work starts
     return encoding
 
 
 def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
-    """Names of the columns, the label's last: the format's, the configuration's, or c0, c1, ..., label."""
+    """Return names of the columns, the label's last: the format's, the configuration's, or c0, c1, ..., label."""
     if corpus.names is not None:
         return corpus.names
     if corpus.attributes is None and corpus.width < (1 if corpus.vectors else 2):
@@ -591,7 +582,7 @@ def _default_features(corpus: Corpus, names: Sequence[str]) -> tuple[FeatureConf
 
 
 def _term_offsets(config: Config, features: Sequence[FeatureConfig]) -> dict[str, set[int]]:
-    """Offsets that terms with windows of their own look at, by the names of features."""
+    """Return the offsets that terms with windows of their own use, by the names of features."""
     names, bags = [feature.name for feature in features], {one.name for one in features if one.type in BAGS}
     out: dict[str, set[int]] = {}
     for term in config.mapped_terms:
@@ -611,7 +602,7 @@ def _term_offsets(config: Config, features: Sequence[FeatureConfig]) -> dict[str
 class _Fitter:
     """Fits features one by one; conjunctions refer to those before them or to columns.
 
-    Windows are made to hold the offsets that terms look at, `seen`, as well.
+    Windows also hold the offsets that terms use, `seen`.
     """
 
     def __init__(self, config: Config, names: Sequence[str], columns: TrainingColumns, seen: Mapping[str, set[int]]):
@@ -670,7 +661,7 @@ class _Fitter:
         return fitted
 
     def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:
-        """The same feature with its window, or the default one, and what terms look at beyond it."""
+        """Return a feature with its window, or the default one, and the offsets that terms use beyond it."""
         own = feature.window or default
         window = tuple(sorted(self.seen.get(feature.name, set()).union(own)))
         return replace(feature, window=window, own_window=None if window == own else own)
@@ -690,7 +681,7 @@ class _Fitter:
         return fitted
 
     def _matching(self, feature: FeatureConfig) -> tuple[str, ...]:
-        """The columns of a feature, with those that a glob such as `v*` matches in its place."""
+        """Return the columns of a feature, with those that a glob such as `v*` matches in its place."""
         if not any(map(GLOB.intersection, feature.columns)):
             return feature.columns
         inputs = [name for name in self.names[:-1] if name != self.config.weight]

@@ -25,7 +25,7 @@ from ..system import listed
 from . import EXPORTS
 from .dataset import Dataset
 from .encoding import Encoding
-from .features import CategoricalFeature, boundary_or, part_reach
+from .features import CategoricalFeature, boundary_or
 from .names import FeatureNames, FieldFeature
 
 NO_LABEL = "_"
@@ -37,7 +37,7 @@ _LIKE_A_BOUNDARY = re.compile(r"\\*_B[+-]\d+")
 
 @dataclass(frozen=True)
 class Exported:
-    """What is to be written, for any of the `EXPORTS`."""
+    """Data to write, for any of the `EXPORTS`."""
 
     encoding: Encoding
     dataset: Dataset
@@ -47,7 +47,7 @@ class Exported:
 
 
 def export(encoding: Encoding, dataset: Dataset, format: str, gold: Sequence[str] | None) -> Iterator[str]:
-    """The lines of a text file; `gold` [N] are the labels as they stand in the data."""
+    """Return the lines of a text file; `gold` [N] are the labels as they stand in the data."""
     if encoding.vectors:
         names = listed([f"'{name}'" for name in encoding.vectors])
         raise ConfigError(
@@ -59,36 +59,10 @@ def export(encoding: Encoding, dataset: Dataset, format: str, gold: Sequence[str
 
 
 def exported_columns(encoding: Encoding, inputs: Inputs) -> dict[int, str]:
-    """Names of the columns that are not empty in these inputs, and of all real ones, by their numbers."""
+    """Return names of the columns that are not empty in these inputs, and of all real ones, by their numbers."""
     order, text = ColumnOrder.of(inputs), literal_names(encoding, encoding.names)
     used = [*np.unique(sparse_block(inputs).indices).tolist(), *range(order.first_real, order.size)]
     names = {column: text[column] for column in used}
-    _refuse_ambiguous(names)
-    return names
-
-
-def literal_names(encoding: Encoding, features: Sequence[str]) -> FeatureNames:
-    """Names of the columns of some features, as exported data has them."""
-    return encoding.feature_names(features, _literal_value)
-
-
-def _literal_value(feature: FieldFeature, w: int, code: int) -> str:
-    """A value that no other one can be mistaken for; the parts of a conjunction stand between slashes."""
-    if isinstance(feature, CategoricalFeature):
-        return _literal(code, feature.vocabulary.values, feature.reach)
-    reach = part_reach(feature.config)
-    codes = zip(feature.parts, feature.part_codes(w, code), strict=True)
-    texts = [_literal(one, part.vocabulary.values, reach) for part, one in codes]
-    return "/".join(text.replace("\\", "\\\\").replace("/", "\\/") for text in texts)
-
-
-def _literal(code: int, values: Sequence[str], reach: int) -> str:
-    """The value of a code; a value of the data that looks like a boundary symbol gets a backslash."""
-    value = boundary_or(code, values, reach)
-    return f"\\{value}" if code < len(values) and _LIKE_A_BOUNDARY.fullmatch(value) else value
-
-
-def _refuse_ambiguous(names: dict[int, str]) -> None:
     seen: set[str] = set()
     for name in names.values():
         if name in seen:
@@ -99,10 +73,31 @@ def _refuse_ambiguous(names: dict[int, str]) -> None:
                 "'name' of the feature"
             )
         seen.add(name)
+    return names
+
+
+def literal_names(encoding: Encoding, features: Sequence[str]) -> FeatureNames:
+    """Return names of the columns of some features, as exported data has them."""
+    return encoding.feature_names(features, _literal_value)
+
+
+def _literal_value(feature: FieldFeature, w: int, code: int) -> str:
+    """Return a value that no other one can be mistaken for; parts of a conjunction stand between slashes."""
+    if isinstance(feature, CategoricalFeature):
+        return _literal(code, feature.vocabulary.values, feature.reach)
+    codes = zip(feature.parts, feature.part_codes(w, code), strict=True)
+    texts = [_literal(one, part.vocabulary.values, feature.reach) for part, one in codes]
+    return "/".join(text.replace("\\", "\\\\").replace("/", "\\/") for text in texts)
+
+
+def _literal(code: int, values: Sequence[str], reach: int) -> str:
+    """Return the value of a code; a value of the data that looks like a boundary symbol gets a backslash."""
+    value = boundary_or(code, values, reach)
+    return f"\\{value}" if code < len(values) and _LIKE_A_BOUNDARY.fullmatch(value) else value
 
 
 def _rows(inputs: Inputs) -> Iterator[tuple[list[int], list[str]]]:
-    """Columns, ascending, and values of each position, as far as they are not zero."""
+    """Yield columns, ascending, and values of each position that are not zero."""
     first_real = ColumnOrder.of(inputs).first_real
     for start in range(0, len(inputs), ROWS_AT_ONCE):
         part = inputs.take(slice(start, start + ROWS_AT_ONCE))

@@ -15,7 +15,7 @@ from .template_feature import LineFeature, TemplateFeature
 
 
 def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """A header entry for a feature; its arrays are put into `arrays` under names that begin with `at`."""
+    """Return a header entry for a feature; put its arrays into `arrays` under names that begin with `at`."""
     entry: dict[str, Any] = {"config": feature_dict(feature.config)}
     if feature.config.own_window is not None:  # a key that versions refuse which do not know it
         entry["config"]["own_window"] = list(feature.config.own_window)
@@ -80,21 +80,10 @@ def _unpack_vocabulary(contents: Contents, entry: dict[str, Any], at: str) -> Vo
     return contents.once(f"{at}.values", bool(entry["complete"]), read)
 
 
-def _unpack_ratios(contents: Contents, at: str) -> LabelRatios:
-    values, counts = tuple(contents.strings(f"{at}.counted")), contents.array(f"{at}.counts", "int64", 2)
-    if len(counts) != len(values) or len(set(values)) < len(values) or counts.min(initial=0) < 0:
-        raise contents.error(f"'{at}' has counts that do not fit")
-    return LabelRatios(values, counts)
-
-
-def _parsed_feature(described: dict[str, Any]) -> FeatureConfig:
-    return (parse_config({"features": [described]}).features or ())[0]
-
-
 def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Feature:
     described = dict(entry["config"])
     own = described.pop("own_window", None)
-    config = _parsed_feature(described)
+    config = (parse_config({"features": [described]}).features or ())[0]
     kind = entry["kind"]
     if config.window is None or config.type != kind:
         raise contents.error(f"'{at}' has no window or is not what it says")
@@ -114,8 +103,17 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
     if kind == "real":
         mean, scale = contents.array(f"{at}.mean", "float64", 1), contents.array(f"{at}.scale", "float64", 1)
         where = tuple(entry["columns"])
-        ratios = _unpack_ratios(contents, at) if config.transform == "label-ratio" else None
-        expected = len(where) if config.transform == "identity" else 1 if ratios is None else ratios.width
+        counts, ratios, expected = None, None, len(where) if config.transform == "identity" else 1
+        if config.transform in ("label-ratio", "frequency"):
+            values, dimensions = tuple(contents.strings(f"{at}.counted")), 2 if config.transform == "label-ratio" else 1
+            numbers = contents.array(f"{at}.counts", "int64", dimensions)
+            twice = dimensions == 2 and len(set(values)) < len(values)
+            if len(numbers) != len(values) or twice or numbers.min(initial=0) < 0:
+                raise contents.error(f"'{at}' has counts that do not fit")
+            if dimensions == 1:
+                counts = dict(zip(values, numbers.tolist(), strict=True))
+            else:
+                ratios, expected = LabelRatios(values, numbers), numbers.shape[1] if numbers.shape[1] > 2 else 1
         expected *= 2 if config.missing == "indicator" else 1
         if config.vectors is not None:
             expected = entry["width"]
@@ -130,19 +128,12 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
             or (fill is not None and len(fill) != expected)
         ):
             raise contents.error(f"'{at}' has columns or scales that do not fit")
-        counts = None
-        if config.transform == "frequency":
-            numbers = contents.array(f"{at}.counts", "int64", 1).tolist()
-            counted = contents.strings(f"{at}.counted")
-            if len(counted) != len(numbers) or min(numbers, default=0) < 0:
-                raise contents.error(f"'{at}' has counts that do not fit")
-            counts = dict(zip(counted, numbers, strict=True))
         return RealFeature(config, where, mean, scale, counts, ratios, fill)
     if kind != "conjunction" or len(config.parts) < 2 or len(entry["parts"]) != len(config.parts):
         raise contents.error(f"'{at}' is a feature of an unknown kind")
     parts = []
     for p, part in enumerate(entry["parts"]):
-        part_config = _parsed_feature(part["config"])
+        part_config = (parse_config({"features": [part["config"]]}).features or ())[0]
         parts.append(_unpack_categorical(contents, part, part_config, f"{at}.part{p}", width))
     keys = tuple(
         tuple(contents.array(f"{at}.keys{w}.{s}", "int64", 1) for s in range(len(parts) - 1))

@@ -9,7 +9,7 @@ attributes     the sparse rows of CRFsuite files; `template_feature` makes such 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, repeat
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from ..corpora import AttributeRows, CodedColumn, Columns, Corpus, TrainingColum
 from ..errors import ConfigError, DataError
 from ..kernels import NOTHING, UNSEEN
 from ..maps import PairTable, number_pairs
+from ..system import positions_within
 from .label_ratio import LabelRatios, fit_ratios
 
 if TYPE_CHECKING:
@@ -33,24 +34,13 @@ LARGEST = 1e18
 
 
 def _shape(value: str) -> str:
-    """Capital, small, digit and other as X x d and themselves, runs shortened: `McDonald's-9` is `XxXx'x-d`."""
-    out: list[str] = []
-    for character in value:
-        if character.isupper():
-            kind = "X"
-        elif character.isalpha():
-            kind = "x"
-        elif character.isdigit():
-            kind = "d"
-        else:
-            kind = character
-        if not out or out[-1] != kind:
-            out.append(kind)
-    return "".join(out)
+    """Return X, x, d for runs of capital, small letters, digits, others as they are: `McDonald's-9` is `XxXx'x-d`."""
+    kinds = ("X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c for c in value)
+    return "".join(kind for kind, _ in groupby(kinds))
 
 
 def transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
-    """Values through the string transform of a feature."""
+    """Apply the string transform of a feature to values."""
     length = config.length
     if config.transform == "identity":
         return values
@@ -64,7 +54,7 @@ def transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
 
 
 def shifted(codes: np.ndarray, size: int, offset: int, reach: int, offsets: np.ndarray) -> np.ndarray:
-    """Codes [N] seen `offset` positions away, with boundary symbols beyond the ends.
+    """Return codes [N] of the positions `offset` away, with boundary symbols beyond the ends.
 
     Symbols follow the vocabulary: size..size+reach-1 for 1, 2, ... positions before the first one, and
     the next `reach` for those after the last.
@@ -92,15 +82,12 @@ def shifted(codes: np.ndarray, size: int, offset: int, reach: int, offsets: np.n
 
 
 def shifted_real(values: np.ndarray, offset: int, offsets: np.ndarray) -> np.ndarray:
-    """Rows [N, r] seen `offset` positions away; zero, the mean of a standardised column, beyond the ends."""
+    """Return rows [N, r] of the positions `offset` away; zero, the mean of a standardised column, beyond the ends."""
     if offset == 0:
         return values
-    N = len(values)
-    out = np.zeros_like(values)
-    t = np.arange(N)
-    sequence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    source = t + offset
-    inside = (source >= offsets[:-1][sequence]) & (source < offsets[1:][sequence])
+    out, source = np.zeros_like(values), np.arange(len(values)) + offset
+    first, last = (np.repeat(ends, np.diff(offsets)) for ends in (offsets[:-1], offsets[1:]))
+    inside = (source >= first) & (source < last)
     out[inside] = values[source[inside]]
     return out
 
@@ -119,13 +106,9 @@ class Vocabulary:
     def index(self) -> dict[str, int]:
         return {value: code for code, value in enumerate(self.values)}
 
-    @property
-    def missing(self) -> int:
-        return UNSEEN if self.complete else NOTHING
-
     @classmethod
     def fit(cls, values: Sequence[str], counts: np.ndarray, min_count: int, distinct: bool = False) -> Vocabulary:
-        """From values with their counts, which may be repeated unless they are `distinct`."""
+        """Make a vocabulary of values with their counts, which may be repeated unless they are `distinct`."""
         if distinct:
             frequent = np.flatnonzero(counts >= min_count)
             if len(frequent) == len(values):
@@ -140,7 +123,8 @@ class Vocabulary:
     def encode(self, values: Sequence[str]) -> np.ndarray:
         if len(values) == len(self.values) and tuple(values) == self.values:  # those that it was made of
             return np.arange(len(values), dtype=np.int32)
-        return np.fromiter(map(self.index.get, values, repeat(self.missing)), np.int32, len(values))
+        unknown = repeat(UNSEEN if self.complete else NOTHING)
+        return np.fromiter(map(self.index.get, values, unknown), np.int32, len(values))
 
 
 @dataclass(frozen=True)
@@ -172,12 +156,12 @@ class CategoricalFeature:
         return [shifted(base, size, offset, self.reach, offsets) for offset in self.config.seen]
 
     def value(self, w: int, code: int) -> str:
-        """The value of a code in the field of the w-th offset; all fields have the same codes."""
+        """Return the value of a code in the field of the w-th offset; all fields have the same codes."""
         return boundary_or(code, self.vocabulary.values, self.reach)
 
 
 def boundary_or(code: int, values: Sequence[str], reach: int) -> str:
-    """The value of a code, boundary symbols written as CRF++ writes them."""
+    """Return the value of a code, boundary symbols written as CRF++ writes them."""
     if code < len(values):
         return values[code]
     beyond = code - len(values)
@@ -207,132 +191,107 @@ class ConjunctionFeature:
     def field_sizes(self) -> list[int]:
         return [len(stages[-1]) for stages in self.keys]
 
+    @cached_property
+    def reach(self) -> int:
+        """Largest distance at which a part is seen."""
+        return max(abs(offset + shift) for _, offset in self.config.parts for shift in self.config.seen)
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Number of codes of each part but the first."""
+        return [len(part.vocabulary.values) + 2 * self.reach for part in self.parts[1:]]
+
     def fields(self, columns: Columns) -> list[np.ndarray]:
+        return [self.numbered(self.seen_codes(w, columns), w) for w in range(len(self.config.seen))]
+
+    def seen_codes(self, w: int, columns: Columns) -> list[np.ndarray]:
+        """Return the codes of every part seen from each position at the w-th offset, [N] int32 each."""
         return [
-            self.numbered(_part_codes(self.config, self.parts, offset, columns), w)
-            for w, offset in enumerate(self.config.seen)
+            shifted(
+                part.base(columns),
+                len(part.vocabulary.values),
+                offset + self.config.seen[w],
+                self.reach,
+                columns.corpus.offsets,
+            )
+            for part, (_, offset) in zip(self.parts, self.config.parts, strict=True)
         ]
 
     @cached_property
     def _tables(self) -> tuple[tuple[PairTable, ...], ...]:
         """The pairs of each stage, for each offset."""
-        sizes = [part_size(part, self.config) for part in self.parts[1:]]
-        return tuple(tuple(map(PairTable, stages, sizes)) for stages in self.keys)
+        return tuple(tuple(map(PairTable, stages, self.sizes)) for stages in self.keys)
 
     def numbered(self, codes: Sequence[np.ndarray], w: int) -> np.ndarray:
-        """Codes [n] of tuples whose parts have the given codes, [n] each, in the field of the w-th offset."""
+        """Return codes [n] of tuples whose parts have the given codes, [n] each, in the field of the w-th offset."""
         combined = codes[0]
         for part_codes, table in zip(codes[1:], self._tables[w], strict=True):
             combined = table.numbers(combined, part_codes)
         return np.where(combined < 0, np.int32(UNSEEN if self.complete else NOTHING), combined)
 
     def part_codes(self, w: int, code: int) -> list[int]:
-        """The codes of the parts of a tuple, by its code in the field of the w-th offset."""
+        """Return the codes of the parts of a tuple, by its code in the field of the w-th offset."""
         codes: list[int] = []
-        for part, keys in zip(reversed(self.parts[1:]), reversed(self.keys[w]), strict=True):
-            code, last = divmod(int(keys[code]), part_size(part, self.config))
+        for size, keys in zip(reversed(self.sizes), reversed(self.keys[w]), strict=True):
+            code, last = divmod(int(keys[code]), size)
             codes.append(last)
         return [code, *reversed(codes)]
 
+    def part_values(self, w: int, code: int) -> list[str]:
+        """Return the values of the parts of a tuple."""
+        pairs = zip(self.parts, self.part_codes(w, code), strict=True)
+        return [boundary_or(one, part.vocabulary.values, self.reach) for part, one in pairs]
+
     def value(self, w: int, code: int) -> str:
-        """The values of the parts of a tuple, between slashes."""
-        reach, codes = part_reach(self.config), self.part_codes(w, code)
-        pairs = zip(self.parts, codes, strict=True)
-        return "/".join(boundary_or(one, part.vocabulary.values, reach) for part, one in pairs)
-
-
-def part_reach(config: FeatureConfig) -> int:
-    return max(abs(offset + shift) for _, offset in config.parts for shift in config.seen)
-
-
-def part_size(part: CategoricalFeature, config: FeatureConfig) -> int:
-    return len(part.vocabulary.values) + 2 * part_reach(config)
-
-
-def _part_codes(
-    config: FeatureConfig, parts: Sequence[CategoricalFeature], shift: int, columns: Columns
-) -> list[np.ndarray]:
-    """Codes of every part seen from each position, [N] int32 each."""
-    reach, offsets = part_reach(config), columns.corpus.offsets
-    return [
-        shifted(part.base(columns), len(part.vocabulary.values), offset + shift, reach, offsets)
-        for part, (_, offset) in zip(parts, config.parts, strict=True)
-    ]
+        """Return the values of the parts of a tuple, between slashes."""
+        return "/".join(self.part_values(w, code))
 
 
 def fit_conjunction(
     config: FeatureConfig, parts: tuple[CategoricalFeature, ...], columns: TrainingColumns, min_count: int
 ) -> ConjunctionFeature:
-    """Tuples of the data, gone through once for each stage; what is numbered at once is one part of the data."""
-    complete, offsets = all(part.vocabulary.complete for part in parts), len(config.seen)
-    keys: list[list[np.ndarray]] = [[] for _ in range(offsets)]
-    whole = isinstance(columns, Columns)
+    """Number the tuples of the data, in a pass for each stage; what is numbered at once is one part of the data."""
+    complete, offsets = all(part.vocabulary.complete for part in parts), range(len(config.seen))
+    keys: list[list[np.ndarray]] = [[] for _ in offsets]
+    feature, whole = ConjunctionFeature(config, parts, (), complete), isinstance(columns, Columns)
     carried: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}  # where all is one part: not worked out again
-    for stage, part in enumerate(parts[1:]):
-        last, size = stage == len(parts) - 2, part_size(part, config)
-        tables = [[PairTable(*pair) for pair in zip(own, _sizes(parts, config), strict=False)] for own in keys]
-        found = [SortedKeys(counting=last and min_count > 1) for _ in range(offsets)]
+    for stage, size in enumerate(feature.sizes):
+        tables = [list(map(PairTable, own, feature.sizes)) for own in keys]
+        found: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in offsets]  # keys of parts, and their counts
         for own in columns.parts:
-            for w, shift in enumerate(config.seen):
+            for w in offsets:
                 if w in carried:
                     combined, codes = carried[w]
                 else:
-                    codes = _part_codes(config, parts, shift, own)
+                    codes = feature.seen_codes(w, own)
                     gone = np.any([part_codes < 0 for part_codes in codes], axis=0)
                     combined = np.where(gone, np.int32(NOTHING), codes[0])
                     for part_codes, table in zip(codes[1:], tables[w], strict=False):
                         combined = table.numbers(combined, part_codes)
                 seen, combined = number_pairs(combined, codes[stage + 1], size)
-                found[w].add(seen, combined)
+                found[w].append((seen, np.bincount(combined[combined >= 0], minlength=len(seen))))
+                # Merged now and then, so that all keys are not gone through for a few.
+                if sum(len(new) for new, _ in found[w][1:]) > len(found[w][0][0]):
+                    found[w] = [_merged_keys(found[w])]
                 if whole:
                     carried[w] = combined, codes
-        for w, sorted_keys in enumerate(found):
-            seen, counts = sorted_keys.merged()
-            if counts is not None:
-                frequent = counts >= min_count
-                complete &= bool(frequent.all())
-                seen = seen[frequent]
+        for w in offsets:
+            seen, counts = _merged_keys(found[w])
+            if stage == len(feature.sizes) - 1:
+                complete &= bool((counts >= min_count).all())
+                seen = seen[counts >= min_count]
             keys[w].append(seen)
-    return ConjunctionFeature(config, parts, tuple(map(tuple, keys)), complete)
+    return replace(feature, keys=tuple(map(tuple, keys)), complete=complete)
 
 
-def _sizes(parts: Sequence[CategoricalFeature], config: FeatureConfig) -> list[int]:
-    return [part_size(part, config) for part in parts[1:]]
-
-
-class SortedKeys:
-    """Distinct keys out of several parts, ascending, and how often each came where that is counted."""
-
-    def __init__(self, counting: bool):
-        self._counting = counting
-        self._keys: list[np.ndarray] = []
-        self._counts: list[np.ndarray] = []
-
-    def add(self, keys: np.ndarray, numbers: np.ndarray) -> None:
-        """Take distinct keys [Q], and which of them came [n], -1 for none."""
-        self._keys.append(keys)
-        if self._counting:
-            self._counts.append(np.bincount(numbers[numbers >= 0], minlength=len(keys)))
-        if sum(map(len, self._keys[1:])) > len(self._keys[0]):  # so that all of them are never gone through for a few
-            self._merge()
-
-    def merged(self) -> tuple[np.ndarray, np.ndarray | None]:
-        if not self._keys:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64) if self._counting else None
-        self._merge()
-        return self._keys[0], self._counts[0] if self._counting else None
-
-    def _merge(self) -> None:
-        if len(self._keys) == 1:
-            return
-        every = np.concatenate(self._keys)
-        if not self._counting:
-            self._keys = [np.unique(every)]
-            return
-        keys, place = np.unique(every, return_inverse=True)
-        counts = np.zeros(len(keys), dtype=np.int64)
-        np.add.at(counts, place.ravel(), np.concatenate(self._counts))
-        self._keys, self._counts = [keys], [counts]
+def _merged_keys(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct keys of several parts, ascending, and the count of each."""
+    if len(parts) == 1:
+        return parts[0]
+    keys, place = np.unique(np.concatenate([own for own, _ in parts]), return_inverse=True)
+    counts = np.zeros(len(keys), dtype=np.int64)
+    np.add.at(counts, place.ravel(), np.concatenate([own for _, own in parts]))
+    return keys, counts
 
 
 @dataclass(frozen=True)
@@ -348,29 +307,24 @@ class RealFeature:
     fill: np.ndarray | None = None  # [r] scaled values in the place of missing ones; None for zeros, the mean
 
     @property
-    def width(self) -> int:
-        """Columns that it has in all."""
-        return len(self.mean) * len(self.config.seen)
-
-    @property
     def plain(self) -> bool:
-        """Whether it is made of columns as they are."""
+        """True if it is made of columns as they are."""
         config = self.config
         return config.transform == "identity" and config.vectors is None and config.scale != "unit"
 
     @property
     def indicates(self) -> bool:
-        """Whether the second half of its columns says where values are missing."""
+        """True if the second half of its columns shows where values are missing."""
         return self.config.missing == "indicator"
 
 
 def real_block(features: Sequence[RealFeature], columns: Columns) -> tuple[np.ndarray, tuple[tuple[str, int], ...]]:
-    """The columns of some features, [N, R], each offset by offset; which have missing values, and how many.
+    """Return columns of features, [N, R], each offset by offset, and the number of missing values of those with any.
 
-    Neighbours with as many columns and the same window are worked out together: people have hundreds of them.
+    Neighbours with as many columns and the same window are worked out together: there may be hundreds of them.
     """
     N = columns.corpus.positions
-    out = np.empty((N, sum(feature.width for feature in features)))
+    out = np.empty((N, sum(len(feature.mean) * len(feature.config.seen) for feature in features)))
     at = 0
     missing: list[tuple[str, int]] = []
 
@@ -397,7 +351,7 @@ def real_block(features: Sequence[RealFeature], columns: Columns) -> tuple[np.nd
 
 
 def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tuple[str, int]]) -> np.ndarray:
-    """Values of features of one kind at the positions themselves, [N, sum of r]; missing ones are counted."""
+    """Return values of features of one kind at the positions themselves, [N, sum of r]; count missing ones."""
     if features[0].plain:
         where = [column for feature in features for column in feature.columns]
         raw = columns.real_rows(where, [name for feature in features for name in feature.config.columns])
@@ -426,20 +380,15 @@ def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tup
     if not _small(values):
         for number, feature in enumerate(features):
             r = len(feature.mean)
-            _refuse_large(values[:, number * r : (number + 1) * r], feature.config.name, columns)
+            small = (np.abs(values[:, number * r : (number + 1) * r]) < LARGEST).all(axis=1)
+            if not small.all():
+                message = f"a value of '{feature.config.name}' is too large to compute with"
+                raise DataError(message, columns.corpus.source, int(columns.corpus.lines[np.argmin(small)]))
     return values
 
 
 def _small(values: np.ndarray) -> bool:
     return not values.size or bool(values.min() > -LARGEST and values.max() < LARGEST)
-
-
-def _refuse_large(values: np.ndarray, name: str, columns: Columns) -> None:
-    """An error that names the first line where scaled values [N, r] are too large or not finite."""
-    small = (np.abs(values) < LARGEST).all(axis=1)
-    if not small.all():
-        line = int(columns.corpus.lines[np.argmin(small)])
-        raise DataError(f"a value of '{name}' is too large to compute with", columns.corpus.source, line)
 
 
 def _raw_real(
@@ -449,16 +398,14 @@ def _raw_real(
     counts: dict[str, int] | None,
     ratios: LabelRatios | None,
 ) -> np.ndarray:
-    """Unscaled numbers, [N, r]."""
+    """Return unscaled numbers, [N, r]."""
     if config.vectors is not None:
         # In one order, whatever that of the file: sums over rows are rounded by it.
         return _rows(columns.corpus.vectors[config.vectors].astype(np.float64, order="C"), config)
     if config.transform == "identity":
         return _rows(columns.real_rows(where, config.columns), config)
     if config.transform == "position":
-        offsets = columns.corpus.offsets
-        lengths = np.diff(offsets)
-        t = np.arange(columns.corpus.positions) - np.repeat(offsets[:-1], lengths)
+        t, lengths = positions_within(columns.corpus.offsets), np.diff(columns.corpus.offsets)
         return (t / np.maximum(np.repeat(lengths, lengths) - 1, 1))[:, None]
     values, inverse = columns.distinct(where[0])
     if config.transform == "label-ratio":
@@ -473,7 +420,7 @@ def _raw_real(
 
 
 def _rows(numbers: np.ndarray, config: FeatureConfig) -> np.ndarray:
-    """The same, under `scale: unit` in place with rows of length 1; rows of zeros stay."""
+    """Scale rows to length 1 in place under `scale: unit`; rows of zeros stay."""
     if config.scale != "unit":
         return numbers
     largest = np.fmax.reduce(np.abs(numbers), axis=1)
@@ -484,7 +431,7 @@ def _rows(numbers: np.ndarray, config: FeatureConfig) -> np.ndarray:
 
 
 def real_columns(config: FeatureConfig, count: int) -> list[str]:
-    """What the `count` numbers of a real feature are called."""
+    """Return the names of the `count` numbers of a real feature."""
     if config.vectors is not None:
         return [f"{config.name}.{number}" for number in range(count)]
     return list(config.columns) if count > 1 else [config.name]
@@ -501,7 +448,7 @@ class Moments:
 
     @classmethod
     def of(cls, raw: np.ndarray) -> Moments:
-        """Those of numbers [n, r]."""
+        """Return the moments of numbers [n, r]."""
         lacking = np.isnan(raw)
         count, binary = len(raw) - lacking.sum(axis=0), ((raw == 0) | (raw == 1) | lacking).all(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -513,7 +460,7 @@ class Moments:
         return cls(count, mean, deviation, binary)
 
     def plus(self, other: Moments) -> Moments:
-        """Those of both together."""
+        """Return the moments of both together."""
         count = self.count + other.count
         share = other.count / np.maximum(count, 1)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -566,7 +513,7 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: TrainingCol
 
 
 def _fit_ratios(config: FeatureConfig, column: int, columns: TrainingColumns, seed: int) -> LabelRatios:
-    """Ratios of all data; those of its own positions, which are others, are put where encoding finds them."""
+    """Return ratios of all data, and put those of its own positions, which differ, where encoding finds them."""
     if not isinstance(columns, Columns):
         raise ConfigError(
             f"'{config.name}' (label-ratio) needs all data at once: featurize without shards, or leave the feature out"
@@ -587,12 +534,12 @@ class AttributeFeature:
     vocabulary: Vocabulary
 
     def rows(self, columns: Columns) -> AttributeRows:
-        """Names and values as they stand in the data."""
+        """Return names and values as they stand in the data."""
         assert columns.corpus.attributes is not None
         return columns.corpus.attributes
 
     def block(self, columns: Columns) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-        """Rows [N, A], and the squared length of what is unseen [N]."""
+        """Return rows [N, A], and the squared length of unseen attributes [N]."""
         rows = self.rows(columns)
         names = CodedColumn.of(rows.names)
         known = self.vocabulary.encode(names.values)  # [distinct]
@@ -607,9 +554,9 @@ class AttributeFeature:
 def _added_up(
     rows: AttributeRows, codes: np.ndarray, numbers: np.ndarray, size: int, corpus: Corpus
 ) -> scipy.sparse.csr_array:
-    """The attributes whose numbers are not negative, those that stand twice at a position added up.
+    """Return the attributes whose numbers are not negative, those that stand twice at a position added up.
 
-    `codes` [nnz] say which of the `numbers` each has.
+    `codes` [nnz] are indices of each into the `numbers`.
     """
     import scipy.sparse
 

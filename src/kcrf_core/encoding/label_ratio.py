@@ -1,13 +1,12 @@
-"""The transform `label-ratio`: how often a value carries each label.
+"""The transform `label-ratio`: the share of each label among the occurrences of a value.
 
 With c_y(v) occurrences of the value v under the label y, c(v) in all, and p_y the share of y in the training data,
 
     ratio_y(v) = (c_y(v) + p_y) / (c(v) + 1),
 
-so that a value never seen has the shares of all. A training position must not see its own label in it, nor
-those of its sequence: training sequences are divided into parts, and each part is given the ratios of the others, which
-is what new data gets too. Leaving out the single position would not do: the ratio would be lower wherever
-the label is there, and so give it away.
+so that a value never seen has the shares of all. A training position must not see its own label in it, nor those of
+its sequence: each part of the training sequences is given the ratios of the others, as new data is. Leaving out the
+single position would give its label away: the ratio would be lower wherever the label is there.
 """
 
 from __future__ import annotations
@@ -28,26 +27,19 @@ class LabelRatios:
     values: tuple[str, ...]
     counts: np.ndarray  # [V, Y] int64, labels in their sorted order
 
-    @property
-    def width(self) -> int:
-        return 1 if self.counts.shape[1] <= 2 else self.counts.shape[1]
-
     @cached_property
     def _index(self) -> dict[str, int]:
         return {value: number for number, value in enumerate(self.values)}
 
     def of(self, values: Sequence[str]) -> np.ndarray:
-        """Ratios of some values, [n, r]."""
-        known = np.array([self._index.get(value, -1) for value in values], dtype=np.int64)
-        counts = np.where(known[:, None] >= 0, self.counts[known], 0) if len(self.values) else self._none(len(known))
-        return ratios(counts, self.counts.sum(axis=0))
-
-    def _none(self, n: int) -> np.ndarray:
-        return np.zeros((n, self.counts.shape[1]), dtype=np.int64)
+        """Return ratios of some values, [n, r]."""
+        none = np.zeros(self.counts.shape[1], dtype=np.int64)
+        counts = [self.counts[self._index[value]] if value in self._index else none for value in values]
+        return ratios(np.array(counts).reshape(-1, len(none)), self.counts.sum(axis=0))
 
 
 def ratios(counts: np.ndarray, totals: np.ndarray) -> np.ndarray:
-    """Ratios [n, r] by occurrences [n, Y] and those of all values together, [Y]."""
+    """Return ratios [n, r] by occurrences [n, Y] and those of all values together, [Y]."""
     shares = totals / totals.sum() if totals.any() else np.full(len(totals), 1 / len(totals))
     found = (counts + shares) / (counts.sum(axis=1, keepdims=True) + 1)
     return found[:, -1:] if found.shape[1] <= 2 else found
@@ -56,7 +48,7 @@ def ratios(counts: np.ndarray, totals: np.ndarray) -> np.ndarray:
 def fit_ratios(
     values: Sequence[str], inverse: np.ndarray, labels: np.ndarray, label_count: int, offsets: np.ndarray, seed: int
 ) -> tuple[LabelRatios, np.ndarray]:
-    """Occurrences in the training data, and the ratios of its own positions, [N, r], each from other parts of it.
+    """Return occurrences in the training data, and the ratios of its own positions, [N, r], each from other parts.
 
     `inverse` [N] numbers the distinct `values`, `labels` [N] the labels.
     """

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 
 import numpy as np
 
@@ -24,23 +23,23 @@ FURTHEST = len(PLACES) - 1
 
 
 class _Lines:
-    """What is known of the lines of a feature."""
+    """Offsets and columns of the lines of a feature."""
 
     config: FeatureConfig
 
     @property
     def width(self) -> int:
-        """Columns that the data must have, the label's not counted."""
+        """Number of columns that the data must have, the label's not counted."""
         return template_width(self.config.templates)
 
     @property
     def rows_seen(self) -> list[int]:
-        """Offsets of the positions that its lines look at."""
+        """Offsets of the positions that its lines use."""
         return [macro.row for macro in template_macros(self.config.templates) if not macro.absolute]
 
     @property
     def sees_whole_sequences(self) -> bool:
-        """Whether it looks at their first or last positions."""
+        """True if it uses their first or last positions."""
         return any(macro.absolute for macro in template_macros(self.config.templates))
 
 
@@ -73,7 +72,7 @@ def template_width(templates: Sequence[str]) -> int:
 
 
 def expanded(templates: Sequence[str], columns: Columns) -> AttributeRows:
-    """The strings of every position, line by line."""
+    """Return the strings of every position, line by line."""
     N = columns.corpus.positions
     numbers: dict[str, int] = {}
     found = np.empty((N, len(templates)), dtype=np.int32)
@@ -91,39 +90,26 @@ def expanded(templates: Sequence[str], columns: Columns) -> AttributeRows:
 
 
 def template_counts(templates: Sequence[str], columns: TrainingColumns) -> tuple[Sequence[str], np.ndarray]:
-    """All strings of lines in the order in which they first come, and how often each does."""
-
-    def counted(part: Columns) -> tuple[Sequence[str], np.ndarray]:
-        names = CodedColumn.of(expanded(templates, part).names)
-        return names.values, np.bincount(names.codes, minlength=len(names.values))
-
-    return _added_up(map(counted, columns.parts))
+    """Return all strings of lines in the order in which they first come, and the count of each."""
+    return _counts(expanded(templates, part).names for part in columns.parts)
 
 
 def line_counts(line: str, columns: TrainingColumns) -> tuple[Sequence[str], np.ndarray]:
-    """The same of one line; a string may come twice."""
-
-    def counted(part: Columns) -> tuple[Sequence[str], np.ndarray]:
-        values, inverse = line_strings(line, part)
-        return values, np.bincount(inverse, minlength=len(values))
-
-    return _added_up(map(counted, columns.parts))
+    """Return all strings of one line, and the count of each; a string may come twice."""
+    return _counts(CodedColumn(*line_strings(line, part)) for part in columns.parts)
 
 
-def _added_up(parts: Iterable[tuple[Sequence[str], np.ndarray]]) -> tuple[Sequence[str], np.ndarray]:
-    """Strings and counts of all parts together; those of a single one as they are."""
-    first, *others = islice(parts := iter(parts), 2)
-    if not others:
-        return first
+def _counts(parts: Iterable[Sequence[str]]) -> tuple[Sequence[str], np.ndarray]:
     totals: Counter[str] = Counter()
-    for values, counts in chain([first, *others], parts):
-        for value, count in zip(values, counts.tolist(), strict=True):
+    for column in map(CodedColumn.of, parts):
+        counts = np.bincount(column.codes, minlength=len(column.values))
+        for value, count in zip(column.values, counts.tolist(), strict=True):
             totals[value] += count
     return list(totals), np.array(list(totals.values()), dtype=np.int64)
 
 
 def line_strings(line: str, columns: Columns) -> tuple[list[str], np.ndarray]:
-    """The strings that one line becomes, and which of them at each position, [N]."""
+    """Return the strings that one line becomes, and the number of that at each position, [N]."""
     parts = pieces(line)
     macros = [part for part in parts if not isinstance(part, str)]
     if not macros:
@@ -143,7 +129,7 @@ def line_strings(line: str, columns: Columns) -> tuple[list[str], np.ndarray]:
 
 
 def _seen(macro: Macro, columns: Columns, wapiti: bool) -> tuple[list[str] | list[bytes], np.ndarray]:
-    """Distinct values of a macro, and the number of that at each position, [N]."""
+    """Return distinct values of a macro, and the number of that at each position, [N]."""
     values, codes = columns.distinct(macro.column)
     offsets = columns.corpus.offsets
     reach = abs(macro.row) + 1
@@ -166,7 +152,7 @@ def _seen(macro: Macro, columns: Columns, wapiti: bool) -> tuple[list[str] | lis
 
 
 def _from_the_ends(codes: np.ndarray, size: int, row: int, reach: int, offsets: np.ndarray) -> np.ndarray:
-    """Codes [N] of one position of their sequence: the row-th, from 1 on, or from -1 at its end backwards."""
+    """Return codes [N] of one position of their sequence: the row-th, from 1 on, or from -1 at its end backwards."""
     lengths = np.diff(offsets)
     place = np.full(len(lengths), row - 1) if row >= 0 else lengths + row
     inside = np.clip(place, 0, lengths - 1)
@@ -177,7 +163,7 @@ def _from_the_ends(codes: np.ndarray, size: int, row: int, reach: int, offsets: 
 
 
 def _commanded(texts: Sequence[str], macro: Macro) -> tuple[list[bytes], np.ndarray]:
-    """What a macro makes of values: distinct results, and the number of that of each value."""
+    """Return the distinct results of a macro for values, and the number of the result of each value."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     if macro.command != "x":
         match = matcher(macro.expression)
@@ -196,11 +182,11 @@ def _commanded(texts: Sequence[str], macro: Macro) -> tuple[list[bytes], np.ndar
 
 
 def _joined(parts: Sequence[str | bytes]) -> str:
-    """The string of a line, up to the first zero byte."""
+    """Return the string of a line, up to the first zero byte."""
     whole = b"".join(part.encode() if isinstance(part, str) else part for part in parts)
     return readable(whole.partition(b"\0")[0])
 
 
 def readable(text: bytes) -> str:
-    """Bytes as text, those that are no UTF-8 by their numbers."""
+    """Return bytes as text, those that are no UTF-8 by their numbers."""
     return text.decode("utf-8", "backslashreplace")

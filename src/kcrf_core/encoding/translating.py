@@ -22,10 +22,6 @@ from .features import (
     ConjunctionFeature,
     Feature,
     RealFeature,
-    Vocabulary,
-    boundary_or,
-    part_reach,
-    part_size,
 )
 from .template_feature import LineFeature, TemplateFeature
 from .views import View
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RealColumn:
-    """A real column of both: (x * scale + mean - to_mean) / to_scale is what one value is in the other."""
+    """A real column of both: a value x is (x * scale + mean - to_mean) / to_scale there."""
 
     column: int
     to_column: int
@@ -48,7 +44,7 @@ class RealColumn:
 
 @dataclass(frozen=True)
 class Translation:
-    """From the inputs of some features of one encoding to those of some features of another."""
+    """A translation from inputs of some features of one encoding to those of some features of another."""
 
     order: ColumnOrder  # of the columns translated from
     like: Inputs  # of no position: the shape that is translated to
@@ -58,7 +54,7 @@ class Translation:
     real: tuple[RealColumn, ...]
 
     def inputs(self, inputs: Inputs) -> Inputs:
-        """The same positions as the other encoding would have them."""
+        """Return the same positions as the other encoding has them."""
         N = len(inputs)
         codes = np.full((N, len(self.like.sizes)), NOTHING, dtype=np.int32)
         for field, to_field, table in self.fields:
@@ -73,7 +69,7 @@ class Translation:
         return Inputs(codes, self.like.sizes, real, bag, unseen)
 
     def _bag(self, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-        """Attributes [N, A'] there, and the squared length of those that are unseen."""
+        """Return attributes [N, A'] there, and the squared length of those that are unseen."""
         import scipy.sparse
 
         assert self.like.bag is not None
@@ -89,7 +85,7 @@ class Translation:
         return bag, strange
 
     def explicit_columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each column of an explicit map its column there, or -1, and by how much its unit is larger: [D] each."""
+        """Return the column there of each column of an explicit map, or -1, and the ratio of their units: [D] each."""
         own, there = self.order, ColumnOrder.of(self.like)
         columns, units = np.full(own.size, -1, dtype=np.int64), np.ones(own.size)
         for field, to_field, table in self.fields:
@@ -110,7 +106,7 @@ class Translation:
 
 
 def translation(source: Encoding, names: Sequence[str], target: Encoding, to_names: Sequence[str]) -> Translation:
-    """From the inputs of the features `names` to those of the features `to_names` of another encoding."""
+    """Make a translation from inputs of the features `names` to those of the features `to_names` elsewhere."""
     given = source.inputs(source.empty_dataset(), names)
     there = {view.feature.config.name: (view, places) for view, places in _placed(target, to_names)}
     fields: list[tuple[int, int, np.ndarray]] = []
@@ -131,7 +127,7 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
         if isinstance(feature, RealFeature) and feature.ratios is not None and source.labels != target.labels:
             continue  # ratios of other labels
         if isinstance(feature, AttributeFeature) and isinstance(other, AttributeFeature):
-            bag = _value_codes(feature.vocabulary, other.vocabulary)
+            bag = other.vocabulary.encode(feature.vocabulary.values)
             continue
         if isinstance(feature, CategoricalFeature) and isinstance(other, CategoricalFeature):
             table = _categorical_codes(feature, feature.reach, other, other.reach)
@@ -158,9 +154,11 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
 def _string_codes(
     feature: CategoricalFeature | ConjunctionFeature, places: Sequence[int], templates: TemplateFeature
 ) -> list[tuple[int, np.ndarray]]:
-    """The codes of strings that a line of templates has for the values of a feature which was made of that line."""
+    """Return the codes of strings that a line of templates has for the values of a feature made of that line."""
     if isinstance(feature, LineFeature):
-        return [(places[0], _padded(_value_codes(feature.vocabulary, templates.vocabulary), feature.field_sizes[0]))]
+        codes = templates.vocabulary.encode(feature.vocabulary.values)
+        beyond = np.full(feature.field_sizes[0] - len(codes), NOTHING, dtype=codes.dtype)
+        return [(places[0], np.concatenate([codes, beyond]))]
     line = next((one for one in templates.config.templates if same_line(one, feature.config)), None)
     if line is None:
         return []
@@ -169,28 +167,22 @@ def _string_codes(
     if isinstance(feature, CategoricalFeature):
         made = ["".join(part if isinstance(part, str) else text for part in parts) for text in texts]
     else:
-        reach = part_reach(feature.config)
         made = []
         for code in range(len(texts)):
-            codes = zip(feature.parts, feature.part_codes(0, code), strict=True)
-            values = iter([boundary_or(one, part.vocabulary.values, reach) for part, one in codes])
+            values = iter(feature.part_values(0, code))
             made.append("".join(part if isinstance(part, str) else next(values) for part in parts))
     return [(places[0], templates.vocabulary.encode(made))]
 
 
-def _padded(codes: np.ndarray, size: int) -> np.ndarray:
-    return np.concatenate([codes, np.full(size - len(codes), NOTHING, dtype=codes.dtype)])
-
-
 def _placed(encoding: Encoding, names: Sequence[str]) -> list[tuple[View, list[int]]]:
-    """The named features in the encoding's order, with the columns of codes or of reals that each has in inputs."""
+    """Return named features in the encoding's order, with the columns of codes or of reals that each has in inputs."""
     groups = encoding.groups(names)
     places = [(view, groups[view.feature.config.name]) for view in encoding.views(names)]
     return [(view, [*at.codes, *at.real]) for view, at in places]
 
 
 def _same_meaning(a: Feature, b: Feature) -> bool:
-    """Whether both make the same values of the same columns, whatever values they know and wherever they look."""
+    """Return True if both make the same values of the same columns, whatever their vocabularies and windows."""
 
     def meaning(config: FeatureConfig) -> tuple:
         own = config.columns, config.transform, config.length, config.parts, config.templates, config.vectors
@@ -207,33 +199,27 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
     return True
 
 
-def _value_codes(source: Vocabulary, target: Vocabulary) -> np.ndarray:
-    """The codes that the values of one vocabulary have in another."""
-    return target.encode(source.values)
-
-
 def _categorical_codes(source: CategoricalFeature, reach: int, target: CategoricalFeature, to_reach: int) -> np.ndarray:
-    """The same with the symbols that stand beyond the ends of a sequence, before it and after it."""
+    """Return the codes that values and the boundary symbols of one feature have in another."""
     size = len(target.vocabulary.values)
     distance = np.arange(reach)
     before, after = (
         np.where(distance < to_reach, size + side * to_reach + distance, UNSEEN).astype(np.int32) for side in (0, 1)
     )
-    return np.concatenate([_value_codes(source.vocabulary, target.vocabulary), before, after])
+    return np.concatenate([target.vocabulary.encode(source.vocabulary.values), before, after])
 
 
 def _conjunction_codes(source: ConjunctionFeature, w: int, target: ConjunctionFeature, to_w: int) -> np.ndarray:
-    """Tuples are taken apart, their parts translated, and numbered again."""
+    """Take tuples apart, translate their parts, and number them again."""
     stages = source.keys[w]
     combined = np.arange(len(stages[-1]), dtype=np.int64)
     codes: list[np.ndarray] = []
-    for part, keys in zip(reversed(source.parts[1:]), reversed(stages), strict=True):
-        combined, last = np.divmod(keys[combined], part_size(part, source.config))
+    for size, keys in zip(reversed(source.sizes), reversed(stages), strict=True):
+        combined, last = np.divmod(keys[combined], size)
         codes.append(last)
     codes = [combined, *reversed(codes)]
-    reach, to_reach = part_reach(source.config), part_reach(target.config)
     translated = [
-        _categorical_codes(part, reach, to_part, to_reach)[part_codes]
+        _categorical_codes(part, source.reach, to_part, target.reach)[part_codes]
         for part, to_part, part_codes in zip(source.parts, target.parts, codes, strict=True)
     ]
     return target.numbered(translated, to_w)

@@ -1,7 +1,4 @@
-"""Features as terms see them: a feature has a window, and a term may look at some of its offsets only.
-
-What a term looks at is kept as names: `word` is the feature with its whole window, `word[-1..1]` those offsets of it.
-"""
+"""Features as terms see them: `word` is a feature with its whole window, `word[-1..1]` some of its offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ _PART = re.compile(r"(.+)\[([^\[\]]+)\]", re.DOTALL)
 
 
 def window_text(offsets: Sequence[int]) -> str:
-    """`-1..1`, `0`, or `-2,0,2` where offsets between them are left out.
+    """Return `-1..1`, `0`, or `-2,0,2` where offsets between them are left out.
 
     >>> window_text([-1, 0, 1]), window_text([0]), window_text([-2, 0, 2])
     ('-1..1', '0', '-2,0,2')
@@ -39,7 +36,7 @@ class View:
 
     @cached_property
     def columns(self) -> tuple[int, ...]:
-        """Columns that it has of those of the feature; none of attributes, which stand apart."""
+        """Columns of the feature that belong to it; none of attributes, which stand apart."""
         if isinstance(self.feature, AttributeFeature):
             return ()
         width = len(self.feature.mean) if isinstance(self.feature, RealFeature) else 1
@@ -52,13 +49,13 @@ class View:
 
     @classmethod
     def of(cls, feature: Feature, offsets: Sequence[int] | None = None) -> View:
-        """The given offsets of a feature's window, which has them; None for all."""
+        """Return a view of the given offsets of a feature's window, which has them; None for all."""
         window = feature.config.seen
         return cls(feature, tuple(range(len(window)) if offsets is None else map(window.index, offsets)))
 
 
 def view_called(name: str, features: dict[str, Feature]) -> View | None:
-    """The view of that name; None where there is no such feature or offset."""
+    """Return the view of that name; None where there is no such feature or offset."""
     if name in features:
         return View.of(features[name])
     found = _PART.fullmatch(name)

@@ -221,7 +221,7 @@ class _Templates:
         if isinstance(feature, ConjunctionFeature):
             parts = [(part, offset) for part, (_, offset) in zip(feature.parts, feature.config.parts, strict=True)]
             separator, several = self._separator(feature), False
-            reach = max(abs(offset + shift) for _, offset in parts for shift in feature.config.seen)
+            reach = feature.reach
         else:
             assert isinstance(feature, CategoricalFeature)
             parts, separator, several, reach = [(feature, 0)], "", len(feature.config.seen) > 1, feature.reach

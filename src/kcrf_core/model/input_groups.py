@@ -53,7 +53,7 @@ class InputGroup:
         """Return the name with the value of an input: `word[-1]=the`."""
         if self.columns.codes:
             assert not isinstance(self.feature, RealFeature | AttributeFeature)
-            return field_name(self.feature, self.place, int(inputs.codes[row, self.columns.codes[0]]))
+            return field_name(self.feature, self.place, None, int(inputs.codes[row, self.columns.codes[0]]))
         if len(self.columns.real) == 1:
             return f"{self.name}={inputs.real[row, self.columns.real[0]]:.4g}"
         return self.name
