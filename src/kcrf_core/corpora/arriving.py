@@ -1,4 +1,4 @@
-"""Lines of a file as they arrive, before their sequence is complete: what an answer with a bounded delay needs."""
+"""Lines of a file as they arrive, before their sequence is complete, for answers with a bounded delay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..errors import ConfigError
 from . import FORMATS
-from .layout import PLAIN, Layout
+from .corpus import PLAIN, Layout
 from .lines import Block, ParsedBlock, blocks, display_name, end_of_quoted_rows, opened, unclosed_quote
 
 # A weight says something about the line below it, and is refused where there is none.
@@ -18,7 +18,7 @@ _WEIGHT = re.compile(rb"(?:\A|\n)(?:\xef\xbb\xbf)?(?:# ?weight=|@weight:)[^\n]*\
 
 @dataclass(frozen=True)
 class Arrival:
-    """Consecutive lines, parsed, and whether blank lines end sequences before their first and after their last one."""
+    """Consecutive lines, parsed, with the blank lines that end sequences before and after their positions."""
 
     parsed: ParsedBlock
     ends_before: bool  # a blank line stands before its first position, or anywhere if it has none

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..system import renew_after_fork
-from .corpus import Corpus
-from .layout import MISSING
+from .corpus import MISSING, Corpus
 from .tables import LACKING, NUMBER, WORD, CodedColumn, ColumnList, NumberColumn
 from .weight_lines import parse_weight
 

@@ -1,10 +1,8 @@
 """CoNLL files: one position per line, its values in columns, a blank line after each sequence.
 
-The first data line decides for the whole file: columns are separated by TABs if it has one, else by runs
-of ASCII spaces; and every row has as many columns as it has. No other white space separates anything. A `Layout` may
-name another separator, such as the comma of CSV, whose values may stand in quotes; lines that are comments; and a first
-line with the names of columns.
-A line `# weight=2.5` at the head of a sequence is no position: it says what the sequence weighs in training.
+The first data line decides for the whole file: columns are separated by TABs if it has one, else by runs of ASCII
+spaces, unless a `Layout` names another separator; and every row has as many columns as it has. A line `# weight=2.5`
+at the head of a sequence is the weight of the sequence in training.
 """
 
 from __future__ import annotations
@@ -19,16 +17,15 @@ import numpy as np
 from ..errors import DataError
 from ..system import counted
 from . import _text
-from .corpus import Corpus
+from .corpus import Corpus, Layout
 from .formats import Format
-from .layout import Layout
 from .lines import Block, ParsedBlock
 from .tables import Cells, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights
 
 SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated", ",": "comma-separated"}
 
-# What lines begin with that other programs pass over.
+# Beginnings of lines that other programs take for comments.
 COMMENT_MARKS = ("#", "%", "//", "-DOCSTART-")
 
 SPACES = re.compile(" +")
@@ -38,7 +35,7 @@ _WEIGHT = WeightLines("# weight=", rb"# ?weight=([^\r\n]*)()", spaces=" ")
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a block: where their values stand, and which of them are sequences."""
+    """Rows of a block: the places of their values, and the sequences that they make."""
 
     cells: Cells
     ends: np.ndarray  # [N] where each row ends, before its line end
@@ -58,17 +55,18 @@ def split(
     what: str = "",
     known: ParsedBlock | None = None,
 ) -> Rows:
-    """The rows of a block, of which `data` are the bytes from `begin` on, line by line from `line`, counted from 0.
+    """Split the rows of a block, of which `data` are the bytes from `begin` on, line by line from `line`, from 0.
 
-    `what` is the name of the format, to say in errors, and `known` a block that came before.
+    `what` is the name of the format in errors, and `known` a block that came before.
     """
     lines = block.line_count
     quoted = layout.quoted and b'"' in data
     out = np.empty(len(data) if quoted else 0, np.uint8)
     starts, lengths = np.empty((width, lines), np.int64), np.empty((width, lines), np.int32)
     ends, numbers, offsets = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty(lines + 1, np.int64)
+    marks, places = packed_marks(layout.comment), (starts, lengths, ends, numbers, offsets)
     rows, sequences, uneven, columns, stray, unclosed = _text.split_rows(
-        data, begin, line, ord(separator), *packed_marks(layout.comment), out, starts, lengths, ends, numbers, offsets
+        data, begin, line, ord(separator), *marks, out, *places
     )
     if unclosed >= 0:
         message = "a quote that is not closed (a quote inside a quoted value is written twice)"
@@ -151,7 +149,7 @@ def _values(row: str, separator: str) -> list[str]:
 
 
 def _quoted_row(data: bytes, first: int, separator: str) -> tuple[list[str], int]:
-    """The row with values in quotes that begins at a place, and how many lines it takes."""
+    """Return the row with values in quotes that begins at a place, and the number of its lines."""
     reader = csv.reader(io.StringIO(data[first:].decode("utf-8"), newline=""), delimiter=separator)
     try:
         return next(reader), reader.line_num
@@ -162,7 +160,7 @@ def _quoted_row(data: bytes, first: int, separator: str) -> tuple[list[str], int
 def _header(
     data: bytes, first: int, separator: str, layout: Layout, name: str, line: int
 ) -> tuple[tuple[str, ...], int, int, int]:
-    """The names in a row that begins at a place, where it ends, where the next one begins and how many lines on."""
+    """Return the names in a row that begins at a place, its end, the beginning of the next and the lines between."""
     taken = 1
     if layout.quoted:
         names, taken = _quoted_row(data, first, separator)
@@ -182,7 +180,7 @@ def _header(
 
 
 def _hint(row: str, first: str, separator: str, layout: Layout, what: str) -> tuple[str, list[str]]:
-    """What may be the matter with a row, beside the first of the file, and the settings that it is about."""
+    """Return a likely mistake in a row, next to the first of the file, and the settings that it concerns."""
     if separator == " " and "\t" in row:
         return "space-separated, as the first data line has no TAB; use one separator in the whole file", []
     if not what:
@@ -192,15 +190,12 @@ def _hint(row: str, first: str, separator: str, layout: Layout, what: str) -> tu
                 return f"{which} begins with '{mark}': is it a comment, to be passed over?", ["comment"]
         if layout.separator is None:
             for mark in ",;|":
-                if 1 < _fields(first, mark) == _fields(row, mark):
+                # Fields that lines of CSV would have; a separator may stand in quotes.
+                one, other = (len(next(csv.reader([line], delimiter=mark), [])) for line in (first, row))
+                if 1 < one == other:
                     return f"is '{mark}' the separator, as in CSV?", ["separator"]
     named = SEPARATOR_NAMES.get(separator, f"separated by '{separator}'")
     return f"{what}{named}; is a value missing?", []
-
-
-def _fields(line: str, separator: str) -> int:
-    """How many fields a line of CSV would have; a separator may stand in quotes."""
-    return len(next(csv.reader([line], delimiter=separator), []))
 
 
 CONLL = Format("conll", "CoNLL", has_layouts=True, parse_block=parse_block)

@@ -1,10 +1,8 @@
-"""CoNLL-U files, as Universal Dependencies have them: one word per line in ten columns separated by TABs, a blank line
-after each sentence.
+"""CoNLL-U files of Universal Dependencies: one word per line in ten columns, a blank line after each sentence.
 
-Words are positions. Comments (`#`), lines of multiword tokens (`1-2`) and of empty nodes (`1.1`) are not: they are
-passed over when reading and stay as they are when a file is tagged. Of the columns those are taken that are asked for
-by name, the label's last; all are strings, and `_` is a value like others. A label that is predicted takes the place
-of what stands in its column.
+Words are positions. Comments (`#`), lines of multiword tokens (`1-2`) and of empty nodes (`1.1`) are skipped when
+reading and stay as they are when a file is tagged. Columns are chosen by name, the label's last; all are strings, and
+`_` is a value like others. A predicted label replaces the value in its column.
 """
 
 from __future__ import annotations
@@ -16,14 +14,13 @@ import numpy as np
 
 from ..errors import DataError
 from .conll import Rows, split
-from .corpus import Corpus
+from .corpus import Corpus, Layout
 from .formats import Format
-from .layout import Layout
 from .lines import Block, ParsedBlock, put_texts
 from .tables import Cells
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-DEFAULT = ("form", "upos")  # what else there is, people or programs have added knowing the label
+DEFAULT = ("form", "upos")  # the others were annotated by people or programs that knew the label
 
 NO_WORD = 0  # in the place of a number
 _NUMBER, _NO_WORD = re.compile("[1-9][0-9]{0,17}"), re.compile("[0-9]+[-.][0-9]+")
@@ -74,7 +71,7 @@ def _word_number(text: str) -> int:
 
 
 def put_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
-    """The bytes of a block with labels in their column: `numbers` [N] say which of the labels."""
+    """Return the bytes of a block with labels in their column: `numbers` [N] are those of the labels."""
     return put_texts(parsed, labels, numbers.astype(np.int32, copy=False), *parsed.label_places())
 
 

@@ -1,9 +1,8 @@
 r"""CRFsuite attribute files: `label<TAB>attribute<TAB>attribute:weight`, a blank line after each sequence.
 
-Inside the name of an attribute `\:` is a colon and `\\` a backslash; any other backslash stands for itself,
-as in CRFsuite. The weight follows the last colon that is not escaped; without one it is 1. An empty field
-is no attribute. Labels are taken as they stand. A line `@weight:2.5` at the head of a sequence weighs it.
-Unlike CRFsuite we know no comments: `#` is a character like others, and tokens do begin with it.
+Inside the name of an attribute `\:` is a colon and `\\` a backslash, as in CRFsuite. The weight follows the last
+colon that is not escaped; without one it is 1. A line `@weight:2.5` at the head of a sequence weighs it. There are no
+comments, unlike in CRFsuite: tokens do begin with `#`.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ import numpy as np
 
 from ..errors import DataError
 from . import _text
-from .corpus import AttributeRows, Corpus, ones
+from .corpus import AttributeRows, Corpus, Layout, ones
 from .formats import Format
-from .layout import Layout
 from .lines import Block, ParsedBlock
 from .tables import Cells, NameCells, coded, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights
@@ -27,7 +25,7 @@ NOT_A_NUMBER = r"is not a finite number (a colon inside a name is written \:)"
 
 
 def escaped(name: str) -> str:
-    """The name of an attribute as it is written."""
+    """Return the name of an attribute as it is written."""
     return name.replace("\\", "\\\\").replace(":", "\\:")
 
 
@@ -63,7 +61,7 @@ def parse_block(
 
 
 def label_column(parsed: ParsedBlock) -> ParsedBlock:
-    """The same sequences as lines with nothing but their labels, for output; as many lines as there were."""
+    """Return the sequences as lines with nothing but their labels, for output; as many lines as there were."""
     data, corpus = parsed.block.data, parsed.corpus
     cells, ends = parsed.cells, parsed.row_ends
     kept = cells.starts[0] + cells.lengths[0]  # where labels end, and other things begin

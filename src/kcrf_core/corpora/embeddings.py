@@ -1,8 +1,8 @@
 """Vectors beside a corpus: an embedding for each token, a spectrum for each frame, kept in `.npy` files of their own.
 
-A file is an array [positions, width] of half, single or double precision with a row for each position of the data in
-its order; blank lines have none. Files are mapped into memory and never unpickled. Rows are looked at when they are
-attached to a corpus, so that an error can name the row of the file and the line of the text.
+A file is an array [positions, width] with a row for each position of the data in its order; blank lines have none.
+Files are mapped into memory and never unpickled. Rows are checked when they are attached to a corpus, so that an error
+can name the row of the file and the line of the text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -37,12 +36,11 @@ class VectorFile:
 
     @classmethod
     def open(cls, given: Given) -> VectorFile:
-        """The array of a `.npy` file, mapped into memory, or one that is in memory already."""
+        """Return the array of a `.npy` file, mapped into memory, or one that is in memory already."""
         if isinstance(given, np.ndarray):
-            found = cls("the array", given)
+            array, source = given, "the array"
         else:
-            found = cls(display_name(given), _mapped(os.fspath(given)))
-        array, source = found.array, found.source
+            array, source = _mapped(os.fspath(given)), display_name(given)
         if array.dtype.newbyteorder("=").name not in PRECISIONS:
             raise DataError(
                 f"an array of {array.dtype.name}, where vectors are {', '.join(PRECISIONS)}: "
@@ -51,10 +49,10 @@ class VectorFile:
             )
         if array.ndim != 2 or not array.shape[1]:
             raise DataError(f"its shape is {array.shape}, where [positions, width] is expected", source)
-        return found
+        return cls(source, array)
 
     def parts(self, begin: int, end: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Rows begin:end, some at a time, each part with the number of its first row."""
+        """Yield rows begin:end, some at a time, each part with the number of its first row."""
         step = max(1, BYTES_AT_ONCE // (self.array.itemsize * self.array.shape[1]))
         for start in range(begin, end, step):
             yield start, np.asarray(self.array[start : min(start + step, end)])
@@ -79,7 +77,7 @@ class VectorFile:
 
 @dataclass(frozen=True)
 class NamedVectors:
-    """The rows of one name: those of one file, or of several, one behind the other."""
+    """Rows of one name: those of one file, or of several, one behind the other."""
 
     name: str
     files: tuple[VectorFile, ...]
@@ -108,12 +106,8 @@ class NamedVectors:
     def width(self) -> int:
         return self.files[0].array.shape[1]
 
-    @property
-    def precision(self) -> str:
-        return np.result_type(*(file.array.dtype for file in self.files)).name
-
     def described(self) -> dict[str, Any]:
-        """What the files hold, after a look at all their numbers."""
+        """Return a description of the files, after a pass over all their numbers."""
         smallest, largest, lengths = np.inf, -np.inf, 0.0
         for file in self.files:
             file.check(0, len(file.array))
@@ -126,7 +120,7 @@ class NamedVectors:
             "file": self.source,
             "rows": self.rows,
             "width": self.width,
-            "precision": self.precision,
+            "precision": np.result_type(*(file.array.dtype for file in self.files)).name,
             "smallest": float(smallest),
             "largest": float(largest),
             "mean_length": lengths / max(self.rows, 1),
@@ -143,20 +137,19 @@ class NamedVectors:
             )
 
     def take(self, begin: int, end: int, corpus: Corpus) -> np.ndarray:
-        """Rows begin:end, which belong to the positions of `corpus`; those of a single file are not copied."""
-        ends = list(accumulate(len(file.array) for file in self.files))
-        parts = []
-        for file, last in zip(self.files, ends, strict=True):
-            shift = last - len(file.array)
+        """Return rows begin:end, for the positions of `corpus`; those of a single file are not copied."""
+        parts, shift = [], 0
+        for file in self.files:
             low, high = max(begin - shift, 0), min(end - shift, len(file.array))
             if low < high or len(self.files) == 1:
                 file.check(low, high, corpus, shift + low - begin)
                 parts.append(np.asarray(file.array[low:high]))
+            shift += len(file.array)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def open_vectors(given: Iterable[tuple[str, Given]]) -> tuple[NamedVectors, ...]:
-    """Vectors by name; files that are given under the same name follow one another."""
+    """Open vectors by name; files that are given under the same name follow one another."""
     named: dict[str, list[Given]] = {}
     for name, one in given:
         if not name or any(character in name for character in "=\t\r\n"):
@@ -173,7 +166,7 @@ class VectorStream:
         self._position = 0
 
     def attached(self, corpus: Corpus) -> Corpus | None:
-        """The next block with its rows, or None where there are not enough of them."""
+        """Return the next block with its rows, or None where there are not enough of them."""
         begin, self._position = self._position, self._position + corpus.positions
         if any(vectors.rows < self._position for vectors in self._vectors):
             return None
@@ -191,9 +184,7 @@ class VectorStream:
 
 
 def with_vectors(corpus: Corpus, vectors: Mapping[str, Given | Sequence[Given]] | Sequence[NamedVectors]) -> Corpus:
-    """The corpus with vectors by name: arrays [positions, width], or names of `.npy` files that hold such arrays.
-
-    A list of several has rows that follow one another.
+    """Add vectors by name to a corpus: arrays [positions, width], or `.npy` files with such arrays, or lists of these.
 
     >>> import numpy as np
     >>> from kcrf_core import read_corpus, with_vectors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +13,12 @@ from ..errors import ConfigError, DataError, suggestion
 from ..files import COMPRESSIONS
 from ..system import PAUSE, Pause, Workers, listed
 from . import FORMATS
-from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
-from .layout import PLAIN, Layout
+from .corpus import COLUMN_FORMAT, PLAIN, Corpus, CorpusBuilder, Layout, packed
 from .lines import (
     CONTENTS,
     Block,
     ParsedBlock,
     append_labels,
-    blocks,
     blocks_and_pauses,
     checked,
     display_name,
@@ -63,7 +60,7 @@ class Format:
 
     @property
     def takes_columns(self) -> bool:
-        """Whether lines can have more columns behind their own."""
+        """True if lines can have more columns behind their own."""
         return self.put_labels is None
 
     @property
@@ -75,21 +72,37 @@ class Format:
         self, parts: Iterable[Block], name: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
     ) -> Iterator[ParsedBlock]:
         """Parse the consecutive blocks of one file; `columns` are those to take where the format has names for them."""
+        return (parse() for parse in self.parsers(parts, name, columns, layout) if parse is not PAUSE)
+
+    def parsers(
+        self,
+        parts: Iterable[Block | Pause],
+        name: str,
+        columns: Sequence[str] | None = None,
+        layout: Layout = PLAIN,
+        waits: bool = False,
+    ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
+        """Yield functions that may parse blocks at the same time, with a `PAUSE` where more has to be waited for."""
         self.check_layout(layout)
-        chosen = tuple(columns or self.default_columns)
+        known, chosen = None, tuple(columns or self.default_columns)
         if self.parse_blocks is not None:
             more = (*((chosen,) if self.columns else ()), *((layout,) if self.has_layouts else ()))
-            return map(self._own, self.parse_blocks((checked(block, name) for block in parts), name, *more))
-        return self._parse_each(parts, name, chosen, layout)
-
-    def _parse_each(
-        self, parts: Iterable[Block], name: str, columns: tuple[str, ...], layout: Layout
-    ) -> Iterator[ParsedBlock]:
-        known = None
+            text = (checked(block, name) for block in parts if block is not PAUSE)
+            for parsed in self.parse_blocks(text, name, *more):
+                yield partial(self._own, parsed)
+                if waits:
+                    yield PAUSE
+            return
         for block in parts:
-            parsed = self._parsed(block, name, columns, layout, known)
-            known = known or _known(parsed)
-            yield parsed
+            if block is PAUSE:
+                yield PAUSE
+            elif known is None:
+                parsed = self._parsed(block, name, chosen, layout, None)
+                if parsed.corpus.positions or parsed.corpus.header is not None:
+                    known = parsed  # others of the file are parsed like it
+                yield partial(self._own, parsed)
+            else:
+                yield partial(self._parsed, block, name, chosen, layout, known)
 
     def _parsed(
         self, block: Block, name: str, columns: tuple[str, ...], layout: Layout, known: ParsedBlock | None
@@ -97,50 +110,27 @@ class Format:
         assert self.parse_block is not None, "a format has one way to parse or the other"
         return self._own(self.parse_block(checked(block, name), name, columns, layout, known))
 
+    def _own(self, parsed: ParsedBlock) -> ParsedBlock:
+        """Return a block with this format as that of its corpus."""
+        own = parsed.corpus.file_format == self.name
+        return parsed if own else replace(parsed, corpus=replace(parsed.corpus, file_format=self.name))
+
     def check_layout(self, layout: Layout) -> None:
-        """Refuse what is said of the lines of a format in which there is nothing to say."""
+        """Refuse a layout for a format that has none."""
         if not self.has_layouts and layout.of_its_own:
             given = {"separator": layout.separator is not None, "header": layout.header, "comment": layout.comment}
             settings = [key for key, value in given.items() if value]
             message = f"'{settings[0]}' is for files of columns, and {self.title} has its own rules"
             raise ConfigError(message, settings=settings)
 
-    def parsers(
-        self, stream: io.BufferedReader, name: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
-    ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
-        """As `parse`, as functions that may parse at the same time, with a `PAUSE` where more has to be waited for."""
-        if self.parse_blocks is not None:
-            waits = may_wait(stream)
-            for parsed in self.parse(blocks(stream, name, self.sequence_per_line), name, columns, layout):
-                yield partial(_same, parsed)
-                if waits:
-                    yield PAUSE
-            return
-        self.check_layout(layout)
-        known, chosen = None, tuple(columns or self.default_columns)
-        for block in blocks_and_pauses(stream, name, self.sequence_per_line, layout):
-            if block is PAUSE:
-                yield PAUSE
-            elif known is None:
-                parsed = self._parsed(block, name, chosen, layout, None)
-                known = _known(parsed)
-                yield partial(_same, parsed)
-            else:
-                yield partial(self._parsed, block, name, chosen, layout, known)
-
-    def _own(self, parsed: ParsedBlock) -> ParsedBlock:
-        """The same, with this format as that of its corpus."""
-        own = parsed.corpus.file_format == self.name
-        return parsed if own else replace(parsed, corpus=replace(parsed.corpus, file_format=self.name))
-
     def labelled(self, parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
-        """The bytes of a block with labels: `numbers` [N] int32 say which of them."""
+        """Return the bytes of a block with labels: `numbers` [N] int32 are those of the labels."""
         if self.put_labels is not None:
             return self.put_labels(parsed, labels, numbers)
         return append_labels(self.with_columns(parsed), labels, numbers)
 
     def column_places(self, names: Sequence[str]) -> list[int]:
-        """Where the columns of these names stand; capitals do not matter."""
+        """Return the places of the columns of these names; capitals do not matter."""
         for name in names:
             if name.lower() not in self.columns:
                 hint = suggestion(name.lower(), self.columns)
@@ -155,21 +145,11 @@ class Format:
         return places
 
 
-def _same(parsed: ParsedBlock) -> ParsedBlock:
-    return parsed
-
-
-def _known(parsed: ParsedBlock) -> ParsedBlock | None:
-    """Return a block if it says how others of the file are to be parsed."""
-    return parsed if parsed.corpus.positions or parsed.corpus.header is not None else None
-
-
 def guess_format(path: str | os.PathLike[str]) -> str:
-    """The format that the name of a file suggests."""
+    """Return the format that the name of a file suggests."""
     stem, ending = os.path.splitext(path)
     name = stem if ending in COMPRESSIONS else os.fspath(path)
-    fitting = (format.name for format in FORMATS.values() if name.endswith(tuple(format.suffixes)))
-    return next(fitting, COLUMN_FORMAT)
+    return next((own.name for own in FORMATS.values() if name.endswith(tuple(own.suffixes))), COLUMN_FORMAT)
 
 
 def stream_corpus(
@@ -178,14 +158,11 @@ def stream_corpus(
     columns: Sequence[str] | None = None,
     layout: Layout = PLAIN,
 ) -> Iterator[ParsedBlock]:
-    """The blocks of a file, each as soon as it is there; together they hold all of its lines.
+    """Yield the blocks of a file, each as soon as it is there; together they hold all of its lines.
 
-    `columns` are those to take where the format has names for them, the label's last. Other files have those that they
-    have.
+    `columns` are those to take where the format has names for them, the label's last.
     """
-    for parse in stream_parsers(path, format, columns, layout):
-        if parse is not PAUSE:
-            yield parse()
+    return (parse() for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
 
 
 def stream_parsers(
@@ -194,13 +171,11 @@ def stream_parsers(
     columns: Sequence[str] | None = None,
     layout: Layout = PLAIN,
 ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
-    """As `stream_corpus`, but functions that parse the blocks, for any thread to call.
-
-    There is a `PAUSE` among them wherever more of the file has to be waited for.
-    """
-    chosen = FORMATS[guess_format(path) if format is None else format]
+    """Yield functions that parse the blocks of a file, for any thread; see `Format.parsers`."""
+    chosen, name = FORMATS[guess_format(path) if format is None else format], display_name(path)
     with opened(path) as stream:
-        yield from chosen.parsers(stream, display_name(path), columns, layout)
+        parts = blocks_and_pauses(stream, name, chosen.sequence_per_line, layout)
+        yield from chosen.parsers(parts, name, columns, layout, may_wait(stream))
 
 
 def packed_parts(
@@ -240,7 +215,7 @@ def read_corpus(
     layout: Layout = PLAIN,
     progress: Callable[[int], object] | None = None,
 ) -> Corpus:
-    """The sequences of a whole file; there is at least one. Its name says which format it has, unless it is given.
+    """Read the sequences of a whole file; there is at least one. The format follows from its name unless it is given.
 
     With `workers` their threads parse, if the format lets them. `progress` is called with bytes that have been read.
 

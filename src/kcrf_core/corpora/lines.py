@@ -1,8 +1,7 @@
-"""Lines in, lines out: what all text formats share, at the level of bytes.
+"""Blocks of lines that all text formats share.
 
-A file is read as blocks of whole sequences, so that a corpus can be tagged while it streams by. Lines are
-kept as they stand (byte order mark, carriage returns and missing final newline included), because tagged
-output repeats them byte for byte.
+A file is read as blocks of whole sequences, so that a corpus can be tagged while it streams by. Lines are kept byte for
+byte, because tagged output repeats them.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ from ..errors import DataError
 from ..files import COMPRESSIONS, unpacked
 from ..system import PAUSE, Pause
 from . import _text
-from .corpus import Corpus
-from .layout import PLAIN, Layout
+from .corpus import PLAIN, Corpus, Layout
 from .tables import Cells, packed_marks
 
 LARGEST_BLOCK = (1 << 31) - 1  # bytes: lengths of values are 32-bit numbers
@@ -42,17 +40,16 @@ ARCHIVES = (
         (b"PK\x03\x04",),
         "looks like a zip archive, as .npz files are, not like text (tag and evaluate without -m read text)",
     ),
-    (
-        (b"\x1f\x8b",),
-        "looks like gzip data, not like text (give the file a name ending in .gz, or pipe it through zcat)",
-    ),
-    (
-        tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)),
-        "looks like bzip2 data, not like text (give the file a name ending in .bz2, or pipe it through bzcat)",
-    ),
-    (
-        (b"\xfd7zXZ\0",),
-        "looks like xz data, not like text (give the file a name ending in .xz, or pipe it through xzcat)",
+    *(
+        (
+            magics,
+            f"looks like {kind} data, not like text (give the file a name ending in {end}, or pipe it through {cat})",
+        )
+        for magics, kind, end, cat in (
+            ((b"\x1f\x8b",), "gzip", ".gz", "zcat"),
+            (tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)), "bzip2", ".bz2", "bzcat"),
+            ((b"\xfd7zXZ\0",), "xz", ".xz", "xzcat"),
+        )
     ),
     ((b"\x28\xb5\x2f\xfd",), "looks like zstd data, which is not read here (pipe it through zstdcat)"),
 )
@@ -82,12 +79,12 @@ class Block:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines without their line feeds, otherwise untouched."""
+        """Lines without their line feeds, otherwise untouched."""
         lines = self.data.decode("utf-8").split("\n")
         return lines[:-1] if self.ends_with_newline else lines
 
     def content(self) -> list[str]:
-        """The lines as a parser should see them: without byte order mark and carriage returns."""
+        """Return the lines without byte order mark and carriage returns."""
         content = [line.removesuffix("\r") for line in self.lines]
         if self.first_line == 1:
             content[0] = content[0].removeprefix(BYTE_ORDER_MARK)
@@ -96,7 +93,7 @@ class Block:
 
 @dataclass(frozen=True)
 class ParsedBlock:
-    """A block and what it says; line `corpus.lines[t] - block.first_line` of the block is position t."""
+    """A block and its corpus; line `corpus.lines[t] - block.first_line` of the block is position t."""
 
     block: Block
     corpus: Corpus
@@ -113,16 +110,15 @@ class ParsedBlock:
 
     @property
     def row_ends(self) -> np.ndarray:
-        """Where lines of positions end, for formats that more columns can stand in."""
+        """Ends of the lines of positions, for formats that take more columns."""
         assert self.ends is not None
         return self.ends
 
     @property
     def content(self) -> int:
-        """What stands in the block, apart from positions: a number in `CONTENTS`."""
-        if self.header_end is not None:
-            return 2
-        return int(bool(self.block.data.removeprefix(BYTE_ORDER_MARK.encode()).strip(b" \r\n")))
+        """Content of the block apart from positions, as a number in `CONTENTS`."""
+        text = self.block.data.removeprefix(BYTE_ORDER_MARK.encode()).strip(b" \r\n")
+        return 2 if self.header_end is not None else int(bool(text))
 
     def label_places(self) -> tuple[np.ndarray, np.ndarray]:
         """Return where the label of each position begins and ends in block.data, [N] each, with its quotes."""
@@ -132,7 +128,7 @@ class ParsedBlock:
 
 
 def display_name(path: str | os.PathLike[str]) -> str:
-    """The name of an input to show in messages."""
+    """Return the name of an input to show in messages."""
     path = os.fspath(path)
     return "<stdin>" if path == "-" else path
 
@@ -152,7 +148,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
 
 
 def may_wait(stream: io.BufferedReader) -> bool:
-    """Whether what is read from a stream may be long in coming, as from a pipe and never from a file."""
+    """Return True if data of a stream may be long in coming, as from a pipe and never from a file."""
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):  # nothing that the system knows
@@ -160,7 +156,7 @@ def may_wait(stream: io.BufferedReader) -> bool:
 
 
 def _has_more(stream: io.BufferedReader) -> bool:
-    """Whether there is something to read at once; no where that cannot be found out."""
+    """Return True if there is something to read at once; False where that cannot be found out."""
     try:
         return bool(select.select([stream], [], [], 0)[0])
     except (OSError, ValueError):  # Windows has this for sockets alone
@@ -197,8 +193,9 @@ def blocks_and_pauses(
         if len(pending) > LARGEST_BLOCK:
             line = first_line + pending.count(b"\n", 0, searched)
             raise DataError("more than 2 GiB without a blank line: separate sequences by blank lines", name, line)
-        if first_line == 1:
-            _refuse_archives(pending, name)
+        for magics, message in ARCHIVES if first_line == 1 else ():
+            if pending.startswith(magics):
+                raise DataError(message, name)
         end = 0
         if b"\n" in chunk:
             if sequence_per_line:
@@ -223,8 +220,8 @@ def blocks_and_pauses(
 
 
 def end_of_quoted_rows(data: bytes | bytearray, begin: int, first_line: int, layout: Layout) -> tuple[int, int, bool]:
-    """Return where the last blank line between rows ends, or 0, where the first row begins that is not whole, and
-    whether its quote is never closed. A row begins at `begin`; a byte order mark before the first one is no part of it.
+    """Return the end of the last blank line between rows, or 0, the beginning of the first row that is not whole, and
+    True if its quote is never closed. A row begins at `begin`; a byte order mark before the first one is no part of it.
     """
     assert layout.separator is not None  # as values may stand in quotes
     mark = BYTE_ORDER_MARK.encode()
@@ -236,12 +233,12 @@ def end_of_quoted_rows(data: bytes | bytearray, begin: int, first_line: int, lay
 
 
 def unclosed_quote(name: str, line: int) -> DataError:
-    """An error for a quoted value that does not end."""
+    """Return an error for a quoted value that does not end."""
     return DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
 
 
 def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
-    """The bytes of a block with one more column: `numbers` [N] int32 say which of the labels."""
+    """Return the bytes of a block with one more column: `numbers` [N] int32 are those of the labels."""
     texts = [f"{parsed.separator}{parsed.layout.written(label)}" for label in labels]
     ends = parsed.row_ends
     if parsed.header_end is not None:
@@ -253,7 +250,7 @@ def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarra
 def put_texts(
     parsed: ParsedBlock, texts: Sequence[str], numbers: np.ndarray, begins: np.ndarray, ends: np.ndarray
 ) -> bytes:
-    """The bytes of a block with texts in place of what stands from `begins` [N] to `ends` [N]."""
+    """Return the bytes of a block with texts in the places from `begins` [N] to `ends` [N]."""
     encoded = [text.encode() for text in texts]
     lengths = np.array([len(text) for text in encoded], dtype=np.int64)
     size = len(parsed.block.data) + int(lengths[numbers].sum()) - int((ends - begins).sum())
@@ -263,14 +260,8 @@ def put_texts(
     return out.tobytes()
 
 
-def _refuse_archives(start: bytearray, name: str) -> None:
-    for magics, message in ARCHIVES:
-        if start.startswith(magics):
-            raise DataError(message, name)
-
-
 def _end_of_last_blank_line(data: bytearray, start: int) -> int:
-    """Just after the last blank line of `data[start:]`, or 0 if it has none; `start` begins a line."""
+    """Return the place after the last blank line of `data[start:]`, or 0 if it has none; `start` begins a line."""
     end = data.rfind(b"\n", start)
     while end >= start:  # backwards, since the last blank line is rarely far from the end
         begin = max(data.rfind(b"\n", start, end) + 1, start)

@@ -58,7 +58,7 @@ LabelSequences: TypeAlias = Iterable[Sequence[LabelValue] | Sequence[np.integer]
 
 
 def attribute_rows(items: Iterable[Any], arrays: dict[str, list[np.ndarray]] | None = None) -> AttributeRows:
-    """The attributes of all positions; an error names the position by its number, from 0.
+    """Return the attributes of all positions; an error names the position by its number, from 0.
 
     Vectors are put into `arrays` by their names, one for each position.
     """
@@ -71,27 +71,22 @@ def attribute_rows(items: Iterable[Any], arrays: dict[str, list[np.ndarray]] | N
                 _expand(item, "", names, values, arrays)
             else:
                 _expand_names(item, "", names, values)
-            if arrays:
-                _check_arrays(arrays, item, len(ends))
+            for name, own in (arrays or {}).items():
+                if not isinstance(item, Mapping) or name not in item:
+                    raise ValueError(f"it has no vector {name!r}, which others have: give zeros where there is none")
+                if len(own) < len(ends):
+                    raise ValueError(f"it has a vector {name!r}, which those before it have not: give zeros there")
+                if own[-1].shape != own[0].shape:
+                    sizes = f"{own[-1].size:,} numbers, and {own[0].size:,} at position 0"
+                    raise ValueError(f"the vector {name!r} has {sizes}")
         except (TypeError, ValueError) as error:
             raise type(error)(f"position {len(ends) - 1:,} of all: {error}") from None
         ends.append(len(names))
     return AttributeRows(np.array(ends, dtype=np.int64), names, np.array(values, dtype=np.float64))
 
 
-def _check_arrays(arrays: Mapping[str, list[np.ndarray]], item: Any, count: int) -> None:
-    """Refuse an item whose vectors are not those of the positions before it; with it there are `count`."""
-    for name, own in arrays.items():
-        if not isinstance(item, Mapping) or name not in item:
-            raise ValueError(f"it has no vector {name!r}, which others have: give zeros where there is none")
-        if len(own) < count:
-            raise ValueError(f"it has a vector {name!r}, which those before it have not: give zeros there")
-        if own[-1].shape != own[0].shape:
-            raise ValueError(f"the vector {name!r} has {own[-1].size:,} numbers, and {own[0].size:,} at position 0")
-
-
 def _stacked(name: str, rows: list[np.ndarray]) -> np.ndarray:
-    """One array [N, width] of finite numbers."""
+    """Return one array [N, width] of finite numbers."""
     out = np.array(rows)
     if out.dtype.kind != "f" or out.dtype.itemsize > 8:
         out = out.astype(np.float64)
@@ -108,7 +103,7 @@ def _expand(
     values: list[float],
     arrays: dict[str, list[np.ndarray]] | None = None,
 ) -> None:
-    """Attributes of an item are put at the ends of lists, and vectors into `arrays`, where an item may have them."""
+    """Append the attributes of an item to lists, and put its vectors into `arrays`, where it may have them."""
     for key, value in item.items():
         if not isinstance(key, str):
             raise TypeError(f"the name of an attribute must be a string, not {key!r}")
@@ -188,7 +183,7 @@ class LabelNames:
 
     @classmethod
     def of(cls, y: Iterable[Iterable[object]]) -> LabelNames:
-        """What the labels of training data are; all must be of one type."""
+        """Find the type of the labels of training data; all must be of one type."""
         found = {_label_type(label) for label in set(chain.from_iterable(y))}
         if len(found) > 1:
             raise ValueError(f"labels must be of one type, but some are {' and some '.join(sorted(found))}")
@@ -215,7 +210,7 @@ def _label_type(label: object) -> str:
 
 
 def check_labels(y: Any, X: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """y as lists, one label for each position of X."""
+    """Return y as lists, one label for each position of X."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: a list of labels for each sequence")
     if isinstance(y, (str, Mapping)) or not isinstance(y, Iterable):
@@ -239,7 +234,7 @@ def check_labels(y: Any, X: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 def check_weights(weights: Any, X: Sequence[Any]) -> np.ndarray:
-    """One finite weight >= 0 for each sequence, [S]."""
+    """Return one finite weight >= 0 for each sequence, [S]."""
     out = np.asarray(weights)
     if out.dtype.kind not in "buif" or out.shape != (len(X),):
         raise ValueError(f"sample_weight must hold a number for each of the {len(X):,} sequences")
@@ -252,9 +247,10 @@ def check_weights(weights: Any, X: Sequence[Any]) -> np.ndarray:
 
 
 def check_sequences(X: Any) -> list[Any]:
-    """X as a list of sequences that have a length."""
+    """Return X as a list of sequences that have a length."""
     if isinstance(X, (str, Mapping)) or hasattr(X, "toarray") or not isinstance(X, Iterable):
-        raise TypeError(f"X must be a list of sequences, not {_kind(X)}")
+        kind = "sparse matrix" if hasattr(X, "toarray") else type(X).__name__
+        raise TypeError(f"X must be a list of sequences, not a {kind}")
     out = list(X)
     for number, sequence in enumerate(out):
         if hasattr(sequence, "toarray"):
@@ -266,19 +262,15 @@ def check_sequences(X: Any) -> list[Any]:
                 or np.asarray(sequence).ndim == 0
             ):
                 raise ValueError(
-                    f"X[{number}] must be a sequence of positions, not {_kind(sequence)}. Reshape your data: one "
-                    "sequence alone is [X]"
+                    f"X[{number}] must be a sequence of positions, not a {type(sequence).__name__}. Reshape your "
+                    "data: one sequence alone is [X]"
                 )
             out[number] = np.asarray(sequence)
     return out
 
 
-def _kind(value: Any) -> str:
-    return "a sparse matrix" if hasattr(value, "toarray") else f"a {type(value).__name__}"
-
-
 def form_of(X: Sequence[Sequence[Any]]) -> str:
-    """Whether sequences are made of numbers in columns or of items; their first position decides."""
+    """Return `COLUMNS` or `ITEMS`, which sequences are made of; their first position decides."""
     first = next((sequence[0] for sequence in X if len(sequence)), None)
     if first is None:
         raise ValueError("there is no position in X")
@@ -339,7 +331,7 @@ def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[st
 
 
 def _table(sequence: Sequence[Any], number: int) -> np.ndarray:
-    """One sequence as an array [T, D] of numbers, NaN where one is missing, or of objects where some are none."""
+    """Return a sequence as an array [T, D] of numbers, NaN where one is missing, or of objects where some are none."""
     try:
         block = np.asarray(sequence)
         if block.dtype.kind in "OUS":
