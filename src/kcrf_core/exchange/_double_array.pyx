@@ -35,10 +35,6 @@ cdef class _Units:
     cdef uint8_t* used  # whether a node has this base
     cdef int64_t room, size
 
-    def __cinit__(self):
-        self.base, self.check, self.used = NULL, NULL, NULL
-        self.room = self.size = 0
-
     def __dealloc__(self):
         free(self.base)
         free(self.check)

@@ -97,7 +97,15 @@ class _Reader:
         Y, A = header["num_labels"], header["num_attrs"]
         if not 1 <= Y <= MOST_LABELS:
             raise self.damaged(f"it has {Y:,} labels")
-        features = self.features()
+        at = self.place("off_features", CHUNK.size)
+        name, _, count = CHUNK.unpack_from(self.data, at)
+        if name != b"FEAT" or at + CHUNK.size + FEATURE.itemsize * count > len(self.data):
+            raise self.damaged("its features are cut off")
+        features = np.frombuffer(self.data, dtype=FEATURE, count=count, offset=at + CHUNK.size)
+        if count and features["label"].max() >= Y:
+            raise self.damaged("a feature has a label that is not there")
+        if count and not np.abs(features["weight"]).max() <= LARGEST:
+            raise self.damaged("it has weights that are not finite or too large")
         starts, lengths = self.strings("off_labels", Y)
         try:
             labels = tuple(name.decode("utf-8") for name in names_at(self.data, starts, lengths))
@@ -130,18 +138,6 @@ class _Reader:
         for place in range(1, 4):
             out |= self.raw[at + place].astype(np.int64) << 8 * place
         return out
-
-    def features(self) -> np.ndarray:
-        at = self.place("off_features", CHUNK.size)
-        name, _, count = CHUNK.unpack_from(self.data, at)
-        if name != b"FEAT" or at + CHUNK.size + FEATURE.itemsize * count > len(self.data):
-            raise self.damaged("its features are cut off")
-        found = np.frombuffer(self.data, dtype=FEATURE, count=count, offset=at + CHUNK.size)
-        if count and found["label"].max() >= self.header["num_labels"]:
-            raise self.damaged("a feature has a label that is not there")
-        if count and not np.abs(found["weight"]).max() <= LARGEST:
-            raise self.damaged("it has weights that are not finite or too large")
-        return found
 
     def strings(self, name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the places in the file and the lengths of the first `count` strings of a chunk, [count] each."""

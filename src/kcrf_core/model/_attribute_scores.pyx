@@ -207,10 +207,6 @@ cdef class LabelScorer:
     cdef uint32_t mask
     cdef Py_ssize_t Y
 
-    def __cinit__(self):
-        self.table = NULL
-        self.hashes = NULL
-
     def __dealloc__(self):
         free(self.table)
         free(self.hashes)
@@ -330,10 +326,6 @@ cdef class ScoredItems(_Walk):
     cdef public object found  # marginals and the like, for the caller
 
     def __cinit__(self, LabelScorer model):
-        self.scores = self.work = NULL
-        self.path = NULL
-        self.T = self.most = 0
-        self.busy = False
         self.model, self.Y = model, model.Y
 
     def __dealloc__(self):

@@ -37,6 +37,7 @@ from ..files import (
     MAGIC,
     Contents,
     ScratchFolder,
+    content_digest,
     file_digest,
     header_of,
     naming,
@@ -296,7 +297,7 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
                 f"{__version__}, which reads {FORMAT}: upgrade kcrf"
             )
         own = {key: value for key, value in stated.items() if key != "digest"}
-        if stated["digest"] != _digest(own):
+        if stated["digest"] != content_digest(own, {}):
             raise FileFormatError(f"{manifest}: damaged or altered: its digest differs; {REMEDY}")
         shards = tuple(
             StoredShard(
@@ -416,11 +417,7 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
     }
     stated = json.loads(json.dumps(stated))
     with replacing(os.path.join(folder, MANIFEST)) as stream:
-        stream.write((json.dumps({**stated, "digest": _digest(stated)}, indent=1) + "\n").encode())
-
-
-def _digest(stated: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
+        stream.write((json.dumps({**stated, "digest": content_digest(stated, {})}, indent=1) + "\n").encode())
 
 
 def load_encoding(path: str | os.PathLike[str]) -> tuple[Encoding, dict[str, Any]]:

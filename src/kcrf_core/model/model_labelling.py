@@ -60,8 +60,8 @@ def from_model(
     if gold.present == {model.encoding.unobserved}:
         raise DataError(NOT_OBSERVED, corpus.source)
 
-    def encoded(sequences: tuple[int, int]) -> Dataset:
-        return model.encoding.encode(corpus.span(*sequences))
+    def encoded(first: int, last: int) -> Dataset:
+        return model.encoding.encode(corpus.span(first, last))
 
     spans = sequence_chunks(corpus.offsets, ENCODED_AT_ONCE)
     found = Labelling(corpus.source, gold, (), corpus.offsets, corpus.lines, readable_column(corpus.columns[:-1]))
@@ -77,34 +77,25 @@ def from_model_and_encoded(
     also: Also = LABELS,
 ) -> Labelling:
     """Label data that is encoded as the model does it, shard by shard where it has some; the inputs are left out."""
-    datasets = stored.datasets() if isinstance(stored, ShardFolder) else [stored.dataset]
+    # A label that the model does not know gets a name that fits the scheme and equals no other.
+    names = [*model.labels, "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"]
     parts = []
-    for dataset in datasets:
+    for dataset in stored.datasets() if isinstance(stored, ShardFolder) else [stored.dataset]:
         if dataset.labels is None:
             raise DataError("no gold labels to compare with", source)
-        parts.append(_of_dataset(model, dataset, source, workers, decision, also))
+        numbers = np.where(dataset.known_labels < 0, len(model.labels), dataset.known_labels)
+        part = Labelling(source, CodedColumn(names, numbers), (), dataset.offsets, dataset.lines)
+        parts.append(_labelled(model, part, dataset.span, model.chunks(dataset), workers, decision, also))
     found = joined_labellings(parts)
     if not len(found.lines):
         raise DataError(NOT_OBSERVED, source)
     return found
 
 
-def _of_dataset(
-    model: Model, dataset: Dataset, source: str, workers: Workers, decision: Decision, also: Also
-) -> Labelling:
-    # A label that the model does not know gets a name that fits the scheme and equals no other.
-    unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
-    names = (*model.labels, unknown)
-    numbers = np.where(dataset.known_labels < 0, len(model.labels), dataset.known_labels)
-    found = Labelling(source, CodedColumn(list(names), numbers), (), dataset.offsets, dataset.lines)
-    chunks = model.chunks(dataset)
-    return _labelled(model, found, lambda span: dataset.span(*span), chunks, workers, decision, also)
-
-
 def _labelled(
     model: Model,
     found: Labelling,  # all but the predictions
-    encoded: Callable[[tuple[int, int]], Dataset],  # sequences first:last
+    encoded: Callable[[int, int], Dataset],  # sequences first:last
     spans: Sequence[tuple[int, int]],
     workers: Workers,
     decision: Decision,
@@ -135,7 +126,7 @@ def _labelled(
         )
 
     def work(span: tuple[int, int]) -> tuple[list[Any], np.ndarray, dict[str, int]]:
-        part = encoded(span)
+        part = encoded(*span)
         return list(model.over_parts(part, judged)), part.known_labels != UNOBSERVED, dict(part.missing)
 
     runs, kept, lacking = zip(*workers.map(work, spans), strict=True)

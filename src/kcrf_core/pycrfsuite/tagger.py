@@ -143,9 +143,18 @@ class Tagger:
         self.close()
         try:
             if data.startswith(ARCHIVE):
-                self._open = _of_archive(data, source)
+                model = Model.unpack(read_container(source, "model", data=data))
+                if not model.encoding.attributes or model.encoding.vectors:
+                    raise FileFormatError(f"{source}: a model of columns or vectors, where items have attributes alone")
+                scorer = label_scorer(model)
+                make = partial(_ModelItems, model) if scorer is None else partial(ScoredItems, scorer)
+                self._open = _Open(model.labels, make, model.edges, model)
             elif data.startswith(b"lCRF"):
-                self._open = _of_crfsuite(read_crfsuite(data, source))
+                found = read_crfsuite(data, source)
+                edges = Edges(found.transitions, np.zeros(len(found.labels)), np.zeros(len(found.labels)))
+                names, weights = (found.text, found.starts, found.lengths), (found.ends, found.columns, found.values)
+                scorer = LabelScorer(found.labels, *names, *weights, edges.transitions, edges.start, edges.end)
+                self._open = _Open(found.labels, partial(ScoredItems, scorer), edges, found)
             else:
                 raise FileFormatError(f"{source}: not a model of CRFsuite or kcrf (kcrf import reads other kinds)")
         except KcrfError as error:
@@ -241,19 +250,3 @@ def _dumped(found: ParsedDump) -> Iterator[str]:
         yield f"{title} = {{"
         yield from (f"  ({kind}) {one} --> {other}: {weight:f}" for (one, other), weight in weights.items())
         yield from ("}", "")
-
-
-def _of_crfsuite(model: CrfsuiteModel) -> _Open:
-    ends = np.zeros(len(model.labels))
-    arrays = model.text, model.starts, model.lengths, model.ends, model.columns, model.values, model.transitions
-    scorer = LabelScorer(model.labels, *arrays, ends, ends)
-    return _Open(model.labels, partial(ScoredItems, scorer), Edges(model.transitions, ends, ends), model)
-
-
-def _of_archive(data: bytes, source: str) -> _Open:
-    model = Model.unpack(read_container(source, "model", data=data))
-    if not model.encoding.attributes or model.encoding.vectors:
-        raise FileFormatError(f"{source}: a model of columns or vectors, where items have attributes alone")
-    scorer = label_scorer(model)
-    make = partial(_ModelItems, model) if scorer is None else partial(ScoredItems, scorer)
-    return _Open(model.labels, make, model.edges, model)
