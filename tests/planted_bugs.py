@@ -162,9 +162,7 @@ BUGS = [
         "np.ones(len(X)) if sample_weight is not y",
         "core/test_estimator.py",
     ),
-    Bug(
-        "kcrf_core/features/label_match.py", "by_labels.mean(axis=1", "by_labels.mean(axis=0", "core/test_warm_start.py"
-    ),
+    Bug("kcrf_core/features/fitted.py", "by_labels.mean(axis=1", "by_labels.mean(axis=0", "core/test_warm_start.py"),
     Bug("kcrf_core/kernels/_kernels.pyx", "if rows[i, c] < 0:", "if rows[i, c] <= 0:", "core/test_kernels.py"),
     Bug(
         "kcrf_core/kernels/plain.py",
@@ -185,7 +183,7 @@ BUGS = [
         "core/test_composed_engine.py core/test_repeated_maps.py",
     ),
     Bug("kcrf_core/model/novelty.py", "np.maximum(out[rows], ", "np.minimum(out[rows], ", "core/test_novelty.py"),
-    Bug("kcrf_core/features/pruning.py", "    return low\n", "    return high\n", "core/test_pruning.py"),
+    Bug("kcrf_core/features/linear.py", "where(influence > low)", "where(influence > high)", "core/test_pruning.py"),
     Bug(
         "kcrf_core/objective/_proximal.pyx",
         "(aim + limit if aim < -limit else 0.0)",
@@ -212,7 +210,7 @@ BUGS = [
     Bug(
         "kcrf_core/exchange/crfpp_models.py", 'float(fields.get(b"cost-factor", b"1"))', "1.0", "core/test_exchange.py"
     ),
-    Bug("kcrf_core/training/decoder_choice.py", "difference > error", "difference > 0", "core/test_decoder_choice.py"),
+    Bug("kcrf_core/training/held_out.py", "difference > error", "difference > 0", "core/test_decoder_choice.py"),
     Bug(
         "kcrf_core/selection/space.py",
         "if 0 <= place < len(self.values)",

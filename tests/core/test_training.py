@@ -417,7 +417,7 @@ def test_pairs_in_sequences_without_weight_are_observed_too(rng):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({}, "as many as matter"),
+        ({}, "automatic: more explain little"),
         ({"gamma": 50.0}, "every position"),
         ({"size": 20}, "20 pivots (random),"),
     ],

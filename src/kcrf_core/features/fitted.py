@@ -51,13 +51,13 @@ class TrainingData(ABC):
 class TermInputs(ABC):
     """Inputs of one term at all training positions, without values that training never saw."""
 
+    features: tuple[str, ...]
+    like: Inputs  # inputs of no position
     in_memory = True
+    is_empty = False  # True if the inputs are in memory and no row has anything
     where_shared = ""  # where each distinct input is computed once
     whole: Inputs  # all inputs, if they are in memory
     dataset: Dataset  # likewise
-
-    def __init__(self, features: tuple[str, ...], like: Inputs):
-        self.features, self.like = features, like  # inputs of no position
 
     @abstractmethod
     def __iter__(self) -> Iterator[Inputs]:
@@ -117,8 +117,8 @@ class InputsInMemory(TermInputs):
     """Inputs of a term in memory."""
 
     def __init__(self, features: tuple[str, ...], inputs: Inputs, dataset: Dataset):
-        super().__init__(features, inputs.take(slice(0, 0)))
-        self.whole, self.dataset = inputs, dataset
+        self.features, self.like = features, inputs.take(slice(0, 0))
+        self.whole, self.dataset, self.is_empty = inputs, dataset, inputs.is_empty
 
     def __iter__(self) -> Iterator[Inputs]:
         yield self.whole

@@ -150,7 +150,7 @@ class FeatureTerm(Term):
 
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         entry, arrays = pack_weights(self.weights, f"{at}.weights")
-        return ({"cosine": True} if self.cosine else {}) | entry, arrays
+        return {"map": self.kind} | ({"cosine": True} if self.cosine else {}) | entry, arrays
 
     @property
     def weight_count(self) -> int:
@@ -232,10 +232,8 @@ class LinearPlan(FeaturePlan):
             roots[: merged.size] = np.sqrt(merged.counts)
             columns = f" in {counted(own.size, 'column')}"
         fitted = FittedLinear(term, self.data.features, own, roots=roots, partitions=partitions, merged=merged)
-        context.observer.note(
-            f"term {term.name}: {term.kernel.title} kernel, explicit map, "
-            f"{counted(fitted.feature_count, 'feature')}{columns}"
-        )
+        columns = counted(fitted.feature_count, "feature") + columns
+        context.observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map, {columns}")
         return fitted
 
     def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
@@ -357,10 +355,6 @@ class ExplicitTerm(FeatureTerm):
     def _reach(self, inputs: Inputs, features: int) -> tuple[np.ndarray, int]:
         return largest_values(inputs), features
 
-    def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        entry, arrays = super().pack(at)
-        return {"map": self.kind} | entry, arrays
-
     @classmethod
     def unpack(cls, stored: StoredTerm) -> ExplicitTerm:
         return cls(*stored.about, stored.weights(stored.size, "features"), stored.cosine)
@@ -389,7 +383,7 @@ class ExplicitTerm(FeatureTerm):
 
 
 def _named(names: FeatureNames, columns: np.ndarray, values: np.ndarray) -> Callable[[int], tuple[str, None]]:
-    """Names of the features that an input has, with its values."""
+    """Return a function for names of the features that an input has, with its values."""
     return lambda e: (names.with_value(int(columns[e]), float(values[e])), None)
 
 

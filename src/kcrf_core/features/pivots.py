@@ -137,13 +137,13 @@ class ChosenPlan(PivotPlan):
         positions, why = len(self.data.whole), ""
         if self.term.map.size is None:
             if len(found.rows) < self.size:
-                why = ", as many as matter"
+                why = ", automatic: more explain little"
             elif self.size == positions:
                 why = ", every position"
             elif self.size == MOST_PIVOTS:
-                why = ", the most where no size is given"
+                why = ", the largest automatic number"
             else:
-                why = f", as many as are soon chosen among {counted(positions, 'position')}"
+                why = f", automatic for {counted(positions, 'position')}"
         return self._basis(kernel, found, "reduced", self.select + why, context), found.residual
 
 

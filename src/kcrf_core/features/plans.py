@@ -85,7 +85,7 @@ def select_bases(
     found = []
     for term in config.mapped_terms:
         plan = plan_term(term, context.data, None)
-        if plan.data.whole.is_empty:
+        if plan.data.is_empty:
             observer.note(f"warning: {_no_features(config, term)}: it gets no pivots")
         elif isinstance(plan, PivotPlan):
             found.append(plan.chosen(context)[0])
@@ -139,7 +139,7 @@ def fit_to(
                 "or take a kernel with an explicit map (linear, or poly on columns of text)",
                 settings=["c1"],
             )
-        found = None if plan.data.in_memory and plan.data.whole.is_empty else plan.fit(context)
+        found = None if plan.data.is_empty else plan.fit(context)
         if found is not None and found.map.size:
             fitted.append(found)
         else:

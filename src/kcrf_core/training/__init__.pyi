@@ -1,13 +1,13 @@
 from .calibrating import CalibrationReport, Scored, fit_calibration, scored_parts
 from .checkpoint import EVERY, Checkpoint
-from .decoder_choice import DecoderChoice, choose_decoder
 from .dev import DevReport
-from .engines import OpenEngine, named_engine, open_engine
+from .engines import OpenEngine, open_engine
 from .forecast import Footprint, footprint, shard_footprint
 from .growth import Growth
 from .held_out import (
     SEQUENCES,
     Blocks,
+    DecoderChoice,
     HoldOut,
     Pieces,
     Split,
@@ -15,6 +15,7 @@ from .held_out import (
     Units,
     apart,
     blocks_of,
+    choose_decoder,
     make_splits,
     size_contents,
 )
@@ -59,7 +60,6 @@ __all__ = [
     "groups_of",
     "judge",
     "make_splits",
-    "named_engine",
     "open_engine",
     "prepare",
     "problem_of",

@@ -36,9 +36,8 @@ from ..objective.solvers import (
 )
 from ..scoring import Yardstick
 from ..system import Backend, Workers, counted
-from .decoder_choice import DecoderChoice
 from .dev import Look
-from .held_out import Pieces, Split, Splits
+from .held_out import DecoderChoice, Pieces, Split, Splits
 from .prior_search import HeldOut, Prior
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from ..objective import Objective, Vector
 from ..objective.solvers import BEST, DevProgress, DevScore, Observer, Progress, moved
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import Workers
-from .decoder_choice import DecoderChoice, choose_decoder
-from .held_out import blocks_of
+from .held_out import DecoderChoice, blocks_of, choose_decoder
 from .task import Solution, TrainingTask
 
 # Work on held-out data is at most this share of all work, counted in positions.

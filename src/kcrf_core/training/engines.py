@@ -39,17 +39,6 @@ class OpenEngine:
         return Workers(threads, self.memory)
 
 
-def named_engine(name: str | ClusterEngine | DeviceChoice | None) -> ClusterEngine | DeviceChoice | None:
-    """What a name means: a device, or the address of a cluster.
-
-    >>> named_engine("cuda")
-    DeviceChoice(address='cuda')
-    """
-    if not isinstance(name, str):
-        return name
-    return DeviceChoice(name) if is_device(name) else ClusterEngine(name)
-
-
 @contextmanager
 def open_engine(
     engine: str | ClusterEngine | DeviceChoice | None,
@@ -61,14 +50,15 @@ def open_engine(
 ) -> Iterator[OpenEngine]:
     """Open an engine for as long as training takes.
 
-    `memory` is that of each worker of a cluster, or of a device; `tell` and `changed` are as in
-    `cluster.open_executor`.
+    A name is that of a device, or the address of a cluster. `memory` is that of each worker of a cluster, or of a
+    device; `tell` and `changed` are as in `cluster.open_executor`.
     """
-    chosen = named_engine(engine)
-    if isinstance(chosen, DeviceChoice):
-        device = open_device(chosen, memory, tell, threads)
+    if isinstance(engine, str):
+        engine = DeviceChoice(engine) if is_device(engine) else ClusterEngine(engine)
+    if isinstance(engine, DeviceChoice):
+        device = open_device(engine, memory, tell, threads)
         with device.watched():
             yield OpenEngine(None, device=device)
         return
-    with open_executor(chosen, threads=threads, memory=memory, tell=tell, changed=changed) as executor:
+    with open_executor(engine, threads=threads, memory=memory, tell=tell, changed=changed) as executor:
         yield OpenEngine(memory if executor is None else None, executor)

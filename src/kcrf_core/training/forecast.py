@@ -144,10 +144,10 @@ def footprint(
         data += _nbytes(dataset.bag.data, dataset.bag.indices, dataset.bag.indptr)
     terms, errors, piece, data_in_memory = [], 0, 0, DataInMemory(encoding, dataset)
     for term in config.mapped_terms:
-        plan = plan_term(term, data_in_memory, basis)
         # For pairs of labels all weights are taken for observed ones: it is an estimate.
         few = training.observed_features and term.clique.axes == 1
         width = Y if few else term.clique.columns(Y)
+        plan = plan_term(term, data_in_memory, basis)
         # In single precision in double later, for the proof: of all its points side by side where there are pivots.
         errors += N * width * 8 * (PROOF_POINTS if plan.has_pivots and itemsize < 8 else 1)
         if isinstance(plan, PivotPlan):  # kernel values that are not held, in double precision for a proof at least

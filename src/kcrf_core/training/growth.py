@@ -24,7 +24,6 @@ import numpy as np
 from ..chains import Clique
 from ..encoding import Dataset
 from ..features import FittedPivots, FittedTerm
-from ..maps import FeatureMap, GrowingBasis
 from ..objective import Vector, certificates
 from ..objective.solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, moved
 from ..system import counted
@@ -74,12 +73,14 @@ class Growing:
         self._objective = task.objective(sigma2)
         self._minimiser, self._observer, self._watch = minimiser, minimiser.observer, watch
         self._run, self._last_tolerance = run, run.tolerance
-        self._growing = [j for j, term in enumerate(task.terms) if term.growing is not None]
+        terms = [(j, term) for j, term in enumerate(task.terms) if term.growing is not None]
+        self._growing = {j: term for j, term in terms if isinstance(term, FittedPivots)}
+        self._bases = {j: term.growing for j, term in terms if term.growing is not None}  # which grow in place
         self._seen: dict[int, list[tuple[int, float]]] = {j: [] for j in self._growing}  # pivots and estimates
         # Bound over estimate, of the last time that there was a bound.
         self._ratios = dict.fromkeys(self._growing, 1.0)
         # One limit for the sum over terms: the finest that was asked for.
-        given = [task.terms[j].config.map.basis_tolerance for j in self._growing]
+        given = [term.config.map.basis_tolerance for term in self._growing.values()]
         self._tolerance = min(BASIS_TOLERANCE if each is None else each for each in given)
         self._rounds: list[GrowthRound] = []
 
@@ -87,7 +88,7 @@ class Growing:
         """Fit, add pivots, and fit again, until no more are wanted; the last fit is as tight as training asks for."""
         tight = False
         while True:
-            tight = tight or not any(self._basis(j).has_room() for j in self._growing)
+            tight = tight or not any(basis.has_room() for basis in self._bases.values())
             result, errors, estimates = self._fit(tight)
             if result.reason in (PASSES, INTERRUPTED):
                 if not tight:
@@ -104,20 +105,10 @@ class Growing:
             if math.fsum(expected.values()) > limit:
                 share = self._add_pivots(self._wanted(expected, limit), errors)
             if share is None and tight:
-                full = any(len(self._basis(j)) >= self._basis(j).size for j in self._growing)
+                full = any(len(basis) >= basis.size for basis in self._bases.values())
                 return self._ended(result, SIZE if full else RESIDUAL)
             tight = share is None
             self._run.go_on(share or 1.0)
-
-    def _basis(self, j: int) -> GrowingBasis:
-        basis = self._task.terms[j].growing
-        assert basis is not None
-        return basis
-
-    def _map(self, j: int) -> FeatureMap:
-        own = self._task.terms[j].map
-        assert own is not None
-        return own
 
     def _wanted(self, expected: dict[int, float], limit: float) -> dict[int, int]:
         """Return how many pivots to add to each term that is above its share of the limit; there is at least one.
@@ -141,8 +132,7 @@ class Growing:
 
     def _fit(self, tight: bool) -> tuple[SolverResult, dict[Clique, np.ndarray], dict[int, float]]:
         """Fit; return the result, the errors at positions, and estimates of each growing term's gain outside."""
-        terms = self._task.terms
-        pivots = {terms[j].config.name: self._map(j).size for j in self._growing}
+        pivots = {term.config.name: term.map.size for term in self._growing.values()}
         self._observer.stage(f"training on {counted(sum(pivots.values()), 'pivot')}")
         self._run.tolerance = self._last_tolerance if tight else max(self._last_tolerance, LOOSE)
         self._run.proves = tight
@@ -151,10 +141,10 @@ class Growing:
         types = dict.fromkeys(self._objective.terms[j].clique for j in self._growing)
         errors = {clique: self._objective.errors(self._theta, clique) for clique in types}
         estimates = {}
-        for j in self._growing:
-            term, sigma2 = terms[j], self._objective.sigma2[j]
-            estimates[j] = certificates.estimate(errors[term.config.clique], self._map(j), sigma2, self._task.workers)
-            self._seen[j].append((len(self._basis(j)), estimates[j]))
+        for j, term in self._growing.items():
+            sigma2 = self._objective.sigma2[j]
+            estimates[j] = certificates.estimate(errors[term.config.clique], term.map, sigma2, self._task.workers)
+            self._seen[j].append((len(self._bases[j]), estimates[j]))
         gap = result.gap if np.isfinite(result.gap) else None
         state = GrowthRound(pivots, result.value, gap, math.fsum(estimates.values()), None, result.passes)
         self._rounds.append(state)
@@ -165,10 +155,10 @@ class Growing:
         """Return the most that each growing term may gain outside its pivots, were this fit the optimum inside."""
         self._observer.stage("gain outside the pivots")
         found, objective = {}, self._objective.in_double()
-        for j in self._growing:
-            term, basis, sigma2 = self._task.terms[j], self._basis(j), self._objective.sigma2[j]
+        for j, term in self._growing.items():
+            basis, sigma2 = self._bases[j], self._objective.sigma2[j]
             m, workers = objective.errors(self._theta, term.config.clique), self._task.workers
-            found[j] = certificates.bound(m, self._map(j), basis.inputs, basis.kernel, sigma2, workers)
+            found[j] = certificates.bound(m, term.map, basis.inputs, basis.kernel, sigma2, workers)
         here = objective.proven(self._theta)
         self._rounds[-1] = replace(self._rounds[-1], bound=math.fsum(found.values()) + here.value - here.lower)
         self._observer.tell(self._rounds[-1])
@@ -180,11 +170,9 @@ class Growing:
         self._observer.stage("choosing pivots")
         terms, added = list(task.terms), 0
         for j, count in wanted.items():
-            basis = self._basis(j)
+            basis = self._bases[j]
             if basis.has_room() and (new := basis.add(errors[self._objective.terms[j].clique], count)):
-                term = terms[j]
-                assert isinstance(term, FittedPivots)
-                terms[j] = term.grown(self._dataset, task.workers, task.dtype)
+                self._growing[j] = terms[j] = self._growing[j].grown(self._dataset, task.workers, task.dtype)
                 added += new
         if not added:
             return None

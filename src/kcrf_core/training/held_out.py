@@ -7,24 +7,31 @@ much as one fit to all data and judges by all of it; where work is cheap there a
 A block is a run of positions. Where it is cut off from its neighbours, neither it nor they have a clique of a first or
 last label. Features look across the cut, and positions near a block resemble it; so a gap of the longer of a window and
 the median run of a label on both sides of it is neither fitted on nor judged by.
+
+Held-out data also chooses the decoder of a model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..chains import Problem
 from ..errors import ConfigError, DataError
-from ..scoring import block_borders, median_run
+from ..scoring import DECODINGS, Yardstick, block_borders, median_run
 from ..system import counted
 
 LEAST_POSITIONS = 10  # to fit on or to judge by
 HANDFUL = 10  # fewer units are too few to choose by without a warning
 
 SEQUENCES, GROUPS, BLOCKS = "sequences", "groups", "blocks"  # kinds of units
+
+VITERBI, POSTERIOR = DECODINGS
+NAMES = {VITERBI: "Viterbi", POSTERIOR: "posterior decoding"}
 
 
 @dataclass(frozen=True)
@@ -41,15 +48,6 @@ class Pieces:
 
     def take(self, which: np.ndarray) -> Pieces:
         return Pieces(self.first[which], self.last[which], self.unit[which])
-
-    def by_unit(self, counts: np.ndarray) -> np.ndarray:
-        """Return sums over the pieces of each unit that is here, [units, k], of counts of pieces, [P, k]."""
-        if len(counts) != len(self.unit):
-            return counts  # added up over neighbours already
-        units, number = np.unique(self.unit, return_inverse=True)
-        totals = np.zeros((len(units), counts.shape[1]))
-        np.add.at(totals, number, counts)
-        return totals
 
 
 @dataclass(frozen=True)
@@ -267,3 +265,64 @@ def apart(rest: Pieces, held: Pieces, gap: int, offsets: np.ndarray) -> Pieces:
     last = np.minimum(last, after - gap - shift)
     kept = last > first
     return Pieces(first[kept], last[kept], unit[kept])
+
+
+@dataclass(frozen=True)
+class DecoderChoice:
+    """The decoder of a model, and what speaks for it."""
+
+    decode: str
+    data: str | None = None  # what it was chosen on: "held-out" or "dev"; None where it was given, or nothing was there
+    yardstick: Yardstick | None = None
+    values: dict[str, float] | None = None  # of the yardstick, by decoder
+    difference: float = 0.0  # posterior decoding minus Viterbi
+    error: float = 0.0  # the standard error of that
+    units: int = 0  # sequences or blocks that it was judged by
+
+    @property
+    def text(self) -> str:
+        """Report of the choice; empty where nothing was compared."""
+        if self.values is None or self.yardstick is None:
+            return ""
+        other = POSTERIOR if self.decode == VITERBI else VITERBI
+        own, beside = (self.yardstick.number(self.values[name]) for name in (self.decode, other))
+        margin = self.yardstick.margin(self.error)
+        if margin:
+            margin = f", difference {100 * self.difference:.2f}{margin}"
+        figures = f"{self.data} {self.yardstick.title} {own}, {beside} by {NAMES[other]}{margin}"
+        return f"decoder: {NAMES[self.decode]}; {figures}"
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.values is None or self.yardstick is None:
+            return {"decode": self.decode}
+        return {
+            "decode": self.decode,
+            "data": self.data,
+            "metric": self.yardstick.name,
+            **self.values,
+            "difference": self.difference,
+            "standard_error": self.error if math.isfinite(self.error) else None,
+            "units": self.units,
+        }
+
+
+def choose_decoder(yardstick: Yardstick, counts: Mapping[str, np.ndarray], data: str) -> DecoderChoice:
+    """Choose the decoder by counts of a yardstick on the same units, one for each decoder.
+
+    Viterbi finds the most probable labelling as a whole, posterior decoding (labels of largest marginal) the one with
+    the most labels right on average. Where sequences are long and labels few, no labelling as a whole is probable, and
+    the best one may be poor; where labels make spans, a path keeps to usual transitions. Both come from the same
+    forward-backward. Posterior decoding is chosen where it is better by more than one standard error.
+
+    A yardstick that looks at probabilities cannot tell decoders apart: counts are those of `Yardstick.of_labels`.
+    """
+    difference, error = yardstick.difference(counts[POSTERIOR], counts[VITERBI])
+    return DecoderChoice(
+        POSTERIOR if difference > error else VITERBI,
+        data,
+        yardstick,
+        {name: yardstick.value(counts[name]) for name in DECODINGS},
+        difference,
+        error,
+        len(counts[VITERBI]),
+    )

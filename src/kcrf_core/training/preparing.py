@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,14 +44,14 @@ class Prepared:
     dataset: Dataset
     config: Config
     basis: StoredBasis | None = None
-    groups: np.ndarray | None = None  # [S] what belongs together, where that was said
-    said: str | None = None  # of features that the data suggested
+    groups: np.ndarray | None = None  # [S] numbers of groups that stay together, where a column gives them
+    suggested: str | None = None  # remark on features that the data suggested
     folder: ShardFolder | None = None  # of shards, of which the dataset is the outline
 
     def remarks(self) -> list[str]:
         """Return lines about the data for users, before work begins."""
         found = self.encoding.remarks(self.dataset if self.folder is None else self.folder.amount)
-        return found if self.said is None else [*found[:2], self.said, *found[2:]]
+        return found if self.suggested is None else [*found[:2], self.suggested, *found[2:]]
 
 
 def prepare(
@@ -81,9 +82,18 @@ def prepare(
     >>> report.result.reason
     'certified'
     """
-    options, read = dict(options or {}), read or _reader(vectors)
+    options, read = dict(options or {}), read or partial(_read, vectors)
     if basis_path is None and not is_encoded(data):
-        return _from_text(data, format_, raw if raw is not None else otherwise or {}, options, source, group, read)
+        raw = raw if raw is not None else otherwise or {}
+        config, groups = described(raw, options, source), None  # mistakes of a configuration come before any reading
+        corpus = read(data, format_, config.columns, config.layout)
+        if group is not None:
+            names = column_names(config, corpus)
+            groups = groups_of(corpus, group, names)
+            raw = without_column(raw, config, names, group, corpus.vectors)
+        config, suggested = configured(raw, options, corpus, source)
+        encoding, dataset = fit_encoding(config, corpus)
+        return Prepared(encoding, dataset, config, groups=groups, suggested=suggested)
     basis = None if basis_path is None else load_basis(basis_path)
     raw, origin = raw or {}, basis_path or data
     groups = folder = None
@@ -125,35 +135,13 @@ def prepare(
     return Prepared(encoding, dataset, config, basis, groups, folder=folder)
 
 
-def _from_text(
-    data: str,
-    format_: str | None,
-    raw: Mapping[str, Any],
-    options: dict[str, Any],
-    source: str,
-    group: str | None,
-    read: Reader,
-) -> Prepared:
-    config, groups = described(raw, options, source), None  # mistakes of a configuration come before any reading
-    corpus = read(data, format_, config.columns, config.layout)
-    if group is not None:
-        names = column_names(config, corpus)
-        groups = groups_of(corpus, group, names)
-        raw = without_column(raw, config, names, group, corpus.vectors)
-    config, said = configured(raw, options, corpus, source)
-    encoding, dataset = fit_encoding(config, corpus)
-    return Prepared(encoding, dataset, config, groups=groups, said=said)
-
-
-def _reader(vectors: VectorPaths) -> Reader:
-    """Return a reader of text files with the vectors beside them."""
-
-    def read(path: str, format_: str | None, columns: Sequence[str] | None, layout: Layout) -> Corpus:
-        opened = open_vectors(vectors)
-        corpus = read_corpus(path, format_, columns, layout=layout)
-        return with_vectors(corpus, opened) if opened else corpus
-
-    return read
+def _read(
+    vectors: VectorPaths, path: str, format_: str | None, columns: Sequence[str] | None, layout: Layout
+) -> Corpus:
+    """Read a text file with the vectors beside it."""
+    opened = open_vectors(vectors)
+    corpus = read_corpus(path, format_, columns, layout=layout)
+    return with_vectors(corpus, opened) if opened else corpus
 
 
 ENCODING_PARTS = (
@@ -178,7 +166,7 @@ def _merge(
     """
     stored = base.to_dict()
     if base.suggested and not base.training.observed_features:
-        del stored["training"]["observed_features"]  # which nobody asked for
+        del stored["training"]["observed_features"]  # it is a default
     combined = {**stored, **raw}
     if isinstance(raw.get("training"), dict):
         combined["training"] = {**stored["training"], **raw["training"]}

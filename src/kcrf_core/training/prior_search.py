@@ -27,12 +27,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import Interrupted
-from ..objective import Objective, Vector
+from ..objective import Vector, Vectors
 from ..objective.solvers import ALL_TERMS, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import counted
-from .decoder_choice import DecoderChoice, choose_decoder
-from .held_out import HANDFUL, HoldOut, Split, Splits, make_splits
+from .held_out import HANDFUL, DecoderChoice, HoldOut, Split, Splits, choose_decoder, make_splits
 from .task import Minimiser, TrainingTask
 
 PATH_START, PATH_FACTOR = 10**-0.5, 10**0.5
@@ -181,14 +180,11 @@ class _Fold:
         self.sample, self.held = sample.narrow(self.used), task.pieces(split.held).narrow(self.used)
         self.fits: dict[Steps, Vector] = {}
 
-    def start(self, steps: Steps, objective: Objective) -> Vector:
+    def start(self, steps: Steps, vectors: Vectors) -> Vector:
         """Return parameters to begin with: those of the nearest setting that was fitted, of equals the last one.
 
         Where the step there was the same as the step from there, parameters are taken to go on as they went.
         """
-        vectors = objective.vectors
-        if not self.fits:
-            return vectors.zeros()
         at = {fitted: number for number, fitted in enumerate(self.fits)}
         near = min(at, key=lambda fitted: (np.abs(np.subtract(fitted, steps)).sum(), -at[fitted]))
         before = tuple((2 * np.array(near) - steps).tolist())
@@ -341,7 +337,7 @@ class _Search:
         """Return the setting chosen, with the mean of the folds' parameters as a start for all data."""
         for name, value in self._values(best).items():
             if not PATH_LEAST * PATH_FACTOR < value * self._scales[name] < PATH_MOST / PATH_FACTOR:
-                self._note(f"sigma2 of {name} is near the end of the range searched: it may want more")
+                self._note(f"sigma2 of {name} is near the end of the range searched: the best value may lie beyond it")
         if self._ended:
             self._note(f"sigma2 search stopped after {counted(len(self._tried), 'setting')} (budget reached)")
         chosen, found = self._fixed | self._used(best), self._found[best]
@@ -456,14 +452,22 @@ class _Search:
     ) -> bool:
         """Add the counts of the units of one fold, of log p and by decoder; return True if the fit was finished."""
         objective = fold.sample.objective(sigma2)
-        result = self._minimiser.prepare(objective, fold.start(steps, objective), PATH_TOLERANCE, PATH_PASSES)
+        theta = fold.start(steps, objective.vectors) if fold.fits else objective.vectors.zeros()
+        result = self._minimiser.prepare(objective, theta, PATH_TOLERANCE, PATH_PASSES)
         fold.fits[steps] = result.theta
-        problem, by_unit = fold.held.problem, fold.pieces.by_unit
+        problem = fold.held.problem
         self._work += result.work * fold.sample.problem.positions + 2 * problem.positions
         found = fold.held.objective(sigma2).engine.predictions(result.theta)
         gold = np.log(np.maximum(found.gold.astype(np.float64), SMALLEST_PROBABILITY))
         units = problem.offsets, problem.weights
+        of_pieces = [(logs, self._log_loss.counts(problem.labels, None, gold, *units))]
         for name, labels in found.labels.items():
-            counts[name].append(by_unit(self._yardstick.counts(problem.labels, labels, gold, *units)))
-        logs.append(by_unit(self._log_loss.counts(problem.labels, None, gold, *units)))
+            of_pieces.append((counts[name], self._yardstick.counts(problem.labels, labels, gold, *units)))
+        numbers, number = np.unique(fold.pieces.unit, return_inverse=True)
+        for out, each in of_pieces:
+            totals = each  # added up over neighbours already, unless there is a row for each piece
+            if len(each) == len(number):
+                totals = np.zeros((len(numbers), each.shape[1]))
+                np.add.at(totals, number, each)
+            out.append(totals)
         return result.passes < PATH_PASSES

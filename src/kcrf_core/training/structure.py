@@ -10,8 +10,6 @@ A small bound proves a term useless, a large one proves nothing: noise has a lar
 - it predicts sequences that it was not fitted to. Each set of terms is fitted to all sequences and, fold by fold, to
   all but those held out; each fit starts from the fit before it.
 
-`Selection` decides by these two, `Fits` does the fitting.
-
 **The null.** For a term that looks at the input each sequence gets the errors of another of about its length, shifted
 cyclically by a random number of positions. That keeps the correlation of errors along a sequence, which a free
 permutation of positions would destroy: inputs that change slowly along a sequence, or not at all, would then look
@@ -93,7 +91,7 @@ def choose_structure(
     if task.problem.label_count == 1:
         observer.note("one label only: there is nothing to choose terms by, all are kept")
         return Structure(names, tuple(TermJudgement(name, UNDECIDED) for name in names))
-    selection = Selection(Fits(task, given, seed, minimiser), min_gain, seed, minimiser)
+    selection = Selection(task, given, min_gain, seed, minimiser)
     selection.run()
     chosen = tuple(name for name in names if name in selection.now.sigma2)
     structure = Structure(chosen, tuple(selection.judgements[name] for name in names))
@@ -117,102 +115,26 @@ class Fit:
     held_out: np.ndarray  # [S] weighted log p(y | x) of each sequence held out in turn
 
 
-class Fits:
-    """Fits of any set of terms, each from the one before it."""
-
-    def __init__(self, task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser):
-        self.task, self._given, self._minimiser = task, given, minimiser
-        self.terms = {term.config.name: term for term in task.terms}
-        self.folds = _folds(task.problem, seed)
-        if not self.folds:
-            minimiser.observer.note("too few sequences to hold some out: terms are judged by chance alone")
-
-    def nothing(self) -> Fit:
-        """Return the fit of no term at all."""
-        empty = np.zeros(0)
-        return Fit({}, empty, 0.0, 0.0, (empty,) * len(self.folds), np.zeros(len(self.task.problem.weights)))
-
-    def extended(self, before: Fit, names: Sequence[str]) -> Fit:
-        """Fit more terms, whose sigma2 is the best of the variances tried where none is given."""
-        free = [name for name in names if self._given[name] is None]
-        best: Fit | None = None
-        for variance in VARIANCES if free and self.folds else (JUDGED_VARIANCE,):
-            added = {name: self.sigma2(name, variance) for name in names}
-            tried = self._held_out(best or before, before.sigma2 | added)
-            if best is not None and tried.held_out.sum() <= best.held_out.sum():
-                break
-            best = tried
-        assert best is not None  # one variance, at least, was tried
-        return self._on_all(best, before)
-
-    def without(self, before: Fit, name: str) -> Fit:
-        """Fit one term less."""
-        sigma2 = {other: value for other, value in before.sigma2.items() if other != name}
-        return self._on_all(self._held_out(before, sigma2), before)
-
-    def sigma2(self, name: str, variance: float) -> float:
-        """Return the given sigma2 of a term, or the one for which its scores have this variance."""
-        own = self.terms[name].map
-        return self._given[name] or variance / (1.0 if own is None else own.mean_diagonal())
-
-    def carried(self, theta: Vector, before: dict[str, float], after: dict[str, float]) -> Vector:
-        """Return parameters of one set of terms for another: new terms at zero, old ones left out."""
-        old, new = self.task.objective(before), self.task.objective(after)
-        known = {term.config.name: old.block(theta, j) for j, term in enumerate(self.task.present(before))}
-        names = [term.config.name for term in self.task.present(after)]
-        return new.vector({j: known[name] for j, name in enumerate(names) if name in known})
-
-    def _held_out(self, before: Fit, sigma2: dict[str, float]) -> Fit:
-        """Fit without each fold, and find the log-probabilities that these fits give to it.
-
-        Each starts from a fit that has not seen the fold either.
-        """
-        weights, thetas = self.task.problem.weights, []
-        held_out = np.zeros(len(weights))
-        for fold, theta in zip(self.folds, before.fold_thetas, strict=True):
-            rest = replace(self.task, problem=replace(self.task.problem, weights=np.where(fold, 0.0, weights)))
-            thetas.append(self._minimise(rest.objective(sigma2), self.carried(theta, before.sigma2, sigma2)))
-            found = self.task.objective(sigma2).engine.sequence_log_probabilities(thetas[-1])
-            held_out[fold] = (weights * found)[fold]
-        return Fit(sigma2, before.theta, before.value, before.slack, tuple(thetas), held_out)
-
-    def _on_all(self, tried: Fit, before: Fit) -> Fit:
-        """Fit the terms that were tried to all sequences."""
-        objective = self.task.objective(tried.sigma2)
-        theta = self._minimise(objective, self.carried(before.theta, before.sigma2, tried.sigma2))
-        here = objective.proven(theta)
-        return replace(tried, theta=theta, value=here.value, slack=here.value - here.lower)
-
-    def _minimise(self, objective: Objective, theta: Vector) -> Vector:
-        if objective.size == 0:  # no term yet, nothing to fit
-            return theta
-        return self._minimiser.prepare(objective, theta, TOLERANCE, MAX_PASSES).theta
-
-
-def _folds(problem: Problem, seed: int) -> list[np.ndarray]:
-    """Return sequences to hold out in turn, [S] bool each; none where there are too few to tell anything."""
-    lengths = np.diff(problem.offsets)
-    useful = np.flatnonzero((problem.weights > 0) & (lengths > 0))
-    if len(useful) < LEAST_SEQUENCES:
-        return []
-    place = np.full(len(lengths), -1)
-    place[np.random.default_rng([seed, 2]).permutation(useful)] = np.arange(len(useful)) % FOLDS
-    wanted = int(np.ceil(ENOUGH_HELD_OUT * FOLDS / lengths[useful].sum()))
-    return [place == fold for fold in range(min(wanted, FOLDS))]
-
-
 class Selection:
-    """The terms chosen so far, and the last judgement of every term."""
+    """The terms chosen so far, fits of them, each from the one before it, and the last judgement of every term."""
 
-    def __init__(self, fits: Fits, min_gain: float, seed: int, minimiser: Minimiser):
-        self._fits, self._task, self._min_gain, self._seed = fits, fits.task, min_gain, seed
+    def __init__(
+        self, task: TrainingTask, given: Mapping[str, float | None], min_gain: float, seed: int, minimiser: Minimiser
+    ):
+        self._task, self._given, self._min_gain, self._seed = task, given, min_gain, seed
         self._observer, self._minimiser = minimiser.observer, minimiser
-        always = [name for name, term in fits.terms.items() if isinstance(term.config.clique, Edge)]
-        self._candidates = [name for name in fits.terms if name not in always]
-        self.judgements = {name: TermJudgement(name, ALWAYS if name in always else UNDECIDED) for name in fits.terms}
+        self._terms = {term.config.name: term for term in task.terms}
+        self._folds = _folds(task.problem, seed)
+        if not self._folds:
+            self._observer.note("too few sequences to hold some out: terms are judged by their nulls alone")
+        always = [name for name, term in self._terms.items() if isinstance(term.config.clique, Edge)]
+        self._candidates = [name for name in self._terms if name not in always]
+        self.judgements = {name: TermJudgement(name, ALWAYS if name in always else UNDECIDED) for name in self._terms}
         self.added: list[str] = []
         self._observer.stage("transitions alone" if always else "no term")
-        self.now = fits.extended(fits.nothing(), always)
+        empty = np.zeros(0)
+        nothing = Fit({}, empty, 0.0, 0.0, (empty,) * len(self._folds), np.zeros(len(task.problem.weights)))
+        self.now = self._extended(nothing, always)
 
     def run(self) -> None:
         """Take terms one by one, best first, as long as one is worth it; then drop those that others made useless."""
@@ -244,10 +166,10 @@ class Selection:
     def _reconsider(self, name: str) -> None:
         """Drop a term that would not be taken any more beside those that came after it."""
         self._observer.stage(f"without {name}")
-        without = self._fits.without(self.now, name)
+        without = self._without(self.now, name)
         judgement = self._against_null(without, name)
         if judgement.decision == UNDECIDED:
-            held_out, error = _difference(without.held_out, self.now.held_out, self._fits.folds)
+            held_out, error = _difference(without.held_out, self.now.held_out, self._folds)
             gain = without.value - self.now.value
             judgement = replace(judgement, gain=gain, held_out=held_out, held_out_error=error)
         if judgement.decision == UNDECIDED and judgement.is_confirmed:
@@ -259,7 +181,7 @@ class Selection:
 
     def _against_null(self, fit: Fit, name: str) -> TermJudgement:
         """Judge a term that is not there by its bound and its null; undecided where neither speaks against it."""
-        sigma2 = self._fits.sigma2(name, JUDGED_VARIANCE)
+        sigma2 = self._sigma2(name, JUDGED_VARIANCE)
         bound, beyond, draws = self._bounds(fit, name, sigma2)
         judgement = TermJudgement(name, UNDECIDED, len(self.added), sigma2, bound)
         # Lemma 9 at a point near the optimum: what the terms that are there may still gain comes on top.
@@ -275,7 +197,7 @@ class Selection:
 
     def _bounds(self, fit: Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
         """Return the bound of a term, that without the gain of a constant, and its null, drawn when asked for."""
-        task, term = self._task, self._fits.terms[name]
+        task, term = self._task, self._terms[name]
         if term.config.type == EDGE2.name:
             return self._triple_bounds(fit, name, sigma2)
         assert term.map is not None
@@ -287,7 +209,7 @@ class Selection:
 
     def _proven_bound(self, fit: Fit, name: str, sigma2: float) -> float:
         """Return the bound of a term in double precision: single is enough to compare bounds, not to prove one."""
-        task, term = self._task, self._fits.terms[name]
+        task, term = self._task, self._terms[name]
         if term.config.type == EDGE2.name:
             return self._triple_bounds(fit, name, sigma2)[0]  # its gradient is a sum of marginals, which are in double
         assert term.map is not None
@@ -310,7 +232,7 @@ class Selection:
         """Return what `_bounds` does for triples of labels, which a constant is no part of."""
         wider = fit.sigma2 | {name: sigma2}
         objective = self._task.objective(wider)
-        found = objective.evaluate(self._fits.carried(fit.theta, fit.sigma2, wider))
+        found = objective.evaluate(self._carried(fit.theta, fit.sigma2, wider))
         gradient = objective.block(found.gradient, [term.clique for term in objective.terms].index(EDGE2))
         bound = sigma2 / 2 * float(gradient @ gradient)
         expected = gradient + self._task.problem.clique_counts(2).ravel()
@@ -330,8 +252,8 @@ class Selection:
         name, sigma2, bound, null = judgement.term, judgement.sigma2, judgement.bound, judgement.null
         assert sigma2 is not None and bound is not None and null is not None  # it stood out of its null
         self._observer.stage(f"with {name}")
-        tried = self._fits.extended(fit, [name])
-        held_out, error = _difference(fit.held_out, tried.held_out, self._fits.folds)
+        tried = self._extended(fit, [name])
+        held_out, error = _difference(fit.held_out, tried.held_out, self._folds)
         scale = tried.sigma2[name] / sigma2  # bounds are proportional to sigma2
         judgement = replace(
             judgement,
@@ -343,6 +265,74 @@ class Selection:
             held_out_error=error,
         )
         return replace(judgement, decision=TAKEN if judgement.is_confirmed else UNCONFIRMED), tried
+
+    def _extended(self, before: Fit, names: Sequence[str]) -> Fit:
+        """Fit more terms, whose sigma2 is the best of the variances tried where none is given."""
+        free = [name for name in names if self._given[name] is None]
+        best: Fit | None = None
+        for variance in VARIANCES if free and self._folds else (JUDGED_VARIANCE,):
+            added = {name: self._sigma2(name, variance) for name in names}
+            tried = self._held_out(best or before, before.sigma2 | added)
+            if best is not None and tried.held_out.sum() <= best.held_out.sum():
+                break
+            best = tried
+        assert best is not None  # one variance, at least, was tried
+        return self._on_all(best, before)
+
+    def _without(self, before: Fit, name: str) -> Fit:
+        """Fit one term less."""
+        sigma2 = {other: value for other, value in before.sigma2.items() if other != name}
+        return self._on_all(self._held_out(before, sigma2), before)
+
+    def _sigma2(self, name: str, variance: float) -> float:
+        """Return the given sigma2 of a term, or the one for which its scores have this variance."""
+        own = self._terms[name].map
+        return self._given[name] or variance / (1.0 if own is None else own.mean_diagonal())
+
+    def _carried(self, theta: Vector, before: dict[str, float], after: dict[str, float]) -> Vector:
+        """Return parameters of one set of terms for another: new terms at zero, old ones left out."""
+        old, new = self._task.objective(before), self._task.objective(after)
+        known = {term.config.name: old.block(theta, j) for j, term in enumerate(self._task.present(before))}
+        names = [term.config.name for term in self._task.present(after)]
+        return new.vector({j: known[name] for j, name in enumerate(names) if name in known})
+
+    def _held_out(self, before: Fit, sigma2: dict[str, float]) -> Fit:
+        """Fit without each fold, and find the log-probabilities that these fits give to it.
+
+        Each starts from a fit that has not seen the fold either.
+        """
+        weights, thetas = self._task.problem.weights, []
+        held_out = np.zeros(len(weights))
+        for fold, theta in zip(self._folds, before.fold_thetas, strict=True):
+            rest = replace(self._task, problem=replace(self._task.problem, weights=np.where(fold, 0.0, weights)))
+            thetas.append(self._minimise(rest.objective(sigma2), self._carried(theta, before.sigma2, sigma2)))
+            found = self._task.objective(sigma2).engine.sequence_log_probabilities(thetas[-1])
+            held_out[fold] = (weights * found)[fold]
+        return Fit(sigma2, before.theta, before.value, before.slack, tuple(thetas), held_out)
+
+    def _on_all(self, tried: Fit, before: Fit) -> Fit:
+        """Fit the terms that were tried to all sequences."""
+        objective = self._task.objective(tried.sigma2)
+        theta = self._minimise(objective, self._carried(before.theta, before.sigma2, tried.sigma2))
+        here = objective.proven(theta)
+        return replace(tried, theta=theta, value=here.value, slack=here.value - here.lower)
+
+    def _minimise(self, objective: Objective, theta: Vector) -> Vector:
+        if objective.size == 0:  # no term yet, nothing to fit
+            return theta
+        return self._minimiser.prepare(objective, theta, TOLERANCE, MAX_PASSES).theta
+
+
+def _folds(problem: Problem, seed: int) -> list[np.ndarray]:
+    """Return sequences to hold out in turn, [S] bool each; none where there are too few to tell anything."""
+    lengths = np.diff(problem.offsets)
+    useful = np.flatnonzero((problem.weights > 0) & (lengths > 0))
+    if len(useful) < LEAST_SEQUENCES:
+        return []
+    place = np.full(len(lengths), -1)
+    place[np.random.default_rng([seed, 2]).permutation(useful)] = np.arange(len(useful)) % FOLDS
+    wanted = int(np.ceil(ENOUGH_HELD_OUT * FOLDS / lengths[useful].sum()))
+    return [place == fold for fold in range(min(wanted, FOLDS))]
 
 
 def exchanged(offsets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:

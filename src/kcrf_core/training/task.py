@@ -70,15 +70,15 @@ class TrainingTask:
 
     def subset(self, sequences: np.ndarray) -> TrainingTask:
         """Return the task of the sequences of these numbers."""
-        return self._of(self.problem.subset(sequences), sequence_rows(self.problem.offsets, sequences))
+        rows = sequence_rows(self.problem.offsets, sequences)
+        terms = (term if term.map is None else replace(term, map=term.map.subset(rows)) for term in self.terms)
+        return replace(self, problem=self.problem.subset(sequences), terms=tuple(terms))
 
     def pieces(self, pieces: Pieces) -> TrainingTask:
         """Return the task of these pieces of sequences."""
-        return self._of(self.problem.pieces(pieces.first, pieces.last), piece_rows(pieces.first, pieces.last))
-
-    def _of(self, problem: Problem, rows: np.ndarray) -> TrainingTask:
+        rows = piece_rows(pieces.first, pieces.last)
         terms = (term if term.map is None else replace(term, map=term.map.subset(rows)) for term in self.terms)
-        return replace(self, problem=problem, terms=tuple(terms))
+        return replace(self, problem=self.problem.pieces(pieces.first, pieces.last), terms=tuple(terms))
 
     def narrow(self, columns: Sequence[np.ndarray | None]) -> TrainingTask:
         """Return the task on these columns of each map, in ascending order; None for a term without a map."""

@@ -48,10 +48,9 @@ from ..objective.solvers import (
 from ..scoring import DECODINGS, choose_yardstick
 from ..system import AUTO, Workers, counted, hand_back
 from .checkpoint import Checkpoint
-from .decoder_choice import DecoderChoice
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
-from .held_out import HoldOut, Splits
+from .held_out import DecoderChoice, HoldOut, Splits
 from .prior_search import HeldOut, Prior, choose_prior, plan_splits
 from .problems import (
     Violations,
@@ -302,10 +301,6 @@ class TrainingRun:
             observer.note(f"dev: {hopeless:,} labels that the scheme forbids where they stand count as wrong")
         self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, options.basis, workers
         self._config, self.training, self._options, self._observer = config, training, options, observer
-        solve, self._checkpoint = SOLVERS[training.solver], options.checkpoint
-        if self._checkpoint is not None:
-            solve = self._checkpoint.solver(solve)
-        self._minimiser = Minimiser(solve, observer, options.interrupted)
         # A term's own sigma2, else the one of the training section; None is to be chosen.
         self._given = {term.name: term.sigma2 or training.sigma2 for term in config.terms}
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
@@ -314,6 +309,10 @@ class TrainingRun:
         check_sparse(config, self._complete, options.select_terms)
         if options.select_terms:
             check_choice(config)
+        solve, self._checkpoint = SOLVERS[training.solver], options.checkpoint
+        if self._checkpoint is not None:
+            solve = self._checkpoint.solver(solve)
+        self._minimiser = Minimiser(solve, observer, options.interrupted)
         device, executor = device_of(workers), executor_of(workers)
         if device is not None or executor is not None:
             self._note_helpers(device)
@@ -359,9 +358,14 @@ class TrainingRun:
         self._observer.tell(FinalFit())
         run = Run(self.training.tolerance, self.training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
-        decoder = self.decoder(prior)
-        watch = self.watch(task, prior, decoder)
-        run.watch(self._observer.tell if watch is None else watch.passed, watch)
+        # The decoder that is given, or the better one on the data held out for sigma2; None leaves it open.
+        decoder = None if self._decode is None else DecoderChoice(self._decode)
+        if decoder is None and prior.held_out is not None:
+            decoder = prior.held_out.decoder
+            self._observer.note(decoder.text)
+        watch, dev, keep = None, self._options.dev, self._options.keep
+        if dev is not None:  # to be scored on the way
+            watch = Watch(dev, keep, self._encoding, task, prior.sigma2, self._yardstick, decoder, self._observer)
         fitted, growth = self.fit(task, prior, theta, run, watch)
         solution, decoder = self.kept(fitted, watch, decoder)
         mapped = [(j, term) for j, term in enumerate(solution.task.terms) if isinstance(term, MappedTerm)]
@@ -524,22 +528,6 @@ class TrainingRun:
         run.go_on(complete.problem.positions / max(task.problem.positions, 1))
         return result.theta
 
-    def decoder(self, prior: Prior) -> DecoderChoice | None:
-        """Return the decoder that is given, or the better one on the data held out for sigma2; None leaves it open."""
-        if self._decode is not None:
-            return DecoderChoice(self._decode)
-        if prior.held_out is None:
-            return None
-        self._observer.note(prior.held_out.decoder.text)
-        return prior.held_out.decoder
-
-    def watch(self, task: TrainingTask, prior: Prior, decoder: DecoderChoice | None) -> Watch | None:
-        """Return held-out data to score on the way, where there is some."""
-        dev, keep = self._options.dev, self._options.keep
-        if dev is None:
-            return None
-        return Watch(dev, keep, self._encoding, task, prior.sigma2, self._yardstick, decoder, self._observer)
-
     def kept(
         self, fitted: Solution, watch: Watch | None, decoder: DecoderChoice | None
     ) -> tuple[Solution, DecoderChoice]:
@@ -559,6 +547,7 @@ class TrainingRun:
         self, task: TrainingTask, prior: Prior, theta: Vector, run: Run, watch: Watch | None
     ) -> tuple[Solution, Growth | None]:
         """Minimise P, on more and more pivots where terms are to grow."""
+        run.watch(self._observer.tell if watch is None else watch.passed, watch)
         self._observer.stage("training")
         if _grows(task):
             growing = Growing(task, prior.sigma2, theta, self._dataset, self._minimiser, run, watch)
