@@ -22,8 +22,16 @@ from .config import (
 )
 from .options import parse_settings, resolve_c2, with_options
 from .reader import parse_config
-from .templates import PATTERNS, load_template, looks_like_template, pieces, same_line
-from .wapiti_patterns import Macro, is_wapiti_line, matcher
+from .templates import (
+    PATTERNS,
+    Macro,
+    is_wapiti_line,
+    load_template,
+    looks_like_template,
+    matcher,
+    pieces,
+    same_line,
+)
 from .yaml_text import configuration_text, load_value, load_yaml
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""Kinds of values of a configuration: each takes what YAML or an option gave and returns what is meant.
+"""Kinds of values of a configuration: each checks a value of YAML or of an option and returns its meaning.
 
-The messages go on from the name of the key, as those of all kinds do.
+Messages continue the name of the key, as those of all kinds do.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon":
 
 
 def separator(value: Any) -> str | None:
-    """One character, or a name for it; None leaves it to the file."""
+    """Check one character, or a name for it; None leaves it to the file."""
     if value is None or value == AUTO:
         return None
     found = SEPARATORS.get(value, value) if isinstance(value, str) else value
@@ -57,7 +57,7 @@ def separator(value: Any) -> str | None:
 
 
 def marks(value: Any) -> tuple[str, ...]:
-    """Texts that may be empty: a list of them, or one text with commas between them."""
+    """Check texts that may be empty: a list of them, or one text with commas between them."""
     if value == "indicator":
         raise ConfigError("lists what stands for missing values, as [NA, -999]; 'missing_indicator: true' adds columns")
     if isinstance(value, str):
@@ -68,7 +68,7 @@ def marks(value: Any) -> tuple[str, ...]:
 
 
 def column_names(value: Any) -> tuple[str, ...]:
-    """Names of columns, in which `v1..v300` stands for v1, v2 and so on up to v300."""
+    """Check names of columns, in which `v1..v300` stands for v1, v2 and so on up to v300."""
     return tuple(name for written in names(value) for name in _range(written))
 
 
@@ -86,7 +86,7 @@ def _range(written: str) -> Iterable[str]:
 
 
 def window(value: Any) -> tuple[int, ...]:
-    """`[-1, 0, 1]` or `-1..1`."""
+    """Check a window such as `[-1, 0, 1]` or `-1..1`."""
     if isinstance(value, str) and ".." in value:
         first, _, last = value.partition("..")
         try:

@@ -1,6 +1,6 @@
-"""How good labels are: schemes of spans, F1 and accuracy, calibration of probabilities, intervals and p-values.
+"""Evaluation of labels: schemes of spans, F1 and accuracy, calibration of probabilities, intervals and p-values.
 
-It takes labels as text and knows nothing of the models that gave them.
+Labels are text; the package knows nothing of models.
 """
 
 from .._lazy import lazy
@@ -12,10 +12,10 @@ SCHEMES = Registry(
     {"iob1": "schemes:IOB1", "iob2": "schemes:IOB2", "iobes": "schemes:IOBES", "bilou": "schemes:BILOU"},
 )
 
-# How labels are chosen by what a model says of them: the best path as a whole, or the best label at each position.
+# Decoders: the most probable labelling as a whole, or the most probable label at each position.
 DECODINGS = ("viterbi", "posterior")
 
-# Figures that choices may go by, see `yardstick`.
+# Figures for choices, see `yardstick`.
 METRICS = ("f1", "macro-f1", "accuracy", "log-loss")
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -43,22 +43,10 @@ class Evaluation:
     # there, and those of them without a wrong position; with a scheme [U, 7]: gold, predicted and correct spans, too.
     unit_counts: np.ndarray
     strict_counts: np.ndarray  # with strict spans
-
-    @property
-    def accuracy(self) -> float:
-        return ratio(self.correct, self.positions)
-
-    @property
-    def sequence_accuracy(self) -> float:
-        return ratio(self.correct_sequences, self.sequences)
-
-    @property
-    def macro_f1(self) -> float:
-        return mean_figure(self.labels)
-
-    @property
-    def weighted_f1(self) -> float:
-        return mean_figure(self.labels, weighted=True)
+    accuracy: float
+    sequence_accuracy: float
+    macro_f1: float
+    weighted_f1: float
 
     def to_dict(self) -> dict:
         """Return plain values for JSON; `schema` grows when a key goes or changes its meaning, not when one comes."""
@@ -105,8 +93,8 @@ def evaluate(
 
     known = None if known_labels is None else set(known_labels)
     gold, predicted = CodedColumn.of(gold), CodedColumn.of(predicted)
-    for labels in (gold, predicted):
-        check_label_count(labels)
+    for column in (gold, predicted):
+        check_label_count(column)
     alphabet = sorted(gold.present | predicted.present)
     Y = len(alphabet)
     gold_codes, predicted_codes = gold.numbered(alphabet), predicted.numbered(alphabet)
@@ -142,13 +130,14 @@ def evaluate(
     counts[counts[:, 2] > 0, 3] = right
     spans: list[SpanScores | None] = [one.scores() for one in matches] or [None, None]
     unit_counts, strict_counts = [np.hstack([counts, one.by_unit(units)]) for one in matches] or [counts, counts]
+    labels = score_rows(alphabet, gold_counts, predicted_counts, correct)
     return Evaluation(
         positions=N,
         sequences=len(right),
         correct=int(correct.sum()),
         correct_sequences=int(np.count_nonzero(right)),
         unknown_gold=unknown_gold,
-        labels=score_rows(alphabet, gold_counts, predicted_counts, correct),
+        labels=labels,
         confusion=confusion,
         scheme=scheme,
         scheme_detected=detected,
@@ -156,6 +145,10 @@ def evaluate(
         strict_spans=spans[1],
         unit_counts=unit_counts,
         strict_counts=strict_counts,
+        accuracy=int(correct.sum()) / N,
+        sequence_accuracy=ratio(int(np.count_nonzero(right)), len(right)),
+        macro_f1=mean_figure(labels),
+        weighted_f1=mean_figure(labels, weighted=True),
     )
 
 

@@ -234,7 +234,7 @@ def _collect(
     if not written:
         return None, None, None
     t = next(t for t, label in enumerate(predicted) if label not in single)
-    remark = f"'{predicted[t]}' is predicted, and no column has its probability: nothing can be said of probabilities"
+    remark = f"'{predicted[t]}' is predicted, and no column has its probability: no calibration"
     return None, None, f"{corpus.source}:{corpus.lines[t]}: {remark}"
 
 

@@ -176,14 +176,8 @@ class SpanScores:
 
     total: Score
     types: tuple[Score, ...]
-
-    @property
-    def macro_f1(self) -> float:
-        return mean_figure(self.types)
-
-    @property
-    def weighted_f1(self) -> float:
-        return mean_figure(self.types, weighted=True)
+    macro_f1: float
+    weighted_f1: float
 
     def to_dict(self) -> dict:
         return {
@@ -227,7 +221,8 @@ class SpanMatches:
 
     def scores(self) -> SpanScores:
         counts = [np.bincount(kinds, minlength=len(self.types)) for _, kinds in self.items]
-        return SpanScores(Score("", *(int(count.sum()) for count in counts)), score_rows(self.types, *counts))
+        total, types = Score("", *(int(count.sum()) for count in counts)), score_rows(self.types, *counts)
+        return SpanScores(total, types, mean_figure(types), mean_figure(types, weighted=True))
 
     def by_unit(self, units: np.ndarray) -> np.ndarray:
         """Count gold, predicted and correct spans [U, 3] that begin in each unit; `units` [U+1] are offsets."""

@@ -152,12 +152,12 @@ def affordable_rungs(
     variances on a rung. The first rung is as small as possible if even that is too expensive.
     """
     rungs = make(math.inf)
-    while (dear := cost(rungs[0])) * PATH_SETTINGS > LARGEST_SHARE * total:
+    while (first := cost(rungs[0])) * PATH_SETTINGS > LARGEST_SHARE * total:
         smaller = make(rungs[0].positions / RUNG_FACTOR)
         if smaller[0].positions >= rungs[0].positions:
             break
         rungs = [replace(smaller[0], folds=min(smaller[0].folds, FEW_FOLDS)), *smaller[1:]]
-    return rungs, dear
+    return rungs, first
 
 
 def _folds(positions: int) -> int:
@@ -265,20 +265,11 @@ class CorpusArena:
                 self._journal.add(key, about, found)
         self._known[key] = found
         self._complexities[candidate] = found["complexity"]
-        counts = np.array(found["counts"])
-        return Outcome(
-            candidate,
-            rung,
-            self.sizes[rung],
-            self._yardstick.value(counts),
-            self._yardstick.standard_error(counts),
-            found["complexity"],
-            found["settings"],
-            found["work"],
-            found["seconds"],
-            {**found, "counts": counts},
-            repeated,
-        )
+        counts, yardstick = np.array(found["counts"]), self._yardstick
+        figures = {key: found[key] for key in ("complexity", "settings", "work", "seconds")}
+        about = {"value": yardstick.value(counts), "error": yardstick.standard_error(counts), **figures}
+        about |= {"found": {**found, "counts": counts}, "repeated": repeated}
+        return Outcome(candidate, rung, self.sizes[rung], **about)
 
     def _judged(
         self, config: Config, number: int, limit: float, start: dict[str, float], thorough: bool

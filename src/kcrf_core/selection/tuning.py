@@ -37,7 +37,7 @@ class Tuning:
     space: Space
     yardstick: Yardstick
     chosen: Outcome
-    best: Outcome  # which the chosen one cannot be told apart from
+    best: Outcome  # within one standard error of the chosen one, or the same
     outcomes: tuple[Outcome, ...]  # higher rungs first, the better first on each
     history: tuple[Outcome, ...]  # as they came
     sizes: tuple[int, ...]  # positions of the rungs
@@ -163,7 +163,7 @@ def tune(
 ) -> Tuning:
     """Search for the configuration that does best on held-out parts of a corpus.
 
-    What `raw` says of features and terms stays as it is; the search is over the rest. Held-out parts are those that
+    Features and terms of `raw` stay as they are; the search is over the rest. Held-out parts are those that
     `train` would hold out (`hold_out`), or all of `dev`. With `nested`, the search is done again without each of so
     many folds, which then judge what it finds; all searches share the effort. Once `stopped` is true the best so far
     comes back.
