@@ -41,7 +41,7 @@ def pack_tree(value: Any, to_array: Callable[[Any], np.ndarray]) -> tuple[str, l
         if is_dataclass(node):
             return {
                 "class": type(node).__name__,
-                "fields": {field.name: packed(getattr(node, field.name)) for field in fields(node)},
+                "fields": {field.name: packed(getattr(node, field.name)) for field in fields(node) if field.init},
             }
         if isinstance(node, np.ndarray):
             return {"array": placed(node, node)}
