@@ -335,8 +335,12 @@ def variance_text(sigma2: float | None) -> float | str | None:
 
 def layout_dict(layout: Layout) -> dict[str, Any]:
     """Return the settings of files of columns that are not the default."""
-    given = {key: value for key, value in vars(layout).items() if value != getattr(PLAIN, key)}
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
+    given = {key: getattr(layout, key) for key in ("separator", "header", "comment", "missing")}
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in given.items()
+        if value != getattr(PLAIN, key)
+    }
 
 
 def _given(config: Any, *always: str) -> dict[str, Any]:

@@ -367,8 +367,8 @@ class Encoding:
             header["unobserved"] = self.unobserved
         if self.weight is not None:
             header["weight"] = self.weight
-        if said := layout_dict(self.layout):
-            header["layout"] = said
+        if self.layout != PLAIN:
+            header["layout"] = layout_dict(self.layout)
         arrays = pack_strings(self.labels, "labels")
         for number, feature in enumerate(self.features):
             header["features"].append(pack_feature(feature, f"feature{number}", arrays))

@@ -267,9 +267,9 @@ class CorpusArena:
         self._complexities[candidate] = found["complexity"]
         counts, yardstick = np.array(found["counts"]), self._yardstick
         figures = {key: found[key] for key in ("complexity", "settings", "work", "seconds")}
-        about = {"value": yardstick.value(counts), "error": yardstick.standard_error(counts), **figures}
-        about |= {"found": {**found, "counts": counts}, "repeated": repeated}
-        return Outcome(candidate, rung, self.sizes[rung], **about)
+        value, error = yardstick.value(counts), yardstick.standard_error(counts)
+        result = {**found, "counts": counts}
+        return Outcome(candidate, rung, self.sizes[rung], value, error, found=result, repeated=repeated, **figures)
 
     def _judged(
         self, config: Config, number: int, limit: float, start: dict[str, float], thorough: bool
