@@ -128,7 +128,7 @@ class PreparedPivots:
         rows = self._moved(self.kernel.seen_by(rows))
         norms = rows.squared_norms()
         codes = np.ascontiguousarray(rows.codes, dtype=np.int32)
-        # The core indexes without bounds checks, so nothing out of range may reach it.
+        # Cython indexes without bounds checks, so nothing out of range may reach it.
         if codes.shape[1] != len(self._codes) or (codes.size and (codes.max(axis=0) >= self.sizes).any()):
             raise ValueError("rows do not have the columns of the pivots")
         counts = np.empty(M, dtype=self._codes.dtype)

@@ -130,7 +130,7 @@ class ImageKernel(RBFKernel):
         return replace(inputs, real=out)
 
     def seen_on(self, inputs: Inputs, backend: Backend) -> Inputs:
-        # By products of matrices, as suits a device: a core takes 13 microseconds an image.
+        # By products of matrices, as suits a device: a processor core takes 13 microseconds an image.
         from ..system import ranges  # which imports NumPy, and `--help` reads the settings of this file
 
         xp, (down, across), (H, W) = backend.xp, map(backend.array, self.pools), self.shape

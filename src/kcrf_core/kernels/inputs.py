@@ -116,7 +116,7 @@ class Inputs:
         N, width = len(self), bits(slice(0, 0)).shape[1]
         if width == 0:
             return np.zeros(min(1, N), dtype=np.int64), np.zeros(N, dtype=np.int64)
-        # By a hash of their bits, which sorts far faster than rows do; rows that share one by chance show below.
+        # By a hash of their bits, which sorts far faster than rows do; rows that share one by accident are found below.
         multipliers = np.random.default_rng(0).integers(1, 2**63, width, dtype=np.uint64) * 2 + 1
         hashes = np.empty(N, dtype=np.uint64)
         blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, N, ROWS_AT_ONCE)]

@@ -3,7 +3,7 @@
 from .._lazy import lazy
 from ..system import Registry
 
-# Ways to choose pivots: functions of a factorisation and a source of chance, which append pivots until it is full.
+# Ways to choose pivots: functions of a factorisation and a random generator, which append pivots until it is full.
 METHODS = Registry(
     "method to choose pivots",
     __name__,

@@ -19,7 +19,7 @@ ctypedef unsigned long long uint64
 
 
 cdef inline uint64 mixed(uint64 value) noexcept nogil:
-    """The finalizer of SplitMix64: every bit of the value moves every bit of the result."""
+    """Return the finalizer of SplitMix64: every bit of the value changes every bit of the result."""
     value ^= value >> 30
     value *= 0xbf58476d1ce4e5b9ULL
     value ^= value >> 27
@@ -29,7 +29,7 @@ cdef inline uint64 mixed(uint64 value) noexcept nogil:
 
 
 cdef inline int64 find(int64 key, const int64* keys, const int* slots, uint64 mask, uint64* at) noexcept nogil:
-    """The number of a key, or -1; `at` is its slot, or the empty one where it would go."""
+    """Return the number of a key, or -1; `at` is its slot, or the empty one where it would go."""
     cdef uint64 place = mixed(<uint64>key + 0x9e3779b97f4a7c15ULL) & mask
     while slots[place] >= 0:
         if keys[slots[place]] == key:
@@ -107,7 +107,7 @@ def number_keys(
     int64 count,                       # keys in the table
     int[::1] out,                      # [n] out: their numbers
 ):
-    """Number keys, those that are new behind the others; how many there are in the table then."""
+    """Number keys, new ones behind the others; return the number of keys in the table."""
     cdef Py_ssize_t n
     cdef uint64 mask = slots.shape[0] - 1
     if given.shape[0] == 0:
@@ -119,7 +119,7 @@ def number_keys(
 
 
 def fill_slots(const int64[::1] keys, int64 count, int[::1] slots):
-    """Put the first `count` keys into empty slots; the number of the first key that is there twice, or -1."""
+    """Put the first `count` keys into empty slots; return the number of the first key that is there twice, or -1."""
     cdef int64 n
     cdef uint64 at, mask = slots.shape[0] - 1
     for n in range(count):
@@ -137,7 +137,7 @@ def number_pairs(
     int[::1] slots,                    # [power of two above n] of -1
     int[::1] out,                      # [n] out: numbers of the pairs, -1 where one of the two is negative
 ):
-    """Number the distinct pairs; their key is first * base + second. How many there are."""
+    """Number the distinct pairs, whose key is first * base + second; return how many there are."""
     cdef Py_ssize_t t
     cdef int64 count = 0
     cdef uint64 mask = slots.shape[0] - 1
@@ -233,7 +233,7 @@ cdef struct Batch:
 cdef inline void wait(
     Batch* batch, int64 key, int size, const real* squares, const real* W, Py_ssize_t C, real* target
 ) noexcept nogil:
-    """Put a conjunction into a batch, which is done first where it is full."""
+    """Put a conjunction into a batch, after a full batch was added and emptied."""
     if batch.count == BATCH:
         add_batch(batch, squares, W, C, target)
     batch.wanted[batch.count], batch.sizes[batch.count] = key, size
@@ -241,7 +241,7 @@ cdef inline void wait(
 
 
 cdef void add_batch(Batch* batch, const real* squares, const real* W, Py_ssize_t C, real* target) noexcept nogil:
-    """target += squares[size] W[column] for those of a batch that are in the table; the batch is empty then."""
+    """Add squares[size] W[column] of the conjunctions of a batch that are in the table, and empty the batch."""
     cdef uint64 places[BATCH]
     cdef int64 numbers[BATCH]
     cdef uint64 at
@@ -286,7 +286,7 @@ def add_scores(
     const real[:, ::1] W,              # [D, C]
     real[:, ::1] out,                  # [n, C] added to
 ):
-    """out[t] += sum over the conjunctions of row t that are in the table of squares[their size] W[their column]."""
+    """Add the sum of squares[size] W[column] over the conjunctions of row t that are in the table to out[t]."""
     cdef Py_ssize_t t, i, j, k, last, C = W.shape[1]
     cdef int64 one, two
     cdef Batch batch

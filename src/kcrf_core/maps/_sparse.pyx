@@ -86,34 +86,34 @@ def multiply_codes_few(
 
 cdef extern from "_thin_products.h" nogil:
     enum:
-        PORTIONS_TOGETHER
-        NEXT_PORTION
+        PARTITIONS_TOGETHER
+        NEXT_PARTITION
         NEXT_GROUP
     int ROW_OF(int index)
 
 ROWS = NEXT_GROUP - 1  # bits of an index that are a row, the others being marks
 
 
-def mark_portions(
+def mark_partitions(
     const int64[::1] indptr,           # [D+1]
     int[::1] indices,                  # [nnz] rows, ascending within each D; marked already, or not
-    const int64[::1] borders,          # [portions + 1] rows
+    const int64[::1] borders,          # [partitions + 1] rows
 ):
-    """Mark indices that are in another portion than those before them, for adjoints that sum by portions."""
-    cdef Py_ssize_t f, portion, before
+    """Mark indices that are in another partition than those before them, for adjoints that sum by partitions."""
+    cdef Py_ssize_t f, partition, before
     cdef int64 k
     cdef int row
     cdef unsigned int mark
     with nogil:
         for f in range(indptr.shape[0] - 1):
-            portion = 0
+            partition = 0
             for k in range(indptr[f], indptr[f + 1]):
-                row, before, mark = ROW_OF(indices[k]), portion, 0
-                while portion + 2 < borders.shape[0] and row >= borders[portion + 1]:
-                    portion += 1
-                if k > indptr[f] and portion != before:
-                    mark = NEXT_PORTION
-                    if portion / PORTIONS_TOGETHER != before / PORTIONS_TOGETHER:
+                row, before, mark = ROW_OF(indices[k]), partition, 0
+                while partition + 2 < borders.shape[0] and row >= borders[partition + 1]:
+                    partition += 1
+                if k > indptr[f] and partition != before:
+                    mark = NEXT_PARTITION
+                    if partition / PARTITIONS_TOGETHER != before / PARTITIONS_TOGETHER:
                         mark |= NEXT_GROUP
                 indices[k] = <int>(<unsigned int>row | mark)
 

@@ -5,12 +5,12 @@
 
 #include "_dispatch.h"
 
-/* Rows cut into portions, whose sums are taken by themselves: first those of a portion, in double precision and then
-   rounded to that of the values, as they are sent from one machine to another; then those of so many portions after
-   another, then all. Indices are rows; one has NEXT_PORTION set where it is in another portion than the one before it,
-   and NEXT_GROUP, too, where that is among the next so many. */
-#define PORTIONS_TOGETHER 16
-#define NEXT_PORTION (1u << 31)
+/* Rows are cut into partitions. Sums are taken within a partition first, in double precision, and then rounded to the
+   precision of the values, as they are sent from one machine to another; then over PARTITIONS_TOGETHER partitions, then
+   over those. Indices are rows; one has NEXT_PARTITION set where it is in another partition than the one before it, and
+   NEXT_GROUP, too, where that is in the next group of partitions. */
+#define PARTITIONS_TOGETHER 16
+#define NEXT_PARTITION (1u << 31)
 #define NEXT_GROUP (1u << 30)
 #define ROW_OF(index) ((int)((unsigned)(index) & (NEXT_GROUP - 1)))
 
@@ -34,7 +34,7 @@ static inline void kcrf_multiply(
     KCRF_DISPATCH_TYPED(kcrf_multiply, single, indptr, indices, values, W, C, first, last, out);
 }
 
-/* out [last - first, C] = A[first:last] R, in double precision, by portions. */
+/* out [last - first, C] = A[first:last] R, in double precision, by partitions. */
 static inline void kcrf_gather(
     const long long *indptr, const int *indices, const void *values, const void *R, ptrdiff_t C, ptrdiff_t first,
     ptrdiff_t last, double *out, int single)

@@ -42,7 +42,7 @@ static FORCE_INLINE TARGET void NAME(fetch_row)(
 }
 
 #if LANES > 1
-/* A sum in the precision in which it leaves a portion. */
+/* A sum in the precision in which it leaves a partition. */
 static FORCE_INLINE TARGET NAME(doubles) NAME(sent)(NAME(doubles) sum)
 {
     NAME(halves) rounded = __builtin_convertvector(sum, NAME(halves));
@@ -71,8 +71,8 @@ static FORCE_INLINE TARGET void NAME(multiply_block)(
         *(NAME(reals) *)(out + at[v]) = held[v];
 }
 
-/* All vectors of a row at once, where registers suffice: indices are looked at, and found to begin another portion, once.
-   What has left a portion is in memory, and nowhere as long as nothing has. */
+/* Sum all vectors of a row at once, where registers suffice: indices are read, and found to begin another partition,
+   once. Sums of finished partitions are in memory, and nowhere as long as there are none. */
 static FORCE_INLINE TARGET void NAME(gather_block)(
     const int *indices, const REAL *values, long long begin, long long end, long long last, const REAL *R, ptrdiff_t C,
     const ptrdiff_t *at, double *out, const int count)

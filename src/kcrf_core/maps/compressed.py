@@ -1,4 +1,4 @@
-"""Sparse matrices of explicit maps in compressed rows, in the types that the Cython core takes.
+"""Sparse matrices of explicit maps in compressed rows, in the types that Cython takes.
 
 Most have columns with one value each: ones of one-hot encodings, sqrt(k) of merged columns, the weight of a
 conjunction. Then no entry has a value of its own: the factor of its column is multiplied into a row of W, or of

@@ -20,9 +20,9 @@ from ..system import Workers, ranges
 from . import _conjunctions, _sparse, native
 from .columns import ColumnOrder, one_hot, sparse_block
 from .compressed import NOTHING, CompressedRows
-from .feature_map import Block, Empty, FeatureMap, new_sums
+from .feature_map import Block, FeatureMap, new_sums
 from .hash_tables import empty_slots
-from .heads import ExplicitHead, Extent
+from .heads import Empty, ExplicitHead, Extent
 from .native import Products
 from .partition_sums import Partitions, new_token, summed_by
 from .sparse_weights import KeptWeights, SparseWeights, Weights
@@ -71,9 +71,9 @@ class ExplicitMap(FeatureMap):
         there = np.zeros(self.sparse_size, dtype=bool)
         there[part.indices] = True
         used = np.flatnonzero(there)
-        core = replace(part, scale=NOTHING).narrow(used)
+        block = replace(part, scale=NOTHING).narrow(used)
         columns = np.concatenate([used, np.arange(self.sparse_size, self.size)]).astype(np.int32)
-        return ExplicitSpec(core, self._dense[rows], None if self._rest is None else self._rest[rows], columns)
+        return ExplicitSpec(block, self._dense[rows], None if self._rest is None else self._rest[rows], columns)
 
     @classmethod
     def of(cls, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
@@ -82,16 +82,12 @@ class ExplicitMap(FeatureMap):
     def prepare(
         self, W: Block, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
     ) -> tuple[np.ndarray | KeptWeights, np.ndarray]:
-        split, scale = self.sparse_size, self.rows.scale
-        team = native.ALONE if workers is None else workers.team
+        split = self.sparse_size
         if isinstance(W, KeptWeights):
-            return replace(W, block=W.laid_out(scale, dtype, team)), native.padded(W.places.tail(W.block, split), dtype)
-        W = np.ascontiguousarray(W, dtype=np.float64 if len(scale) else dtype)
-        sparse = W[:split]
-        if len(scale):
-            sparse = empty((split, W.shape[1]), dtype)
-            native.scaled_rows(team, W[:split], scale, sparse)
-        return sparse, native.padded(W[split:], dtype)
+            block = W.laid_out(self.rows.scale, dtype, native.ALONE if workers is None else workers.team)
+            return replace(W, block=block), native.padded(W.places.tail(W.block, split), dtype)
+        ready = np.ascontiguousarray(self.head.ready(W, dtype, workers, empty))
+        return ready[:split], native.padded(ready[split:], dtype)
 
     def add_scores(
         self, prepared: tuple[np.ndarray | KeptWeights, np.ndarray], rows: slice, out: np.ndarray, fresh: bool = False
@@ -158,7 +154,7 @@ class ExplicitMap(FeatureMap):
         part, R, C = self.columns, np.ascontiguousarray(R), R.shape[1]
         borders = self._marked[:0] if partitions is None or len(partitions) == 1 else partitions.borders
         if not np.array_equal(borders, self._marked):
-            _sparse.mark_portions(part.indptr, part.indices, borders)
+            _sparse.mark_partitions(part.indptr, part.indices, borders)
             self._marked = borders
         entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, self._tasks)
         if isinstance(out, KeptWeights):

@@ -45,13 +45,13 @@ class Basis:
 
     @property
     def unexplained(self) -> float:
-        """The part of the trace that the pivots leave."""
+        """Part of the trace that the pivots leave unexplained."""
         return float(self.residual.sum() / self.trace) if self.trace > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Positions that may become pivots, and how they stand to the pivots there are."""
+    """Positions that may become pivots, and their relation to the pivots so far."""
 
     rows: np.ndarray  # [c] positions
     mine: Array  # [c, m] float64, their rows of G
@@ -86,10 +86,10 @@ class KernelSource(ABC):
 
     @abstractmethod
     def candidates(self, rows: np.ndarray, chosen: Sequence[int], triangle: Array) -> Candidates:
-        """Return what is left among some positions, for pivots with a triangle L [m, m]; in double precision."""
+        """Return the residual kernel among positions, for pivots with a triangle L [m, m]; in double precision."""
 
     def independent(self, rows: np.ndarray, floor: float) -> np.ndarray:
-        """Return the numbers of those rows that are no mixture of rows before them."""
+        """Return the numbers of rows that are linearly independent of the rows before them."""
         pivots = self.inputs.take(rows)
         K = square_gram(self.kernel, pivots, self.workers)
         if factorise(K, self.workers) and (np.diagonal(K) ** 2 > floor).all():
@@ -188,7 +188,7 @@ def kernel_device(workers: Workers) -> KernelDevice | None:
 
 
 class Factorisation:
-    """G, d and what was chosen so far."""
+    """G, the residuals d and the pivots so far."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class Factorisation:
         return len(self.chosen) >= self.size or self.curve[-1] <= self._enough * self.curve[0]
 
     def candidates(self, rows: np.ndarray) -> Candidates:
-        """Return what is left among some positions."""
+        """Return the residual kernel among some positions."""
         m = len(self.chosen)
         return self._source.candidates(rows, self.chosen, self._triangle[:m, :m])
 
@@ -296,7 +296,7 @@ class Factorisation:
             self._progress(len(self.chosen), self.size)
 
     def rows(self, part: slice) -> Array:
-        """Return rows of G that a task has, as far as there are columns: [n, m]."""
+        """Return rows of G of a task, with all columns so far: [n, m]."""
         m = len(self.chosen)
         if m and self._G is not None and part.stop <= len(self._G):
             return self._G[part, :m]

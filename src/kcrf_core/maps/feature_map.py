@@ -26,12 +26,11 @@ import numpy as np
 
 from ..system import Workers, ranges
 from . import native
-from .heads import Extent, Head
+from .heads import Empty, Extent, Head
 from .native import Products
 from .partition_sums import Partitions, tree_sum
 from .sparse_weights import KeptWeights
 
-Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
 Block = np.ndarray | KeptWeights  # weights [D, C], or those at some places
 
 
@@ -106,7 +105,7 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def spec(self, rows: np.ndarray) -> Any:
-        """Return what makes the core of some rows again, anywhere."""
+        """Return a spec of the row block of some rows, which makes it again anywhere."""
 
     @abstractmethod
     def subset(self, rows: np.ndarray) -> FeatureMap:

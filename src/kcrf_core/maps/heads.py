@@ -31,6 +31,8 @@ from . import native
 from .sparse_weights import KeptWeights
 from .triangles import Triangle, inverted
 
+Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
+
 # A sum of n rounded products is off by up to n units in the last place, and practically never by more than a few times
 # their root (Higham and Mary 2019).
 ROOTS = 8
@@ -94,14 +96,16 @@ class ExplicitHead:
 
     nested = False
 
-    def ready(self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
+    def ready(
+        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None, empty: Empty = np.empty
+    ) -> np.ndarray:
         """Return the weights of the row block: [D, C], or [K] where only some places have parameters."""
         if isinstance(W, KeptWeights):
             factors = self._factors(W.places.kept // W.places.width)
             return (W.block if factors is None else W.block * factors).astype(dtype)
         if not len(self.scale):
             return W.astype(dtype, copy=False)
-        out, split = np.empty(W.shape, dtype=dtype), len(self.scale)
+        out, split = empty(W.shape, dtype), len(self.scale)
         team = native.ALONE if workers is None else workers.team
         native.scaled_rows(team, np.ascontiguousarray(W[:split], dtype=np.float64), self.scale, out[:split])
         out[split:] = W[split:]

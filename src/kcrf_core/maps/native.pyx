@@ -13,7 +13,7 @@ from ..system.team cimport Team
 
 cdef extern from "_thin_products.h" nogil:
     enum:
-        PORTIONS_TOGETHER
+        PARTITIONS_TOGETHER
     void kcrf_multiply(
         const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C,
         Py_ssize_t first, Py_ssize_t last, void* out, bint single,
@@ -55,7 +55,7 @@ cdef enum:
     WEIGHT_ROWS_PER_TASK = 4096
 
 
-TOGETHER = PORTIONS_TOGETHER  # portions whose sums are added before those of others
+TOGETHER = PARTITIONS_TOGETHER  # partitions whose sums are added before those of others
 
 ALONE = Team(1)  # for callers that are on a thread of their own
 
@@ -346,7 +346,7 @@ cdef struct gathered_features:
 def gathered(
     Team team not None,
     const int64[::1] indptr,           # [D+1]
-    const int[::1] indices,            # [nnz] with portions marked, see `_sparse.mark_portions`
+    const int[::1] indices,            # [nnz] with partitions marked, see `_sparse.mark_partitions`
     const real[::1] values,            # [nnz], or [0] for all ones
     const double[::1] scale,           # [D] a factor of each row of the result, or [0] for ones
     const real[:, ::1] R,              # [N, C]

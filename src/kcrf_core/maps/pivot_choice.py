@@ -281,7 +281,7 @@ class GrowingBasis:
         return bool((self.basis.residual > self._floor).any())
 
     def add(self, errors: np.ndarray, count: int) -> int:
-        """Add about `count` pivots by errors m [N, C]; how many it was, 0 where none would add anything."""
+        """Add about `count` pivots by errors m [N, C]; return their number, 0 where none would add anything."""
         count = min(max(count, FEWEST), MOST, self.size - len(self))
         before, factor = len(self), self.factorised(len(self) + count)
         if not _take_best(factor, errors, count, self._rng):
@@ -292,7 +292,7 @@ class GrowingBasis:
         return len(self) - before
 
     def factorised(self, size: int) -> Factorisation:
-        """The factorisation of the pivots so far, with room for `size`."""
+        """Return the factorisation of the pivots so far, with room for `size`."""
         factor = self._factorisation(size)
         for block in self._blocks:
             for part in ranges(len(block), MOST):
@@ -321,7 +321,7 @@ def _take_best(factor: Factorisation, errors: np.ndarray, count: int, rng: np.ra
 
 
 def residual_products(factor: Factorisation, candidates: Candidates, errors: np.ndarray) -> np.ndarray:
-    """sum_t m_t r(x_t, x_c) for errors m [N, C] and each candidate: [b, C], summed in double precision."""
+    """Return sum_t m_t r(x_t, x_c) of each candidate [b, C] for errors m [N, C], summed in double precision."""
     whole, inside = factor.error_products(candidates, errors.astype(factor.dtype, copy=False))
     return whole - factor.backend.numpy(candidates.mine) @ inside
 
@@ -332,7 +332,7 @@ def best_of_block(
     count: int,
     floor: float,
 ) -> tuple[list[int], np.ndarray]:
-    """Places of up to `count` candidates, the largest |gradient|^2 / d next, and their Cholesky factor.
+    """Return places of up to `count` candidates, the largest |gradient|^2 / d next, and their Cholesky factor.
 
     What is taken is projected out of the others, so the sum of these bounds is the bound of all of them together.
     """

@@ -1,6 +1,6 @@
 """The map of pivots B with L L^T = K_BB: Phi W = K_NB (L^-T W) and Phi^T R = L^-1 (K_NB^T R).
 
-K_NB, the kernel values of N positions with M pivots, is held as far as memory allows. Rows that fit the budget are
+K_NB, the kernel values of N positions with M pivots, is held where memory allows. Rows that fit the budget are
 computed when they are first needed and held from then on; the others are computed every time. `Pivots` gives a row the
 same bits in any company, so results do not depend on which rows are held.
 
@@ -21,8 +21,8 @@ from ..kernels import Inputs, Kernel, Pivots
 from ..system import Budget, Workers, ranges
 from . import native
 from .factorisation import FLOORS, kernel_device
-from .feature_map import Block, Empty, FeatureMap, new_sums
-from .heads import Extent, PivotHead
+from .feature_map import Block, FeatureMap, new_sums
+from .heads import Empty, Extent, PivotHead
 from .native import Products
 from .partition_sums import Partitions, new_token, summed_by
 from .sparse_weights import KeptWeights

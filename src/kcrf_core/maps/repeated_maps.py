@@ -13,8 +13,8 @@ import numpy as np
 
 from ..system import Workers, offsets_of, ranges
 from . import native
-from .feature_map import Block, Empty, FeatureMap, sums_of_rows
-from .heads import Extent, Head
+from .feature_map import Block, FeatureMap, sums_of_rows
+from .heads import Empty, Extent, Head
 from .native import Products
 from .partition_sums import Partitions, new_token
 
@@ -75,7 +75,7 @@ class RepeatedMap(FeatureMap):
         return native.sparse(indptr, self._group, prepared[:0, 0], prepared.ravel(), prepared.shape[1])
 
     def _partitions(self, partitions: Partitions | None) -> Partitions | None:
-        """Partitions of distinct rows."""
+        """Return partitions of distinct rows."""
         if partitions is None:
             return None
         if self._seen is None or self._seen[0] is not partitions:
@@ -148,7 +148,7 @@ class RepeatedMap(FeatureMap):
 class RepeatedSpec:
     """Distinct rows, and where each of them stands."""
 
-    distinct: Any  # spec of their core
+    distinct: Any  # spec of their row block
     group: np.ndarray  # [n]
     token: str = field(default_factory=new_token)
 

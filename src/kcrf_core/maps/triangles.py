@@ -24,7 +24,7 @@ BLOCK = 512  # rows of a block that is inverted: more take memory, fewer make th
 
 
 def square_gram(kernel: Kernel, inputs: Inputs, workers: Workers) -> np.ndarray:
-    """The kernel matrix of some inputs, [M, M] float64."""
+    """Return the kernel matrix of some inputs, [M, M] float64."""
     K = np.empty((len(inputs), len(inputs)))
 
     def task(part: slice) -> None:
@@ -35,7 +35,7 @@ def square_gram(kernel: Kernel, inputs: Inputs, workers: Workers) -> np.ndarray:
 
 
 def factorise(K: np.ndarray, workers: Workers) -> bool:
-    """Put the Cholesky factor L of a matrix in its lower triangle, what is above being left; False where it has none.
+    """Put the Cholesky factor L of a matrix in its lower triangle; return False if it has none.
 
     Column blocks one after the other, the rows below each of them on all threads.
     """
@@ -65,7 +65,7 @@ class Triangle:
         self._inverted: list[np.ndarray] = []
 
     def _inverses(self, workers: Workers) -> list[np.ndarray]:
-        """Inverses of the blocks on the diagonal, [b, b] each."""
+        """Return the inverses of the blocks on the diagonal, [b, b] each."""
         if not self._inverted:
             self._memory.spend(self, inverse_bytes(len(self.values)))
             self._inverted = list(workers.map(lambda block: inverted(self.values[block, block]), self._blocks))
@@ -74,7 +74,7 @@ class Triangle:
     def solve(
         self, B: np.ndarray, workers: Workers, transposed: bool = False, out: np.ndarray | None = None
     ) -> np.ndarray:
-        """L^-1 B, or L^-T B where `transposed`, for B [M, C]."""
+        """Return L^-1 B, or L^-T B where `transposed`, for B [M, C]."""
         L, team = self.values, workers.team
         X = np.empty(B.shape) if out is None else out
         B = np.ascontiguousarray(B, dtype=np.float64)
@@ -95,7 +95,7 @@ def inverse_bytes(M: int) -> int:
 
 
 def inverted(triangle: np.ndarray) -> np.ndarray:
-    """The inverse of a lower triangle."""
+    """Return the inverse of a lower triangle."""
     # What lies above the diagonal is zero and never touched, so that hardly any memory goes there.
     lower = np.zeros(triangle.shape)
     for i, row in enumerate(triangle):
