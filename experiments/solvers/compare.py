@@ -26,7 +26,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import DTYPES, fit_terms
 from kcrf_core.objective import Objective, ObjectiveTerm, Point
 from kcrf_core.objective.solvers import SOLVERS, Observer, Progress, Run, SolverResult, lbfgs
-from kcrf_core.objective.solvers.first_guess import Diagonal
+from kcrf_core.objective.solvers.initial_inverse import Diagonal
 from kcrf_core.objective.solvers.run import until_stopped
 from kcrf_core.system import Workers
 

@@ -12,7 +12,7 @@ from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import Engine, EngineBlocks, Objective, ObjectiveTerm, ThreadEngine, Vectors
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, nested
-from kcrf_core.objective.solvers.first_guess import FirstGuess, Turned
+from kcrf_core.objective.solvers.initial_inverse import InitialInverse, Preconditioner
 from kcrf_core.objective.vectors import Pairs
 from toy_engine import ToyBlocks, ToyEngine, ToyPairs, ToyVector, ToyVectors, numbers
 
@@ -63,10 +63,10 @@ def test_every_solver_runs_on_a_toy_engine(rng, workers, name):
 def test_columns_that_are_nested_are_used_on_a_toy_engine(rng, workers, monkeypatch, name):
     """It begins on a part of the columns, and its first guess turns to their eigenvectors."""
     monkeypatch.setattr(nested, "FEWEST_COLUMNS", 1)
-    monkeypatch.setattr("kcrf_core.objective.solvers.first_guess.FEWEST_TURNED", 2)
-    monkeypatch.setattr("kcrf_core.objective.solvers.first_guess.TURNING_OPERATIONS", 1)
+    monkeypatch.setattr("kcrf_core.objective.solvers.initial_inverse.FEWEST_COLUMNS", 2)
+    monkeypatch.setattr("kcrf_core.objective.solvers.initial_inverse.MATRIX_OPERATIONS", 1)
     toy, threads = both(rng, workers, widths=(10,))
-    assert isinstance(FirstGuess(toy, Run(1e-3, 10)).at(toy.vectors.zeros()), Turned)
+    assert isinstance(InitialInverse(toy, Run(1e-3, 10)).at(toy.vectors.zeros()), Preconditioner)
     assert nested.narrowed(toy).size < toy.size
     found = SOLVERS[name](toy, toy.vectors.zeros(), Run(1e-7, 2000))
     expected = SOLVERS["lbfgs"](threads, np.zeros(threads.size), Run(1e-9, 2000))
@@ -76,8 +76,8 @@ def test_columns_that_are_nested_are_used_on_a_toy_engine(rng, workers, monkeypa
 @pytest.mark.parametrize("name", ["auto", "lbfgs"])
 def test_real_columns_are_turned_on_a_toy_engine(rng, workers, monkeypatch, name):
     """Guesses at several points on the way."""
-    monkeypatch.setattr("kcrf_core.objective.solvers.first_guess.OPERATIONS_PER_CUBE", 1)
-    monkeypatch.setattr("kcrf_core.objective.solvers.first_guess.FEWEST_REAL", 2)
+    monkeypatch.setattr("kcrf_core.objective.solvers.initial_inverse.OPERATIONS_PER_CUBE", 1)
+    monkeypatch.setattr("kcrf_core.objective.solvers.initial_inverse.FEWEST_REAL", 2)
     monkeypatch.setattr("kcrf_core.objective.solvers.lbfgs.FIRST_RENEWAL", 2)
     toy, threads = both(rng, workers, real=True)
     asked = []

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import HostVectors
-from kcrf_core.objective.solvers.first_guess import Diagonal
+from kcrf_core.objective.solvers.initial_inverse import Diagonal
 from kcrf_core.objective.solvers.lbfgs import FEWEST_PAIRS, Memory
 from kcrf_core.objective.vectors import LEAST_BYTES, LONGEST_SLICE, SHORTEST_SLICE, SLICES, Buffers
 from kcrf_core.system import Workers

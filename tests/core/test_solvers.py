@@ -16,14 +16,14 @@ from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
 from kcrf_core.objective.solvers.bundle import POINTS, Bundle, best_combination
-from kcrf_core.objective.solvers.first_guess import (
-    EDGES_BESIDE_TURNED,
+from kcrf_core.objective.solvers.initial_inverse import (
+    EDGES_BESIDE_MATRIX,
+    MATRIX_POWER,
     POSITIONS_PER_COLUMN,
     POWER,
-    TURNED_POWER,
     Diagonal,
-    FirstGuess,
-    Turned,
+    InitialInverse,
+    Preconditioner,
 )
 from kcrf_core.objective.solvers.metric import BlockMetric, LeadingColumns
 from problems import random_inputs, random_offsets
@@ -208,8 +208,8 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     m, C, Y = term.rows, 9, 9
     assert POSITIONS_PER_COLUMN * m >= N  # so that no position is left out
     run = Run(1e-4, 500)
-    found = FirstGuess(objective, run).at(np.zeros(objective.size))
-    assert isinstance(found, Turned) and run.work > 0
+    found = InitialInverse(objective, run).at(np.zeros(objective.size))
+    assert isinstance(found, Preconditioner) and run.work > 0
     phi, weights = objective.engine.leading_columns(0, m), objective.problem.position_weights()
     curvature = (phi * weights[:, None]).T @ phi * (1 - 1 / Y) / Y + np.eye(m) / objective.sigma2[0]
     values, vectors = np.linalg.eigh(curvature)
@@ -217,19 +217,19 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     out = found(vector)
     # A power has the eigenvectors of the matrix, and nearly the power's eigenvalues.
     before, after = (vectors.T @ each[: m * C].reshape(m, C) for each in (vector, out))
-    np.testing.assert_allclose(after, values[:, None] ** -TURNED_POWER * before, rtol=0.04)
+    np.testing.assert_allclose(after, values[:, None] ** -MATRIX_POWER * before, rtol=0.04)
     counts = objective.problem.clique_counts(1).ravel() + 0.5
     share, pairs = counts / counts.sum(), counts.sum() - 0.5 * Y * Y
     edges = objective.curvature_guess()[m * C :]
     edges[: Y * Y] = pairs * share * (1 - share) + 1 / objective.sigma2[1]
-    edges = EDGES_BESIDE_TURNED * edges**TURNED_POWER
+    edges = EDGES_BESIDE_MATRIX * edges**MATRIX_POWER
     np.testing.assert_allclose(out[m * C :], vector[m * C :] / edges, rtol=1e-12)
 
 
 def test_few_positions_are_not_worth_eigenvectors(rng, workers):
     objective = random_objective(rng, workers, 2, 12, RBFKernel(0.5), 30)
     assert objective.engine.objective_terms[0].map.size > 20  # or they would not be in question
-    found = FirstGuess(objective, Run(1e-4, 500)).at(np.zeros(objective.size))
+    found = InitialInverse(objective, Run(1e-4, 500)).at(np.zeros(objective.size))
     assert isinstance(found, Diagonal)
     np.testing.assert_allclose(1 / found.inverse, objective.curvature_guess() ** POWER, rtol=1e-12)
 
@@ -237,9 +237,9 @@ def test_few_positions_are_not_worth_eigenvectors(rng, workers):
 @pytest.mark.parametrize("solver", ["lbfgs", "auto"])
 def test_turned_guesses_lead_to_the_same_optimum(rng, workers, monkeypatch, solver):
     objective = random_objective(rng, workers, 5, 60, RBFKernel(0.5), 20)
-    assert isinstance(FirstGuess(objective, Run(1e-4, 500)).at(np.zeros(objective.size)), Turned)
+    assert isinstance(InitialInverse(objective, Run(1e-4, 500)).at(np.zeros(objective.size)), Preconditioner)
     turned = SOLVERS[solver](objective, np.zeros(objective.size), Run(1e-8, 2000))
-    monkeypatch.setattr("kcrf_core.objective.solvers.first_guess.FEWEST_TURNED", objective.size)
+    monkeypatch.setattr("kcrf_core.objective.solvers.initial_inverse.FEWEST_COLUMNS", objective.size)
     straight = SOLVERS[solver](objective, np.zeros(objective.size), Run(1e-8, 2000))
     assert turned.reason == straight.reason == CERTIFIED
     np.testing.assert_allclose(turned.value, straight.value, rtol=2e-8)
@@ -279,12 +279,12 @@ def test_real_columns_beside_words_and_with_some_weights_alone(rng, workers):
     (term, _), D = objective.terms, 7 + 5 * 4
     assert term.real == 20 and term.rows == D
     theta, vector = rng.normal(size=(2, objective.size))
-    found = FirstGuess(objective, Run(1e-4, 500)).at(theta)(vector)
+    found = InitialInverse(objective, Run(1e-4, 500)).at(theta)(vector)
     p = objective.errors(theta) + np.eye(3)[objective.problem.labels]
     values, vectors = np.linalg.eigh((phi * (p * (1 - p)).mean(axis=1)[:, None]).T @ phi + np.eye(20))
     real = slice(7 * 3, D * 3)
     before, after = (vectors.T @ each[real].reshape(20, 3) for each in (vector, found))
-    np.testing.assert_allclose(after, values[:, None] ** -TURNED_POWER * before, rtol=0.04)
+    np.testing.assert_allclose(after, values[:, None] ** -MATRIX_POWER * before, rtol=0.04)
     best = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 2000))
     newton = SOLVERS["newton"](objective, np.zeros(objective.size), Run(1e-6, 2000))
     np.testing.assert_allclose(best.value, newton.value, rtol=2e-6)
@@ -294,7 +294,7 @@ def test_real_columns_beside_words_and_with_some_weights_alone(rng, workers):
     terms = [replace(own, kept=some), objective.engine.objective_terms[1]]
     part = Objective.on_threads(objective.problem, terms, workers, np.float32)
     assert part.terms[0].real == 0
-    assert isinstance(FirstGuess(part, Run(1e-4, 500)).at(np.zeros(part.size)), Diagonal)
+    assert isinstance(InitialInverse(part, Run(1e-4, 500)).at(np.zeros(part.size)), Diagonal)
     kept = replace(own, kept=np.arange(4, D * 3))  # all places of real columns
     part = Objective.on_threads(objective.problem, [kept, terms[1]], workers, np.float32)
     assert part.terms[0].real == 20

@@ -135,8 +135,8 @@ def open_executor(
 
     if engine.exposed:
         tell(
-            f"warning: what goes to {engine.address} can be read on the way, and whoever reaches that port runs code "
-            "on the cluster: use tls:// where others are on the network"
+            f"warning: what goes to {engine.address} can be read on the way, and anyone who reaches that port can "
+            "run code on the cluster: use tls:// where others are on the network"
         )
     with ExitStack() as stack:
         client = stack.enter_context(_connected(engine, threads, stack))

@@ -9,7 +9,7 @@ class Passes:
     def __init__(
         self,
         tasks: ndarray,
-        shards: ndarray,
+        chunks: ndarray,
         offsets: ndarray,
         labels: ndarray,
         weights: ndarray,

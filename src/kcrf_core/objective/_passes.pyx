@@ -1,7 +1,7 @@
-"""Passes over all shards without the interpreter's lock: scores, forward-backward, sums that the gradient is made of.
+"""Passes over all chunks without the interpreter's lock: scores, forward-backward, sums that the gradient is made of.
 
-For first-order chains with shared edges, all labels observed, and maps that have products in C (`maps.native`). Shards
-go in tasks, runs of them that have sums of their own, and those are added up in the order of tasks. Which shards a task
+For first-order chains with shared edges, all labels observed, and maps that have products in C (`maps.native`). Chunks
+go in tasks, runs of them that have sums of their own, and those are added up in the order of tasks. Which chunks a task
 has depends on the data alone, so sums are the same for any number of threads.
 """
 
@@ -31,8 +31,8 @@ cdef struct pass_state:
     map_products maps[MOST_PRODUCTS]
     double* sums_of[MOST_PRODUCTS]  # [tasks, M, P] of maps that have sums
     Py_ssize_t map_count, Y, C, P, size, small_size
-    const int64* tasks          # [tasks + 1] shards
-    const int64* shards         # [shards + 1] sequences
+    const int64* tasks          # [tasks + 1] chunks
+    const int64* chunks         # [chunks + 1] sequences
     const int64* offsets        # [S + 1] positions
     const int* labels
     const double* weights
@@ -40,17 +40,17 @@ cdef struct pass_state:
     const double* start
     const double* end
     const double* none          # [Y] zeros: potentials of first and last labels where sequences are cut
-    const unsigned char* cut    # [shards, 2]
+    const unsigned char* cut    # [chunks, 2]
     char* errors                # [N, C]
     double* small               # [tasks, small_size] of pairs [Y, Y], of first and last labels [2, Y], of logarithms
     int64* bad                  # [tasks] the first sequence without a finite log Z, -1 for none
-    char** scratch              # [members] of scratch_size bytes, NULL for those who had nothing to do yet
+    char** scratch              # [members] of scratch_size bytes, NULL for those that had nothing to do yet
     Py_ssize_t scratch_size, scores_size, padded_size, sums_size  # bytes of its parts
     bint no_memory
 
 
 cdef size_t lines(size_t bytes) noexcept nogil:
-    """The same in whole cache lines."""
+    """Round up to whole cache lines."""
     return (bytes + 63) & ~<size_t>63
 
 
@@ -75,9 +75,9 @@ cdef class Scratch:
 
 
 cdef class Passes:
-    """Passes over the shards of one problem."""
+    """Passes over the chunks of one problem."""
 
-    cdef const int64[::1] tasks, shards, offsets
+    cdef const int64[::1] tasks, chunks, offsets
     cdef const int[::1] labels
     cdef const double[::1] weights
     cdef const unsigned char[:, ::1] cut
@@ -86,26 +86,26 @@ cdef class Passes:
 
     def __init__(
         self,
-        const int64[::1] tasks not None,       # [tasks + 1] shards
-        const int64[::1] shards not None,      # [shards + 1] sequences
+        const int64[::1] tasks not None,       # [tasks + 1] chunks
+        const int64[::1] chunks not None,      # [chunks + 1] sequences
         const int64[::1] offsets not None,     # [S + 1]
         const int[::1] labels not None,        # [N]
         const double[::1] weights not None,    # [S]
-        const unsigned char[:, ::1] cut not None,  # [shards, 2] whether sequences of a shard are cut at either end
+        const unsigned char[:, ::1] cut not None,  # [chunks, 2] 1 where sequences of a chunk are cut
         Py_ssize_t label_count,
     ):
-        self.tasks, self.shards, self.offsets, self.labels, self.weights = tasks, shards, offsets, labels, weights
-        if cut.shape[0] != shards.shape[0] - 1 or cut.shape[1] != 2:
-            raise ValueError("cuts do not fit the shards")
+        self.tasks, self.chunks, self.offsets, self.labels, self.weights = tasks, chunks, offsets, labels, weights
+        if cut.shape[0] != chunks.shape[0] - 1 or cut.shape[1] != 2:
+            raise ValueError("cuts do not fit the chunks")
         self.cut, self.Y, self._room = cut, label_count, {}
-        counts, lengths = np.asarray(shards), np.asarray(offsets)
+        counts, lengths = np.asarray(chunks), np.asarray(offsets)
         self.most_sequences = int(np.diff(counts).max(initial=0))
         self.most_rows = int(np.diff(lengths[counts]).max(initial=0))
         self.longest = int(np.diff(lengths).max(initial=0))
 
     def _rooms(self, name, shape, dtype):
-        """An array that every pass fills again: fresh memory would be handed out page by page each time."""
-        found = self._room.pop(name, None)  # nobody else may have it meanwhile
+        """Return an array that every pass fills again: fresh memory would be handed out page by page each time."""
+        found = self._room.pop(name, None)  # no other pass may have it meanwhile
         return found if found is not None and found.shape == shape else np.empty(shape, dtype)
 
     def evaluate(
@@ -117,7 +117,7 @@ cdef class Passes:
         const double[::1] end not None,        # [Y]
         real[:, ::1] errors,                   # [N, C] out
     ):
-        """Errors of all positions; sums of each task, and sums of each map.
+        """Compute errors of all positions; return sums of each task, and sums of each map.
 
         Those of tasks [tasks, Y * Y + 2 Y + 1] are of pairs, of first and of last labels, and the log-likelihood. Those
         of maps are parts [tasks, M, P], to be added up; they are there until the next pass. The last result is the
@@ -155,12 +155,12 @@ cdef class Passes:
             2 * state.scores_size + state.padded_size + state.sums_size
             + lines((2 * self.most_sequences + work_size(self.longest, Y)) * sizeof(double))
         )
-        cdef Scratch scratch = self._room.pop("scratch", None)  # nobody else may have it meanwhile
+        cdef Scratch scratch = self._room.pop("scratch", None)  # no other pass may have it meanwhile
         if scratch is None or scratch.members != members or scratch.size != state.scratch_size:
             scratch = Scratch(members, state.scratch_size)
         state.scratch, state.no_memory = scratch.parts, False
         if count:
-            state.tasks, state.shards, state.offsets = &self.tasks[0], &self.shards[0], &self.offsets[0]
+            state.tasks, state.chunks, state.offsets = &self.tasks[0], &self.chunks[0], &self.offsets[0]
             state.labels, state.weights = &self.labels[0], &self.weights[0]
             state.edges, state.start, state.end, state.none = &edges[0, 0], &start[0], &end[0], &none[0]
             state.cut = &self.cut[0, 0]
@@ -178,9 +178,9 @@ cdef class Passes:
 
 
 cdef void task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
-    """The shards of a task, one after another."""
+    """Work on the chunks of a task, one after another."""
     cdef pass_state* state = <pass_state*>given
-    cdef Py_ssize_t i, shard
+    cdef Py_ssize_t i, chunk
     cdef char* room
     for i in range(state.map_count):
         if state.maps[i].adjoint != NULL and state.maps[i].M:
@@ -195,27 +195,27 @@ cdef void task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
             state.no_memory = True
             return
     room = <char*>lines(<size_t>state.scratch[member])
-    for shard in range(state.tasks[item], state.tasks[item + 1]):
+    for chunk in range(state.tasks[item], state.tasks[item + 1]):
         if state.maps[0].single:
-            of_shard[float](state, item, shard, room, 0)
+            of_chunk[float](state, item, chunk, room, 0)
         else:
-            of_shard[double](state, item, shard, room, 0)
+            of_chunk[double](state, item, chunk, room, 0)
 
 
-cdef void of_shard(pass_state* state, Py_ssize_t item, Py_ssize_t shard, char* room, real zero) noexcept nogil:
-    cdef Py_ssize_t first = state.shards[shard], S = state.shards[shard + 1] - first
+cdef void of_chunk(pass_state* state, Py_ssize_t item, Py_ssize_t chunk, char* room, real zero) noexcept nogil:
+    cdef Py_ssize_t first = state.chunks[chunk], S = state.chunks[chunk + 1] - first
     cdef Py_ssize_t begin = state.offsets[first], n = state.offsets[first + S] - begin
     cdef Py_ssize_t i, t, bad, Y = state.Y, C = state.C
     cdef real* scores = <real*>room
     cdef real* node = <real*>(room + state.scores_size)
     cdef char* padded = room + 2 * state.scores_size
-    cdef double* own = <double*>(padded + state.padded_size)  # sums of this shard
+    cdef double* own = <double*>(padded + state.padded_size)  # sums of this chunk
     cdef double* work = <double*>(padded + state.padded_size + state.sums_size)
     cdef real* errors = <real*>state.errors + begin * C
     cdef double* sums = state.small + item * state.small_size
     cdef real half = <real>HALF
-    cdef const double* start = state.none if state.cut[2 * shard] else state.start
-    cdef const double* end = state.none if state.cut[2 * shard + 1] else state.end
+    cdef const double* start = state.none if state.cut[2 * chunk] else state.start
+    cdef const double* end = state.none if state.cut[2 * chunk + 1] else state.end
     if n == 0:
         return
     for i in range(state.map_count):
@@ -232,9 +232,9 @@ cdef void of_shard(pass_state* state, Py_ssize_t item, Py_ssize_t shard, char* r
     )
     if bad >= 0 and state.bad[item] < 0:
         state.bad[item] = first + bad
-    if state.cut[2 * shard]:
+    if state.cut[2 * chunk]:
         memset(own + Y * Y, 0, Y * sizeof(double))
-    if state.cut[2 * shard + 1]:
+    if state.cut[2 * chunk + 1]:
         memset(own + Y * Y + Y, 0, Y * sizeof(double))
     for i in range(state.small_size):
         sums[i] += own[i]

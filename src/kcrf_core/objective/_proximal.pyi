@@ -2,7 +2,7 @@ from numpy import ndarray
 
 def minimise(
     rows: ndarray,
-    turned: ndarray,
+    multiplied: ndarray,
     scale: ndarray,
     slope: ndarray,
     thresholds: ndarray,

@@ -1,4 +1,4 @@
-"""Coordinate descent on a quadratic model of P with its L1 penalty: what a proximal quasi-Newton step is found by.
+"""Coordinate descent on a quadratic model of P with its L1 penalty, for proximal quasi-Newton steps.
 
     q(x) = <g, x - theta> + (x - theta)^T B (x - theta) / 2 + sum_j c_j |x_j|,    B = diag(b) - W M W^T
 
@@ -30,7 +30,7 @@ cdef inline double product(const real* a, const double* b, Py_ssize_t m) noexcep
 
 def minimise(
     const real[:, ::1] rows,           # [n, m] W; m is a multiple of four
-    const real[:, ::1] turned,         # [n, m] W M
+    const real[:, ::1] multiplied,         # [n, m] W M
     const double[::1] scale,           # [n] b
     const double[::1] slope,           # [n] g
     const double[::1] thresholds,      # [n] c
@@ -42,7 +42,7 @@ def minimise(
     int most,
     double tolerance,
 ):
-    """Put a minimiser into `point`; sweeps that it took, `most` of them or until one gains little against the first."""
+    """Put a minimiser into `point`; return its sweeps, `most` of them or until one gains little against the first."""
     cdef Py_ssize_t n = scale.shape[0], m = along.shape[0], i, j, k, count = 0
     cdef int sweep
     cdef bint full
@@ -53,7 +53,7 @@ def minimise(
         for j in range(n):
             bent = scale[j]
             for k in range(m):
-                bent -= <double>rows[j, k] * turned[j, k]
+                bent -= <double>rows[j, k] * multiplied[j, k]
             curvature[j] = max(bent, LEAST_CURVATURE * scale[j])
         for sweep in range(most):
             full = sweep % FULL_EVERY == 0
@@ -63,7 +63,7 @@ def minimise(
             for i in range(count):
                 j = i if full else live[i]
                 bent = curvature[j]
-                gradient = slope[j] + scale[j] * (point[j] - theta[j]) - product(&turned[j, 0], &along[0], m)
+                gradient = slope[j] + scale[j] * (point[j] - theta[j]) - product(&multiplied[j, 0], &along[0], m)
                 aim, limit = point[j] - gradient / bent, thresholds[j] / bent
                 new = aim - limit if aim > limit else (aim + limit if aim < -limit else 0.0)
                 change = new - point[j]

@@ -7,7 +7,7 @@ has the block Phi^T [(diag p - p p^T)(Phi v)], labels coupled, p the marginals o
 with the map and no forward-backward. Transitions have a small matrix, the summed covariances of pairs. Where that would
 be large, and for triples, the diagonal sum_t p_t stands in: it is never below the block, as diag p - p p^T <= diag p.
 The matrix takes 2 N Y^4 operations; where a guess is enough its own diagonal, sum_t p_t (1 - p_t), will do. A clique
-whose label is all but certain, p_t up to `settled` from 0 or 1, adds next to nothing to any of them and is left out,
+whose label is nearly certain, p_t up to `settled` from 0 or 1, adds next to nothing to any of them and is left out,
 where enough are for that to pay.
 """
 

@@ -20,7 +20,7 @@ import numpy as np
 from ...system import hand_back
 from .. import Objective, Point, Vector, Vectors
 from .bundle import POINTS
-from .first_guess import Diagonal, FirstGuess, Unsized
+from .initial_inverse import Diagonal, InitialInverse, Unsized
 from .run import LONG, Run
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes. On text 12
@@ -146,10 +146,10 @@ class Memory(RememberedPairs):
             # Products of s_i with older changes are not kept: their shares are still zero here.
         length = 1.0
         if isinstance(metric, Diagonal):
-            turned, found, curvature = pairs.reduced_and_scaled(gradient, shares, metric.inverse, newest)
+            direction, found, curvature = pairs.reduced_and_scaled(gradient, shares, metric.inverse, newest)
         else:
-            turned = metric(pairs.reduced(gradient, shares))
-            found = pairs.changes_along(turned, rows)
+            direction = metric(pairs.reduced(gradient, shares))
+            found = pairs.changes_along(direction, rows)
             if order and isinstance(metric, Unsized):
                 change = pairs.change(newest)
                 curvature = self._vectors.dot(change, metric(change))
@@ -158,7 +158,7 @@ class Memory(RememberedPairs):
         weights = np.zeros(rows)  # of s in the direction
         for i in order:
             weights[i] = shares[i] - (length * found[i] + weights @ products[:rows, i]) / products[i, i]
-        return turned, pairs.finish(turned, length, weights, gradient)
+        return direction, pairs.finish(direction, length, weights, gradient)
 
     def widened(self, vectors: Vectors, dtype: np.dtype | type) -> Memory:
         """Return the pairs for longer vectors, whose first columns these are."""
@@ -186,7 +186,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, me
         memory.restore(run.resumed["memory"])
     elif now is None:
         now = run.evaluate(objective, theta)
-    guess = FirstGuess(objective, run)
+    guess = InitialInverse(objective, run)
     metric = guess.at(renewed)
     hand_back()  # what was needed to begin
     for steps in count(begun):

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from .. import Objective, Point, Vector
 from . import lbfgs, proximal
-from .first_guess import FirstGuess
+from .initial_inverse import InitialInverse
 from .run import Run
 
 PART, PART_STEPS = 5, 25  # begin on a fifth of the columns
@@ -43,7 +43,7 @@ def _begin_on_part(objective: Objective, run: Run) -> tuple[Vector, lbfgs.Memory
         return run.evaluate_part(part, point, objective, vectors.widened(point, part.vectors))
 
     theta, memory = part.vectors.zeros(), lbfgs.memory_for(part, run)
-    now, metric = evaluate(theta), FirstGuess(part, run, objective).at(theta)
+    now, metric = evaluate(theta), InitialInverse(part, run, objective).at(theta)
     for _ in range(PART_STEPS):
         found = lbfgs.step(evaluate, theta, now, memory, metric, part.vectors, run)
         if found is None:

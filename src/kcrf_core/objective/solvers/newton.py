@@ -1,7 +1,7 @@
 """Truncated Newton: conjugate gradients on exact Hessian-vector products.
 
 The tangent of forward-backward gives H v, long-range correlations included, at about the cost of two passes. The
-Newton system is solved only as far as it pays: loosely far from the optimum, ever more exactly near it. H is positive
+Newton system is solved no further than pays: loosely far from the optimum, ever more exactly near it. H is positive
 definite, so every truncated solution is a descent direction.
 """
 

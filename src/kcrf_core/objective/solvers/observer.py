@@ -1,4 +1,4 @@
-"""The events of a training run, and the observer that hears of them.
+"""Events of a training run, and the observer that receives them.
 
 Each event is a frozen value, and its type says what happened. Training hands every event to one method,
 `Observer.tell`; a listener overrides it and acts by the type of the event, best with `functools.singledispatchmethod`.
@@ -40,14 +40,14 @@ class FinalFit:
 
 @dataclass(frozen=True)
 class WorkersThere:
-    """So many workers of a cluster are there now."""
+    """The number of workers of a cluster has changed."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class PivotsChosen:
-    """So many pivots have been chosen so far."""
+    """More pivots have been chosen."""
 
     done: int
     total: int
@@ -68,7 +68,7 @@ class Trial:
 
     @property
     def text(self) -> str:
-        """What held-out data says."""
+        """Held-out figures in words."""
         parts = [f"{100 * figure:.2f} by {name}" for name, figure in self.figures.items()]
         where = "" if self.folds == self.all_folds else f" (worse on {self.folds} of {self.all_folds} folds)"
         return f"held-out log p(label) {self.log_probability:.4f}, {self.metric} {', '.join(parts)}{where}"
@@ -88,7 +88,7 @@ class GrowthRound:
 
 @dataclass(frozen=True)
 class DevScore:
-    """How well some parameters label the held-out data."""
+    """Figures of labels predicted for held-out data."""
 
     accuracy: float  # part of the positions labelled right, unknown labels counted wrong
     log_probability: float  # mean of log p(y_t | x) over positions whose label is known
@@ -99,12 +99,12 @@ class DevScore:
 
     @property
     def value(self) -> float:
-        """The figure that counts, larger being better."""
+        """Figure that counts, larger being better."""
         figure = {"accuracy": self.accuracy, "f1": self.f1, "macro-f1": self.macro_f1}.get(self.metric)
         return self.log_probability if figure is None else figure
 
     def better_than(self, other: DevScore | None) -> bool:
-        """By the figure that counts, then by log-probability."""
+        """Compare by the figure that counts, then by log-probability."""
         if other is None:
             return True
         return (self.value, self.log_probability) > (other.value, other.log_probability)
@@ -130,7 +130,7 @@ class TermJudgement:
     bound: float | None = None  # on the gain in P
     null: float | None = None  # mean bound of the draws
     ratio: float | None = None  # of bound to null, both without what a constant would gain
-    p_value: float | None = None  # how often chance alone gives such a bound
+    p_value: float | None = None  # of the bound under the null
     draws: int = 0  # of the null
     gain: float | None = None  # by how much the term did lower P
     held_out: float | None = None  # gain in log-likelihood of held-out sequences
@@ -162,7 +162,7 @@ Event: TypeAlias = (
 
 
 class Observer:
-    """A listener to a training run; this one ignores all it hears.
+    """A listener to a training run; this one ignores all events.
 
     >>> from kcrf_core.solvers import Note, Observer
     >>> class Notes(Observer):
@@ -174,7 +174,7 @@ class Observer:
     """
 
     def tell(self, event: Event) -> None:
-        """Something happened."""
+        """Receive an event."""
 
     def note(self, text: str) -> None:
         self.tell(Note(text))

@@ -7,7 +7,7 @@ P, and the penalty as it is. With steps S, changes Y of the gradient and an init
 
 where L is what is below the diagonal of S^T Y, and D the diagonal (Byrd, Nocedal and Schnabel 1994). b is a power of
 the Hessian's diagonal: under uniform labels to begin with, then at parameters on the way, where frequent features are
-settled for the most part and curve P far less than they seemed to. Coordinate descent finds the minimum
+nearly deterministic and curve P far less than they seemed to. Coordinate descent finds the minimum
 (`objective._proximal`), for parameters that are not zero or want to leave it; a line search follows (Lee, Sun and
 Saunders 2014). So many parameters become zero, and others leave it, in one step.
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from ...system import hand_back
 from .. import Objective, Point, Vector
-from .first_guess import POWER
+from .initial_inverse import POWER
 from .lbfgs import FEWEST_PAIRS, RememberedPairs, most_sparse_pairs
 from .run import Run
 

@@ -1,14 +1,14 @@
-"""The initial matrix of L-BFGS, a guess at the inverse Hessian: only its direction counts.
+"""The initial inverse Hessian of L-BFGS: only its direction counts.
 
-A diagonal for most maps. The columns of a reduced map are correlated with each other; on its first m columns the guess
-is a power of a matrix, (v Phi^T Phi + I / sigma^2)^-p from a sample of positions (see `inverse_powers`).
+It is diagonal for most maps. The columns of a reduced map are correlated with each other; on its first m columns it is
+a power of a matrix, (v Phi^T Phi + I / sigma^2)^-p from a sample of positions (see `inverse_powers`).
 
 So are real columns, above all those of a signal that is seen through a window. On them Phi^T diag(q) Phi takes the
-place of v Phi^T Phi, q the variances of labels at a point: some frames of a signal settle long before others. This
-guess is taken anew now and then. With 32 smooth columns, 7 times 1,400 frames, 5 labels and a window of five, passes to
-a gap of 1e-3 for sigma^2 of 0.5, 5 and 50, with a diagonal and with this guess: Fourier series 80, 291, 865 and 24, 30,
-58; random walks 166, 449, 898 and 47, 58, 84; white noise 17, 30, 47 and 17, 19, 30. With the guess at zero alone walks
-take 50, 75, 168.
+place of v Phi^T Phi, q the variances of labels at a point: some frames of a signal become nearly deterministic long
+before others. It is taken anew now and then. With 32 smooth columns, 7 times 1,400 frames, 5 labels and a window of
+five, passes to a gap of 1e-3 for sigma^2 of 0.5, 5 and 50, with a diagonal and with this matrix: Fourier series 80,
+291, 865 and 24, 30, 58; random walks 166, 449, 898 and 47, 58, 84; white noise 17, 30, 47 and 17, 19, 30. With the
+matrix at zero alone walks take 50, 75, 168.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from .run import Run
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;
 # Helsinki prosody 106, 37 and 46; OCR with 1,500 pivots 91, 72 and 124. In between, frequent features are neither too
 # slow nor so fast that the pairs cannot hold the rest. Where a matrix takes correlations away it can be more.
-POWER, TURNED_POWER = 0.5, 0.65
+POWER, MATRIX_POWER = 0.5, 0.65
 
-# Beside columns that are turned, transitions go too fast by their curvature under uniform labels. By that of the pairs
+# Beside preconditioned columns transitions go too fast by their curvature under uniform labels. By that of the pairs
 # that training data has, times this, work to a gap of 1e-3 (uniform times 1 and 4 in brackets): OCR large, 1,000 pivots
 # 74 (113, 76), OCR small 43 (51, 47), readings of a sensor with 4 labels, 125 pivots, 77 (63, 106).
 # Without the matrix a factor does harm: CoNLL-2000 109 passes with 1, 164 with 4.
-EDGES_BESIDE_TURNED = 2
+EDGES_BESIDE_MATRIX = 2
 
 # The Gram matrix of m columns, from four times as many positions, and its power take so many m^3 operations. Where that
-# is no more than a few passes for all columns the guess saves a fifth of passes or more: OCR large, poly-3, gap of
+# is no more than a few passes for all columns the matrix saves a fifth of passes or more: OCR large, poly-3, gap of
 # 1e-2, work with and without, 500 pivots 93 and 115, 1,000 68 and 99, 2,000 70 and 86, 3,000 68 and 85. On OCR small
-# and pitch accent there was nothing to gain. So many columns are turned as take one pass: of 1,000 pivots on OCR 600
-# instead of all make 223 passes of 213, which on two cores take as long, and on sixteen cores less; of 4,000 pivots 750
-# instead of 1,000 make 227 of 225.
-MOST_TURNED, FEWEST_TURNED, POSITIONS_PER_COLUMN = 750, 20, 4
-TURNING_OPERATIONS = OPERATIONS_PER_CUBE + 4 * POSITIONS_PER_COLUMN
+# and pitch accent there was nothing to gain. So many columns are preconditioned as take one pass: of 1,000 pivots
+# on OCR 600 instead of all make 223 passes of 213, which on two cores take as long, and on sixteen cores less; of 4,000
+# pivots 750 instead of 1,000 make 227 of 225.
+MOST_COLUMNS, FEWEST_COLUMNS, POSITIONS_PER_COLUMN = 750, 20, 4
+MATRIX_OPERATIONS = OPERATIONS_PER_CUBE + 4 * POSITIONS_PER_COLUMN
 MOST_PASSES = 6
 
 # Real columns depend on each other more than others do, so more positions tell of them and more passes are saved. What
@@ -60,8 +60,8 @@ class Diagonal(Unsized):
         return self._vectors.product(vector, self.inverse)
 
 
-class Turned(Unsized):
-    """The same, but for symmetric matrices [m, m] in the place of some rows of some terms' weights.
+class Preconditioner(Unsized):
+    """Division by a scale, but for symmetric matrices [m, m] in the place of some rows of some terms' weights.
 
     With each matrix comes where in its term's block those rows begin.
     """
@@ -77,25 +77,25 @@ class Turned(Unsized):
         return out
 
 
-class FirstGuess:
-    """Initial matrices for one objective, or for a part of the columns of a `whole` one, which work is counted by."""
+class InitialInverse:
+    """Initial inverse Hessians of one objective, or of some columns of a `whole` one, which work is counted by."""
 
     def __init__(self, objective: Objective, run: Run, whole: Objective | None = None):
         self._objective, self._run, self._whole = objective, run, whole or objective
         self._nested = _leading_grams(objective)
-        self._real = [j for j, term in enumerate(objective.terms) if _turns_real(term, objective)]
+        self._real = [j for j, term in enumerate(objective.terms) if _preconditions_real(term, objective)]
         self.moves = bool(self._real)  # True if it depends on the point
 
-    def at(self, theta: Vector) -> Diagonal | Turned:
-        """The guess at a point; one at zero where it does not depend on that."""
+    def at(self, theta: Vector) -> Diagonal | Preconditioner:
+        """Return the matrix at a point; that at zero where it does not depend on the point."""
         objective, run = self._objective, self._run
-        power = TURNED_POWER if self._nested or self._real else POWER
+        power = MATRIX_POWER if self._nested or self._real else POWER
         real, unsettled = self._real_grams(theta) if self._real else ({}, 1.0)
         scale = self._diagonal(unsettled) ** power
         if self._nested:
             for part, term in zip(objective.blocks, objective.terms, strict=True):
                 if not term.clique.mapped:
-                    scale[part] *= EDGES_BESIDE_TURNED
+                    scale[part] *= EDGES_BESIDE_MATRIX
         rest = Diagonal(scale, objective.vectors, run.kept_dtype(objective))
         matrices = {}
         for j, gram in self._nested.items():
@@ -105,10 +105,10 @@ class FirstGuess:
         for j, gram in real.items():
             term = objective.terms[j]
             matrices[j] = term.size - term.real * term.columns, self._power(gram, j, power)
-        return Turned(rest, matrices, objective) if matrices else rest
+        return Preconditioner(rest, matrices, objective) if matrices else rest
 
     def _real_grams(self, theta: Vector) -> tuple[dict[int, np.ndarray], float]:
-        """Gram matrices of real columns at a point, and how much is unsettled there: about half a pass."""
+        """Return Gram matrices of real columns at a point, and the mean variance of labels: about half a pass."""
         objective, N = self._objective, self._objective.problem.positions
         sizes = {j: objective.terms[j].real for j in self._real}
         most = {j: min(POSITIONS_PER_REAL * size, N) for j, size in sizes.items()}
@@ -117,7 +117,7 @@ class FirstGuess:
         return objective.engine.real_grams(theta, most)
 
     def _diagonal(self, unsettled: float) -> np.ndarray:
-        """Of the Hessian, a guess for each parameter: the one at zero, less what has settled since."""
+        """Return an approximate diagonal of the Hessian: that at zero, less the variance that has vanished since."""
         objective = self._objective
         guess = objective.curvature_guess()
         for part, term, variance in zip(objective.blocks, objective.terms, objective.sigma2, strict=True):
@@ -130,25 +130,25 @@ class FirstGuess:
         return guess
 
     def _power(self, curvature: np.ndarray, term: int, power: float) -> np.ndarray:
-        """(curvature + I / sigma^2)^-power."""
+        """Return (curvature + I / sigma^2)^-power."""
         self._run.add_operations(self._whole, OPERATIONS_PER_CUBE * len(curvature) ** 3)
         return self._objective.engine.inverse_power(curvature, 1 / self._objective.sigma2[term], power)
 
 
-def _turns_real(term: TermShape, objective: Objective) -> bool:
-    """Whether the real columns of a term are turned, which takes about as long as a few passes."""
+def _preconditions_real(term: TermShape, objective: Objective) -> bool:
+    """Return True if a term's real columns are preconditioned, which takes about as long as a few passes."""
     affordable = MOST_PASSES_FOR_REAL * 4 * objective.problem.positions * term.rows * term.columns
-    return FEWEST_REAL <= term.real <= MOST_TURNED and OPERATIONS_PER_CUBE * term.real**3 <= affordable
+    return FEWEST_REAL <= term.real <= MOST_COLUMNS and OPERATIONS_PER_CUBE * term.real**3 <= affordable
 
 
 def _leading_grams(objective: Objective) -> dict[int, np.ndarray]:
-    """Phi^T Phi of the first columns of each reduced map, by the number of its term."""
+    """Return Phi^T Phi of the first columns of each reduced map, by the number of its term."""
     N = objective.problem.positions
     found = {}
     for j in objective.mapped:
         term = objective.terms[j]
-        m, of_pass = min(term.rows, MOST_TURNED), 4 * N * term.rows * term.columns
-        if term.nested and m >= FEWEST_TURNED and TURNING_OPERATIONS * m**3 <= MOST_PASSES * of_pass:
-            m = max(min(m, int(np.cbrt(of_pass / TURNING_OPERATIONS))), FEWEST_TURNED)
+        m, of_pass = min(term.rows, MOST_COLUMNS), 4 * N * term.rows * term.columns
+        if term.nested and m >= FEWEST_COLUMNS and MATRIX_OPERATIONS * m**3 <= MOST_PASSES * of_pass:
+            m = max(min(m, int(np.cbrt(of_pass / MATRIX_OPERATIONS))), FEWEST_COLUMNS)
             found[j] = objective.engine.leading_gram(j, m, POSITIONS_PER_COLUMN * m)
     return found
