@@ -40,8 +40,7 @@ from kcrf_core.encoding import EXPORTS, export, fit_encoding
 from kcrf_core.errors import FileFormatError, KcrfError
 from kcrf_core.exchange import PROGRAMS, export_model, import_model
 from kcrf_core.features import load_basis, save_basis, select_bases
-from kcrf_core.files import packing, read_container, unpacked
-from kcrf_core.files.compression import SUFFIXES
+from kcrf_core.files import COMPRESSIONS, packing, read_container, unpacked
 from kcrf_core.model import Model, dump, load_dataset, save_dataset, summarise, unpack
 from kcrf_core.objective.solvers import Observer
 from kcrf_core.system import Workers
@@ -352,7 +351,7 @@ class Targets:
             return name, mutated_container(data, rng), use
         name, text, use = texts[number - len(files)]
         if name == "compressed":
-            self.kind = rng.choice(tuple(SUFFIXES.values()))
+            self.kind = rng.choice(tuple(COMPRESSIONS.values()))
             out = io.BytesIO()
             with packing(out, self.kind) as stream:
                 stream.write(text.encode())

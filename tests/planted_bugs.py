@@ -142,7 +142,7 @@ BUGS = [
         "is_folder(path)",
         "cli/test_crossval.py::test_encoded_data_is_refused",
     ),
-    Bug("kcrf_core/selection/cross_validation.py", "counts[:, :-1] = 0", "counts[:, 1:] = 0", "core/test_folds.py"),
+    Bug("kcrf_core/selection/cross_validation.py", "contents[:, -1] = 1", "contents[:, 0] = 1", "core/test_folds.py"),
     Bug(
         "kcrf_core/device/packed_chains.py",
         "first[sequence] + step, last[sequence] - step",
@@ -196,7 +196,7 @@ BUGS = [
         "self.sigma2).sum()",
         "core/test_sparse_weights_training.py",
     ),
-    Bug("kcrf_core/pycrfsuite/tagger.py", "item.get(text, 0.0) + value", "value", "core/test_pycrfsuite.py"),
+    Bug("kcrf_core/pycrfsuite/tagger.py", ".get(text, 0.0) + value", ".get(text, 0.0)", "core/test_pycrfsuite.py"),
     Bug(
         "kcrf_core/scoring/spans.py",
         "if rules.closed:",

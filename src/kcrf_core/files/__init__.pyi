@@ -7,15 +7,12 @@ from .containers import (
     content_digest,
     file_digest,
     header_of,
-    is_archive,
-    is_encoded,
-    is_folder,
     pack_sparse,
     pack_strings,
     read_container,
-    refuse_vectors,
     write_container,
 )
+from .kinds import is_archive, is_encoded, is_folder, refuse_vectors
 from .scratch_folders import ScratchFolder
 from .trees import pack_tree, unpack_tree
 from .writing import NamedFile, naming, replacing, temporary_beside

@@ -15,14 +15,14 @@ import math
 import os
 import struct
 import zipfile
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .._version import __version__
-from ..errors import ConfigError, FileFormatError
+from ..errors import FileFormatError
 from .writing import replacing
 
 if TYPE_CHECKING:
@@ -286,29 +286,3 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 def _or(kinds: Sequence[str]) -> str:
     return " or ".join(f"a {kind}" for kind in kinds)
-
-
-def is_archive(path: str) -> bool:
-    """Return True if a path names one of our `.npz` files rather than text."""
-    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
-        return False  # bytes read from a pipe are gone
-    with open(path, "rb") as stream:
-        return stream.read(4) == b"PK\x03\x04"
-
-
-def is_folder(path: str) -> bool:
-    """Return True if a path names a folder, which can only be one of shards."""
-    return path != "-" and os.path.isdir(path)
-
-
-def is_encoded(path: str) -> bool:
-    """Return True if a path names data that is encoded already."""
-    return is_folder(path) or is_archive(path)
-
-
-def refuse_vectors(path: str, vectors: Collection[object]) -> None:
-    """Raise an error if vectors are given beside data that is encoded already."""
-    if vectors:
-        raise ConfigError(
-            f"{path} is encoded already, and holds its vectors: leave out 'vectors'", settings=["vectors"]
-        )

@@ -1,0 +1,34 @@
+"""Kinds of input files, recognised without NumPy, which help does not wait for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+from ..errors import ConfigError
+
+
+def is_archive(path: str) -> bool:
+    """Return True if a path names one of our `.npz` files rather than text."""
+    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+        return False  # bytes read from a pipe are gone
+    with open(path, "rb") as stream:
+        return stream.read(4) == b"PK\x03\x04"
+
+
+def is_folder(path: str) -> bool:
+    """Return True if a path names a folder, which can only be one of shards."""
+    return path != "-" and os.path.isdir(path)
+
+
+def is_encoded(path: str) -> bool:
+    """Return True if a path names data that is encoded already."""
+    return is_folder(path) or is_archive(path)
+
+
+def refuse_vectors(path: str, vectors: Collection[object]) -> None:
+    """Raise an error if vectors are given beside data that is encoded already."""
+    if vectors:
+        raise ConfigError(
+            f"{path} is encoded already, and holds its vectors: leave out 'vectors'", settings=["vectors"]
+        )
