@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -81,7 +82,7 @@ from .parameters import (
     seed_of,
     threads_of,
 )
-from .scikit_learn import Protocol, not_fitted, warn_uncertified
+from .scikit_learn import NotFittedError, Protocol, own_or
 
 LOGGER = logging.getLogger("kcrf_core")
 
@@ -304,7 +305,9 @@ class KernelCRF(Protocol):
             model = replace(model, info={**model.info, "estimator": {"labels": names.type}})
         self.model_ = model
         if report.result.reason != CERTIFIED:
-            warn_uncertified(report.result.reason, report.result.gap, config.training.tolerance)
+            message = f"stopped ({report.result.reason}) within {report.result.gap:.2g} of the optimum, not "
+            message += f"{config.training.tolerance:g}; max_iterations or tolerance can be larger"
+            warnings.warn(message, own_or(UserWarning, "ConvergenceWarning"), stacklevel=2)
         return self
 
     def tune(
@@ -657,7 +660,7 @@ class KernelCRF(Protocol):
 
     def _model(self) -> Model:
         if not self.__sklearn_is_fitted__():
-            raise not_fitted(type(self).__name__)
+            raise own_or(NotFittedError)(f"this {type(self).__name__} is not fitted yet: call fit(X, y) first")
         return self.model_
 
     def _label_values(self) -> list[LabelValue]:

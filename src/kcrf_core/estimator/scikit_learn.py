@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +17,7 @@ class NotFittedError(ValueError, AttributeError):
     """Error of an estimator that is used before `fit`."""
 
 
-def not_fitted(name: str) -> Exception:
-    """Return the error that an estimator raises before it is fitted."""
-    return _own_or(NotFittedError)(f"this {name} is not fitted yet: call fit(X, y) first")
-
-
-def warn_uncertified(reason: str, gap: float, tolerance: float) -> None:
-    """Warn the caller of `fit`."""
-    category = _own_or(UserWarning, "ConvergenceWarning")
-    message = f"stopped ({reason}) within {gap:.2g} of the optimum, not {tolerance:g}"
-    warnings.warn(f"{message}; max_iterations or tolerance can be larger", category, stacklevel=3)
-
-
-def _own_or(kind: type, name: str | None = None) -> type:
+def own_or(kind: type, name: str | None = None) -> type:
     """Return scikit-learn's class where it is imported, as callers without it cannot expect it."""
     return getattr(sys.modules.get("sklearn.exceptions"), name or kind.__name__, kind)
 
