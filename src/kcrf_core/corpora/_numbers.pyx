@@ -1,4 +1,4 @@
-"""Decimal numbers as bytes become doubles, the same ones that Python's `float` makes of them.
+"""Conversion of decimal numbers from bytes to doubles, the same ones that Python's `float` makes of them.
 
 A number is a sign, digits with or without a point, and an exponent: w 10^q with a whole number w. Where w and 10^|q|
 are doubles themselves, one operation rounds once and is right. Else 5^q is taken from a table, rounded to 128 bits: the
@@ -41,7 +41,7 @@ _fill_tables()
 
 
 cdef inline uint64 multiply(uint64 a, uint64 b, uint64* low) noexcept nogil:
-    """The high word of a product, and its low one. C has no type of 128 bits that all compilers know."""
+    """Return the high word of a product, and its low one. C has no type of 128 bits that all compilers know."""
     cdef uint64 a_low = a & 0xFFFFFFFFULL, a_high = a >> 32, b_low = b & 0xFFFFFFFFULL, b_high = b >> 32
     cdef uint64 lowest = a_low * b_low, first = a_high * b_low, second = a_low * b_high
     cdef uint64 middle = (lowest >> 32) + (first & 0xFFFFFFFFULL) + (second & 0xFFFFFFFFULL)
@@ -50,7 +50,7 @@ cdef inline uint64 multiply(uint64 a, uint64 b, uint64* low) noexcept nogil:
 
 
 cdef inline bint product(uint64 w, int q, double* number) noexcept nogil:
-    """w 10^q as the nearest double; False where that is not certain. w is not zero."""
+    """Compute w 10^q as the nearest double; return False where that is not certain. w is not zero."""
     cdef uint64 high, middle, more, low, mantissa, rest, half, bits
     cdef int shift = 0, dropped, exponent
     if q < LEAST or q > MOST:
@@ -84,14 +84,14 @@ cdef inline bint product(uint64 w, int q, double* number) noexcept nogil:
 
 
 cdef bint by_python(const unsigned char* text, Py_ssize_t length, double* number) noexcept nogil:
-    """Digits that `float` takes, as it takes them; False for what is too large."""
+    """Parse digits as `float` does; return False for numbers that are too large."""
     with gil:
         number[0] = float(text[:length])
         return number[0] - number[0] == 0
 
 
 cdef int parse_number(const unsigned char* text, Py_ssize_t length, double* number) noexcept nogil:
-    """Whether a text is a finite number, which is put where `number` says.
+    """Return True if a text is a finite number, which is then stored in `number`.
 
     This is less than `float` takes: no nan, infinity, underscores, spaces and digits of other scripts.
     """

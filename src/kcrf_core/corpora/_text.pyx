@@ -1,4 +1,4 @@
-"""Lines as bytes: where the values of each row stand, distinct values numbered, numbers parsed, columns appended.
+"""Lines as bytes: places of the values of each row, numbers of distinct values, parsed numbers, added columns.
 
 No string is made here: a value is a place and a length in the bytes that were read. Distinct values are numbered in
 the order of their first appearance, by an open-addressing hash table: `slots` hold numbers or -1. Functions allocate
@@ -39,20 +39,20 @@ cdef inline bint blank(const unsigned char* data, Py_ssize_t first, Py_ssize_t l
 
 
 cdef inline Py_ssize_t line_end(const unsigned char* data, Py_ssize_t first, Py_ssize_t size) noexcept nogil:
-    """Where the line that begins at `first` has its line feed, or the end of the data."""
+    """Return the place of the line feed of the line that begins at `first`, or the end of the data."""
     cdef const void* found = memchr(data + first, LINE_FEED, size - first)
     return size if found is NULL else <const unsigned char*>found - data
 
 
 cdef inline Py_ssize_t before_return(const unsigned char* data, Py_ssize_t first, Py_ssize_t stop) noexcept nogil:
-    """The end of a line that stops at `stop`, without a carriage return."""
+    """Return the end of a line that stops at `stop`, without a carriage return."""
     return stop - 1 if stop > first and data[stop - 1] == CARRIAGE_RETURN else stop
 
 
 cdef inline bint is_comment(
     const unsigned char* data, Py_ssize_t first, Py_ssize_t last, const unsigned char[::1] marks, const int[::1] sizes
 ) noexcept nogil:
-    """Whether a line begins with one of the marks, which stand end to end."""
+    """Return True if a line begins with one of the marks, which stand end to end."""
     cdef Py_ssize_t i, at = 0
     for i in range(sizes.shape[0]):
         if last - first >= sizes[i] and memcmp(data + first, &marks[at], sizes[i]) == 0:
@@ -65,8 +65,7 @@ cdef Py_ssize_t split_row(
     const unsigned char* data, Py_ssize_t first, Py_ssize_t last, unsigned char separator, Py_ssize_t width,
     Py_ssize_t most, int64* starts, int* lengths, Py_ssize_t stride,
 ) noexcept nogil:
-    """Places and lengths of the values of a row, `stride` apart, the first `width` of them; how many there are, up to
-    `most`.
+    """Find places and lengths of the first `width` values of a row, `stride` apart; return their number, up to `most`.
 
     Spaces separate in runs, and those around a row do not count.
     """
@@ -97,7 +96,7 @@ cdef Py_ssize_t split_quoted(
     const unsigned char* data, Py_ssize_t first, Py_ssize_t size, unsigned char separator, Py_ssize_t width,
     unsigned char* out, int64* starts, int* lengths, Py_ssize_t stride, Py_ssize_t* columns,
 ) noexcept nogil:
-    """Where a row of values that may be quoted stops, at its line feed or the end of the data; else UNCLOSED, TOO_LONG.
+    """Return the stop of a row of values that may be quoted, its line feed or the end; else UNCLOSED, TOO_LONG.
 
     Values without their quotes are written to the same places of `out` or before them, unless `width` is 0.
     """
@@ -146,8 +145,9 @@ def last_sequence_end(
     const unsigned char[::1] marks,    # of comments
     const int[::1] sizes,
 ):
-    """Just after the last blank line of rows with quotes, or 0, where the first row begins that is not whole, and
-    whether its quote is never closed.
+    """Return the end of the last blank line of rows with quotes, or 0, and the first row that is not whole.
+
+    The third value is True if the quote of that row is never closed.
     """
     cdef Py_ssize_t first = begin, stop = 0, columns, end = 0, size = data.shape[0]
     with nogil:
@@ -180,10 +180,10 @@ def split_rows(
     int64[::1] offsets,                # [rows + 1] out: the rows that sequences begin with, then the number of rows
     bint ragged=False,                 # whether rows may have more values, which are left where they are
 ):
-    """Split all lines that are rows. Rows and sequences found, then the first row of another width and how many values
-    it has, the first with a stray TAB, and the line of the first whose quote is not closed.
+    """Split all lines that are rows; return the numbers of rows and sequences, and the first rows with mistakes.
 
-    It stops at the first row that cannot be split. Of the last four each is -1 where there is none.
+    These are the first row of another width and its number of values, the first with a stray TAB, and the line of the
+    first whose quote is not closed; each is -1 where there is none. It stops at the first row that cannot be split.
     """
     cdef Py_ssize_t first = begin, last, stop, columns = 0, size = data.shape[0], at, row = 0, sequences = 0
     cdef Py_ssize_t width = starts.shape[0], capacity = starts.shape[1], stray = -1, uneven = -1, unclosed = -1
@@ -228,7 +228,7 @@ def split_rows(
 
 
 cdef inline uint64 hashed(const unsigned char* value, Py_ssize_t length) noexcept nogil:
-    """Eight bytes at a time, mixed so that the low bits depend on all of them."""
+    """Return a hash of eight bytes at a time, whose low bits depend on all of them."""
     cdef uint64 h = 0x9E3779B97F4A7C15ULL ^ <uint64>length, word
     while length >= 8:
         memcpy(&word, value, 8)
@@ -246,7 +246,7 @@ cdef inline uint64 hashed(const unsigned char* value, Py_ssize_t length) noexcep
 
 
 cdef void fill_slots(int* slots, uint64 mask, const uint64* hashes, Py_ssize_t count) noexcept nogil:
-    """Put the numbers of values that are known to be distinct where their hashes say."""
+    """Put the numbers of values that are known to be distinct into the slots of their hashes."""
     cdef Py_ssize_t i
     cdef uint64 place
     for place in range(mask + 1):
@@ -262,7 +262,7 @@ cdef Py_ssize_t number_values(
     const unsigned char* data, const int64* starts, const int* lengths, Py_ssize_t n,
     int* slots, uint64* hashes, int* first, int* codes,
 ) noexcept nogil:
-    """Number the distinct values of a column; how many there are."""
+    """Number the distinct values of a column, and return how many there are."""
     cdef Py_ssize_t t, known, count = 0
     cdef uint64 place, h, mask = FIRST_MASK
     cdef const unsigned char* value
@@ -302,7 +302,7 @@ def code_columns(
     int[:, ::1] codes,                 # [m, n] out: the number of each row's value
     int64[::1] counts,                 # [m] out: distinct values
 ):
-    """Number the distinct values of some columns; how many bytes they have in all."""
+    """Number the distinct values of some columns, and return the number of their bytes."""
     cdef Py_ssize_t m, i, total = 0
     cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
     with nogil:
@@ -373,7 +373,7 @@ def merge_values(
     Py_ssize_t count,                  # values so far
     int[::1] numbers,                  # [n] out: the number of each value of the part
 ):
-    """Number the distinct values of a part after those that came before it; how many there are then."""
+    """Number the distinct values of a part after those that came before it, and return their new number."""
     cdef Py_ssize_t i, known, length, size, start
     cdef uint64 place, h, mask = slots.shape[0] - 1
     cdef const unsigned char* value
@@ -409,7 +409,7 @@ def place_values(const uint64[::1] hashes, Py_ssize_t count, int[::1] slots):
 
 
 def by_first_appearance(const int[::1] codes, int[::1] numbers, int[::1] order, int[::1] out):
-    """Number codes again in the order in which they appear; how many different ones there are.
+    """Number codes again in the order in which they appear, and return how many different ones there are.
 
     `numbers` [largest code + 1] are -1 and become the new ones, `order` the codes that those had, `out` the new codes.
     """
@@ -481,7 +481,7 @@ def number_columns(
 
 
 def gather_rows(const double[:, ::1] columns, const int64[::1] which, double[:, ::1] out):
-    """Columns [m, n] as rows: out[t, r] = columns[which[r], t], in squares that stay in the cache."""
+    """Copy columns [m, n] as rows: out[t, r] = columns[which[r], t], in squares that stay in the cache."""
     cdef Py_ssize_t r, t, first, begin, n = columns.shape[1], width = which.shape[0]
     with nogil:
         for first in range(0, n, 64):
@@ -501,8 +501,9 @@ def split_attributes(
     double[::1] values,                # [fields] out
     int64[::1] indptr,                 # [rows + 1] out
 ):
-    """Take the fields of attribute files apart. Whether all values are 1; the row of the first bad field or -1, where
-    it begins and ends, and whether its name is missing, else its weight is not a number.
+    """Take the fields of attribute files apart; return True if all values are 1, and the first bad field.
+
+    That is its row or -1, its begin and end, and True if its name is missing, else its weight is not a number.
     """
     cdef Py_ssize_t row, at, begin, end, colon, out, count = 0
     cdef bint ones = True, escaped

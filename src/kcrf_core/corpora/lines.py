@@ -220,8 +220,10 @@ def blocks_and_pauses(
 
 
 def end_of_quoted_rows(data: bytes | bytearray, begin: int, first_line: int, layout: Layout) -> tuple[int, int, bool]:
-    """Return the end of the last blank line between rows, or 0, the beginning of the first row that is not whole, and
-    True if its quote is never closed. A row begins at `begin`; a byte order mark before the first one is no part of it.
+    """Return the end of the last blank line between rows, or 0, and the beginning of the first row that is not whole.
+
+    The third value is True if the quote of that row is never closed. A row begins at `begin`; a byte order mark before
+    the first one is no part of it.
     """
     assert layout.separator is not None  # as values may stand in quotes
     mark = BYTE_ORDER_MARK.encode()

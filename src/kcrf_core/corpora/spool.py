@@ -300,7 +300,7 @@ class Spool(TrainingColumns):
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """Where sequences begin, [S+1] int64."""
+        """Beginnings of sequences, [S+1] int64."""
         return offsets_of(np.concatenate(self._lengths))
 
     @cached_property
@@ -310,7 +310,7 @@ class Spool(TrainingColumns):
 
     @property
     def runs(self) -> list[list[tuple[int, int]]]:
-        """The parts of each shard, as numbers of their first and last sequences; a part is of one file."""
+        """Parts of each shard, as numbers of their first and last sequences; a part is of one file."""
         out = []
         for first, last in pairwise(self.borders.tolist()):
             cuts = [first, *(border for _, border in self._files if first < border < last), last]

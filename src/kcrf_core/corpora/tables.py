@@ -254,7 +254,7 @@ class ColumnList(Sequence[CodedColumn]):
 
 @dataclass(eq=False)
 class Cells(ColumnList):
-    """The columns of the rows of a block, by the places of their values in its bytes."""
+    """Columns of the rows of a block, by the places of their values in its bytes."""
 
     data: Any  # bytes, or an array of them
     starts: np.ndarray  # [width, n] int64, C-contiguous
@@ -335,7 +335,7 @@ class Cells(ColumnList):
 
 @dataclass(frozen=True)
 class NumberTexts:
-    """The text of columns of numbers in some rows."""
+    """Text of columns of numbers in some rows."""
 
     columns: np.ndarray  # [k] which columns, ascending
     text: np.ndarray  # their bytes end to end, column by column
@@ -354,7 +354,7 @@ class NumberTexts:
 
 
 class Table(ColumnList):
-    """The columns of a file: those that are numbers, and codes of the others."""
+    """Columns of a file: those that are numbers, and codes of the others."""
 
     def __init__(
         self,

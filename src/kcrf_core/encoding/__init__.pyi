@@ -15,11 +15,10 @@ from .defaults import (
 )
 from .encoding import Encoding, column_names, fit_encoding, fit_to, missing_remarks
 from .exporting import Exported, export, literal_names
-from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
+from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, View, Vocabulary
 from .names import CONSTANT, FeatureNames, conjunction_name, field_name, plain_names, real_names
 from .template_feature import LineFeature, TemplateFeature, readable, template_width
 from .translating import Translation, translation
-from .views import View
 
 EXPORTS: Registry[Callable[[Exported], Iterator[str]]]
 

@@ -47,13 +47,13 @@ class Dataset:
 
     @property
     def known_labels(self) -> np.ndarray:
-        """The labels of data that has them."""
+        """Labels of data that has them."""
         assert self.labels is not None
         return self.labels
 
     @property
     def own_bag(self) -> scipy.sparse.csr_array:
-        """The attributes of data that has some."""
+        """Attributes of data that has some."""
         assert self.bag is not None
         return self.bag
 

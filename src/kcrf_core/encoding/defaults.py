@@ -25,8 +25,7 @@ from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
 from ..system import listed
 from .encoding import CATEGORICAL_WINDOW, column_names
-from .features import transformed
-from .views import window_text
+from .features import transformed, window_text
 
 # A column of words has this many values, or this many of which this part stands once.
 MANY_VALUES = 200
@@ -74,7 +73,7 @@ class Defaults:
 
     @property
     def said(self) -> str | None:
-        """The features in a line; None where there are none but those of the configuration."""
+        """Features in a line; None where there are none but those of the configuration."""
         made = f"features by the data: {'; '.join(self.parts)} ('plain' leaves them as they are)"
         return made if self.parts else None
 

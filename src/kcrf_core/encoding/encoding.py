@@ -42,15 +42,17 @@ from .features import (
     ConjunctionFeature,
     Feature,
     RealFeature,
+    View,
     Vocabulary,
     fit_categorical,
     fit_conjunction,
     fit_real,
     real_block,
+    view_called,
+    window_text,
 )
 from .names import ATTRIBUTE, REAL, FeatureNames, ValueText, field_name, real_names, vector_texts
 from .template_feature import LineFeature, TemplateFeature, line_counts, template_counts, template_width
-from .views import View, view_called, window_text
 
 MANY_LABELS = 200
 DOCUMENT = "-DOCSTART-"  # what stands in CoNLL files where a document begins

@@ -12,8 +12,7 @@ from functools import partial
 from itertools import accumulate
 
 from ..kernels import NOTHING, UNSEEN
-from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, real_columns
-from .views import View
+from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, View, real_columns
 
 CONSTANT = "constant"
 SHOWN = 3  # numbers of a vector

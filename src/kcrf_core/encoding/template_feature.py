@@ -45,7 +45,7 @@ class _Lines:
 
 @dataclass(frozen=True)
 class TemplateFeature(_Lines, AttributeFeature):
-    """The vocabulary has the strings of the training data."""
+    """Lines whose strings are attributes; the vocabulary has those of the training data."""
 
     def rows(self, columns: Columns) -> AttributeRows:
         return expanded(self.config.templates, columns)

@@ -22,9 +22,9 @@ from .features import (
     ConjunctionFeature,
     Feature,
     RealFeature,
+    View,
 )
 from .template_feature import LineFeature, TemplateFeature
-from .views import View
 
 if TYPE_CHECKING:
     import scipy.sparse
