@@ -9,7 +9,7 @@
     def train(run: TrainArguments) -> None: ...
 
 A field that declares no option has the one of its name in `SHARED`. Options that set something in the configuration
-are those that `kcrf_core.config` declares (`configuration`). They are made when a command is used, so that a list of
+are those that `kcrf_core.config` declares (`Configuration`). They are made when a command is used, so that a list of
 commands imports none of it and plug-ins can add to them.
 """
 
@@ -155,11 +155,6 @@ def file(help: str, metavar: str = "FILE", *names: str, **more: Any) -> Any:
     return option(help, metavar, *names, type=click.Path(dir_okay=False), **more)
 
 
-def choice(help: str, *choices: str, **more: Any) -> Any:
-    """Return a field that is an option with one of these values."""
-    return option(help, type=click.Choice(choices), **more)
-
-
 def argument(metavar: str, type: click.ParamType, **more: Any) -> Any:
     """Return a field that is an argument with a place."""
     made = cache(lambda name: click.Argument([name], type=type, metavar=metavar, **more))
@@ -169,11 +164,6 @@ def argument(metavar: str, type: click.ParamType, **more: Any) -> Any:
 def group(kind: type, *wanted: str) -> Any:
     """Return a field that is an object of other options; `wanted` are those behind its field `settings`."""
     return field(metadata={"entry": _Group(kind, wanted)})
-
-
-def configuration(*wanted: str) -> Any:
-    """Return a field that is a `Configuration`, with the options of these sections, or with these settings."""
-    return group(Configuration, *wanted)
 
 
 def settings(*wanted: str) -> Any:
@@ -368,7 +358,7 @@ class Configuration:
         """Name of the configuration in messages."""
         return self.config or "options"
 
-    @property
+    @cached_property
     def typed(self) -> dict[str, Any]:
         """Options that were typed, and values that --set puts anywhere in the configuration."""
         from kcrf_core.config import option_paths, parse_settings
@@ -384,7 +374,7 @@ class Configuration:
             found[path] = value
         return found
 
-    @property
+    @cached_property
     def chosen(self) -> dict[str, Any]:
         """Options that were typed, with --c2 as sigma2."""
         from kcrf_core.config import resolve_c2

@@ -71,7 +71,7 @@ class AuditArguments:
         "P",
         type=click.FloatRange(0, 1),
     )
-    configuration: options.Configuration = options.configuration(*options.MODEL_SECTIONS)
+    configuration: options.Configuration = options.group(options.Configuration, *options.MODEL_SECTIONS)
     format: str | None
     folds: int | None
     held_out: options.HeldOutOptions

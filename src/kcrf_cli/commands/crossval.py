@@ -40,7 +40,7 @@ class CrossvalArguments:
         "Where finished trainings are kept, so that a run that was stopped goes on from there. Default: the output "
         "with .journal at its end, until the output is written."
     )
-    configuration: options.Configuration = options.configuration(*options.MODEL_SECTIONS)
+    configuration: options.Configuration = options.group(options.Configuration, *options.MODEL_SECTIONS)
     format: str | None
     folds: int | None
     held_out: options.HeldOutOptions

@@ -42,7 +42,7 @@ class FeaturizeArguments:
         "N",
         type=click.IntRange(1, MOST_SHARDS),
     )
-    configuration: options.Configuration = options.configuration("layout", "encoding", "unobserved")
+    configuration: options.Configuration = options.group(options.Configuration, "layout", "encoding", "unobserved")
     like: str | None = options.option(
         "Encode as this dataset, folder of shards, basis or model did: its vocabulary, scaling and labels.",
         "FILE",
@@ -209,7 +209,7 @@ def _featurized_in_parts(
         Spool(folder, run.vectors, layout, run.shards or 1, fitting=known is None) as spool,
         Workers(run.threads) as workers,
     ):
-        with files.reading_bar(run.quiet, "reading", *run.data) as progress:
+        with files.progress_bar(run.quiet, "reading", paths=run.data) as progress:
             spool.read(run.data, run.format, names, workers, progress)
         hand_back()
         if known is not None:

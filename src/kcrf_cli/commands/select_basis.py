@@ -14,8 +14,8 @@ from ..io import files
 class BasisArguments(options.PreparedArguments):
     """Arguments of `select-basis`."""
 
-    configuration: options.Configuration = options.configuration(
-        "kernel", "layout", "encoding", "unobserved", "precision", "seed"
+    configuration: options.Configuration = options.group(
+        options.Configuration, "kernel", "layout", "encoding", "unobserved", "precision", "seed"
     )
     plot: str | None = options.written(
         "Plot what is left against the number of pivots (.png, .svg or .pdf; needs matplotlib). Default: no plot."

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -58,10 +59,9 @@ class TagArguments:
         f"observed, else {FREE}.",
         "LABEL",
     )
-    marginals: str | None = options.choice(
+    marginals: str | None = options.option(
         "Columns LABEL:p with the marginal probability, to six digits, of the predicted label or of each.",
-        "best",
-        "all",
+        type=click.Choice(["best", "all"]),
     )
     sequence_probability: bool = options.switch(
         "A column probability=P with the probability of the whole labelling of the sequence."
@@ -206,10 +206,17 @@ def tag(run: TagArguments) -> None:
             _tag_with_lag(run, run.lag, fitted, wishes, FORMATS[format_], stream, missing)
     else:
         with Workers(run.threads) as workers:
-            steps, parsers = _steps(run, fitted, wishes, FORMATS[format_]), None
+            parsers: Parsers | None = None
+            steps = _steps(run, fitted, wishes, FORMATS[format_])
             if folder:
-                parsers = _shard_blocks(data, run.model, fitted)
-                steps = replace(steps, encoded=_shard_dataset)
+                from kcrf_core.model import load_folder
+
+                from ..render.shard_blocks import shard_blocks
+
+                stored = load_folder(data)  # errors about the folder come before anything is written
+                if not stored.encoding.same_as(fitted.encoding):
+                    raise FileFormatError(f"{data}: encoded unlike {run.model}: featurize it with --like {run.model}")
+                parsers, steps = shard_blocks(stored), replace(steps, encoded=attrgetter("dataset"))
             with files.output_stream(run.output) as stream:
                 if parsers is None:
                     parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
@@ -273,26 +280,6 @@ def _tag_with_lag(
         stream.write(writer.labelled(decoder.end()))
     stream.write(writer.free())
     missing.update(dict(decoder.missing))
-
-
-def _shard_dataset(parsed: ParsedBlock) -> Dataset:
-    """Return the encoded sequences that a block of a shard stands for."""
-    from ..render.shard_blocks import ShardBlock
-
-    assert isinstance(parsed, ShardBlock) and parsed.dataset is not None
-    return parsed.dataset
-
-
-def _shard_blocks(path: str, name: str, model: Model) -> Parsers:
-    """Return encoded sequences as blocks of lines; errors about the folder come before anything is written."""
-    from kcrf_core.model import load_folder
-
-    from ..render.shard_blocks import shard_blocks
-
-    folder = load_folder(path)
-    if not folder.encoding.same_as(model.encoding):
-        raise FileFormatError(f"{path}: encoded unlike {name}: featurize it with --like {name}")
-    return shard_blocks(folder)
 
 
 def _with_vectors(parsers: Parsers, vectors: Sequence[NamedVectors], source: str, workers: Workers) -> Parsers:

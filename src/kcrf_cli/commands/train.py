@@ -28,16 +28,15 @@ if TYPE_CHECKING:
 class TrainArguments(options.PreparedArguments):
     """Arguments of `train`."""
 
-    configuration: options.Configuration = options.configuration(*options.MODEL_SECTIONS, "unobserved")
+    configuration: options.Configuration = options.group(options.Configuration, *options.MODEL_SECTIONS, "unobserved")
     basis: str | None = options.file(
         "Pivots, kernel and encoding from `select-basis`; options that contradict them are refused."
     )
     held_out: options.HeldOutOptions
-    certify: str = options.choice(
+    certify: str = options.option(
         "Certificate of what could still be gained outside the pivots: an estimate, or a bound that takes all pairs of "
         "positions. Default: estimate.",
-        "estimate",
-        "exact",
+        type=click.Choice(["estimate", "exact"]),
         default="estimate",
     )
     select_terms: bool = options.switch(
@@ -59,10 +58,9 @@ class TrainArguments(options.PreparedArguments):
         type=options.DATA,
     )
     dev_vectors: tuple[tuple[str, str], ...]
-    keep: str | None = options.choice(
+    keep: str | None = options.option(
         "Parameters to write: the last ones, which are certified, or those that label DEV best. Default: last.",
-        "last",
-        "best",
+        type=click.Choice(["last", "best"]),
     )
     prune: float | None = options.option(
         "Drop weights and pivots after training that change no score of any position of DATA by more than EPS, all of "
@@ -93,6 +91,8 @@ class TrainArguments(options.PreparedArguments):
     def check(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
         self.held_out.check()
+        self.engine.choice()
+        self.configuration.chosen  # noqa: B018, --set may contradict an option
         whole = self.calibrate and is_folder(self.data)
         options.refuse(
             (self.min_gain is not None and not self.select_terms, "--min-gain needs --select-terms, whose limit it is"),
@@ -169,26 +169,16 @@ def train(run: TrainArguments) -> None:
       kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
+    from kcrf_core import training
     from kcrf_core.exchange import training_configuration
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, WorkersThere
-    from kcrf_core.training import (
-        EVERY,
-        MIN_GAIN,
-        Checkpoint,
-        HoldOut,
-        WarmStart,
-        fit_calibration,
-        open_engine,
-        train_shards,
-    )
-    from kcrf_core.training import train as fit
 
     from ..io.events import Interruption, ProgressMessages, RunLog
 
     began = time.perf_counter()
-    engine, threads = run.engine.choice(), run.engine.threads
     run.check()
+    threads = run.engine.threads
     prepare = partial(files.prepare, run, run.basis, run.held_out.group)
     if files.printed_instead(run, prepare):
         return
@@ -200,10 +190,11 @@ def train(run: TrainArguments) -> None:
                 own = training_configuration(earlier)
         prepared = prepare(otherwise=own)
         encoding, dataset, config = prepared.encoding, prepared.dataset, prepared.config
-        folds = files.fold_numbers(run.held_out.folds_file, dataset)
-        hold_out = HoldOut(prepared.groups, folds, run.held_out.block)
+        path = run.held_out.folds_file
+        folds = None if path is None else files.fold_numbers(path, dataset)
+        hold_out = training.HoldOut(prepared.groups, folds, run.held_out.block)
         if earlier is not None and run.init is not None:
-            start = WarmStart(earlier, run.init, search_prior=run.configuration.settings.get("sigma2") == AUTO)
+            start = training.WarmStart(earlier, run.init, search_prior=run.configuration.settings.get("sigma2") == AUTO)
             start.check_columns(encoding)
         if run.dev is not None:
             dev_set = run.dev_set(encoding)
@@ -220,12 +211,14 @@ def train(run: TrainArguments) -> None:
         }
         run_log.write("start", about)
         if run.checkpoint is not None:
-            kept = Checkpoint(run.checkpoint, run.checkpoint_every or EVERY, {"calibrate": run.calibrate})
+            kept = training.Checkpoint(
+                run.checkpoint, run.checkpoint_every or training.EVERY, {"calibrate": run.calibrate}
+            )
         with (
             ProgressMessages(run.quiet, run.verbose) as messages,
             Interruption(messages, run_log) as interruption,
-            open_engine(
-                engine,
+            training.open_engine(
+                run.engine.choice(),
                 threads=threads,
                 memory=run.engine.memory,
                 tell=interruption.note,
@@ -238,9 +231,9 @@ def train(run: TrainArguments) -> None:
             if not run.quiet or run.log is not None:  # working it out goes through the data
                 interruption.note(files.memory_line(prepared, workers))
             if prepared.folder is None:
-                begin = partial(fit, encoding, dataset, config)
+                begin = partial(training.train, encoding, dataset, config)
             else:
-                begin = partial(train_shards, prepared.folder, config, outline=dataset)
+                begin = partial(training.train_shards, prepared.folder, config, outline=dataset)
             model, report = begin(
                 basis=prepared.basis,
                 workers=workers,
@@ -248,7 +241,7 @@ def train(run: TrainArguments) -> None:
                 interrupted=interruption.asked,
                 certify=run.certify,
                 select_terms=run.select_terms,
-                min_gain=MIN_GAIN if run.min_gain is None else run.min_gain,
+                min_gain=training.MIN_GAIN if run.min_gain is None else run.min_gain,
                 start=start,
                 dev=dev_set,
                 keep=run.keep or "last",
@@ -258,7 +251,7 @@ def train(run: TrainArguments) -> None:
             )
             if run.calibrate and report.result.reason != INTERRUPTED:
                 with suppress(Interrupted):  # then the model is written as it is
-                    model, calibrated = fit_calibration(
+                    model, calibrated = training.fit_calibration(
                         model, report, encoding, dataset, config, workers, hold_out, interruption.asked, kept
                     )
             messages.close()
@@ -266,25 +259,25 @@ def train(run: TrainArguments) -> None:
             model.save(run.output)
             if kept is not None and not interruption.asked():
                 kept.remove()
-        seconds = time.perf_counter() - began
-        figures = {
-            **report.to_dict(),
-            "sequences": dataset.sequences,
-            "positions": dataset.positions,
-            "labels": len(model.labels),
-            "terms": term_sizes(model),
-            "bytes": os.path.getsize(run.output),
-            "seconds": seconds,
-            "peak_memory": render.peak_memory(),
-            **({} if calibrated is None else {"calibration": calibrated.to_dict()}),
-        }
+            figures = {
+                **report.to_dict(),
+                "sequences": dataset.sequences,
+                "positions": dataset.positions,
+                "labels": len(model.labels),
+                "terms": term_sizes(model),
+                "bytes": os.path.getsize(run.output),
+                "seconds": time.perf_counter() - began,
+                "peak_memory": render.peak_memory(),
+                **({} if calibrated is None else {"calibration": calibrated.to_dict()}),
+            }
+            lines = render.report_lines(report, config.training.tolerance, figures)
+            if calibrated is not None:
+                lines.append("  " + render.calibrated_text(calibrated))
         run_log.write("end", figures)
     if run.json:
         files.write_json(figures)
-    if not run.quiet:
-        lines = render.report_lines(report, config.training.tolerance, figures)
-        for line in (*lines, *([] if calibrated is None else ["  " + render.calibrated_text(calibrated)])):
-            files.say(line)
+    for line in lines:
+        files.unless(run.quiet)(line)
     if run_log.error is not None:
         raise run_log.error
     if interruption.asked():

@@ -30,7 +30,9 @@ class TuneArguments:
 
     data: str
     output: str = options.output()
-    configuration: options.Configuration = options.configuration("layout", "encoding", "unobserved", "seed")
+    configuration: options.Configuration = options.group(
+        options.Configuration, "layout", "encoding", "unobserved", "seed"
+    )
     format: str | None
     effort: str | None = options.option(
         "Amount of work, counted so that the result is the same every time: about ten seconds, ten minutes or two "

@@ -12,21 +12,8 @@ from types import FrameType
 from typing import IO, Any
 
 from kcrf_core.files import naming
-from kcrf_core.objective.solvers import (
-    ALL_TERMS,
-    DevProgress,
-    Event,
-    FinalFit,
-    GrowthRound,
-    Note,
-    Observer,
-    PivotsChosen,
-    Progress,
-    Stage,
-    Structure,
-    Trial,
-    WorkersThere,
-)
+from kcrf_core.objective import solvers as events
+from kcrf_core.objective.solvers import Event, Observer
 from kcrf_core.system import counted
 
 from ..render import figures as render
@@ -34,7 +21,7 @@ from ..render.visible import shown
 from .files import say, write_out
 
 SCHEMA = 1  # of a log
-LOGGED = {Note: "note", Trial: "trial", GrowthRound: "growth", WorkersThere: "workers"}  # as they are
+LOGGED = {events.Note: "note", events.Trial: "trial", events.GrowthRound: "growth", events.WorkersThere: "workers"}
 
 
 class ProgressMessages(Observer):
@@ -48,11 +35,11 @@ class ProgressMessages(Observer):
 
     def tell(self, event: Event) -> None:
         match event:
-            case Note():
+            case events.Note():
                 self.close()
                 if not self._quiet:
                     say(event.text)
-            case Stage():
+            case events.Stage():
                 self.close()
                 self._name = event.name
                 if self._watched:
@@ -61,9 +48,9 @@ class ProgressMessages(Observer):
                     form = None if event.total else "{desc}: {n_fmt} passes [{elapsed}]{postfix}"
                     name = shown(event.name)
                     self._bar = tqdm(total=event.total, desc=name, file=sys.stderr, leave=False, bar_format=form)
-            case PivotsChosen() if self._bar is not None:
+            case events.PivotsChosen() if self._bar is not None:
                 self._bar.update(event.done - self._bar.n)
-            case Progress():
+            case events.Progress():
                 gap = f"{event.gap:.2g}" if event.gap < 10 else "-"
                 state = f"P {event.value:.6g}, gap {gap}{self._dev}{self._workers}"
                 if self._verbose:
@@ -71,18 +58,18 @@ class ProgressMessages(Observer):
                 if self._bar is not None:
                     self._bar.set_postfix_str(state, refresh=False)
                     self._bar.update(event.passes - self._bar.n)
-            case WorkersThere():
+            case events.WorkersThere():
                 self._workers = f", {counted(event.count, 'worker')}"
-            case DevProgress():
+            case events.DevProgress():
                 self._dev = f", dev {render.metric_text(event.score)}"
-            case Trial():
-                own = {ALL_TERMS: "score variance"} | {name: f"sigma2 of {name}" for name in event.sigma2}
+            case events.Trial():
+                own = {events.ALL_TERMS: "score variance"} | {name: f"sigma2 of {name}" for name in event.sigma2}
                 width = max(map(len, own.values()))  # for any trial of the search, so that figures line up
-                value = event.score_variance if event.term == ALL_TERMS else event.sigma2[event.term]
+                value = event.score_variance if event.term == events.ALL_TERMS else event.sigma2[event.term]
                 self.note(f"  {own[event.term]:<{width}} {value:<8g} {event.text}")
-            case GrowthRound():
+            case events.GrowthRound():
                 self.note("  " + render.growth_text(event))
-            case Structure():
+            case events.Structure():
                 for line in render.structure_text(event).split("\n"):
                     self.note(line)
 
@@ -116,18 +103,18 @@ class RunLog(Observer):
 
     def tell(self, event: Event) -> None:
         match event:
-            case Stage():
+            case events.Stage():
                 self._stage = event.name
-            case Progress():
+            case events.Progress():
                 lower, gap = (value if math.isfinite(value) else None for value in (event.lower, event.gap))
                 figures = {"objective": event.value, "lower_bound": lower, "gap": gap}
                 work = {"hessian_products": event.products, "work": event.work}
                 self.write("pass", {"stage": self._stage, "pass": event.passes, **figures, **work})
-            case DevProgress():
+            case events.DevProgress():
                 self.write("dev", {"pass": event.passes, **asdict(event.score), "best": event.best})
-            case Structure():
+            case events.Structure():
                 self.write("structure", event.to_dict())
-            case Note() | Trial() | GrowthRound() | WorkersThere():
+            case events.Note() | events.Trial() | events.GrowthRound() | events.WorkersThere():
                 self.write(LOGGED[type(event)], asdict(event))
 
     def write(self, event: str, values: dict[str, Any]) -> None:
@@ -197,7 +184,7 @@ class Interruption(StopRequest, Observer):
 
     Until the first pass of the final fit is over, they end the command at once: no parameters are worth a file, least
     of all one that takes the place of an older model. From then on the first asks for an end, and a note is printed
-    when the run notices; the second gives up.
+    with the next event, or when the run asks; the second gives up.
     """
 
     signals = (signal.SIGINT, signal.SIGTERM)
@@ -210,8 +197,9 @@ class Interruption(StopRequest, Observer):
     def tell(self, event: Event) -> None:
         for observer in self._observers:
             observer.tell(event)
-        self._final = self._final or isinstance(event, FinalFit)
-        self._started = self._started or (self._final and isinstance(event, Progress))
+        self._final = self._final or isinstance(event, events.FinalFit)
+        self._started = self._started or (self._final and isinstance(event, events.Progress))
+        self.asked()
 
     def asked(self) -> bool:
         if self._signal is not None and not self._noted:

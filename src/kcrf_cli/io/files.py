@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -52,13 +51,22 @@ def load_config(path: str | None) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def progress_bar(quiet: bool, name: str, total: int | None = None, **looks: Any) -> Iterator[Callable[..., None]]:
+def progress_bar(
+    quiet: bool, name: str, total: int | None = None, paths: Sequence[str] = (), **looks: Any
+) -> Iterator[Callable[..., None]]:
     """Show a progress bar if stderr is a terminal; yield a function that moves it by a count, with a text beside it."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda count=1, about="": None
         return
     from tqdm import tqdm
 
+    from kcrf_core.files import COMPRESSIONS
+
+    if paths:  # bytes read, against their number where all files are plain ones
+        packed = any(os.path.splitext(path)[1] in COMPRESSIONS for path in paths)
+        plain = not packed and all(path != "-" and os.path.isfile(path) for path in paths)
+        total = sum(map(os.path.getsize, paths)) if plain else None
+        looks = {"unit": "B", "unit_scale": True, "delay": 1}
     with tqdm(total=total, desc=shown(name), leave=False, file=sys.stderr, **looks) as bar:
 
         def move(count: int = 1, about: str = "") -> None:
@@ -66,17 +74,6 @@ def progress_bar(quiet: bool, name: str, total: int | None = None, **looks: Any)
             bar.update(count)
 
         yield move
-
-
-def reading_bar(quiet: bool, name: str, *paths: str) -> AbstractContextManager[Callable[..., None]]:
-    """Show a progress bar of bytes read, against their number where all files are plain ones."""
-    from kcrf_core.files import COMPRESSIONS
-
-    plain = all(
-        path != "-" and os.path.isfile(path) and os.path.splitext(path)[1] not in COMPRESSIONS for path in paths
-    )
-    size = sum(map(os.path.getsize, paths)) if plain else None
-    return progress_bar(quiet, name, size, unit="B", unit_scale=True, delay=1)
 
 
 def read_data(
@@ -92,9 +89,9 @@ def read_data(
     from kcrf_core.corpora import PLAIN, open_vectors, read_corpus, with_vectors
     from kcrf_core.system import Workers
 
-    opened = open_vectors(vectors)
     name = "reading" if path == "-" else f"reading {os.path.basename(path)}"
-    with Workers(threads) as workers, reading_bar(quiet, name, path) as progress:
+    with progress_bar(quiet, name, paths=[path]) as progress, Workers(threads) as workers:
+        opened = open_vectors(vectors)
         corpus = read_corpus(path, format_, columns, workers, layout or PLAIN, progress)
     return with_vectors(corpus, opened) if opened else corpus
 
@@ -112,7 +109,7 @@ def prepare(
         run.data,
         None if run.configuration.config is None else load_config(run.configuration.config),
         run.configuration.chosen,
-        source=run.configuration.source,
+        source=run.configuration.config or "options",
         format_=run.format,
         vectors=run.vectors,
         group=group,

@@ -109,19 +109,12 @@ def to_dict(tuning: Tuning) -> dict[str, Any]:
 
 
 def _outcome(outcome: Outcome, tuning: Tuning) -> dict[str, Any]:
-    yardstick = tuning.yardstick
     return {
         "candidate": dict(outcome.candidate.choices),
         "title": tuning.space.title(outcome.candidate),
-        "rung": outcome.rung,
-        "positions": outcome.positions,
-        "folds": outcome.found["folds"],
-        "value": yardstick.figure(outcome.value),
+        "value": tuning.yardstick.figure(outcome.value),
         "standard_error": outcome.error,
-        "decode": outcome.found["decode"],
-        "sigma2": outcome.found["sigma2"],
-        "log_probability": outcome.found["log_probability"],
         "cost": outcome.complexity,
-        "work": outcome.work,
-        "seconds": outcome.seconds,
+        **{name: getattr(outcome, name) for name in ("rung", "positions", "work", "seconds")},
+        **{name: outcome.found[name] for name in ("folds", "decode", "sigma2", "log_probability")},
     }

@@ -78,14 +78,12 @@ def confusion_matrix(names: Sequence[str], counts: np.ndarray) -> str:
     side = cell * Y
     out = [opened(left + side + 8, top + side + 8, "Confusion matrix: rows gold, columns predicted")]
     out.append(text_at(left + side / 2, 14, "predicted", "axis", label_font))
-    out.append(_upright_text(14, top + side / 2, "gold", "axis", label_font))
+    out.append(text_at(14, top + side / 2, "gold", "axis", label_font, upright=True))
     for y, name in enumerate(names):
         middle = cell * (y + 0.5)
         out.append(text_at(left - 6, top + middle + label_font / 3, name, "tick end", label_font))
-        if upright:
-            out.append(_upright_text(left + middle + label_font / 3, top - 6, name, "tick start", label_font))
-        else:
-            out.append(text_at(left + middle, top - 6, name, "tick", label_font))
+        x, kind = (left + middle + label_font / 3, "tick start") if upright else (left + middle, "tick")
+        out.append(text_at(x, top - 6, name, kind, label_font, upright))
     for row, column in zip(*(axis.tolist() for axis in counts.nonzero()), strict=True):
         x, y = left + cell * column, top + cell * row
         count, total = int(counts[row, column]), int(counts[row].sum())
@@ -162,7 +160,7 @@ def reliability(bins: Sequence[Bin]) -> str:
     out.append(text_at(left - 8, base + 2, "0", "tick end", 12))
     out.append(text_at(x(0.5), base + 42, "confidence, %", "axis", 13))
     for label, middle in (("accuracy, %", top + side / 2), ("positions", base - bars / 2)):
-        out.append(_upright_text(16, middle, label, "axis", 13))
+        out.append(text_at(16, middle, label, "axis", 13, upright=True))
     return "\n".join([*out, "</svg>"])
 
 
@@ -176,19 +174,13 @@ def opened(width: float, height: float, title: str) -> str:
     )
 
 
-def text_at(x: float, y: float, text: str, kind: str, size: int) -> str:
-    return f'<text class="{kind}" font-size="{size}" x="{rounded(x)}" y="{rounded(y)}">{_label(text)}</text>'
-
-
-def _upright_text(x: float, y: float, text: str, kind: str, size: int) -> str:
-    place = f"translate({rounded(x)} {rounded(y)}) rotate(-90)"
-    return f'<text class="{kind}" font-size="{size}" transform="{place}">{_label(text)}</text>'
-
-
-def _label(text: str) -> str:
-    """Return a text, shortened if need be; then pointing at it shows all of it."""
-    short = shortened(text)
-    return safe(text) if short == text else f"<title>{safe(text)}</title>{safe(short)}"
+def text_at(x: float, y: float, text: str, kind: str, size: int, upright: bool = False) -> str:
+    """Return a text at a place, shortened if need be; then pointing at it shows all of it."""
+    place = f'x="{rounded(x)}" y="{rounded(y)}"'
+    if upright:
+        place = f'transform="translate({rounded(x)} {rounded(y)}) rotate(-90)"'
+    title = "" if shortened(text) == text else f"<title>{safe(text)}</title>"
+    return f'<text class="{kind}" font-size="{size}" {place}>{title}{safe(shortened(text))}</text>'
 
 
 def rounded(value: float) -> str:
