@@ -14,17 +14,6 @@ OPTIONAL = ("matplotlib", "scikit-learn")
 SHELLS = ("bash", "zsh", "fish")
 
 
-def _once(show: Callable[[Any, click.Command], str]) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Make a callback that prints what `show` returns and ends the program."""
-
-    def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value and not ctx.resilient_parsing:
-            click.echo(show(value, ctx.command))
-            ctx.exit()
-
-    return callback
-
-
 def versions() -> str:
     """Return the versions that a bug report should have, one line each."""
     import platform
@@ -57,20 +46,23 @@ def completion(shell: str, command: click.Command) -> str:
     return kind(command, {}, "kcrf", "_KCRF_COMPLETE").source()
 
 
-show_versions = click.option(
-    "--show-versions",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_once(lambda value, command: versions()),
-    help="Show the versions of kcrf and of what it runs on, and exit.",
-)
+def _printing(name: str, help: str, show: Callable[[Any, click.Command], str], **more: Any) -> Any:
+    """Return an option that prints what `show` returns and ends the program."""
 
-show_completion = click.option(
-    "--completion",
-    type=click.Choice(SHELLS),
-    is_eager=True,
-    expose_value=False,
-    callback=_once(completion),
-    help="Print a script that completes command lines, and exit.",
+    def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value and not ctx.resilient_parsing:
+            click.echo(show(value, ctx.command))
+            ctx.exit()
+
+    return click.option(name, is_eager=True, expose_value=False, callback=callback, help=help, **more)
+
+
+show_versions = _printing(
+    "--show-versions",
+    "Show the versions of kcrf and of what it runs on, and exit.",
+    lambda value, command: versions(),
+    is_flag=True,
+)
+show_completion = _printing(
+    "--completion", "Print a script that completes command lines, and exit.", completion, type=click.Choice(SHELLS)
 )

@@ -121,6 +121,7 @@ def _exit_codes() -> Iterator[None]:
 
 
 def _leave(message: str, code: int) -> NoReturn:
+    """Print an error and end the program."""
     say(f"kcrf: {message}")
     sys.exit(code)
 

@@ -107,8 +107,14 @@ class _Settings:
 
     def parameters(self, name: str) -> Iterator[click.Parameter]:
         for one in self._options():
-            if one.name not in _MADE or _MADE[one.name][0] != one.setting:
-                _MADE[one.name] = one.setting, _made(one)
+            setting = one.setting
+            if one.name not in _MADE or _MADE[one.name][0] != setting:
+                names = [flag(name) for name in (one.name, *setting.aliases)]
+                looks: dict[str, Any] = {"is_flag": True, "default": None}
+                if setting.kind is not boolean:
+                    looks = {"type": _type_of(setting), "metavar": setting.metavar}
+                text = re.sub("`([a-z0-9_]+)`", lambda found: flag(found[1]), setting.help)
+                _MADE[one.name] = setting, click.Option([*names, one.name], help=text, **looks)
             yield _MADE[one.name][1]
 
     def value(self, values: dict[str, Any], name: str) -> Any:
@@ -119,16 +125,6 @@ class _Settings:
         from kcrf_core.config import declared_options
 
         return list(declared_options(*self.wanted).values())
-
-
-def _made(one: DeclaredOption) -> click.Option:
-    """Make the option of a setting that the core declares."""
-    names = [flag(name) for name in (one.name, *one.setting.aliases)]
-    looks: dict[str, Any] = {"is_flag": True, "default": None}
-    if one.setting.kind is not boolean:
-        looks = {"type": _type_of(one.setting), "metavar": one.setting.metavar}
-    text = re.sub("`([a-z0-9_]+)`", lambda found: flag(found[1]), one.setting.help)
-    return click.Option([*names, one.name], help=text, **looks)
 
 
 def option(help: str, metavar: str | None = None, *names: str, **more: Any) -> Any:

@@ -31,6 +31,9 @@ COMMANDS = {
 SOLVED = "leave it out: P is minimised until it is proven to be close to its optimum (--solver, --tolerance)"
 
 
+STOP = "--tolerance 0.001 says when to stop"
+
+
 def _of_crfsuite(value: str) -> str:
     """Translate `-p` of CRFsuite, CRF++ and Wapiti."""
     name, equals, number = value.partition("=")
@@ -89,15 +92,8 @@ TRAIN: dict[tuple[str, ...], Hint] = {
     ("-e", "--eta"): "--tolerance 0.001 says when to stop; data to score on the way is --dev FILE",
     ("-d", "--devel"): "Wapiti's -d {} is --dev {}",
     ("-i", "--maxiter"): "--max-passes {}",
-    (
-        "--stopwin",
-        "-w",
-        "--stopeps",
-        "--objwin",
-        "--epsilon",
-        "--delta",
-        "--period",
-    ): "--tolerance 0.001 says when to stop",
+    ("-w", "--stopwin", "--stopeps", "--objwin"): STOP,
+    ("--epsilon", "--delta", "--period"): STOP,
     ("--compact",): "Wapiti's --compact is --prune 0",
     ("--type", "-T", "--me"): "models are chains; without an edge term in the configuration labels are independent",
     ("-g", "--split"): "CRFsuite's -g {} -x is kcrf crossval DATA --folds {}",
@@ -112,11 +108,8 @@ TAG: dict[tuple[str, ...], Hint] = {
     ("-t", "--test"): "kcrf evaluate -m MODEL DATA scores labels",
     ("-p", "--post", "--probability"): "--sequence-probability tells p(y|x); Wapiti's -p is --decode posterior",
     ("-i", "--marginal"): "CRFsuite's -i is --marginals best",
-    (
-        "-l",
-        "--marginal-all",
-        "--label",
-    ): "--marginals all gives those of all labels; the label is the last column of a line",
+    ("-l", "--marginal-all"): "CRFsuite's -l is --marginals all",
+    ("--label",): "the label is the last column of a line: leave it out",
     ("-v", "--verbose"): "CRF++'s -v1 is --sequence-probability --marginals best, -v2 the same with --marginals all",
     ("-n",): "--nbest {}",
     ("-s", "--score"): "Wapiti's -s is --sequence-probability --marginals best",

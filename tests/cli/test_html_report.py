@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from kcrf_cli.render.visible import shortened
 from kcrf_cli.report import svg
 
 ALONE = {"meta", "link", "br", "img", "input"}
@@ -117,7 +118,7 @@ def test_markup_in_words_and_labels_is_text(report, rng):
     page = Page(text)
     assert "script" not in page.tags and "b" not in page.tags
     for shown in [*words[:6], *labels]:
-        assert shown in page.text or svg.shortened(shown) in page.text
+        assert shown in page.text or shortened(shown) in page.text
     assert "\x01" not in text and "\ufffd\ufffd\ufffd" in text
     confusion, _ = pictures(text)
     names = {"".join(element.itertext()) for element in confusion.iter("{http://www.w3.org/2000/svg}text")}

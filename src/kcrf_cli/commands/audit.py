@@ -143,13 +143,12 @@ def audit(run: AuditArguments) -> None:
     times = int(TIMES_EXPECTED * found.expected) if found.held_out else 0
     listed = run.most or max(LEAST_LISTED, times, int(SHARE_LISTED * found.judged))
     if run.output is not None:
-        with files.output_stream(run.output) as stream:
-            stream.write(worklist(found.positions(listed)).encode())
+        files.write_out(worklist(found.positions(listed)), run.output, end="")
     if run.html is not None:
         from ..report.html import audit_page, origin_of
 
-        with files.output_stream(run.html) as stream:
-            stream.write(audit_page(found, run.most or 200, origin_of(options.typed_command(), run.data)).encode())
+        origin = origin_of(options.typed_command(), run.data)
+        files.write_out(audit_page(found, run.most or 200, origin), run.html, end="")
     if run.plot is not None:
         plots.doubtful(run.plot, found)
     if run.apply is not None:

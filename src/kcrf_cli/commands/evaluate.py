@@ -235,8 +235,7 @@ def evaluate(run: EvaluateArguments) -> None:
 
         system, other = run.model or first.source, run.compare and display_name(run.compare)
         origin = origin_of(options.typed_command(), run.data)
-        with files.output_stream(run.html) as stream:
-            stream.write(page(found, first, system, other, run.worst, origin).encode())
+        files.write_out(page(found, first, system, other, run.worst, origin), run.html, end="")
     if run.plot is not None:
         from ..report import plots
 

@@ -13,6 +13,7 @@ import click
 
 from kcrf_core.errors import FileFormatError
 from kcrf_core.files import is_folder, refuse_vectors
+from kcrf_core.system import counted
 
 from .. import options
 from ..io import files
@@ -186,7 +187,7 @@ def tag(run: TagArguments) -> None:
     from kcrf_core.system import PAUSE, Workers
 
     run.check()
-    data, folder = run.data, is_folder(run.data)
+    data, folder, tell = run.data, is_folder(run.data), files.unless(run.quiet)
     files.check_outputs([run.output], data, run.model, *(path for _, path in run.vectors))
     fitted = Model.load(run.model)
     if folder:
@@ -199,7 +200,12 @@ def tag(run: TagArguments) -> None:
     format_ = COLUMN_FORMAT if folder else run.format or fitted.encoding.format
     wishes = run.wishes(fitted)
     if run.engine is not None:
-        fitted = _on_device(fitted, run.engine, run.threads, run.quiet)
+        from kcrf_core.device import DeviceChoice, open_device
+
+        fitted, here = fitted.on_device(open_device(DeviceChoice(run.engine), None, tell, run.threads))
+        if here:
+            terms = f"{counted(len(here), 'term')} without pivots ({', '.join(here)})"
+            tell(f"engine {run.engine}: threads score {terms}")
     missing: Counter[str] = Counter()
     if run.lag is not None:
         with Workers(1), files.output_stream(run.output) as stream:
@@ -228,19 +234,7 @@ def tag(run: TagArguments) -> None:
                     else:
                         stream.write(written)
     for remark in missing_remarks(list(missing.items())):
-        files.unless(run.quiet)(remark)
-
-
-def _on_device(model: Model, engine: str, threads: int | None, quiet: bool) -> Model:
-    """Return the model with its pivots on a device; a message lists the terms that threads still score."""
-    from kcrf_core.device import DeviceChoice, open_device
-    from kcrf_core.system import counted
-
-    tell = files.unless(quiet)
-    moved, here = model.on_device(open_device(DeviceChoice(engine), None, tell, threads))
-    if here:
-        tell(f"engine {engine}: threads score {counted(len(here), 'term')} without pivots ({', '.join(here)})")
-    return moved
+        tell(remark)
 
 
 def _tag_with_lag(
@@ -255,7 +249,6 @@ def _tag_with_lag(
     """Write each line with its label as soon as that is due."""
     from kcrf_core.corpora import arriving_lines
     from kcrf_core.model import LagDecoder, given_labels
-    from kcrf_core.system import counted
 
     from ..render.tagged import LagWriter
 

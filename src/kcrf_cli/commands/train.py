@@ -169,10 +169,21 @@ def train(run: TrainArguments) -> None:
       kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
-    from kcrf_core import training
+    from kcrf_core.encoding import missing_remarks
     from kcrf_core.exchange import training_configuration
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, WorkersThere
+    from kcrf_core.training import (
+        EVERY,
+        MIN_GAIN,
+        Checkpoint,
+        HoldOut,
+        WarmStart,
+        fit_calibration,
+        open_engine,
+        train_shards,
+    )
+    from kcrf_core.training import train as fit
 
     from ..io.events import Interruption, ProgressMessages, RunLog
 
@@ -192,9 +203,9 @@ def train(run: TrainArguments) -> None:
         encoding, dataset, config = prepared.encoding, prepared.dataset, prepared.config
         path = run.held_out.folds_file
         folds = None if path is None else files.fold_numbers(path, dataset)
-        hold_out = training.HoldOut(prepared.groups, folds, run.held_out.block)
+        hold_out = HoldOut(prepared.groups, folds, run.held_out.block)
         if earlier is not None and run.init is not None:
-            start = training.WarmStart(earlier, run.init, search_prior=run.configuration.settings.get("sigma2") == AUTO)
+            start = WarmStart(earlier, run.init, search_prior=run.configuration.settings.get("sigma2") == AUTO)
             start.check_columns(encoding)
         if run.dev is not None:
             dev_set = run.dev_set(encoding)
@@ -211,13 +222,11 @@ def train(run: TrainArguments) -> None:
         }
         run_log.write("start", about)
         if run.checkpoint is not None:
-            kept = training.Checkpoint(
-                run.checkpoint, run.checkpoint_every or training.EVERY, {"calibrate": run.calibrate}
-            )
+            kept = Checkpoint(run.checkpoint, run.checkpoint_every or EVERY, {"calibrate": run.calibrate})
         with (
             ProgressMessages(run.quiet, run.verbose) as messages,
             Interruption(messages, run_log) as interruption,
-            training.open_engine(
+            open_engine(
                 run.engine.choice(),
                 threads=threads,
                 memory=run.engine.memory,
@@ -226,14 +235,20 @@ def train(run: TrainArguments) -> None:
             ) as opened,
             opened.workers(threads) as workers,
         ):
-            for remark in (*prepared.remarks(), *(() if dev_set is None else _dev_remarks(dev_set))):
+            for remark in prepared.remarks():
                 interruption.note(remark)
+            if dev_set is not None:
+                about_dev = f"{counted(dev_set.sequences, 'sequence')}, {counted(dev_set.positions, 'position')}"
+                if unknown := int((dev_set.known_labels < 0).sum()):
+                    about_dev += f"; {counted(unknown, 'label')} not in DATA, counted wrong"
+                for remark in (about_dev, *missing_remarks(dev_set.missing)):
+                    interruption.note(f"dev: {remark}")
             if not run.quiet or run.log is not None:  # working it out goes through the data
                 interruption.note(files.memory_line(prepared, workers))
             if prepared.folder is None:
-                begin = partial(training.train, encoding, dataset, config)
+                begin = partial(fit, encoding, dataset, config)
             else:
-                begin = partial(training.train_shards, prepared.folder, config, outline=dataset)
+                begin = partial(train_shards, prepared.folder, config, outline=dataset)
             model, report = begin(
                 basis=prepared.basis,
                 workers=workers,
@@ -241,7 +256,7 @@ def train(run: TrainArguments) -> None:
                 interrupted=interruption.asked,
                 certify=run.certify,
                 select_terms=run.select_terms,
-                min_gain=training.MIN_GAIN if run.min_gain is None else run.min_gain,
+                min_gain=MIN_GAIN if run.min_gain is None else run.min_gain,
                 start=start,
                 dev=dev_set,
                 keep=run.keep or "last",
@@ -251,7 +266,7 @@ def train(run: TrainArguments) -> None:
             )
             if run.calibrate and report.result.reason != INTERRUPTED:
                 with suppress(Interrupted):  # then the model is written as it is
-                    model, calibrated = training.fit_calibration(
+                    model, calibrated = fit_calibration(
                         model, report, encoding, dataset, config, workers, hold_out, interruption.asked, kept
                     )
             messages.close()
@@ -284,14 +299,3 @@ def train(run: TrainArguments) -> None:
         interruption.leave()
     if run.strict and report.result.reason != CERTIFIED:
         raise NumericError(f"not certified to {config.training.tolerance:g} (--strict); {run.output} was written")
-
-
-def _dev_remarks(dev: Dataset) -> list[str]:
-    """List the messages about the data to score by."""
-    from kcrf_core.encoding import missing_remarks
-
-    unknown = int((dev.known_labels < 0).sum())
-    about = f"{counted(dev.sequences, 'sequence')}, {counted(dev.positions, 'position')}"
-    if unknown:
-        about += f"; {counted(unknown, 'label')} not in DATA, counted wrong"
-    return [f"dev: {remark}" for remark in (about, *missing_remarks(dev.missing))]

@@ -176,8 +176,8 @@ def tune(run: TuneArguments) -> None:
             stopped=stop.asked,
         )
         board.close()
-        with files.output_stream(run.output) as stream:
-            stream.write(configuration_text(found.raw, tuning_text.comments(found, __version__)).encode())
+        text = configuration_text(found.raw, tuning_text.comments(found, __version__))
+        files.write_out(text, run.output, end="")
         if run.plot is not None:
             plots.search(run.plot, found)
     if run.json:

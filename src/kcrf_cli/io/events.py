@@ -12,8 +12,21 @@ from types import FrameType
 from typing import IO, Any
 
 from kcrf_core.files import naming
-from kcrf_core.objective import solvers as events
-from kcrf_core.objective.solvers import Event, Observer
+from kcrf_core.objective.solvers import (
+    ALL_TERMS,
+    DevProgress,
+    Event,
+    FinalFit,
+    GrowthRound,
+    Note,
+    Observer,
+    PivotsChosen,
+    Progress,
+    Stage,
+    Structure,
+    Trial,
+    WorkersThere,
+)
 from kcrf_core.system import counted
 
 from ..render import figures as render
@@ -21,7 +34,7 @@ from ..render.visible import shown
 from .files import say, write_out
 
 SCHEMA = 1  # of a log
-LOGGED = {events.Note: "note", events.Trial: "trial", events.GrowthRound: "growth", events.WorkersThere: "workers"}
+LOGGED = {Note: "note", Trial: "trial", GrowthRound: "growth", WorkersThere: "workers"}
 
 
 class ProgressMessages(Observer):
@@ -35,11 +48,11 @@ class ProgressMessages(Observer):
 
     def tell(self, event: Event) -> None:
         match event:
-            case events.Note():
+            case Note():
                 self.close()
                 if not self._quiet:
                     say(event.text)
-            case events.Stage():
+            case Stage():
                 self.close()
                 self._name = event.name
                 if self._watched:
@@ -48,9 +61,9 @@ class ProgressMessages(Observer):
                     form = None if event.total else "{desc}: {n_fmt} passes [{elapsed}]{postfix}"
                     name = shown(event.name)
                     self._bar = tqdm(total=event.total, desc=name, file=sys.stderr, leave=False, bar_format=form)
-            case events.PivotsChosen() if self._bar is not None:
+            case PivotsChosen() if self._bar is not None:
                 self._bar.update(event.done - self._bar.n)
-            case events.Progress():
+            case Progress():
                 gap = f"{event.gap:.2g}" if event.gap < 10 else "-"
                 state = f"P {event.value:.6g}, gap {gap}{self._dev}{self._workers}"
                 if self._verbose:
@@ -58,18 +71,18 @@ class ProgressMessages(Observer):
                 if self._bar is not None:
                     self._bar.set_postfix_str(state, refresh=False)
                     self._bar.update(event.passes - self._bar.n)
-            case events.WorkersThere():
+            case WorkersThere():
                 self._workers = f", {counted(event.count, 'worker')}"
-            case events.DevProgress():
+            case DevProgress():
                 self._dev = f", dev {render.metric_text(event.score)}"
-            case events.Trial():
-                own = {events.ALL_TERMS: "score variance"} | {name: f"sigma2 of {name}" for name in event.sigma2}
+            case Trial():
+                own = {ALL_TERMS: "score variance"} | {name: f"sigma2 of {name}" for name in event.sigma2}
                 width = max(map(len, own.values()))  # for any trial of the search, so that figures line up
-                value = event.score_variance if event.term == events.ALL_TERMS else event.sigma2[event.term]
+                value = event.score_variance if event.term == ALL_TERMS else event.sigma2[event.term]
                 self.note(f"  {own[event.term]:<{width}} {value:<8g} {event.text}")
-            case events.GrowthRound():
+            case GrowthRound():
                 self.note("  " + render.growth_text(event))
-            case events.Structure():
+            case Structure():
                 for line in render.structure_text(event).split("\n"):
                     self.note(line)
 
@@ -103,18 +116,18 @@ class RunLog(Observer):
 
     def tell(self, event: Event) -> None:
         match event:
-            case events.Stage():
+            case Stage():
                 self._stage = event.name
-            case events.Progress():
+            case Progress():
                 lower, gap = (value if math.isfinite(value) else None for value in (event.lower, event.gap))
                 figures = {"objective": event.value, "lower_bound": lower, "gap": gap}
                 work = {"hessian_products": event.products, "work": event.work}
                 self.write("pass", {"stage": self._stage, "pass": event.passes, **figures, **work})
-            case events.DevProgress():
+            case DevProgress():
                 self.write("dev", {"pass": event.passes, **asdict(event.score), "best": event.best})
-            case events.Structure():
+            case Structure():
                 self.write("structure", event.to_dict())
-            case events.Note() | events.Trial() | events.GrowthRound() | events.WorkersThere():
+            case Note() | Trial() | GrowthRound() | WorkersThere():
                 self.write(LOGGED[type(event)], asdict(event))
 
     def write(self, event: str, values: dict[str, Any]) -> None:
@@ -197,8 +210,8 @@ class Interruption(StopRequest, Observer):
     def tell(self, event: Event) -> None:
         for observer in self._observers:
             observer.tell(event)
-        self._final = self._final or isinstance(event, events.FinalFit)
-        self._started = self._started or (self._final and isinstance(event, events.Progress))
+        self._final = self._final or isinstance(event, FinalFit)
+        self._started = self._started or (self._final and isinstance(event, Progress))
         self.asked()
 
     def asked(self) -> bool:

@@ -122,30 +122,26 @@ def prepare(
 def printed_instead(run: PreparedArguments, prepared: Callable[[], Prepared]) -> bool:
     """Print what --dry-run or --dump-config asks for in the place of the work; return True if one of them is given."""
     if run.dry_run:
-        _show_footprint(run, prepared())
+        from kcrf_core.cluster import ClusterEngine
+        from kcrf_core.device import DeviceChoice
+        from kcrf_core.system import Budget
+
+        found, engine = _footprint(prepared(), Budget(run.engine.memory), run.engine.threads), run.engine.choice()
+        lines = found.lines()
+        if isinstance(engine, ClusterEngine):
+            lines += found.cluster_lines()
+        elif isinstance(engine, DeviceChoice):
+            lines = found.beside_device().lines() + found.device_lines(engine.address)
+        if run.json:
+            write_json(found.to_dict())
+        else:
+            show("\n".join(map(shown, lines)))
     if run.dump_config:
         import yaml
 
         text = yaml.safe_dump(prepared().config.to_dict(), sort_keys=False, allow_unicode=True, width=120)
         write_out(f"# configuration of kcrf {__version__}\n{text.rstrip()}")
     return run.dry_run or run.dump_config
-
-
-def _show_footprint(run: PreparedArguments, prepared: Prepared) -> None:
-    from kcrf_core.cluster import ClusterEngine
-    from kcrf_core.device import DeviceChoice
-    from kcrf_core.system import Budget
-
-    found, engine = _footprint(prepared, Budget(run.engine.memory), run.engine.threads), run.engine.choice()
-    if run.json:
-        write_json(found.to_dict())
-        return
-    lines = found.lines()
-    if isinstance(engine, ClusterEngine):
-        lines += found.cluster_lines()
-    elif isinstance(engine, DeviceChoice):
-        lines = found.beside_device().lines() + found.device_lines(engine.address)
-    show("\n".join(map(shown, lines)))
 
 
 def memory_line(prepared: Prepared, workers: Workers) -> str:
@@ -196,10 +192,10 @@ def unless(quiet: bool) -> Callable[[str], None]:
     return (lambda line: None) if quiet else say
 
 
-def write_out(text: str, path: str | None = None) -> None:
+def write_out(text: str, path: str | None = None, end: str = "\n") -> None:
     """Write data as text to stdout or to a file, all of it or an error."""
     with output_stream(path) as stream:
-        stream.write((text + "\n").encode())
+        stream.write((text + end).encode())
 
 
 def write_json(figures: dict[str, Any]) -> None:

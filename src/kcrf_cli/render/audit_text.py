@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kcrf_core.system import counted
 
 from .figures import table
+from .visible import shortened
 
 if TYPE_CHECKING:
     from kcrf_core.selection import Audit, DoubtfulPosition
@@ -21,7 +22,7 @@ def text(found: Audit, top: int) -> str:
         rows = [
             [
                 str(one.line),
-                _short(one.text),
+                shortened(one.text, LONGEST),
                 one.gold,
                 one.suggested,
                 f"{shown_probability(found, one):.2g}",
@@ -35,7 +36,7 @@ def text(found: Audit, top: int) -> str:
         parts.append(table(header, rows, words=(1, 2, 3, len(header) - 1)))
         few = max(top // 4, 1)
         rows = [
-            [_lines(one.line, one.last_line), _short(one.text), one.type, f"{one.probability:.2g}"]
+            [_lines(one.line, one.last_line), shortened(one.text, LONGEST), one.type, f"{one.probability:.2g}"]
             for one in found.spans(few)
         ]
         if rows:
@@ -54,10 +55,6 @@ def text(found: Audit, top: int) -> str:
 def shown_probability(found: Audit, one: DoubtfulPosition) -> float:
     """Return the probability of the gold label that is shown."""
     return one.marginal if found.ranking == "marginal" else one.context
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _lines(first: int, last: int) -> str:

@@ -40,7 +40,14 @@ def text(found: Judgement, details: bool) -> str:
         total = [score_row(spans.total, "all")] if len(rows) > 1 else []
         parts = [table(("span", *SCORE_HEADER), rows + total), *(parts if details else [])]
     if details:
-        parts.append(confusion_text(scores))
+        names = [score.name for score in scores.labels]
+        if len(names) <= WIDEST_MATRIX:
+            cells = [[f"{count:,}" for count in row] for row in scores.confusion.tolist()]
+            rows = [[name, *row] for name, row in zip(names, cells, strict=True)]
+            parts.append(table(("gold \\ predicted", *names), rows))
+        else:
+            rows = [[gold, predicted, f"{count:,}"] for gold, predicted, count in confusions(scores)]
+            parts.append(table(("gold", "predicted", "confusions"), rows[:MOST_CONFUSIONS]))
         if found.calibration is not None:
             rows = [
                 [
@@ -62,16 +69,6 @@ def score_row(score: Score, name: str | None = None) -> list[str]:
     """Return the cells of a row under `SCORE_HEADER`, with a name before them."""
     figures = map(percent, (score.precision, score.recall, score.f1))
     return [score.name if name is None else name, *figures, f"{score.gold:,}", f"{score.predicted:,}"]
-
-
-def confusion_text(scores: Evaluation) -> str:
-    """Return all counts of a few labels, or the most frequent confusions of many."""
-    names = [score.name for score in scores.labels]
-    if len(names) <= WIDEST_MATRIX:
-        rows = [[name, *(f"{n:,}" for n in row)] for name, row in zip(names, scores.confusion.tolist(), strict=True)]
-        return table(("gold \\ predicted", *names), rows)
-    rows = [[gold, predicted, f"{count:,}"] for gold, predicted, count in confusions(scores)]
-    return table(("gold", "predicted", "confusions"), rows[:MOST_CONFUSIONS])
 
 
 def confusions(scores: Evaluation) -> list[tuple[str, str, int]]:
@@ -215,27 +212,19 @@ def comparison_text(found: Judgement, compared: Comparison) -> str:
     draws = counted(found.options.draws, "draw")
     lines += [table(header, rows), f"p: paired randomisation over sequences, {draws}"]
     if found.options.metric is not None:
-        lines.append(_better_text(found, compared))
+        headline, yardstick = found.headline, found.headline.yardstick
+        scale, by = ("", compared.difference) if yardstick.by_probability else (" points", 100 * compared.difference)
+        margin, p = f"{yardstick.margin(compared.error)}{scale}", f"p = {compared.p_value:.2g}"
+        better = f"this is {'better' if by > 0 else 'worse'} by {abs(by):.4g}{margin}"
+        if compared.p_value > SIGNIFICANT:
+            better = f"the difference of {by:+.4g}{margin} is not significant"
+        values = f"{yardstick.number(headline.value)} against {yardstick.number(compared.headline.value)}"
+        lines.append(f"by {yardstick.title} {better} ({headline.error_text}, {p}): {values}")
     lines.append(
         f"right in both {compared.both_right:,}, only in this {compared.only_first:,}, "
         f"only in the other {compared.only_second:,}, in neither {compared.both_wrong:,}"
     )
     return "\n".join(lines)
-
-
-def _better_text(found: Judgement, compared: Comparison) -> str:
-    """Return which of two systems is better by the metric, if that is certain enough."""
-    yardstick = found.headline.yardstick
-    scale, by = ("", compared.difference) if yardstick.by_probability else (" points", 100 * compared.difference)
-    if compared.p_value > SIGNIFICANT:
-        said = f"the difference of {by:+.4g}{yardstick.margin(compared.error)}{scale} is not significant"
-    else:
-        how = "better" if by > 0 else "worse"
-        said = f"this is {how} by {abs(by):.4g}{yardstick.margin(compared.error)}{scale}"
-    return (
-        f"by {yardstick.title} {said} ({found.headline.error_text}, p = {compared.p_value:.2g}): "
-        f"{yardstick.number(found.headline.value)} against {yardstick.number(compared.headline.value)}"
-    )
 
 
 # ----------------------------------------------------------------------------- rows

@@ -43,7 +43,7 @@ def percent(fraction: float) -> str:
 
 
 UNKNOWN_GAP = 1e6  # such a relative gap, and a larger one, is no news
-
+METRICS = {"f1": "span F1", "macro-f1": "macro F1", "accuracy": "accuracy", "log-loss": "log-loss"}
 DECODERS = {"viterbi": "Viterbi", "posterior": "posterior decoding"}
 
 
@@ -81,7 +81,14 @@ def report_lines(report: Report, tolerance: float, figures: Mapping[str, Any]) -
         done = "left out" if found.handled == "drop" else f"with {found.freed:,} labels taken as not observed"
         lines.append(f"  {found.sequences:,} sequences {done}: they break the label scheme")
     if report.pruned is not None:
-        lines += [f"  {line}" for line in pruned_lines(report.pruned, figures["bytes"])]
+        pruned, size = report.pruned, figures["bytes"]
+        gap = "unknown" if pruned.certified_gap is None else gap_text(pruned.certified_gap)
+        data = "DEV" if pruned.accuracy_on == "dev" else "the training data"
+        left = f"{pruned.weights_left:,} of {counted(pruned.weights, 'weight')} left"
+        sizes = f"{size_text(size)} of {size_text(size + pruned.bytes_saved)}"
+        accuracy = f"{percent(pruned.accuracy_left)} %, {percent(pruned.accuracy)} % before"
+        lines.append(f"  pruned by {pruned.prune:g}: {left}, {sizes}")
+        lines.append(f"  before pruning P {pruned.objective:.6f}, gap {gap}; accuracy on {data} {accuracy}")
     chosen, why = report.decoder, ""
     if chosen.data is not None and chosen.yardstick is not None:
         why = f", by {chosen.yardstick.title} of {chosen.data} data"
@@ -145,9 +152,6 @@ def dev_text(dev: DevReport) -> str:
     return f"dev: {'; '.join(parts)}"
 
 
-METRICS = {"f1": "span F1", "macro-f1": "macro F1", "accuracy": "accuracy", "log-loss": "log-loss"}
-
-
 def metric_text(score: DevScore) -> str:
     """Return the value of the metric on held-out data, with its name."""
     if score.metric == "log-loss":
@@ -161,18 +165,6 @@ def calibrated_text(found: CalibrationReport) -> str:
     if found.kept:
         return f"calibrated: held-out log-loss {change}; scores times {found.sharpness:.3g}"
     return f"calibration skipped, as its gain is within the error: it would change held-out log-loss {change}"
-
-
-def pruned_lines(pruned: PruneReport, size: int) -> list[str]:
-    """Return the number of weights dropped, the bytes saved, and the figures before and after."""
-    gap = "unknown" if pruned.certified_gap is None else gap_text(pruned.certified_gap)
-    data = "DEV" if pruned.accuracy_on == "dev" else "the training data"
-    return [
-        f"pruned by {pruned.prune:g}: {pruned.weights_left:,} of {counted(pruned.weights, 'weight')} left, "
-        f"{size_text(size)} of {size_text(size + pruned.bytes_saved)}",
-        f"before pruning P {pruned.objective:.6f}, gap {gap}; accuracy on {data} {percent(pruned.accuracy_left)} %, "
-        f"{percent(pruned.accuracy)} % before",
-    ]
 
 
 def certificate_text(value: float, lower: float, gap: float) -> str:

@@ -94,23 +94,19 @@ def _features(features: Sequence[dict[str, Any]]) -> list[str]:
     """Return a line for each feature, or for all that are alike."""
     alike: dict[str, list[str]] = {}
     for feature in features:
-        alike.setdefault(_feature(feature), []).append(feature["name"])
+        window = feature["window"]
+        places = ",".join(map(str, window))
+        if len(window) > 1 and window == list(range(window[0], window[-1] + 1)):
+            places = f"{window[0]}..{window[-1]}"
+        kind, noun = feature["type"], "column" if feature["type"] == "real" else "value"
+        if "vectors" in feature:
+            kind, noun = f"vectors '{shown(feature['vectors'])}'", "number"
+        about = f"{kind}, {counted(feature['values'], noun)}, window {places}"
+        alike.setdefault(about, []).append(feature["name"])
     return [
         f"feature {shown(names[0])}: {kind}" if len(names) == 1 else f"{len(names):,} features {_some(names)}: {kind}"
         for kind, names in alike.items()
     ]
-
-
-def _feature(feature: dict[str, Any]) -> str:
-    window = feature["window"]
-    if len(window) > 1 and window == list(range(window[0], window[-1] + 1)):
-        places = f"{window[0]}..{window[-1]}"
-    else:
-        places = ",".join(map(str, window))
-    kind, noun = feature["type"], "column" if feature["type"] == "real" else "value"
-    if "vectors" in feature:
-        kind, noun = f"vectors '{shown(feature['vectors'])}'", "number"
-    return f"{kind}, {counted(feature['values'], noun)}, window {places}"
 
 
 def _term(term: dict[str, Any]) -> str:

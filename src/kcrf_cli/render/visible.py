@@ -7,6 +7,8 @@ for bytes of file names that are not UTF-8, which no stream would take.
 
 from __future__ import annotations
 
+LONGEST_LABEL = 14  # characters, in plots
+
 _C0, _C1 = range(0x20), range(0x7F, 0xA0)  # controls, with DEL
 _LINES = range(0x2028, 0x202A)  # separators of lines and paragraphs
 _DIRECTIONS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # embeddings, overrides and isolates of directions
@@ -22,6 +24,11 @@ _IN_JSON = {code: f"\\u{code:04x}" for code in _C1} | _WIDE  # what JSON itself 
 def shown(text: str) -> str:
     """Return one line, or a part of one, without characters that act on a terminal."""
     return text if text.isprintable() else text.translate(_VISIBLE)  # most is, and looking is far quicker
+
+
+def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
+    """Return a text of at most so many characters."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def shown_lines(text: str) -> str:

@@ -28,8 +28,9 @@ from ..render.evaluation_text import (
     score_row,
 )
 from ..render.figures import DECODERS, percent
+from ..render.visible import shortened
 from . import svg, timeline
-from .svg import safe, shortened
+from .svg import safe
 
 if TYPE_CHECKING:
     from kcrf_core.scoring import Calibration, Evaluation, Judgement, Labelling

@@ -14,7 +14,8 @@ import numpy as np
 from kcrf_core.files import replacing
 from kcrf_core.system import counted
 
-from .svg import compact, gathered, replaced, shortened
+from ..render.visible import shortened
+from .svg import compact, gathered, replaced
 
 if TYPE_CHECKING:
     from kcrf_core.chains import Edges

@@ -15,12 +15,13 @@ import numpy as np
 
 from kcrf_core.system import counted
 
+from ..render.visible import shortened
+
 if TYPE_CHECKING:
     from kcrf_core.scoring import Bin
 
 # More labels than this would be too small to read: the rest share a row and a column.
 MOST_LABELS = 40
-LONGEST_LABEL = 14  # characters
 OTHERS = "(all others)"
 
 # Characters that no document may contain, and that would end up as errors in a reader.
@@ -35,10 +36,6 @@ def safe(text: str) -> str:
 def replaced(text: str) -> str:
     """Return text without characters that cannot be shown."""
     return _CONTROL.sub("\ufffd", text)
-
-
-def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def compact(count: int) -> str:

@@ -93,19 +93,21 @@ def _strip(stretch: Stretch, palette: Palette, framed: tuple[int, int] | None) -
     columns = min(T, WIDTH)
     bounds = np.linspace(0, T, columns + 1).round().astype(np.int64)
     counts, wide = np.diff(bounds), WIDTH / columns
-    rows = {"gold": stretch.gold, "predicted": stretch.predicted}
     errors_at = 4 + 2 * (BAND + BETWEEN)
     curve_at = errors_at + ERRORS + BETWEEN
     bottom = curve_at + (CURVE if stretch.confidence is not None else -BETWEEN)
     first, last = int(stretch.lines[0]), int(stretch.lines[-1])
     out = [opened(LEFT + WIDTH + 8, bottom + 20, f"Gold and predicted labels of lines {first} to {last}")]
-    for number, (title, labels) in enumerate(rows.items()):
+    for number, (title, labels) in enumerate((("gold", stretch.gold), ("predicted", stretch.predicted))):
         y = 4 + number * (BAND + BETWEEN)
         out.append(text_at(LEFT - 8, y + BAND / 2 + 4, title, "tick end", 12))
-        out += _band(_shares(labels, bounds, len(palette.names)), palette, y, wide)
+        out += _band(labels, bounds, palette, y, wide)
     out.append(text_at(LEFT - 8, errors_at + ERRORS, "wrong", "tick end", 12))
-    shares = np.add.reduceat(stretch.wrong, bounds[:-1], dtype=np.float64) / counts
-    out += _marks(shares, errors_at, wide)
+    levels = np.ceil(4 * np.add.reduceat(stretch.wrong, bounds[:-1], dtype=np.float64) / counts)  # [columns] 0 to 4
+    for level in (1, 2, 3, 4):  # the more of a column is wrong, the stronger
+        look = f'class="wrong" fill-opacity="{0.4 + 0.15 * level:.2f}"'
+        marks = _bars(look, np.full(columns, errors_at), np.where(levels == level, ERRORS, 0), wide)
+        out += [marks] if marks else []
     if stretch.confidence is not None:
         out.append(text_at(LEFT - 8, curve_at + CURVE / 2 + 4, "probability", "tick end", 12))
         means = np.add.reduceat(stretch.confidence, bounds[:-1]) / counts
@@ -124,54 +126,32 @@ def _strip(stretch: Stretch, palette: Palette, framed: tuple[int, int] | None) -
     return "\n".join([*out, "</svg>"])
 
 
-def _shares(labels: np.ndarray, bounds: np.ndarray, Y: int) -> np.ndarray:
-    """Return the share of each label in each column, [columns, Y]."""
-    columns = len(bounds) - 1
+def _band(labels: np.ndarray, bounds: np.ndarray, palette: Palette, y: float, wide: float) -> list[str]:
+    """Draw one path for each colour: labels share the height of a column by their frequency in it."""
+    columns, Y = len(bounds) - 1, len(palette.names)
     column = np.repeat(np.arange(columns), np.diff(bounds))
-    found = np.bincount(column * Y + labels, minlength=columns * Y).reshape(columns, Y)
-    return found / found.sum(axis=1, keepdims=True)
-
-
-def _band(shares: np.ndarray, palette: Palette, y: float, wide: float) -> list[str]:
-    """Draw one path for each colour: stacked rectangles of labels, equal neighbours as one."""
+    counts = np.bincount(column * Y + labels, minlength=columns * Y).reshape(columns, Y)
+    shares = counts / counts.sum(axis=1, keepdims=True)  # [columns, Y]
     classes = sorted(set(palette.classes))
-    together = np.zeros((len(shares), len(classes)))
+    together = np.zeros((columns, len(classes)))
     for number, kind in enumerate(palette.classes):
         together[:, classes.index(kind)] += shares[:, number]
     heights = np.where(together > 0, np.maximum(np.rint(BAND * together), 1), 0)
-    most = together.argmax(axis=1)
-    rows = np.arange(len(shares))
-    heights[rows, most] += BAND - heights.sum(axis=1)
+    heights[np.arange(columns), together.argmax(axis=1)] += BAND - heights.sum(axis=1)
     tops = y + np.cumsum(heights, axis=1) - heights
-    out = []
-    for c, kind in enumerate(classes):
-        runs = [run for run in _runs(np.stack([tops[:, c], heights[:, c]], axis=1)) if heights[run[0], c] > 0]
-        drawn = "".join(_rectangle(run, tops[run[0], c], heights[run[0], c], wide) for run in runs)
-        if drawn:
-            out.append(f'<path class="{kind}" d="{drawn}"/>')
-    return out
+    paths = (_bars(f'class="{kind}"', tops[:, c], heights[:, c], wide) for c, kind in enumerate(classes))
+    return [path for path in paths if path]
 
 
-def _rectangle(run: tuple[int, int], top: float, height: float, wide: float) -> str:
-    """Return the part of a path that goes round some columns."""
-    across = (run[1] - run[0]) * wide
-    begin = f"M{rounded(LEFT + run[0] * wide)} {rounded(top)}"
-    return f"{begin}h{rounded(across)}v{rounded(height)}h{rounded(-across)}z"
-
-
-def _marks(shares: np.ndarray, y: float, wide: float) -> list[str]:
-    """Draw marks where labels are wrong; the more of a column, the stronger."""
-    levels = np.ceil(4 * shares)  # [columns] 0 to 4
-    out = []
-    for level in (1, 2, 3, 4):
-        runs = [run for run in _runs(levels[:, None]) if levels[run[0]] == level]
-        drawn = "".join(_rectangle(run, y, ERRORS, wide) for run in runs)
-        if drawn:
-            out.append(f'<path class="wrong" fill-opacity="{0.4 + 0.15 * level:.2f}" d="{drawn}"/>')
-    return out
-
-
-def _runs(values: np.ndarray) -> list[tuple[int, int]]:
-    """Return where runs of equal rows [n, k] begin and end."""
-    changes = np.flatnonzero((values[1:] != values[:-1]).any(axis=1)) + 1
-    return list(pairwise([0, *changes.tolist(), len(values)]))
+def _bars(look: str, tops: np.ndarray, heights: np.ndarray, wide: float) -> str:
+    """Return a path of the bars of all columns, equal neighbours as one; nothing if there are none."""
+    bars = np.stack([tops, heights], axis=1)
+    changes = np.flatnonzero((bars[1:] != bars[:-1]).any(axis=1)) + 1
+    drawn = ""
+    for first, last in pairwise([0, *changes.tolist(), len(bars)]):
+        top, height = bars[first]
+        if height > 0:
+            across = (last - first) * wide
+            drawn += f"M{rounded(LEFT + first * wide)} {rounded(top)}"
+            drawn += f"h{rounded(across)}v{rounded(height)}h{rounded(-across)}z"
+    return f'<path {look} d="{drawn}"/>' if drawn else ""
