@@ -159,9 +159,6 @@ class _Commands(Mapping[str, click.Command]):
         command.short_help = summary
         return command
 
-    def __contains__(self, name: object) -> bool:
-        return name in SUMMARIES
-
     def __iter__(self) -> Iterator[str]:
         return iter(SUMMARIES)
 

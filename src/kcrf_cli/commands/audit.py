@@ -91,10 +91,7 @@ class AuditArguments:
             (self.json and self.output == "-", "--json and -o - both want standard output: give one of them"),
             ((accept or least) and not apply, f"{option} is for --apply FILE, the file to write: give that, too"),
             (accept and least, "--accept and --least both choose the corrections: give one of them"),
-            (
-                apply and model and not accept,
-                "folds or a person choose the corrections: leave out -m, or give --accept WORKLIST",
-            ),
+            (apply and model and not accept, "-m suggests no corrections: leave it out, or give --accept WORKLIST"),
             (apply and self.data == "-", "--apply needs DATA as a file: it is read twice"),
         )
         if model:
@@ -102,12 +99,9 @@ class AuditArguments:
             given = [options.flag(name) for name in (*self.configuration.typed, *engine)]
             others = (self.configuration.config, self.folds, *astuple(self.held_out))
             which = f" ({given[0]})" if given else ""
-            options.refuse(
-                (
-                    given or any(value is not None for value in others),
-                    f"-m judges without any training: leave out folds, -c and options of training{which}",
-                )
-            )
+            training = given or any(value is not None for value in others)
+            message = f"-m judges without any training: leave out folds, -c and options of training{which}"
+            options.refuse((training, message))
         plots.check_plot(self.plot)
         inputs = (self.data, self.model, self.configuration.config, self.held_out.folds_file, self.accept)
         outputs = (self.output, self.html, self.plot, self.apply, self.apply and f"{self.apply}.diff")

@@ -131,21 +131,16 @@ class EvaluateArguments:
         from ..report.plots import check_plot
 
         decided = (self.decode, *astuple(self.weighing)) != (None, (), None)
+        twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
         options.refuse(
             (self.json and self.tsv, "--json and --tsv are two ways to print the same: give one of them"),
             (self.strict and self.scheme == "none", "--strict counts spans, and --scheme none excludes them"),
-            (
-                [self.data, self.gold, self.compare].count("-") > 1,
-                "standard input can be read once: give the other as a file",
-            ),
+            (twice, "standard input can be read once: give the other as a file"),
             (gold and model, "-m finds the gold labels in DATA: leave out --gold"),
             (label and not gold, "--label names the column to compare with --gold: give that, too"),
             (model and self.layout, "-m has the layout of its data: leave out --separator, --header and --comment"),
-            (
-                decided and not model,
-                "--decode, --cost and --threshold are for the model that labels DATA: give -m, too",
-            ),
+            (decided and not model, "--decode, --cost and --threshold are for labels of a model: give -m, too"),
             (self.vectors and not model, "--vectors are for the model that labels DATA: give -m, too"),
             (self.plot_kind and not self.plot, "--plot-kind chooses what to draw: give --plot FIGURE, too"),
         )

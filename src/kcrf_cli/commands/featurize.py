@@ -70,22 +70,17 @@ class FeaturizeArguments:
         output, export, show = self.output, self.export is not None, self.show is not None
         printed = export and output in (None, "-")
         single = output is not None and output.endswith(".npz")
+        nothing = output is None and not (show or export or self.json)
         configured = self.configuration.config is not None or self.configuration.typed
         options.refuse(
             (self.json and show, "--show and --json both write to stdout: give one of them"),
             (
                 printed and (self.json or show),
-                "--export writes to stdout, like --show and --json: give it a file with -o",
+                "--export, --show and --json write to stdout: give --export a file by -o",
             ),
             (export and single, f"--export writes text, and {output} is a name for a dataset: give another name"),
-            (
-                output is None and not (show or export or self.json),
-                "nothing to do: give -o FILE, --show N, --export FORMAT or --json",
-            ),
-            (
-                self.like is not None and configured,
-                "--like brings its own configuration: it goes without -c, --columns, --window and --min-count",
-            ),
+            (nothing, "nothing to do: give -o FILE, --show N, --export FORMAT or --json"),
+            (self.like and configured, "--like has a configuration: leave out -c, --columns, --window and --min-count"),
         )
         if self.in_parts:
             self._check_parts(output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 
 from kcrf_core.system import counted
@@ -55,7 +56,7 @@ def select_basis(run: BasisArguments) -> None:
     dataset, config, folder = prepared.dataset, prepared.config, prepared.folder
     device = engine if isinstance(engine, DeviceChoice) else None
     with (
-        ProgressMessages(run.quiet) as messages,
+        closing(ProgressMessages(run.quiet)) as messages,
         open_engine(device, threads=threads, memory=run.engine.memory, tell=messages.note) as opened,
         opened.workers(threads) as workers,
     ):

@@ -116,10 +116,7 @@ class TagArguments:
             (self.weighing.threshold, f"{ranks} --threshold"),
             (self.decode == "posterior", f"{ranks} --decode posterior"),
             (self.explain is not None, "--explain is about one labelling: it does not go with --nbest"),
-            (
-                self.sequence_probability,
-                "--nbest gives the probability of each labelling already: leave --sequence-probability out",
-            ),
+            (self.sequence_probability, "--nbest gives probabilities already: leave out --sequence-probability"),
         )
 
     def wishes(self, model: Model) -> Wishes:

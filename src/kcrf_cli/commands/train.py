@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -224,7 +224,7 @@ def train(run: TrainArguments) -> None:
         if run.checkpoint is not None:
             kept = Checkpoint(run.checkpoint, run.checkpoint_every or EVERY, {"calibrate": run.calibrate})
         with (
-            ProgressMessages(run.quiet, run.verbose) as messages,
+            closing(ProgressMessages(run.quiet, run.verbose)) as messages,
             Interruption(messages, run_log) as interruption,
             open_engine(
                 run.engine.choice(),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import astuple, dataclass
 
 import click
 
 from kcrf_core._version import __version__
-from kcrf_core.files import is_archive, is_folder
+from kcrf_core.files import is_encoded
 
 from .. import options
 from ..io import files
@@ -88,10 +89,7 @@ class TuneArguments:
         options.refuse(
             (self.effort and self.budget, "--effort counts work and --budget counts time: give one of them"),
             (self.dev_vectors and not self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
-            (
-                self.dev and held_out,
-                "--dev is what candidates are judged by: leave out --group, --folds-file and --block",
-            ),
+            (self.dev and held_out, "--dev judges the candidates: leave out --group, --folds-file and --block"),
         )
         self.held_out.check()
         options.refuse((self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"))
@@ -100,12 +98,8 @@ class TuneArguments:
         files.check_outputs((self.output, self.plot, self.journal or f"{self.output}.journal"), *inputs)
         plots.check_plot(self.plot)
         for path in filter(None, (self.data, self.dev)):
-            seen = (
-                f"{path} is encoded already, with a vocabulary and scaling that have seen what is held out, and its "
-                "features cannot be chosen any more: give text, of which a part is enough to choose by"
-            )
-            fixed = f"{path} is encoded already: features cannot be chosen any more; give text"
-            options.refuse((is_archive(path), fixed), (is_folder(path), seen))
+            fixed = f"{path} is encoded already: features cannot be chosen any more; give text, or a part of it"
+            options.refuse((is_encoded(path), fixed))
 
 
 @options.command(TuneArguments)
@@ -156,7 +150,7 @@ def tune(run: TuneArguments) -> None:
         open_engine(engine, threads=threads, memory=run.engine.memory, tell=tell) as opened,
         opened.workers(threads) as workers,
         StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
-        Leaderboard(run.quiet, run.verbose, run.budget) as board,
+        closing(Leaderboard(run.quiet, run.verbose, run.budget)) as board,
     ):
         found = search(
             corpus,

@@ -92,12 +92,6 @@ class ProgressMessages(Observer):
             self._bar.close()
             self._bar = None
 
-    def __enter__(self) -> ProgressMessages:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
 
 class RunLog(Observer):
     """Events as JSON lines of a file or of stdout (`-`), each written out at once; nothing where there is no path.

@@ -76,9 +76,3 @@ class Leaderboard(Listener):
             sys.stderr.write(f"\x1b[{self._height}F\x1b[J")
             sys.stderr.flush()
             self._height = 0
-
-    def __enter__(self) -> Leaderboard:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()

@@ -17,8 +17,6 @@ TITLES = {
     "macro_f1": "macro F1",
     "log_loss": "log-loss",
 }
-
-
 LABEL_TITLES = {"precision": "precision", "recall": "recall", "f1": "F1"}
 
 
@@ -36,7 +34,7 @@ def table(results: dict[str, Any]) -> str:
             mark = "*" if number == results["best"] and len(names) > 1 else ""
             rows.append([name, *_spreads(entry, measures), _decoder(entry), _worst_gap(entry["folds"]), mark])
         text = render.table(["setting", *titles, "decoder", "certified gap", ""], rows)
-        unknown, judged = results["settings"][0], dict(zip(names, results["settings"], strict=True))
+        unknown, judged = results["settings"][0], list(zip(names, results["settings"], strict=True))
     else:
         rows = [
             [
@@ -50,8 +48,8 @@ def table(results: dict[str, Any]) -> str:
         ]
         rows.append(["all", *_spreads(nested, measures), _decoder(nested), _worst_gap(nested["folds"]), ""])
         text = render.table(["fold", *titles, "decoder", "certified gap", "chosen"], rows)
-        unknown, judged = nested, {"chosen": nested}
-    for title, entry in judged.items():
+        unknown, judged = nested, [("chosen", nested)]
+    for title, entry in judged:
         for label, score in entry.get("labels", {}).items():
             which = "" if len(judged) == 1 else f", {title}"
             three = ", ".join(f"{name} {render.percent(score[key])}" for key, name in LABEL_TITLES.items())

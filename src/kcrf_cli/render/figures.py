@@ -14,7 +14,7 @@ from .visible import shown, shown_json
 
 if TYPE_CHECKING:
     from kcrf_core.objective.solvers import DevScore, GrowthRound, Structure
-    from kcrf_core.training import CalibrationReport, DevReport, PruneReport, Report
+    from kcrf_core.training import CalibrationReport, DevReport, Report
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()) -> str:

@@ -19,7 +19,11 @@ def text(found: dict[str, Any], path: str, top: int) -> str:
     """Return a summary of a file, as `summarise` finds it, with the strongest weights of a model."""
     parts = [_head(found, path)]
     if found["kind"] == "dataset":
-        parts.append(_gold(found))
+        counts = [(shown(label), count) for label, count in (found["gold"] or {}).items()]
+        others = ("(unknown)", found["unknown_gold"]), ("(not observed)", found["unobserved"])
+        counts += [(name, count) for name, count in others if count]
+        rows = [[name, f"{n:,}", f"{100 * n / max(found['positions'], 1):.2f}"] for name, n in counts]
+        parts.append("no labels" if found["gold"] is None else table(("label", "positions", "%"), rows))
     if found["kind"] == "basis":
         for term in found["terms"]:
             rows = [[str(pivot["line"]), f"{100 * pivot['unexplained']:.3g}"] for pivot in term["first_pivots"]]
@@ -226,14 +230,3 @@ def _importance(entries: Sequence[dict[str, Any]]) -> str:
         rows.append([name, f"{one['loss']:.4f} +- {one['standard_error']:.4f}", f"{100 * one['accuracy']:.2f}"])
     title = "permutation importance: drop when the values of one feature are shuffled, +- standard error over sequences"
     return f"{title}\n" + table(("feature[offset]", "log p", "accuracy, points"), rows)
-
-
-def _gold(found: dict[str, Any]) -> str:
-    if found["gold"] is None:
-        return "no labels"
-    total = max(found["positions"], 1)
-    rows = [[shown(label), f"{n:,}", f"{100 * n / total:.2f}"] for label, n in found["gold"].items()]
-    for key, name in (("unknown_gold", "(unknown)"), ("unobserved", "(not observed)")):
-        if found[key]:
-            rows.append([name, f"{found[key]:,}", f"{100 * found[key] / total:.2f}"])
-    return table(("label", "positions", "%"), rows)
