@@ -4,12 +4,9 @@ from .columns import Columns, SeenValues, TrainingColumns, column_weights
 from .corpus import (
     ATTRIBUTE_FORMAT,
     COLUMN_FORMAT,
-    MISSING,
     MOST_LABELS,
-    PLAIN,
     AttributeRows,
     Corpus,
-    Layout,
     concatenate,
     joined_weights,
     ones,
@@ -17,6 +14,7 @@ from .corpus import (
 from .crfsuite import WEIGHT, escaped
 from .embeddings import NamedVectors, VectorStream, open_vectors, with_vectors
 from .formats import Format, guess_format, read_corpus, stream_corpus, stream_parsers
+from .layout import MISSING, PLAIN, Layout
 from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name
 from .sequences import (
     BREAKS,

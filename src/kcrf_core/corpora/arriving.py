@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..errors import ConfigError
 from . import FORMATS
-from .corpus import PLAIN, Layout
+from .layout import PLAIN, Layout
 from .lines import Block, ParsedBlock, blocks, display_name, end_of_quoted_rows, opened, unclosed_quote
 
 # A weight says something about the line below it, and is refused where there is none.

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..errors import DataError
 from ..system import renew_after_fork
-from .corpus import MISSING, Corpus
+from .corpus import Corpus
+from .layout import MISSING
 from .tables import LACKING, NUMBER, WORD, CodedColumn, ColumnList, NumberColumn
 from .weight_lines import parse_weight
 

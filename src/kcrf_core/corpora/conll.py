@@ -17,8 +17,9 @@ import numpy as np
 from ..errors import DataError
 from ..system import counted
 from . import _text
-from .corpus import Corpus, Layout
+from .corpus import Corpus
 from .formats import Format
+from .layout import Layout
 from .lines import Block, ParsedBlock
 from .tables import Cells, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights

@@ -14,8 +14,9 @@ import numpy as np
 
 from ..errors import DataError
 from .conll import Rows, split
-from .corpus import Corpus, Layout
+from .corpus import Corpus
 from .formats import Format
+from .layout import Layout
 from .lines import Block, ParsedBlock, put_texts
 from .tables import Cells
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from ..errors import DataError
 from . import _text
-from .corpus import AttributeRows, Corpus, Layout, ones
+from .corpus import AttributeRows, Corpus, ones
 from .formats import Format
+from .layout import Layout
 from .lines import Block, ParsedBlock
 from .tables import Cells, NameCells, coded, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights

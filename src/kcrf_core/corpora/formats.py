@@ -13,7 +13,8 @@ from ..errors import ConfigError, DataError, suggestion
 from ..files import COMPRESSIONS
 from ..system import PAUSE, Pause, Workers, listed
 from . import FORMATS
-from .corpus import COLUMN_FORMAT, PLAIN, Corpus, CorpusBuilder, Layout, packed
+from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
+from .layout import PLAIN, Layout
 from .lines import (
     CONTENTS,
     Block,

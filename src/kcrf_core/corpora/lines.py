@@ -23,7 +23,8 @@ from ..errors import DataError
 from ..files import COMPRESSIONS, unpacked
 from ..system import PAUSE, Pause
 from . import _text
-from .corpus import PLAIN, Corpus, Layout
+from .corpus import Corpus
+from .layout import PLAIN, Layout
 from .tables import Cells, packed_marks
 
 LARGEST_BLOCK = (1 << 31) - 1  # bytes: lengths of values are 32-bit numbers

@@ -21,9 +21,10 @@ from ..errors import DataError
 from ..files import naming
 from ..system import Workers, counted, listed, offsets_of, sequence_chunks
 from .columns import Columns, Encode, TrainingColumns
-from .corpus import PLAIN, AttributeRows, Corpus, Layout, concatenate, joined_weights, ones, packed
+from .corpus import AttributeRows, Corpus, concatenate, joined_weights, ones, packed
 from .embeddings import Given, open_vectors
 from .formats import packed_parts
+from .layout import PLAIN, Layout
 from .lines import display_name
 from .tables import CodedColumn, LateColumn, PackedColumn, Strings, Table, coded
 
