@@ -1,4 +1,4 @@
-"""Vectors of words, made of a text alone: `python make_word_vectors.py WIDTH TEXT [FILE FILE.npy]...`
+"""Vectors of words, made of a text alone: `python make_word_vectors.py WIDTH TEXT [FILE FILE.npy]...`.
 
 Words of TEXT (the first column, in small letters) that have the same neighbours get vectors that lie near each other:
 

@@ -1,4 +1,4 @@
-"""Mutated files and texts for every reader: python tests/fuzz.py [--seconds 600] [--seed 0] [--keep FOLDER]
+"""Mutated files and texts for every reader: python tests/fuzz.py [--seconds 600] [--seed 0] [--keep FOLDER].
 
 A reader may refuse with one of our own errors, of one line, or accept; what it accepts is used, so that a number out of
 range that slips through is found where it does harm. Anything else is a finding: another exception, a crash of the

@@ -1,4 +1,4 @@
-"""Plant bugs, one at a time, and see that everyday tests catch them: `python tests/planted_bugs.py [--named] [PATH...]`
+"""Plant bugs, one at a time, and check that tests catch them: `python tests/planted_bugs.py [--named] [PATH...]`.
 
 There is a bug in every package of kcrf_core and kcrf_cli and in every subcommand, each a small change of one file: a
 sign, an off-by-one, a wrong default, a dropped check. It is made in a scratch copy of the checkout, Cython is compiled

@@ -1,4 +1,4 @@
-"""Rounds of train, tag and evaluate, half of them killed at some moment: python tests/soak.py [--rounds 200] [--seed 0]
+"""Rounds of train, tag and evaluate, half of them killed: python tests/soak.py [--rounds 200] [--seed 0].
 
 Data and options are drawn for each round. Whatever happens, under the name of an output there is nothing, what was
 there before, or all of the new; only SIGKILL may leave a temporary file behind; and rounds that are left alone say what

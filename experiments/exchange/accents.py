@@ -1,4 +1,4 @@
-"""A file of columns with letters that are not ASCII in every twentieth line: accents.py FILE [SENTENCES]"""
+"""A file of columns with letters that are not ASCII in every twentieth line: accents.py FILE [SENTENCES]."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Seconds by number of threads, of passes and of whole commands: cores.py DATA RESULTS [--threads 1,2] [--jobs NAME]
+"""Seconds by number of threads, of passes and of whole commands: cores.py DATA RESULTS [--threads 1,2] [--jobs NAME].
 
 Needs nothing but Python, NumPy and kcrf, so that it can run on a machine that has cores and no package index; the table
 and the picture are made of RESULTS by `cores_report.py`, anywhere. DATA holds `ocr/` and `conll2000/`. RESULTS is

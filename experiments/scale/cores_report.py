@@ -1,4 +1,4 @@
-"""Tables of README.md and a picture of what `cores.py` measured, perhaps elsewhere: cores_report.py RESULTS PICTURE"""
+"""Tables of README.md and a plot of what `cores.py` measured, perhaps elsewhere: cores_report.py RESULTS PICTURE."""
 
 from __future__ import annotations
 

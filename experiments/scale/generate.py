@@ -1,4 +1,4 @@
-"""Made-up sensor readings: generate.py POSITIONS > FILE
+"""Made-up sensor readings: generate.py POSITIONS > FILE.
 
 Six states follow each other as a sticky chain; each has a ring of its own among eight real columns, so that no linear
 function of the columns tells them apart. Sequences of 50 positions, seeded: the first ones are the same for every

@@ -1,4 +1,4 @@
-"""What `make` measured as the table of README.md: report.py RESULTS"""
+"""What `make` measured as the table of README.md: report.py RESULTS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good is the sigma2 that training chooses? python halves.py NAME DATA HALVES SEED OUT JOBS
+"""How good is the sigma2 that training chooses? python halves.py NAME DATA HALVES SEED OUT JOBS.
 
 Of each of some random halves of the sequences, sigma2 and the decoder are chosen as `kcrf train` does. The other half
 judges them beside a path of one variance of scores for all terms, with fits to the whole first half. What counts is

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seconds per pass of two builds, in alternating pairs: alternate.py OLD NEW DATA [--threads N] [--pairs N] [TASK ...]
+"""Seconds per pass of two builds, alternating: alternate.py OLD NEW DATA [--threads N] [--pairs N] [TASK ...].
 
 OLD and NEW are folders that hold kcrf_core (a `src` with its extensions built, or build/lib). Each build is one process
 that prepares a task once and then evaluates P and its gradient whenever it is asked, so that both see the same machine.

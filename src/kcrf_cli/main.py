@@ -27,7 +27,7 @@ from .io.files import STDOUT, discard, say
 from .other_tools import COMMANDS, explain, reword
 from .render.visible import shown
 
-# BLAS works on one thread throughout (see `Workers`), but unless it is told before it is loaded it makes one for each
+# BLAS works on one thread throughout (see `Workers`), but without this setting it starts one for each
 # core, which wait busily: on 16 cores a second of processor time in each command.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -1,4 +1,4 @@
-"""What can go wrong, one class per exit code (the command line maps them in one place).
+"""Errors, one class per exit code; the command line maps them in one place.
 
 Every message says where, what, and what to do, in one line. Settings have the names that configurations and Python have
 for them; an error lists those that it is about, so that the command line can add its own names.

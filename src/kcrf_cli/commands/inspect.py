@@ -50,8 +50,8 @@ def inspect(run: InspectArguments) -> None:
     """Show what FILE holds: a model, a basis, a dataset or a folder of shards.
 
     Of a model: labels, terms with their kernels and sizes, the certificate, where it comes from, transitions, and
-    the features or pivots that speak most for each label and against it. A pivot is told by its line in the
-    training data. With --importance also what each column is worth on labelled data.
+    the features or pivots with the largest weights for each label. A pivot is identified by its line in the
+    training data. With --importance also the permutation importance of each column on labelled data.
 
     \b
     Example:

@@ -106,11 +106,11 @@ class TuneArguments:
 def tune(run: TuneArguments) -> None:
     """Find a configuration for the labelled sequences of DATA.
 
-    Features, windows, kernels, numbers of pivots, what labels know of their neighbours, decoders and prior variances
-    are tried on parts of the data, the better ones on larger parts, and judged by what is held out. The best, or the
-    simplest of those that cannot be told apart from it, is written as YAML, with a leaderboard above it, for
-    `kcrf train -c`. What a configuration file says of features and terms is kept, and the rest is searched for. Ctrl-C
-    ends the search with the best so far; the same command goes on with a search that was ended otherwise.
+    Features, windows, kernels, numbers of pivots, transitions, decoders and prior variances are tried on subsets of
+    the data, better ones on larger subsets, and judged on held-out sequences. The best candidate, or the simplest one
+    that is not significantly worse, is written as YAML for `kcrf train -c`, with a leaderboard in comments. Features
+    and terms of a configuration file are kept, and the rest is searched for. Ctrl-C ends the search with the best so
+    far; the same command continues a search that was ended otherwise.
 
     \b
     Example:

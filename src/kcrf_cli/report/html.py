@@ -162,7 +162,7 @@ summary { cursor: pointer; color: var(--dim); }
 footer code { overflow-wrap: anywhere; }
 @media (max-width: 600px) { body { margin: 1rem auto; padding: 0 .6rem; font-size: 14px; }
   th, td { padding: .15rem .3rem; font-size: .78rem; } td:last-child { white-space: normal; }
-  .picture svg { max-width: 100%; height: auto; } }
+  .figure svg { max-width: 100%; height: auto; } }
 svg { max-width: none; font-family: system-ui, sans-serif; }
 svg text { fill: var(--text); text-anchor: middle; } svg .axis, svg .tick { fill: var(--dim); }
 svg .end { text-anchor: end; } svg .start { text-anchor: start; }
@@ -310,7 +310,7 @@ def _confusion(scores: Evaluation) -> str:
     notes = ["Rows are gold labels, columns predicted ones; the shade is the share of the row."]
     if len(names) > svg.MOST_LABELS:
         notes.append(f"Of {len(names):,} labels, the {svg.MOST_LABELS - 1} with most errors; all others in one row.")
-    out = f'{_note(notes)}<div class="wide picture">\n{svg.confusion_matrix(names, scores.confusion)}\n</div>'
+    out = f'{_note(notes)}<div class="wide figure">\n{svg.confusion_matrix(names, scores.confusion)}\n</div>'
     pairs = confusions(scores)[:MOST_CONFUSIONS]
     if not pairs:
         return out

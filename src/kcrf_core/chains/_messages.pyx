@@ -345,8 +345,10 @@ cdef inline double log_sum(const double* terms, const double* moves, Py_ssize_t 
 
 
 cdef inline void to_shares(double* terms, const double* moves, Py_ssize_t count) noexcept nogil:
-    """Turn logarithms into shares of their sum, or into the derivatives of these: a share times what its own logarithm
-    moves more than that of all of them. Shares are exact where large potentials leave log Z with an error of its own.
+    """Turn logarithms into shares of their sum, or into the derivatives of the shares.
+
+    A derivative is a share times the change of its logarithm less their mean change. Shares are exact where large
+    potentials leave log Z with an error of its own.
     """
     cdef Py_ssize_t i
     cdef double mean, total

@@ -362,7 +362,7 @@ def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tup
             held = columns.held_out.get(feature.config.name)
             own = (feature.config, feature.columns, columns, feature.counts, feature.ratios)
             parts.append(_raw_real(*own) if held is None else held)
-        # Rows of vectors may be large, and what was made here is nobody else's.
+        # Rows of vectors may be large, and an array made here is not shared.
         own_rows = len(parts) == 1 and features[0].config.name not in columns.held_out
         raw = parts[0] if own_rows else np.hstack(parts)
     lacking = np.isnan(raw)
@@ -371,7 +371,7 @@ def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tup
         raw = np.concatenate([one.reshape(N, F, width // F) for one in (raw, lacking)], axis=2).reshape(N, 2 * width)
     mean, scale = (np.concatenate([getattr(one, name) for one in features]) for name in ("mean", "scale"))
     with np.errstate(over="ignore"):
-        values = np.subtract(raw, mean, out=raw)  # which is nobody else's
+        values = np.subtract(raw, mean, out=raw)  # which is not shared
         values /= scale
     if lacking.any():
         fill = np.concatenate([np.zeros(len(one.mean)) if one.fill is None else one.fill for one in features])
