@@ -18,6 +18,7 @@ from kcrf_cli.main import CLOSED_PIPE, EXIT_CODES, INTERRUPTED, TERMINATED, main
 from kcrf_core.chains import CLIQUES
 from kcrf_core.config import config, load_template, load_yaml, looks_like_template, parse_config
 from kcrf_core.kernels import kernel_settings, kernel_types
+from kcrf_core.maps import METHODS
 from kcrf_core.objective.solvers import SOLVERS
 from kcrf_core.scoring import SCHEMES
 
@@ -181,7 +182,7 @@ def test_configuration_section_names_every_key_and_choice():
     for section in ("Config", "FeatureConfig", "TermConfig", "KernelConfig", "MapConfig", "TrainingConfig"):
         keys |= {item.name for item in dataclasses.fields(getattr(config, section)) if item.init}
     keys = (keys | {*kernel_settings()}) - {"parts", "settings", "own_window"}
-    choices = {*config.TRANSFORMS, *kernel_types(), *config.MAPS, *config.selections(), *SOLVERS}
+    choices = {*config.TRANSFORMS, *kernel_types(), *config.MAPS, *METHODS, config.GRADIENT, *SOLVERS}
     choices |= {*config.PRECISIONS, *config.SCALES, *CLIQUES, *SCHEMES}
     assert keys | choices <= bold, sorted((keys | choices) - bold)
 

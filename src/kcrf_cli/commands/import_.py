@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kcrf_core.system import comma_separated_names
+from kcrf_core.config import comma_separated_names
 
 from .. import options
 from ..io import files

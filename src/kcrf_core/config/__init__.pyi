@@ -17,7 +17,6 @@ from .config import (
     layout_dict,
     option_paths,
     plain_kernels,
-    selections,
     variance_text,
 )
 from .options import parse_settings, resolve_c2, with_options
@@ -32,6 +31,7 @@ from .templates import (
     pieces,
     same_line,
 )
+from .values import comma_separated_names
 from .yaml_text import configuration_text, load_value, load_yaml
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "MapConfig",
     "TermConfig",
     "TrainingConfig",
+    "comma_separated_names",
     "configuration_text",
     "declared_options",
     "default_terms",
@@ -67,7 +68,6 @@ __all__ = [
     "plain_kernels",
     "resolve_c2",
     "same_line",
-    "selections",
     "variance_text",
     "with_options",
 ]

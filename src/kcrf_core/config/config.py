@@ -18,18 +18,7 @@ from ..kernels import KERNELS, KernelConfig, kernel_settings, kernel_types
 from ..maps import METHODS
 from ..objective.solvers import SOLVERS
 from ..scoring import DECODINGS, METRICS, SCHEMES
-from ..system import (
-    AUTO,
-    Automatic,
-    DeclaredSetting,
-    OneOf,
-    Whole,
-    boolean,
-    comma_separated,
-    comma_separated_names,
-    declared,
-    settings_of,
-)
+from ..system import AUTO, Automatic, DeclaredSetting, OneOf, Whole, boolean, declared, settings_of
 from . import values
 
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
@@ -45,11 +34,6 @@ SCALES = (AUTO, "standard", "unit", "none")
 MISSING_VALUES = ("mean", "indicator")  # of the training data; indicator: and one more column says where
 
 MODEL_SECTIONS = ("kernel", "basis_tolerance", "chain", "training")  # of a model; others are about files
-
-
-def selections() -> tuple[str, ...]:
-    """List the ways to choose pivots: before training, or while it goes on."""
-    return (*METHODS, GRADIENT)
 
 
 @dataclass(frozen=True)
@@ -94,7 +78,7 @@ class MapConfig:
         metavar="M",
     )
     select: str = declared(
-        OneOf(selections),
+        OneOf(lambda: (*METHODS, GRADIENT)),
         "random",
         "Choose pivots at random by the unexplained part of the kernel, greedily where most is unexplained, uniformly, "
         "as centres of clusters, or, while training goes on, those that lower the objective most. Default: random.",
@@ -232,7 +216,7 @@ class Config:
         help="Names of the columns, the label's last, as word,class,label. Of a CoNLL-U file those to use, as "
         "form,lemma,upos. Default: c0,c1,...,label, and form,upos of CoNLL-U.",
         metavar="NAMES",
-        text=comma_separated_names,
+        text=values.comma_separated_names,
     )
     window: tuple[int, ...] | None = declared(
         values.window,
@@ -275,7 +259,7 @@ class Config:
         "Pass over lines that begin so, as '#', or '#,-DOCSTART-' for either. Default: all lines are data.",
         metavar="MARKS",
         section="layout",
-        text=comma_separated,
+        text=values.comma_separated,
     )
     missing: tuple[str, ...] = declared(
         values.marks,
@@ -283,7 +267,7 @@ class Config:
         "Marks of missing numbers, as 'NA,-999' or '?,undefined'; they become the training mean. Default: NA, ?, _, "
         "nan and nothing.",
         metavar="MARKS",
-        text=comma_separated,
+        text=values.comma_separated,
     )
     missing_indicator: bool = declared(
         boolean,

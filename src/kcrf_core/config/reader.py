@@ -17,17 +17,7 @@ from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
 from ..system import AUTO, OneOf, boolean, described, settings_of
 from . import values
-from .config import (
-    BAGS,
-    GRADIENT,
-    NUMBER_TRANSFORMS,
-    Config,
-    FeatureConfig,
-    MapConfig,
-    TermConfig,
-    TrainingConfig,
-    default_terms,
-)
+from .config import BAGS, GRADIENT, NUMBER_TRANSFORMS, Config, FeatureConfig, MapConfig, TermConfig, TrainingConfig
 from .templates import pieces
 
 _CONJUNCTION_PART = re.compile(r"([^\[]+)(?:\[\s*([+-]?[0-9]+)\s*\])?")
@@ -111,27 +101,27 @@ def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Co
     raw_training = section.subsection("training", "training")
     section.finish()
 
-    features = None
     if raw_features is not None:
-        features = tuple(_parse_feature(entry) for entry in raw_features)
+        features = found["features"] = tuple(_parse_feature(entry) for entry in raw_features)
         section.refuse(not features, "features", "'features' is empty; leave it out for one feature per column")
         _refuse_twins(section, "features", [feature.name for feature in features])
         if sum(feature.type in BAGS for feature in features) > 1:
             raise section.error("features", "'features' has more than one of the type attributes or templates")
-    terms = default_terms()
     if raw_terms is not None:
-        terms = tuple(_parse_term(entry) for entry in raw_terms)
+        terms = found["terms"] = tuple(_parse_term(entry) for entry in raw_terms)
         _refuse_twins(section, "terms", [term.name for term in terms])
         if not any(term.clique.mapped for term in terms):
-            message = "'terms' has no node term and no edge-x term, so nothing would look at the input"
-            raise section.error("terms", message)
+            raise section.error(
+                "terms", "'terms' has no node term and no edge-x term, so nothing would look at the input"
+            )
         for kind in [term.type for term in terms if not term.clique.mapped]:
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
         if sum(isinstance(term.clique, Edge) for term in terms) > 1:
             raise section.error("terms", "an edge term has transitions, too: give one of edge and transitions")
-    training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
-    return Config(**found, features=features, terms=terms, training=training)
+    if raw_training is not None:
+        found["training"] = _parse_training(raw_training)
+    return Config(**found)
 
 
 def _parse_feature(section: _Section) -> FeatureConfig:

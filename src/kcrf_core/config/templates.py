@@ -1,25 +1,9 @@
-r"""CRF++ feature templates and Wapiti's patterns, read into the dictionary that a YAML configuration would have given.
-
-    U05:%x[-1,0]/%x[0,0]      a conjunction of column 0 one position before and at the position
-    B                         transitions between labels: an edge term
-    B01:%x[0,1]               transitions that look at the input: a feature of an edge-x term
+"""CRF++ feature templates and Wapiti's patterns, read into the dictionary that a YAML configuration would have given.
 
 In CRF++ a feature is the string that a line becomes, its name included, so lines whose strings can be the same share
 weights. Lines that cannot meet another one are features of their own, compared part by part; the others make one
-feature of the type `templates`, which compares strings. Values are compared as strings, so every column is categorical.
-Without a `B` line that has no macro there is no edge term, as in CRF++.
-
-Lines of Wapiti begin with u, b or *, which is both, and know more macros. Their u lines make one feature of the type
-`templates`; each b line that looks at the input is a categorical feature of its strings.
-
-    u:word=%x[0,0]            the value of column 0 at the position; %X the same with A-Z made small
-    u:end=%m[-1,0,"..$"]      what a regular expression matches there, nothing where it does not match
-    *:cap=%t[0,0,"^\u"]       true or false
-    u:first=%x[@1,0]          the first position of the sequence, @-1 the last one
-
-Regular expressions work on bytes and know `.`, `\d` digit, `\a` letter, `\w` both, `\l` small and `\u` capital letter,
-`\p` punctuation, `\s` space, each in ASCII and with its complement in capitals, `\` before any other character, `^` at
-the beginning and `$` at the end, and of one character `?`, taken if it can be, and `*`, as few as will do.
+feature of the type `templates`, which compares strings. The u lines of Wapiti make one such feature; each b line that
+looks at the input is a categorical feature of its strings. Both languages stand in docs/formats.md.
 """
 
 from __future__ import annotations

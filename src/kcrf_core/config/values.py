@@ -43,6 +43,19 @@ def names(value: Any) -> tuple[str, ...]:
     return tuple(text(item) for item in value)
 
 
+def comma_separated(text: str) -> list[str]:
+    """Split the value of an option at its commas."""
+    return [item.strip() for item in text.split(",")]
+
+
+def comma_separated_names(text: str) -> list[str]:
+    """Split the value of an option at its commas into names, none of which may be empty."""
+    found = comma_separated(text)
+    if not all(found):
+        raise ConfigError(f"'{text}' has an empty name")
+    return found
+
+
 SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 
 

@@ -1,16 +1,7 @@
 """Calibration: the agreement of probabilities of labels with the frequencies of right labels.
 
-For N positions with marginals p_t(y), gold labels g_t and predicted labels h_t:
-
-    log-loss            -1/N sum_t log p_t(g_t)
-    Brier score          1/N sum_t sum_y (p_t(y) - [y = g_t])^2              from 0 to 2
-    calibration error    sum_b n_b/N |accuracy_b - confidence_b|
-
-The expected calibration error sorts positions by their confidence p_t(h_t) into bins of equal width. A bin b has n_b
-positions; `accuracy` is the share of them that is right, `confidence` their mean p_t(h_t). The reliability curve shows
-accuracy against confidence, bin by bin.
-
-Spans and sequences are right or wrong as a whole: two labels of such an event.
+Log-loss, Brier score and the expected calibration error, see "Figures and their errors" in docs/method.md. Spans and
+sequences are right or wrong as a whole: two labels of such an event.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
 """A judgement: all figures of one system, of a second one on the same data if there is one, and data of their plots.
 
 Intervals are those of the bootstrap over sequences or blocks. A curve takes one label against all others and predicts
-it where its probability is at least c, for every c:
-
-    precision       share of predicted positions that have the label
-    recall          share of positions with the label that are predicted
-    false alarms    share of positions without the label that are predicted (false positive rate)
-
-`average_precision` is the sum of precision times the step in recall; `area` is the AUC, the area under recall against
-false alarms.
+it where its probability is at least c, for every c (see "Figures and their errors" in docs/method.md).
 """
 
 from __future__ import annotations

@@ -1,31 +1,7 @@
-"""Label schemes such as that of `B-NP`, `I-NP` and `O`.
+"""Label schemes such as that of `B-NP`, `I-NP` and `O`, see "Spans" in docs/method.md.
 
-A label is a letter and, after the first hyphen, a type; bare letters have the empty type. The letter is the place of
-a position in its span:
-
-    iob1    I inside; B only where a span begins right after another of its type; O outside
-    iob2    B begins every span, I continues it
-    iobes   B begins, I continues, E ends; S is a whole span of one position
-    bilou   the same with L for E and U for S
-
-Spans are those of conlleval, the scorer of the CoNLL shared tasks (E. Tjong Kim Sang, version of
-2004-01-26), which gives a meaning to malformed sequences too: cut a sequence between two neighbours when
-
-    exactly one of them is O, or
-    their types differ, or
-    the second is B (S, U), or
-    the first is E (L, S, U);
-
-the pieces that are not O are its spans. So I after O, or I of a new type, begins a span as if it were B. One
-rule serves all schemes: on IOB1 and IOB2 it is conlleval's own. On IOBES conlleval itself is of no use (it
-does not know S, and runs E and a following B of the same type together); there the rule is seqeval's.
-
-Read strictly, only those of these spans count that are written as the scheme demands:
-
-    iob1    begun by B if the position before is of the same type, else by I
-    iob2    begun by B
-    iobes   S alone, or B, then any number of I, then E
-    bilou   U alone, or B, then any number of I, then L
+A label is a letter, the place of a position in its span, and, after the first hyphen, a type; bare letters have the
+empty type. Spans are those of conlleval, which gives a meaning to malformed sequences, too.
 """
 
 from __future__ import annotations

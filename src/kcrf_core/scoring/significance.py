@@ -1,16 +1,7 @@
 """Confidence: intervals of figures by the bootstrap, p-values of differences by paired randomisation.
 
-Both take sequences as independent draws. A figure is a function of counts that add up over sequences, so the totals of
-a resample are the counts of all sequences times how often each sequence is in it.
-
-    bootstrap      S sequences are drawn from S with replacement, again and again; an interval of confidence c holds
-                   the middle part c of the figures (percentile method).
-    randomisation  if the two systems are alike, exchanging their outputs on a sequence changes nothing. A coin is
-                   tossed for each sequence to exchange them or not; p = (1 + k)/(1 + n), where k of n draws have
-                   an absolute difference at least as large as that observed.
-
-A few long sequences are taken in blocks. Positions of a sequence resemble their neighbours; blocks that are several
-times longer than a run of one label, and than windows, are nearly independent of each other.
+A figure is a function of counts that add up over units: sequences, which are independent draws, or blocks of a few
+long ones (see "Figures and their errors" in docs/method.md).
 """
 
 from __future__ import annotations

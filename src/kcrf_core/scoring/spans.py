@@ -1,14 +1,7 @@
 """Spans of labels given as numbers, and precision, recall and F1, of positions and of spans.
 
-With g gold items, p predicted ones and c correct ones (positions of one label, or spans of one type),
-
-    precision = c / p,   recall = c / g,   F1 = 2 c / (g + p),
-
-each 0 where its denominator is. A span is correct if start, end and type are.
-
-The figures over all spans come from the summed counts, as in conlleval (micro average); `macro_f1` is the plain mean
-of F1 over types, those that occur in gold or prediction. Spans are conlleval's, or with a strict scheme only those
-that are written as the scheme demands (see `schemes`).
+With g gold items, p predicted ones and c correct ones, precision is c / p, recall c / g and F1 2 c / (g + p), each 0
+where its denominator is. A span is correct if start, end and type are. `macro_f1` is the mean over types that occur.
 """
 
 from __future__ import annotations

@@ -1,21 +1,7 @@
 """The yardstick: the one figure that choices go by, with its standard error and that of a difference.
 
-    f1          of spans, as conlleval counts them
-    macro-f1    the plain mean of F1 over types of spans; over labels, where these are no spans
-    accuracy    the part of the positions with the right label
-    log-loss    the mean of -log p(y_t | x) of gold labels
-
-Each is a mean of ratios of sums over units, which are sequences, or blocks of long ones:
-
-    f = 1/K sum_k a_k / b_k,    a_k = sum_u a_uk,   b_k = sum_u b_uk,   the mean over those k with b_k > 0.
-
-F1 has 2 x correct for a and gold + predicted for b. Units are independent draws. By linearisation (the infinitesimal
-jackknife) unit u changes f by about
-
-    e_u = 1/K sum_k (a_uk - f_k b_uk) / b_k,    which add up to 0,    f_k = a_k / b_k,
-
-so that the standard error is sqrt(n/(n-1) sum_u e_u^2). The difference of two systems on the same units has e_u of one
-minus e_u of the other: what makes a unit hard for both cancels.
+Each is a mean of ratios a_k / b_k of sums over units, which are sequences, or blocks of long ones. F1 has 2 x correct
+for a and gold + predicted for b. Errors come by linearisation (see "Figures and their errors" in docs/method.md).
 """
 
 from __future__ import annotations

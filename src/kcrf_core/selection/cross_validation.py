@@ -36,18 +36,7 @@ from ..scoring import (
     evaluate,
 )
 from ..system import Budget, Whole, Workers, available_threads, piece_rows, sequence_rows
-from ..training import (
-    Blocks,
-    OpenEngine,
-    Pieces,
-    Units,
-    apart,
-    blocks_of,
-    groups_of,
-    size_contents,
-    train,
-    without_column,
-)
+from ..training import Blocks, OpenEngine, Units, apart, blocks_of, groups_of, size_contents, train, without_column
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
 from .processes import Processes, TaskFailed
@@ -91,6 +80,8 @@ class Plan:
     nested: bool = field(init=False)
     scheme: str | None = field(init=False)  # by all labels of the corpus: a fold may lack those that show it
     yardstick: Yardstick = field(init=False)  # settings are compared by it
+    judged_by: str = field(init=False)  # name of the yardstick's figure in results
+    reported_labels: list[str] = field(init=False)  # with figures of their own: those with a cost or a threshold
 
     def __post_init__(self) -> None:
         labels = sorted(set(self.corpus.columns[-1]))
@@ -100,26 +91,19 @@ class Plan:
             raise ConfigError(
                 f"settings can be compared by one metric only, not by {', '.join(sorted(metrics))}", settings=["metric"]
             )
+        yardstick, given = choose_yardstick(labels, metrics.pop()), self.decision
+        own_costs = {} if costs is None else dict(zip(labels, costs.tolist(), strict=True))
         derived = {
             "units": self.corpus.sequences if self.blocks is None else len(self.blocks.pieces.first),
-            "costs": {} if costs is None else dict(zip(labels, costs.tolist(), strict=True)),
+            "costs": own_costs,
             "nested": bool(self.folds[0].inner),
             "scheme": detect_scheme(labels),
-            "yardstick": choose_yardstick(labels, metrics.pop()),
+            "yardstick": yardstick,
+            "judged_by": yardstick.name.replace("-", "_"),
+            "reported_labels": [y for y, c in own_costs.items() if c != 1 and (y in given.threshold or given.cost)],
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def reported_labels(self) -> list[str]:
-        """Labels with figures of their own: those that have a cost or a threshold."""
-        given = self.decision
-        return [one for one, cost in self.costs.items() if cost != 1 and (one in given.threshold or given.cost)]
-
-    @property
-    def judged_by(self) -> str:
-        """Name of the yardstick's figure in results."""
-        return self.yardstick.name.replace("-", "_")
 
     def config(self, setting: int, training_part: Corpus | None = None) -> Config:
         """Return the configuration of a setting, with features that the training part of a fold suggests, if given."""
@@ -157,9 +141,6 @@ class Task:
     inner: int | None = None
 
 
-# ----------------------------------------------------------------------------- planning
-
-
 def make_plan(
     corpus: Corpus,
     raw: Mapping[str, Any],
@@ -175,7 +156,7 @@ def make_plan(
     few = corpus.sequences < FEW_SEQUENCES and division.group is None and division.numbers is None
     if few or division.block is not None:
         blocks = _blocks(corpus, division.block, [configured(raw, one.options, corpus, source)[0] for one in settings])
-    divided = corpus if blocks is None else _pieces(corpus, blocks.pieces)
+    divided = corpus if blocks is None else _pieces(corpus, blocks.pieces.first, blocks.pieces.last)
     units = _units(divided, division, names)
     if division.group is not None:
         raw = without_column(raw, configs[0], names, division.group, corpus.vectors)
@@ -214,10 +195,9 @@ def _blocks(corpus: Corpus, block: int | None, configs: Iterable[Config]) -> Blo
     return blocks_of(problem, block, reach)
 
 
-def _pieces(corpus: Corpus, pieces: Pieces) -> Corpus:
+def _pieces(corpus: Corpus, first: np.ndarray, last: np.ndarray) -> Corpus:
     """Return a corpus with pieces of sequences as its sequences."""
-    sequence = pieces_of(corpus.offsets, pieces.first, pieces.last, None)[2]
-    return corpus.pieces(pieces.first, pieces.last, sequence)
+    return corpus.pieces(first, last, pieces_of(corpus.offsets, first, last, None)[2])
 
 
 def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
@@ -236,9 +216,6 @@ def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
         return Units(division.numbers, "folds", size_contents(corpus.offsets))
     what = "sequences" if division.block is None else "blocks"
     return Units(np.arange(corpus.sequences), what, contents)
-
-
-# ----------------------------------------------------------------------------- one training
 
 
 def run_task(
@@ -309,7 +286,7 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
             corpus.source,
             settings=["block"],
         )
-    training_part = _pieces(corpus, fit)
+    training_part = _pieces(corpus, fit.first, fit.last)
     config = plan.config(task.setting, training_part)
     encoding, dataset = fit_encoding(config, training_part)
     # Windows look across cuts; only features that know the labels of the training part must have seen no others.
@@ -321,7 +298,8 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
     to_fit, to_test = parts
     if encoding.features_of_labels:
         to_fit = replace(dataset, cut=to_fit.cut)
-    return FoldData(config, encoding, to_fit, to_test, _pieces(corpus, held), piece_rows(held.first, held.last))
+    test_part = _pieces(corpus, held.first, held.last)
+    return FoldData(config, encoding, to_fit, to_test, test_part, piece_rows(held.first, held.last))
 
 
 def _over_cuts(model: Model, dataset: Dataset, found: Callable[[Model, Dataset], np.ndarray]) -> np.ndarray:
@@ -363,8 +341,6 @@ def task_key(plan: Plan, data: str, task: Task) -> str:
     return digest_of(__version__, data, plan.config(task.setting).to_dict(), options, plan.scheme, parts, *costs)
 
 
-# ----------------------------------------------------------------------------- running
-
 Found = dict[Task, dict[str, Any]]
 
 
@@ -374,7 +350,7 @@ def run_plan(
     threads: int | None = None,
     memory: int | None = None,
     journal: Journal | None = None,
-    done: Callable[[Task], None] | None = None,
+    done: Callable[[Task], None] = lambda task: None,
     engine: OpenEngine | None = None,
 ) -> tuple[Found, tuple[int, ...]]:
     """Return results of all trainings, and for nested selection the setting chosen in each fold.
@@ -411,14 +387,12 @@ def run_plan(
             keys = {task: task_key(plan, data, task) for task in tasks}
             found = {task: result for task, key in keys.items() if (result := journal.get(key)) is not None}
         for task in found:
-            if done is not None:
-                done(task)
+            done(task)
         for task, result in computed([task for task in tasks if task not in found]):
             found[task] = result
             if journal is not None:
                 journal.add(keys[task], plan.place(task), result)
-            if done is not None:
-                done(task)
+            done(task)
         return found
 
     with processes or nullcontext():
@@ -429,7 +403,15 @@ def run_plan(
             chosen = tuple(_choose(plan, found, f) for f in range(len(plan.folds)))
             return found | finish([Task(s, f) for f, s in enumerate(chosen)]), chosen
         except TaskFailed as failure:
-            raise _named(plan, failure.task, failure.error) from None
+            error, where = failure.error, plan.describe(failure.task)
+            if isinstance(error, DataError):
+                error = DataError(f"{error.message} ({where})", error.path, error.line, settings=error.settings)
+            elif isinstance(error, MemoryError):
+                said = f"{where}: out of memory: try fewer jobs, fewer pivots or less data"
+                error = KcrfError(said, settings=["jobs"])
+            elif isinstance(error, KcrfError):
+                error = type(error)(f"{where}: {error}", settings=error.settings)
+            raise error from None
 
 
 def _choose(plan: Plan, found: Found, fold: int) -> int:
@@ -457,18 +439,6 @@ def _first_tasks(plan: Plan) -> list[Task]:
 
 def task_count(plan: Plan) -> int:
     return len(_first_tasks(plan)) + (len(plan.folds) if plan.nested else 0)
-
-
-def _named(plan: Plan, task: Task, error: Exception) -> Exception:
-    """Return an error with the fold and the setting of its task."""
-    where = plan.describe(task)
-    if isinstance(error, DataError):
-        return DataError(f"{error.message} ({where})", error.path, error.line, settings=error.settings)
-    if isinstance(error, MemoryError):
-        return KcrfError(f"{where}: out of memory: try fewer jobs, fewer pivots or less data", settings=["jobs"])
-    if isinstance(error, KcrfError):
-        return type(error)(f"{where}: {error}", settings=error.settings)
-    return error
 
 
 SCHEMA = 2
@@ -534,26 +504,18 @@ def rows(results: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     typed = [[entry["setting"][key] for key in keys] for entry in results["settings"]]
     nested = results.get("nested")
     inner = [] if nested is None else ["inner_fold"]
-    out: list[list[Any]] = []
-    for values, entry in zip(typed, results["settings"], strict=True):
-        firsts = [[*values, fold["fold"], *(fold[key] for key in inner)] for fold in entry["folds"]]
-        out += _lines(entry, measures, firsts, values, ["all" for _ in inner])
+    parts = [(entry, values, ["all" for _ in inner]) for values, entry in zip(typed, results["settings"], strict=True)]
     if nested is not None:
-        firsts = [[*typed[fold["chosen"]], fold["fold"], "outer"] for fold in nested["folds"]]
-        out += _lines(nested, measures, firsts, ["chosen" for _ in keys], ["outer"])
+        parts.append((nested, ["chosen" for _ in keys], ["outer"]))
+    out: list[list[Any]] = []
+    for entry, values, which_inner in parts:
+        for fold in entry["folds"]:
+            gap = fold["training"]["certified_gap"]
+            own = typed[fold["chosen"]] if "chosen" in fold else values
+            place = [fold["fold"], *(fold.get(key, "outer") for key in inner)]
+            figures = [fold[key] for key in (*measures, *COUNTS)]
+            out.append([*own, *place, *figures, "" if gap is None else gap, fold["seconds"]])
+        for which in ("mean", "deviation"):
+            figures = [entry[measure][which] for measure in measures]
+            out.append([*values, which, *which_inner, *figures, *[""] * (len(COUNTS) + 2)])
     return [*keys, "fold", *inner, *measures, *COUNTS, "certified_gap", "seconds"], out
-
-
-def _lines(
-    entry: Mapping[str, Any], measures: Sequence[str], firsts: list[list[Any]], values: list[Any], inner: list[str]
-) -> list[list[Any]]:
-    """Return a line for each fold, which begins with its `firsts`, one for the mean and one for the deviation."""
-    out = []
-    for first, fold in zip(firsts, entry["folds"], strict=True):
-        gap = fold["training"]["certified_gap"]
-        figures = [fold[key] for key in (*measures, *COUNTS)]
-        out.append([*first, *figures, "" if gap is None else gap, fold["seconds"]])
-    for which in ("mean", "deviation"):
-        figures = [entry[measure][which] for measure in measures]
-        out.append([*values, which, *inner, *figures, *[""] * (len(COUNTS) + 2)])
-    return out

@@ -1,29 +1,8 @@
-"""Evidence of models about the labels of data, and the rate of wrong labels.
+"""Evidence of models about the labels of data, and the rate of wrong labels (see "Wrong labels" in docs/method.md).
 
-For the gold label g_t of a position, by a model that may have seen it or not:
-
-    marginal    p(g_t | x)                the label by the input alone
-    context     p(g_t | x, g_s, s != t)   by the input and by the other labels as they stand, of which neighbours count
-    wrong       p(y_t != g_t | x, g)      by the channel, through which all labels came
-
-The probability of a span is that of all its labels together, with labels beside it that end it; of a sequence that of
-all its labels. Two wrong labels beside each other support one another in `context` and not in `marginal`; a label that
-only its neighbours contradict is found by `context`.
-
-The channel: a labelling y is drawn by the model, p(y | x); then each label is passed on as it is with probability
-1 - e, and exchanged for another one g with probability e r(g), where r is uniform or proportional to frequency. The
-likelihood of the labels g of the data is
-
-    L = prod over sequences of sum_y p_s(y | x) prod_t [(1 - e) if y_t = g_t else e r(g_t)],
-
-a ratio of two partition functions. Its maximum in e is the share of wrong labels: where the model is uncertain, it
-expects several labels, and none of them is an error. A model that was fitted to wrong labels expects some of them, so
-its scores are multiplied by s, those of neighbouring labels by s', which are fitted along with e.
-
-A model that learnt from wrong labels is too uncertain, and takes errors for its own uncertainty. So e is fitted a
-second time, with s and s' fixed, to the labels of the half of the positions that the model is more certain of: errors
-that do not depend on the input are as frequent there as elsewhere. The larger of both is taken, as other errors may be
-where models are uncertain.
+The channel: a labelling y is drawn by the model, p(y | x), whose scores are multiplied by s, those of neighbouring
+labels by s'. Then each label is passed on with probability 1 - e, and exchanged for another one g with probability
+e r(g). The likelihood of the labels of the data, a ratio of two partition functions, is maximised in e, s and s'.
 """
 
 from __future__ import annotations

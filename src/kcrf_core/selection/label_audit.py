@@ -216,7 +216,7 @@ class Audit:
 
 
 def audit_by_folds(
-    plan: Plan, ranking: str = BY_FOLDS, *, workers: Workers, done: Callable[[Task], None] | None = None
+    plan: Plan, ranking: str = BY_FOLDS, *, workers: Workers, done: Callable[[Task], None] = lambda task: None
 ) -> Audit:
     """Judge each fold of a plan by a model of the others; the plan has one setting."""
     parts: list[Scored] = []
@@ -226,8 +226,7 @@ def audit_by_folds(
         model, _ = train(data.encoding, data.dataset, data.config, workers=workers)
         for own, part, where in cut_parts(model, data.test):
             parts += scored_parts(own, part, data.rows[where], workers)
-        if done is not None:
-            done(task)
+        done(task)
     return _audited(plan.corpus, parts, True, ranking, workers)
 
 

@@ -1,11 +1,8 @@
 """Successive halving over rungs of data, with a greedy refinement on each: the best candidate for a given effort.
 
-A rung is a part of the data; each is some times larger than the one before. Candidates are judged on the first, the
-better ones go on to the next. On every rung the best so far, the leader, is changed in one choice at a time, and a
-change that is better on held-out units becomes the leader. Comparisons are paired: a difference of two candidates has
-a standard error over the units that both were judged by. At the end the simplest of those within one standard error of
-the best is chosen. The best of many is the best by chance, too: the default candidate stays unless the best is better
-by more than the best of so many equal candidates would be.
+Candidates are judged on the first rung, the better ones go on to the next. On every rung the best so far, the leader,
+is changed in one choice at a time. Comparisons are paired: a difference of two candidates has a standard error over the
+units that both were judged by. The best of many is the best by chance, too: see `Search.choice`.
 """
 
 from __future__ import annotations

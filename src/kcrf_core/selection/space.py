@@ -114,9 +114,6 @@ def _poly(degree: int) -> dict[str, Any]:
     return {"type": "poly", "degree": degree}
 
 
-# ----------------------------------------------------------------------------- text
-
-
 @dataclass(eq=False)
 class TextBlock(ColumnBlock):
     """Categorical columns: words, whose parts and shapes are features, too, and tags, of which there are few.
@@ -219,8 +216,6 @@ def _name(feature: Mapping[str, Any]) -> str:
     return feature["column"] + (f".{transform}{feature.get('length', '')}" if transform else "")
 
 
-# ----------------------------------------------------------------------------- numbers
-
 NESTED = ((1, 3), (2, 3), (3, 2))  # windows and degrees of a sum of polynomial kernels
 
 
@@ -297,9 +292,6 @@ class NumberBlock(ColumnBlock):
         return [f"{self.name} {kernel}{window}"]
 
 
-# ----------------------------------------------------------------------------- given features
-
-
 @dataclass(eq=False)
 class GivenBlock(ColumnBlock):
     """Features, and perhaps terms, that the user has chosen, or attributes as CRFsuite's files have them."""
@@ -334,9 +326,6 @@ class GivenBlock(ColumnBlock):
             return ["terms as given"]
         title = f"{'attributes' if self.attributes else 'features as given,'} {chosen[self.choice]}"
         return [title] if chosen.get("rare", "1") == "1" else [title, f"those seen {chosen['rare']} times"]
-
-
-# ----------------------------------------------------------------------------- the space
 
 
 class Space:

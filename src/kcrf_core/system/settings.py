@@ -124,19 +124,6 @@ def boolean(value: Any) -> bool:
     return value
 
 
-def comma_separated(text: str) -> list[str]:
-    """Split the value of an option at its commas."""
-    return [item.strip() for item in text.split(",")]
-
-
-def comma_separated_names(text: str) -> list[str]:
-    """Split the value of an option at its commas into names, none of which may be empty."""
-    names = comma_separated(text)
-    if not all(names):
-        raise ConfigError(f"'{text}' has an empty name")
-    return names
-
-
 def finite(value: Any) -> float:
     """Check a finite number."""
     # Numbers of a configuration that are not written as Python would write them, such as 1e-3 and 1.50, are still text.
