@@ -115,7 +115,17 @@ class DeviceEngine(ThreadEngine):
         gold[np.flatnonzero(known), labels[known]] = 1.0
         self._gold = backend.array(gold)  # [N, Y]
         self._known = backend.array(known.astype(np.float64))  # [N]
-        self._gold_places = self._cliques_of(labels, known)
+        # By order, places of pairs, or triples, of observed labels among all, and 1 or 0 by position, [N] each.
+        self._gold_places: dict[int, tuple[Array, Array]] = {}
+        for order in (1, 2) if self.second_order else (1,):
+            there = known & (positions_within(problem.offsets) >= order)
+            place = np.zeros(len(labels), dtype=np.int64)
+            for back in range(order, -1, -1):
+                place = place * Y + np.roll(labels, back)
+            place = np.where(there, place, 0)
+            if order == 1 and self.per_position:
+                place = np.arange(len(labels)) * Y * Y + place
+            self._gold_places[order] = backend.array(place), backend.array(there.astype(np.float64))
         observed = Sums.observed(problem, self.per_position, self.second_order)
         triples = observed.triple
         self._observed_there = backend.array(observed.edge), None if triples is None else backend.array(triples)
@@ -126,29 +136,7 @@ class DeviceEngine(ThreadEngine):
         if not problem.complete.all():
             self._held = HeldChains(problem, kind, backend)
 
-    def _cliques_of(self, labels: np.ndarray, known: np.ndarray) -> dict[int, tuple[Array, Array]]:
-        """Return places of pairs, or triples, of observed labels among all, and 1 or 0 by position, [N] each."""
-        Y, out = self.problem.label_count, {}
-        for order in (1, 2) if self.second_order else (1,):
-            there = known & (positions_within(self.problem.offsets) >= order)
-            place = np.zeros(len(labels), dtype=np.int64)
-            for back in range(order, -1, -1):
-                place = place * Y + np.roll(labels, back)
-            place = np.where(there, place, 0)
-            if order == 1 and self.per_position:
-                place = np.arange(len(labels)) * Y * Y + place
-            out[order] = self.backend.array(place), self.backend.array(there.astype(np.float64))
-        return out
-
     # ------------------------------------------------------------------------- potentials
-
-    def _label_edges(self, theta: Array) -> Edges:
-        """Return T, s, e and U of parameters, on the device."""
-        Y, (square, line) = self.problem.label_count, self._none
-        edges = Edges(square, line, line)
-        for j, clique in self.labelled.items():
-            edges = clique.edges(self.vectors.take(theta, j), edges, Y)
-        return edges
 
     def _weights(self, vector: Array, j: int) -> Array:
         """Return W [D, columns] of a term with a map."""
@@ -161,7 +149,9 @@ class DeviceEngine(ThreadEngine):
 
     def _chain_potentials(self, vector: Array, forbidden: Edges | None) -> ChainPotentials:
         backend, Y = self.backend, self.problem.label_count
-        edges = self._label_edges(vector)
+        edges = Edges(self._none[0], self._none[1], self._none[1])
+        for j, label_clique in self.labelled.items():
+            edges = label_clique.edges(self.vectors.take(vector, j), edges, Y)
         if forbidden is not None:
             edges = edges.plus(forbidden)
         columns: dict[Clique, Array] = {}

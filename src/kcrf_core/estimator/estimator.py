@@ -43,15 +43,7 @@ from ..corpora import (
 from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, plain_names, window_of_numbers
 from ..errors import suggestion
-from ..model import (
-    Decoder,
-    Explanation,
-    Model,
-    NamedWeights,
-    Wishes,
-    decided_labels,
-    state_weights,
-)
+from ..model import Decoder, Explanation, Model, NamedWeights, Wishes, decided_labels, state_weights
 from ..objective.solvers import CERTIFIED, Event, Note, Observer, Progress, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..selection import (
@@ -600,24 +592,21 @@ class KernelCRF(Protocol):
     @property
     def certificate_(self) -> Certificate:
         """The objective P, a lower bound of it, the relative gap between them and why training stopped."""
-        found = self._report()
+        found = self.report_
         nothing = {"objective": np.inf, "lower_bound": -np.inf, "certified_gap": np.inf}
         value, lower, gap = (none if found.get(key) is None else float(found[key]) for key, none in nothing.items())
         return Certificate(value, lower, gap, found.get("stop", ""))
 
     @property
-    def report_(self) -> dict[str, object]:
+    def report_(self) -> dict[str, Any]:
         """Results of training, as `kcrf train --json` prints them."""
-        return self._report()
-
-    def _report(self) -> dict[str, Any]:
         found = self._model().info.get("training")
         return found if isinstance(found, dict) else {}
 
     @property
     def n_iter_(self) -> int:
         """Passes over the data."""
-        return self._report().get("passes", 0)
+        return self.report_.get("passes", 0)
 
     @property
     def n_features_in_(self) -> int:

@@ -26,14 +26,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..config import (
-    MODEL_SECTIONS,
-    MapConfig,
-    declared_options,
-    parse_config,
-    plain_kernels,
-    with_options,
-)
+from ..config import MODEL_SECTIONS, MapConfig, declared_options, parse_config, plain_kernels, with_options
 from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig
 from ..scoring import Decision
@@ -44,29 +37,7 @@ Estimator = TypeVar("Estimator")
 OFF = (False, 0)
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
 
-TO_CALLER = 4  # of `fit`, which has the configuration made, which has parameters checked
-
-
-def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
-    """Refuse parameters that ask for something else, warn of those that have no effect."""
-    if params["algorithm"] not in (None, "lbfgs"):
-        raise ConfigError(
-            f"algorithm={params['algorithm']!r}: only the objective of 'lbfgs' is there; 'solver' is the algorithm"
-        )
-    if params["min_freq"] not in (None, 0, 1):
-        raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")
-    if params["model_filename"] is not None:
-        raise ConfigError("model_filename: write a model with save(path), read it with KernelCRF.load(path)")
-    if params["all_possible_transitions"] in OFF:
-        message = "all_possible_transitions=False has no effect: all of them have weights"
-        warnings.warn(message, UserWarning, stacklevel=TO_CALLER)
-    idle = [name for name in OTHER_OPTIMISER if params[name] not in (None, False)]
-    if idle:
-        warnings.warn(
-            f"no effect: {', '.join(idle)}. Training stops when the optimum is certified to 'tolerance'",
-            UserWarning,
-            stacklevel=TO_CALLER,
-        )
+TO_CALLER = 3  # of `fit`, which has the configuration made
 
 
 def no_class_weight(value: Any) -> ConfigError:
@@ -123,7 +94,22 @@ def raw_config(
     It is that of a file, with its name in messages.
     """
     params = {name: _plain(value) for name, value in params.items()}
-    check_crfsuite_parameters(params)
+    if params["algorithm"] not in (None, "lbfgs"):
+        raise ConfigError(
+            f"algorithm={params['algorithm']!r}: only the objective of 'lbfgs' is there; 'solver' is the algorithm"
+        )
+    if params["min_freq"] not in (None, 0, 1):
+        raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")
+    if params["model_filename"] is not None:
+        raise ConfigError("model_filename: write a model with save(path), read it with KernelCRF.load(path)")
+    idle = [name for name in OTHER_OPTIMISER if params[name] not in (None, False)]
+    remarks = []
+    if params["all_possible_transitions"] in OFF:
+        remarks.append("all_possible_transitions=False has no effect: all of them have weights")
+    if idle:
+        remarks.append(f"no effect: {', '.join(idle)}. Training stops when the optimum is certified to 'tolerance'")
+    for remark in remarks:
+        warnings.warn(remark, UserWarning, stacklevel=TO_CALLER)
     if params["config"] is not None:
         if not isinstance(params["config"], Mapping):
             raise ConfigError(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -75,13 +75,10 @@ def read_crfsuite(data: bytes, source: str) -> CrfsuiteModel:
 class _Reader:
     def __init__(self, data: bytes, source: str):
         self.data, self.source = data, source
-        self.raw = np.frombuffer(data, dtype=np.uint8)
+        self.raw, self.damaged = np.frombuffer(data, dtype=np.uint8), partial(damaged, "CRFsuite", source)
         if len(data) < HEADER.size:
             raise self.damaged("its header is cut off")
         self.header = dict(zip(HEADER_FIELDS, HEADER.unpack_from(data), strict=True))
-
-    def damaged(self, what: str) -> FileFormatError:
-        return damaged("CRFsuite", self.source, what)
 
     def model(self) -> CrfsuiteModel:
         header = self.header
@@ -191,12 +188,8 @@ def write_crfsuite(model: CrfsuiteModel) -> bytes:
     Y, A, ends, values, listed = len(model.labels), len(model.attributes), model.ends, model.values, model.listed
     first, second = np.nonzero(listed)
     pairs = np.zeros(len(first), dtype=FEATURE)
-    pairs["kind"], pairs["source"], pairs["label"], pairs["weight"] = (
-        TRANSITION,
-        first,
-        second,
-        model.transitions[listed],
-    )
+    pairs["kind"], pairs["source"], pairs["label"] = TRANSITION, first, second
+    pairs["weight"] = model.transitions[listed]
     states = np.zeros(len(values), dtype=FEATURE)
     states["source"], states["label"], states["weight"] = np.repeat(np.arange(A), np.diff(ends)), model.columns, values
     # As CRFsuite writes them: states before transitions.
@@ -217,7 +210,15 @@ def write_crfsuite(model: CrfsuiteModel) -> bytes:
     ):
         out += bytes(-len(out) % 4)
         header[name] = len(out)
-        out += _packed_references(magic, borders, start, unused, len(out))
+        # The features of each source s: start+borders[s]:start+borders[s+1].
+        n, total = len(borders) - 1, int(borders[-1])
+        heads = borders[:-1] + np.arange(n)  # where the list of each begins, in words: its length, then its features
+        body, rest = np.empty(n + total, dtype="<u4"), np.ones(n + total, dtype=bool)
+        body[heads], rest[heads] = np.diff(borders), False
+        body[rest] = start + np.arange(total)
+        begin = CHUNK.size + 4 * (n + unused)
+        places = np.concatenate([len(out) + begin + 4 * heads, np.zeros(unused, np.int64)]).astype("<u4")
+        out += CHUNK.pack(magic, begin + 4 * len(body), n + unused) + places.tobytes() + body.tobytes()
     header["size"] = len(out)
     if len(out) >= LARGEST_FILE:
         raise ConfigError(
@@ -259,17 +260,3 @@ def _packed_strings(strings: Sequence[bytes]) -> bytes:
     back = places[:-1].astype("<u4").tobytes()
     head = STRINGS.pack(b"CQDB", at + len(back), 0, BYTE_ORDER, n, at)
     return b"".join([head, np.array(tables, dtype="<u4").tobytes(), *out, back])
-
-
-def _packed_references(magic: bytes, ends: np.ndarray, first: int, unused: int, at: int) -> bytes:
-    """Return a chunk with the features of each source, first+ends[s]:first+ends[s+1] of source s."""
-    n, total = len(ends) - 1, int(ends[-1])
-    heads = ends[:-1] + np.arange(n)  # where the list of each begins, in words: its length, then its features
-    body = np.empty(n + total, dtype="<u4")
-    body[heads] = np.diff(ends)
-    rest = np.ones(n + total, dtype=bool)
-    rest[heads] = False
-    body[rest] = first + np.arange(total)
-    begin = CHUNK.size + 4 * (n + unused)
-    places = np.concatenate([at + begin + 4 * heads, np.zeros(unused, np.int64)]).astype("<u4")
-    return CHUNK.pack(magic, begin + 4 * len(body), n + unused) + places.tobytes() + body.tobytes()

@@ -152,8 +152,7 @@ def template_model(
     (label_texts, bad_labels), (line_texts, bad_lines) = (decoded(each, encoding) for each in (labels, lines))
     if bad_labels or bad_lines:
         raise FileFormatError(
-            f"{source}: labels or templates that are not {encoding}: give their encoding",
-            settings=["encoding"],
+            f"{source}: labels or templates that are not {encoding}: give their encoding", settings=["encoding"]
         )
     try:
         fixed = [line for line in line_texts if all(isinstance(piece, str) for piece in pieces(line))]

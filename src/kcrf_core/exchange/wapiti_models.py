@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -32,10 +33,7 @@ _BYTE = re.compile(r"\\x([89a-f][0-9a-f])")
 
 class _Parser:
     def __init__(self, data: bytes, source: str):
-        self.data, self.source, self.at = data, source, 0
-
-    def damaged(self, what: str) -> FileFormatError:
-        return damaged("Wapiti", self.source, what)
+        self.data, self.at, self.damaged = data, 0, partial(damaged, "Wapiti", source)
 
     def numbers(self, pattern: re.Pattern[bytes], what: str) -> list[int | None]:
         found = pattern.match(self.data, self.at)

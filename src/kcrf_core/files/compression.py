@@ -55,19 +55,13 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def _read(self, size: int) -> bytes:
-        """Return up to `size` bytes; none at the end."""
         while True:
             if not self._input:
                 self._input = self._packed.read(READ_SIZE)
             ended = not self._input
             if self._stream is None:
                 if ended:
-                    return b""
+                    return 0
                 if self._streams:
                     self._input = self._input.lstrip(b"\0")
                     if not self._input:
@@ -75,7 +69,7 @@ class _Unpacked(io.RawIOBase):
                 self._stream = self._begin()
                 self._streams += 1
             try:
-                data, self._input, done = _decompressed(self._stream, self._input, size)
+                data, self._input, done = _decompressed(self._stream, self._input, len(buffer))
             except self._errors as error:
                 if "Memory usage limit" in str(error):  # liblzma has no other sign of it
                     limit = f"needs more than {MOST_MEMORY >> 20} MiB to be decompressed (pipe it through xzcat)"
@@ -87,7 +81,8 @@ class _Unpacked(io.RawIOBase):
             elif ended and not data:
                 raise self._damaged("it breaks off before its end")
             if data:
-                return data
+                buffer[: len(data)] = data
+                return len(data)
 
     def _damaged(self, reason: str) -> DataError:
         hint = "copy the file again, or rename it if it is not compressed"

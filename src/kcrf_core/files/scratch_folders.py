@@ -27,7 +27,11 @@ class ScratchFolder:
     """A new folder that only its owner may look into, unless `mode` is another."""
 
     def __init__(self, place: str, mode: int = 0o700):
-        _remove_abandoned(place)
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            there = [each for each in entries if TEMPORARY.fullmatch(each.name)]
+            folders = [each.path for each in there if each.is_dir(follow_symlinks=False)]
+            for path in filter(_is_abandoned, folders):
+                shutil.rmtree(path, ignore_errors=True)
         self.path = temporary_beside(os.path.join(place, ""))
         self._claim: IO[str] | None = None
         try:
@@ -41,9 +45,8 @@ class ScratchFolder:
     def release(self) -> None:
         """Let it stay when this process ends."""
         if self._claim is not None:
-            os.unlink(
-                os.path.join(self.path, OWNER)
-            )  # while it is locked: no other process may take the folder for abandoned
+            # While it is locked: no other process may take the folder for abandoned.
+            os.unlink(os.path.join(self.path, OWNER))
             self._claim.close()
             self._claim = None
 
@@ -73,13 +76,6 @@ def _claimed(folder: str) -> IO[str] | None:
         stream.close()
         raise
     return stream
-
-
-def _remove_abandoned(place: str) -> None:
-    with contextlib.suppress(OSError), os.scandir(place) as entries:
-        found = [each.path for each in entries if TEMPORARY.fullmatch(each.name) and each.is_dir(follow_symlinks=False)]
-        for path in filter(_is_abandoned, found):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_abandoned(folder: str) -> bool:

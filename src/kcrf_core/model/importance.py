@@ -53,6 +53,9 @@ def importances(
     if dataset.labels is None or not (dataset.labels >= 0).any():
         raise DataError("no labels that the model knows: importance needs labelled data", dataset.source)
     usual = _judged(model, dataset, workers)
+    lengths, known = np.diff(dataset.offsets), (dataset.labels >= 0).astype(np.float64)
+    sequence = np.repeat(np.arange(len(lengths)), lengths)
+    counts, total = np.bincount(sequence, known, minlength=len(lengths)), known.sum()
     found = []
     # Columns at offsets that some term of the model looks at.
     seen = {
@@ -70,9 +73,12 @@ def importances(
             logs, right = _judged(model, _dealt(dataset, group, order), workers)
             losses.append(usual[0] - logs)
             accuracies.append(float((usual[1] - right).sum()))
-        known = max(int(np.count_nonzero(dataset.labels >= 0)), 1)
-        loss, error = _mean(np.mean(losses, axis=0), dataset)
-        found.append(Importance(group.column, group.offset, loss, error, float(np.mean(accuracies)) / known))
+        # The mean over positions with known labels, and its standard error over sequences.
+        sums = np.bincount(sequence, np.mean(losses, axis=0) * known, minlength=len(lengths))
+        loss, n = float(sums.sum() / total), int(np.count_nonzero(counts))
+        effects = (sums - loss * counts)[counts > 0] / total
+        error = float(np.sqrt(n / (n - 1) * (effects @ effects))) if n > 1 else float("inf")
+        found.append(Importance(group.column, group.offset, loss, error, float(np.mean(accuracies) / total)))
         if done is not None:
             done()
     return sorted(found, key=lambda one: -one.loss)
@@ -106,19 +112,3 @@ def _judged(model: Model, dataset: Dataset, workers: Workers) -> tuple[np.ndarra
 
     logs, right = zip(*model.tag_with_marginals(dataset, task, workers), strict=True)
     return np.concatenate(logs), np.concatenate(right).astype(np.int64)
-
-
-def _mean(losses: np.ndarray, dataset: Dataset) -> tuple[float, float]:
-    """Return the mean of losses [N] over positions with known labels, and its standard error over sequences."""
-    lengths = np.diff(dataset.offsets)
-    sequence = np.repeat(np.arange(len(lengths)), lengths)
-    known = (dataset.known_labels >= 0).astype(np.float64)
-    sums, counts = (np.bincount(sequence, values, minlength=len(lengths)) for values in (losses * known, known))
-    total = counts.sum()
-    mean = float(sums.sum() / total)
-    there = counts > 0
-    n = int(np.count_nonzero(there))
-    if n < 2:
-        return mean, float("inf")
-    effects = (sums - mean * counts)[there] / total
-    return mean, float(np.sqrt(n / (n - 1) * (effects @ effects)))

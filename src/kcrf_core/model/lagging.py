@@ -102,7 +102,11 @@ class LagDecoder:
         known = 0
         if self._context is not None:
             known = self._context.positions
-            corpus = _continued(self._context, corpus)
+            if known and corpus.positions:  # the first sequence continues the one of the context
+                corpus = concatenate([replace(self._context, weights=None), replace(corpus, weights=None)])
+                corpus = replace(corpus, offsets=np.delete(corpus.offsets, 1))
+            elif not corpus.positions:
+                corpus = self._context
         out: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []  # labels [n], marginals [n, Y], novelty [n]
         scored = self._score(corpus, known, ended)
         taken = 0
@@ -152,7 +156,14 @@ class LagDecoder:
             return _Scored(np.zeros((0, len(self.model.labels))), None, np.zeros(0), None)
         rows, whole = None, corpus
         if self.lag < self.ahead:
-            corpus, rows = _cut_windows(corpus, np.arange(first, last), self.behind, self.lag)
+            # A sequence for each: positions that it sees of its own sequence, `behind` before it and `lag` after it.
+            rows = np.arange(first, last)
+            sequence = np.searchsorted(corpus.offsets, rows, side="right") - 1
+            begin = np.maximum(rows - self.behind, corpus.offsets[sequence])
+            lengths = np.minimum(rows + self.lag + 1, corpus.offsets[sequence + 1]) - begin
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            seen = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], lengths)
+            corpus, rows = _gathered(corpus, seen, offsets), offsets[:-1] + rows - begin
         dataset = replace(self.model.encoding.encode(corpus), weights=None)
         if dataset.missing:
             # Others may be seen again with what comes next, and each is to be counted once.
@@ -230,28 +241,7 @@ class LagDecoder:
         return labels, node, rest.novelty
 
 
-def _continued(context: Corpus, corpus: Corpus) -> Corpus:
-    """Join two corpora, the first sequence of the second a continuation of the only one of the first."""
-    if not corpus.positions or not context.positions:
-        return corpus if corpus.positions else context
-    joined = concatenate([replace(context, weights=None), replace(corpus, weights=None)])
-    return replace(joined, offsets=np.delete(joined.offsets, 1))
-
-
 def _gathered(corpus: Corpus, rows: np.ndarray, offsets: np.ndarray) -> Corpus:
     """Return some positions of a corpus as sequences with these offsets."""
     alone = replace(corpus, weights=None, offsets=np.arange(corpus.positions + 1))
     return replace(alone.subset(rows), offsets=offsets)
-
-
-def _cut_windows(corpus: Corpus, rows: np.ndarray, behind: int, lag: int) -> tuple[Corpus, np.ndarray]:
-    """Return a sequence of the visible positions for each of `rows`, and the place of each in the new corpus.
-
-    Visible are `behind` positions before it and `lag` after it in its own sequence.
-    """
-    sequence = np.searchsorted(corpus.offsets, rows, side="right") - 1
-    first = np.maximum(rows - behind, corpus.offsets[sequence])
-    last = np.minimum(rows + lag + 1, corpus.offsets[sequence + 1])
-    offsets = np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64)
-    seen = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], last - first)
-    return _gathered(corpus, seen, offsets), offsets[:-1] + rows - first

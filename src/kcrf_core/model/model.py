@@ -113,10 +113,15 @@ class Model:
             for rows in ranges(N, max(self.rows_at_once, ROWS_AT_ONCE)):
                 with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is found below
                     term.add_scores(inputs.take(rows), scores[term.clique][rows])
-        for values in scores.values():
-            _check_finite(values, dataset)
         out = Potentials(None, self.edges)
         for clique, values in scores.items():
+            if not np.isfinite(values).all():
+                t = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+                s = int(np.searchsorted(dataset.offsets, t, side="right")) - 1
+                raise NumericError(
+                    f"the sequence at line {int(dataset.lines[dataset.offsets[s]])} has scores that are not finite, "
+                    f"first in line {int(dataset.lines[t])}: are its numbers in the units of the training data?"
+                )
             clique.add(values, out, Y)
         assert out.scores is not None  # of the terms of nodes, or zeros
         if self.calibration is None:
@@ -280,18 +285,6 @@ class Model:
                 raise contents.error("'calibration' does not fit the labels")
             calibration = ScoreCalibration(sharpness, offsets)
         return cls(encoding, tuple(terms), edges, contents.get("info", dict), decode, calibration)
-
-
-def _check_finite(scores: np.ndarray, dataset: Dataset) -> None:
-    """Raise an error that names the first sequence with a score that is not finite."""
-    if np.isfinite(scores).all():
-        return
-    t = int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0])
-    s = int(np.searchsorted(dataset.offsets, t, side="right")) - 1
-    raise NumericError(
-        f"the sequence at line {int(dataset.lines[dataset.offsets[s]])} has scores that are not finite, first in line "
-        f"{int(dataset.lines[t])}: are its numbers in the units of the training data?"
-    )
 
 
 def _freeze(value: Any) -> None:

@@ -44,19 +44,14 @@ class Novelty:
             inputs = self._encoding.inputs(dataset, term.features)
             for rows in ranges(len(inputs), ROWS_AT_ONCE):
                 some = inputs.take(rows)
-                diagonal = term.kernel.diagonal(some)
-                left = diagonal - _explained(triangle, pivots.gram(some))
+                diagonal, values = term.kernel.diagonal(some), pivots.gram(some)
+                left = diagonal.copy()
+                for slab in ranges(len(values), SLAB):  # always for the same number of rows at a time
+                    phi = linear_algebra.solve_triangular(
+                        triangle, padded(values[slab]).T, lower=True, check_finite=False
+                    )  # [M, SLAB]
+                    left[slab] -= row_squares(phi.T)[: slab.stop - slab.start]
                 # The residual of an input of length zero is 0.
                 part = np.divide(left, diagonal, out=np.zeros_like(left), where=diagonal > 0)
                 out[rows] = np.maximum(out[rows], np.clip(part, 0.0, 1.0))
         return out
-
-
-def _explained(triangle: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return |L^-1 k(B, x)|^2 of kernel values [n, M], [n], always for the same number of rows at a time."""
-    out = np.empty(len(values))
-    for rows in ranges(len(values), SLAB):
-        values_here = padded(values[rows]).T  # [M, SLAB]
-        phi = linear_algebra.solve_triangular(triangle, values_here, lower=True, check_finite=False)
-        out[rows] = row_squares(phi.T)[: rows.stop - rows.start]
-    return out

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -212,7 +212,14 @@ class Tagger:
 
     def dump(self, filename: str | os.PathLike[str] | None = None) -> None:
         """Write the model as text, to stdout where no file is named."""
-        text = "".join(f"{line}\n" for line in _dumped(self.info()))
+        found, lines = self.info(), ["FILEHEADER = {"]
+        lines += [*(f"  {key}: {value}" for key, value in found.header.items()), "}", ""]
+        for title, names in (("LABELS", found.labels), ("ATTRIBUTES", found.attributes)):
+            lines += [f"{title} = {{", *(f"  {number:>5}: {name}" for name, number in names.items()), "}", ""]
+        for kind, title, own in ((1, "TRANSITIONS", found.transitions), (0, "STATE_FEATURES", found.state_features)):
+            rows = (f"  ({kind}) {one} --> {other}: {weight:f}" for (one, other), weight in own.items())
+            lines += [f"{title} = {{", *rows, "}", ""]
+        text = "".join(f"{line}\n" for line in lines)
         if filename is None:
             sys.stdout.write(text)
             return
@@ -239,14 +246,3 @@ class Tagger:
             },
             {(names[a], model.labels[y]): value for a, y, value in pairs},
         )
-
-
-def _dumped(found: ParsedDump) -> Iterator[str]:
-    """Yield the lines of a dump, laid out as CRFsuite does."""
-    yield from ("FILEHEADER = {", *(f"  {key}: {value}" for key, value in found.header.items()), "}", "")
-    for title, names in (("LABELS", found.labels), ("ATTRIBUTES", found.attributes)):
-        yield from (f"{title} = {{", *(f"  {number:>5}: {name}" for name, number in names.items()), "}", "")
-    for kind, title, weights in ((1, "TRANSITIONS", found.transitions), (0, "STATE_FEATURES", found.state_features)):
-        yield f"{title} = {{"
-        yield from (f"  ({kind}) {one} --> {other}: {weight:f}" for (one, other), weight in weights.items())
-        yield from ("}", "")
