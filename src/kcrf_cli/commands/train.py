@@ -203,7 +203,6 @@ def train(run: TrainArguments) -> None:
         encoding, dataset, config = prepared.encoding, prepared.dataset, prepared.config
         path = run.held_out.folds_file
         folds = None if path is None else files.fold_numbers(path, dataset)
-        hold_out = HoldOut(prepared.groups, folds, run.held_out.block)
         if earlier is not None and run.init is not None:
             start = WarmStart(earlier, run.init, search_prior=run.configuration.settings.get("sigma2") == AUTO)
             start.check_columns(encoding)
@@ -221,6 +220,7 @@ def train(run: TrainArguments) -> None:
             "configuration": config.to_dict(),
         }
         run_log.write("start", about)
+        hold_out = HoldOut(prepared.groups, folds, run.held_out.block)
         if run.checkpoint is not None:
             kept = Checkpoint(run.checkpoint, run.checkpoint_every or EVERY, {"calibrate": run.calibrate})
         with (

@@ -107,23 +107,19 @@ def hidden(address: str) -> str:
 
 @contextmanager
 def open_executor(
-    engine: str | ClusterEngine | None,
+    engine: ClusterEngine,
     *,
     threads: int | None = None,
     memory: int | None = None,
     tell: Callable[[str], None] | None = None,
     changed: Callable[[int], None] | None = None,
-) -> Iterator[DaskExecutor | None]:
-    """Open an executor on a cluster, and leave it at the end; None without one.
+) -> Iterator[DaskExecutor]:
+    """Open an executor on a cluster, and leave it at the end.
 
     `memory` is that of each worker; `threads` are for a cluster on this machine, with a worker for each.
 
     `tell` gets messages on workers that come and go, and warnings; `changed` gets the number of workers.
     """
-    if engine is None:
-        yield None
-        return
-    engine = ClusterEngine(engine) if isinstance(engine, str) else engine
     tell = tell or (lambda line: None)
     try:
         import distributed  # noqa: F401

@@ -60,5 +60,8 @@ def open_engine(
         with device.watched():
             yield OpenEngine(None, device=device)
         return
+    if engine is None:
+        yield OpenEngine(memory)
+        return
     with open_executor(engine, threads=threads, memory=memory, tell=tell, changed=changed) as executor:
-        yield OpenEngine(memory if executor is None else None, executor)
+        yield OpenEngine(None, executor)

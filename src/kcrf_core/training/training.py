@@ -313,7 +313,7 @@ class TrainingRun:
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
         self._minimiser = Minimiser(solve, observer, options.interrupted)
-        device, executor = device_of(workers), executor_of(workers)
+        executor, device = executor_of(workers), device_of(workers)
         if device is not None or executor is not None:
             self._note_helpers(device)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -68,10 +68,10 @@ class SolverResult:
     work: float  # all of it, and factorisations, in passes over the whole problem
     reason: str  # why it stopped: one of the constants above
     gradient_norm: float  # at theta
+    gap: float = field(init=False)  # the certified relative gap
 
-    @property
-    def gap(self) -> float:
-        return relative_gap(self.value, self.lower)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gap", relative_gap(self.value, self.lower))
 
 
 @dataclass(frozen=True)
