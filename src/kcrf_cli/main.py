@@ -24,7 +24,7 @@ from kcrf_core._version import __version__
 
 from . import about, options
 from .io.files import STDOUT, discard, say
-from .other_tools import COMMANDS, explain, reword
+from .other_tools import COMMANDS, explain
 from .render.visible import shown
 
 # BLAS works on one thread throughout (see `Workers`), but without this setting it starts one for each
@@ -105,7 +105,7 @@ def _exit_codes() -> Iterator[None]:
         discard(sys.stdout)
         sys.exit(CLOSED_PIPE)
     except click.ClickException as error:
-        reword(error, message=shown(error.message))  # Click writes it, with the names that were typed
+        vars(error).update(message=shown(error.message))  # Click writes it, with the names that were typed
         raise
     except errors.KcrfError as error:
         flags = f" ({', '.join(map(options.flag, error.settings))})" if error.settings else ""
@@ -184,7 +184,3 @@ def main() -> None:
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate -
     """
-
-
-if __name__ == "__main__":
-    main(prog_name="kcrf")

@@ -1,16 +1,7 @@
 """Options of commands, each declared once, as the fields of a dataclass that the command gets.
 
-    @dataclass(frozen=True, kw_only=True)
-    class TrainArguments:
-        data: str
-        prune: float | None = options.option("Drop weights ... Default: keep all.", "EPS", type=...)
-
-    @options.command(TrainArguments)
-    def train(run: TrainArguments) -> None: ...
-
-A field that declares no option has the one of its name in `SHARED`. Options that set something in the configuration
-are those that `kcrf_core.config` declares (`Configuration`). They are made when a command is used, so that a list of
-commands imports none of it and plug-ins can add to them.
+A field that declares no option has the one of its name in `SHARED`. Options of the configuration (`Configuration`) are
+those that `kcrf_core.config` declares, made when a command is used, so that plug-ins can add to them.
 """
 
 from __future__ import annotations
@@ -41,12 +32,6 @@ ARGUMENTS = "kcrf.arguments"  # of the subcommand, as they were typed
 DEFAULT_FOLDS = 5
 
 
-def typed_command() -> list[str]:
-    """Return the subcommand and its arguments, as they were typed."""
-    context = click.get_current_context()
-    return [context.info_name or "", *context.meta.get(ARGUMENTS, ())]
-
-
 def flag(name: str) -> str:
     """Return the option that sets a value of this name."""
     return "--" + name.replace("_", "-")
@@ -57,9 +42,6 @@ def refuse(*cases: tuple[object, str]) -> None:
     for case, message in cases:
         if case:
             raise click.UsageError(message)
-
-
-# ----------------------------------------------------------------------------- fields that are options
 
 
 @dataclass(frozen=True)
@@ -196,9 +178,6 @@ def command(kind: type[Run], name: str = "") -> Callable[[Callable[[Run], None]]
     return decorate
 
 
-# ----------------------------------------------------------------------------- types of options
-
-
 class OfKind(click.ParamType):
     """A value of a kind that the core declares, or that a function below checks; `auto` stays where it is one."""
 
@@ -309,9 +288,6 @@ def label_number(text: str) -> tuple[str, float]:
     if not math.isfinite(found):
         raise ValueError(f"'{text}' is not a label and a number, as event=20")
     return label, found
-
-
-# ----------------------------------------------------------------------------- options of several commands
 
 
 def output(help: str = "File to write.", required: bool = True, stdout: bool = False) -> Any:

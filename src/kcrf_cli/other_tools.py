@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import click
 
-# How alike two names must be for one to be a slip of the other.
-ALIKE = 0.8
+ALIKE = 0.8  # two names of which one is a slip of the other
 
 COMMANDS = {
     "learn": "CRFsuite's learn is train here: kcrf train DATA -o model.npz",
@@ -29,8 +27,6 @@ COMMANDS = {
 }
 
 SOLVED = "leave it out: P is minimised until it is proven to be close to its optimum (--solver, --tolerance)"
-
-
 STOP = "--tolerance 0.001 says when to stop"
 
 
@@ -58,33 +54,28 @@ def _inverse(value: str) -> str:
         return "Wapiti's rho2 R is --sigma2 1/R"
 
 
-@dataclass(frozen=True)
-class _ByValue:
-    """Two hints, for values that are numbers (or are listed) and for others."""
-
-    known: str
-    other: str
-    values: tuple[str, ...] = ()
-
-    def __call__(self, value: str) -> str:
-        is_known = value in self.values if self.values else value.isdecimal()
-        return (self.known if is_known else self.other).replace("{}", value)
-
-
 Hint = str | Callable[[str], str]  # {} stands for the value of the option
+
+
+def _by_value(known: str, other: str, *values: str) -> Hint:
+    """Return two hints as one, for values that are numbers (or are listed) and for others."""
+    return lambda value: (known if value in values or (not values and value.isdecimal()) else other).replace(
+        "{}", value
+    )
+
 
 TRAIN: dict[tuple[str, ...], Hint] = {
     ("-f", "--freq"): "CRF++'s -f {} is --min-count {}",
-    ("-a", "--algorithm", "--algo"): _ByValue(
-        "an L1 penalty is --c1 C, and --c2 0 leaves no other", SOLVED, ("CRF-L1", "sgd-l1")
+    ("-a", "--algorithm", "--algo"): _by_value(
+        "an L1 penalty is --c1 C, and --c2 0 leaves no other", SOLVED, "CRF-L1", "sgd-l1"
     ),
     ("-p", "--pattern"): _of_crfsuite,
     ("-2", "--rho2"): _inverse,
     ("-1", "--rho1"): "Wapiti's rho1 {} is --c1 {}",
-    ("-m", "--model"): _ByValue(
+    ("-m", "--model"): _by_value(
         "CRF++'s -m {} is --max-passes {}", "the model to write is -o {}, one to start from --init {}"
     ),
-    ("-t", "--textmodel"): _ByValue(
+    ("-t", "--textmodel"): _by_value(
         "Wapiti's -t {} is --threads {}", "CRF++'s -t is kcrf export model.npz --to crf++ -o model.txt, after training"
     ),
     ("--thread", "--nthread"): "--threads {}",
@@ -162,20 +153,15 @@ def close_names(name: str, possible: Sequence[str]) -> list[str]:
     return [one for one, a, b in pairs if a.startswith(b) or SequenceMatcher(None, b, a).ratio() >= ALIKE]
 
 
-def reword(error: click.ClickException, **changed: object) -> None:
-    """Change attributes of an error, which click declares final."""
-    vars(error).update(changed)
-
-
 def explain(error: click.UsageError, arguments: Sequence[str]) -> None:
-    """Add a hint to a usage error; `arguments` are those of the command."""
+    """Add a hint to a usage error, whose attributes click declares final; `arguments` are those of the command."""
     context = error.ctx
     command = context.info_name if context is not None else None
     if isinstance(error, click.NoSuchOption):
-        reword(error, possibilities=close_names(error.option_name, error.possibilities or ()))
+        vars(error).update(possibilities=close_names(error.option_name, error.possibilities or ()))
         hint = option_hint(command or "", error.option_name, arguments)
         if hint is not None:
-            reword(error, possibilities=[], message=f"No such option '{error.option_name}': {hint}")
+            vars(error).update(possibilities=[], message=f"No such option '{error.option_name}': {hint}")
     elif context is not None and error.message.startswith("Got unexpected extra argument"):
         extra = re.findall(r"\((.*)\)$", error.message.rstrip("."))
         words = extra[0].split() if extra else []
@@ -183,4 +169,4 @@ def explain(error: click.UsageError, arguments: Sequence[str]) -> None:
         given = list(filter(None, positional[: positional.index(words[0])])) if {*words[:1]} & {*positional} else []
         hint = arguments_hint(command or "", words, given[-1:])
         if hint is not None:
-            reword(error, message=f"{error.message}: {hint}")
+            vars(error).update(message=f"{error.message}: {hint}")

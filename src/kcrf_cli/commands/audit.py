@@ -141,8 +141,7 @@ def audit(run: AuditArguments) -> None:
     if run.html is not None:
         from ..report.html import audit_page, origin_of
 
-        origin = origin_of(options.typed_command(), run.data)
-        files.write_out(audit_page(found, run.most or 200, origin), run.html, end="")
+        files.write_out(audit_page(found, run.most or 200, origin_of(run.data)), run.html, end="")
     if run.plot is not None:
         plots.doubtful(run.plot, found)
     if run.apply is not None:

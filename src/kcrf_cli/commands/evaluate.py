@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -229,8 +230,7 @@ def evaluate(run: EvaluateArguments) -> None:
         from ..report.html import origin_of, page
 
         system, other = run.model or first.source, run.compare and display_name(run.compare)
-        origin = origin_of(options.typed_command(), run.data)
-        files.write_out(page(found, first, system, other, run.worst, origin), run.html, end="")
+        files.write_out(page(found, first, system, other, run.worst, origin_of(run.data)), run.html, end="")
     if run.plot is not None:
         from ..report import plots
 
@@ -322,47 +322,40 @@ def _labellings(
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
     # A model with vectors may be compared with one without: each gets those that it knows, and none is idle.
     wanted = {*system.encoding.vectors, *(() if other is None else other.encoding.vectors)}
-    labels = _Labeller(run, decision, wanted)
+    labels = partial(_labelled, run, decision, wanted, {})
     curves = run.plot is not None and run.plot_kind in (None, "all", "precision-recall", "roc")
     spans = run.details or run.json or run.tsv or run.html is not None or system.calibration is not None
-    found, second, plain = labels.of(model, system, Also(curves, spans)), None, None
+    found, second, plain = labels(model, system, Also(curves, spans)), None, None
     if other is not None and compare is not None:
-        second = labels.of(compare, other, Also(False, spans))
+        second = labels(compare, other, Also(False, spans))
     elif compare is not None:
         second = from_tagged(run.read(compare, COLUMN_FORMAT))
     if system.calibration is not None:
-        plain = labels.of(model, replace(system, calibration=None), Also(spans=True))
+        plain = labels(model, replace(system, calibration=None), Also(spans=True))
     return found, second, trained_by(system), plain
 
 
-@dataclass(frozen=True)
-class _Labeller:
-    """Labels the data with models; text is read once, for standard input cannot be read again."""
+def _labelled(
+    run: EvaluateArguments, decision: Decision, wanted: Set[str], texts: dict, name: str, model: Model, also: Also
+) -> Labelling:
+    """Label the data with the model of this name; `texts` keep what is read, for stdin cannot be read again."""
+    from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
+    from kcrf_core.model import from_model, from_model_and_encoded, load_dataset, load_folder
+    from kcrf_core.system import Workers
 
-    run: EvaluateArguments
-    decision: Decision
-    wanted: Set[str]  # vectors of all models
-    corpora: dict[tuple, Corpus] = field(default_factory=dict)  # by format, columns and layout
-
-    def of(self, name: str, model: Model, also: Also) -> Labelling:
-        """Label the data with the model of this name."""
-        from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
-        from kcrf_core.model import from_model, from_model_and_encoded, load_dataset, load_folder
-        from kcrf_core.system import Workers
-
-        run, data, known = self.run, self.run.data, model.encoding.vectors
-        vectors = [pair for pair in run.vectors if pair[0] in known or pair[0] not in self.wanted]
-        with Workers(run.threads) as workers:
-            if is_encoded(data):
-                refuse_vectors(data, vectors)
-                stored = load_folder(data) if is_folder(data) else load_dataset(data)
-                if not stored.encoding.same_as(model.encoding):
-                    raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-                return from_model_and_encoded(model, stored, data, workers, self.decision, also)
-            opened = open_vectors(vectors)
-            model.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
-            format_, columns = run.format or model.encoding.format, model.encoding.columns
-            key = (format_, columns if FORMATS[format_].columns else (), model.encoding.layout)
-            if key not in self.corpora:
-                self.corpora[key] = run.read(data, format_, columns, model.encoding.layout)
-            return from_model(model, with_vectors(self.corpora[key], opened), workers, self.decision, also)
+    data, encoding = run.data, model.encoding
+    vectors = [pair for pair in run.vectors if pair[0] in encoding.vectors or pair[0] not in wanted]
+    with Workers(run.threads) as workers:
+        if is_encoded(data):
+            refuse_vectors(data, vectors)
+            stored = load_folder(data) if is_folder(data) else load_dataset(data)
+            if not stored.encoding.same_as(encoding):
+                raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
+            return from_model_and_encoded(model, stored, data, workers, decision, also)
+        opened = open_vectors(vectors)
+        encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
+        format_, columns = run.format or encoding.format, encoding.columns
+        key = (format_, columns if FORMATS[format_].columns else (), encoding.layout)
+        if key not in texts:
+            texts[key] = run.read(data, format_, columns, encoding.layout)
+        return from_model(model, with_vectors(texts[key], opened), workers, decision, also)

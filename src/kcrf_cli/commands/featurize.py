@@ -76,7 +76,7 @@ class FeaturizeArguments:
             (self.json and show, "--show and --json both write to stdout: give one of them"),
             (
                 printed and (self.json or show),
-                "--export, --show and --json write to stdout: give --export a file by -o",
+                "--export writes to stdout, like --show and --json: give it a file with -o",
             ),
             (export and single, f"--export writes text, and {output} is a name for a dataset: give another name"),
             (nothing, "nothing to do: give -o FILE, --show N, --export FORMAT or --json"),

@@ -311,16 +311,6 @@ class _Steps:
     own_form: bool = False  # lines without sequences are no part of the output
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Some sequences of a block, or a block without any."""
-
-    parsed: ParsedBlock
-    dataset: Any  # of the whole block; None where it has no positions
-    sequences: tuple[int, int]  # first and last
-    last: bool  # of its block
-
-
 def _tagged(parsers: Parsers, steps: _Steps, workers: Workers, missing: Counter[str]) -> Iterator[bytes | Pause]:
     """Yield what to write, in the order of the input, and a PAUSE where all that is there has been written.
 
@@ -332,35 +322,36 @@ def _tagged(parsers: Parsers, steps: _Steps, workers: Workers, missing: Counter[
         parsed = parse()
         return parsed, steps.encoded(parsed) if parsed.corpus.positions else None
 
-    def parts(blocks: Iterator[tuple[ParsedBlock, Any] | Pause]) -> Iterator[_Part | Pause]:
+    def parts(blocks: Iterator[tuple[ParsedBlock, Any] | Pause]) -> Iterator[tuple[Any, ...] | Pause]:
         for block in blocks:
             if block is PAUSE:
                 yield PAUSE
                 continue
             chunks = [(0, 0)] if block[1] is None else steps.chunks(block[1])
             for chunk in chunks:
-                yield _Part(*block, chunk, chunk is chunks[-1])
+                yield *block, chunk, chunk is chunks[-1]
 
-    def labelled(part: _Part) -> tuple[_Part, Any]:
-        return part, None if part.dataset is None else steps.labelled(part.parsed, part.dataset.span(*part.sequences))
+    def labelled(part: tuple[Any, ...]) -> tuple[Any, ...]:
+        parsed, dataset, chunk, last = part
+        return parsed, dataset, last, None if dataset is None else steps.labelled(parsed, dataset.span(*chunk))
 
-    def written(items: Iterator[tuple[_Part, Any] | Pause]) -> Iterator[Callable[[], bytes] | Pause]:
+    def written(items: Iterator[tuple[Any, ...] | Pause]) -> Iterator[Callable[[], bytes] | Pause]:
         write = None
         for item in items:
             if item is PAUSE:
                 yield PAUSE
                 continue
-            part, found = item
-            if part.dataset is None:
+            parsed, dataset, last, found = item
+            if dataset is None:
                 if not steps.own_form:
-                    header = part.parsed.header_end is not None
-                    yield steps.writer(part.parsed).rest if header else partial(bytes, part.parsed.block.data)
+                    header = parsed.header_end is not None
+                    yield steps.writer(parsed).rest if header else partial(bytes, parsed.block.data)
                 continue
             if write is None:
-                write = steps.writer(part.parsed)
+                write = steps.writer(parsed)
             yield partial(bytes, write.sequences(found))
-            if part.last:
-                missing.update(dict(part.dataset.missing))
+            if last:
+                missing.update(dict(dataset.missing))
                 yield write.rest
                 write = None
 

@@ -98,8 +98,8 @@ class TuneArguments:
         files.check_outputs((self.output, self.plot, self.journal or f"{self.output}.journal"), *inputs)
         plots.check_plot(self.plot)
         for path in filter(None, (self.data, self.dev)):
-            fixed = f"{path} is encoded already: features cannot be chosen any more; give text, or a part of it"
-            options.refuse((is_encoded(path), fixed))
+            seen = "with a vocabulary and scaling that have seen what is held out, and features that cannot be chosen"
+            options.refuse((is_encoded(path), f"{path} is encoded already, {seen}: give text, or a part of it"))
 
 
 @options.command(TuneArguments)

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from kcrf_core.training import Footprint, Prepared
 
 
-VectorPaths = Sequence[tuple[str, str]]  # names of vectors, and the files that hold them
-
-
 def load_config(path: str | None) -> dict[str, Any]:
     """Read the raw configuration of a file: YAML, or a CRF++ template."""
     from kcrf_core.config import load_template, load_yaml, looks_like_template
@@ -83,7 +80,7 @@ def read_data(
     layout: Layout | None = None,
     threads: int | None = None,
     quiet: bool = False,
-    vectors: VectorPaths = (),
+    vectors: Sequence[tuple[str, str]] = (),
 ) -> Corpus:
     """Read a text file and the vectors beside it, whose files are opened before any reading."""
     from kcrf_core.corpora import PLAIN, open_vectors, read_corpus, with_vectors

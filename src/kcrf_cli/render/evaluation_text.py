@@ -227,9 +227,6 @@ def comparison_text(found: Judgement, compared: Comparison) -> str:
     return "\n".join(lines)
 
 
-# ----------------------------------------------------------------------------- rows
-
-
 def tsv(found: Judgement) -> str:
     """Return every figure as `part, name, figure, value`; of the confusion, `figure` is the predicted label."""
     rows = [("part", "name", "figure", "value"), *(row for row in _rows(found) if row[3] is not None)]

@@ -40,9 +40,6 @@ def text(found: dict[str, Any], path: str, top: int) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-# ----------------------------------------------------------------------------- what it is, and where it is from
-
-
 def _head(found: dict[str, Any], path: str) -> str:
     lines = [
         f"{shown(path)}: {found['kind']}, format {found['format']}, written by kcrf {shown(str(found['version']))}, "
@@ -174,9 +171,6 @@ def _training(training: Any) -> list[str]:
     if isinstance(sigma2, dict):
         lines.append(f"sigma2: {', '.join(f'{shown(str(name))} {_plain(value)}' for name, value in sigma2.items())}")
     return lines
-
-
-# ----------------------------------------------------------------------------- tables
 
 
 def _cell(value: float | None) -> str:

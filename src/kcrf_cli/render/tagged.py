@@ -1,10 +1,6 @@
 """Output of `kcrf tag`: columns beside the input's own, n-best blocks, or JSON lines.
 
-The predicted label is the last column. Before it, each only if asked for, stand
-
-    novelty=R    probability=P    LABEL:p ...
-
-and before these the columns of the input, the gold label being the last of them; `kcrf evaluate` reads all of it.
+Behind the input's columns stand novelty=R, probability=P and LABEL:p ..., if asked for, then the predicted label.
 """
 
 from __future__ import annotations

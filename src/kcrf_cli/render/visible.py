@@ -1,8 +1,6 @@
 """Text for people, in which nothing can act on a terminal: the one place that all of it goes through.
 
-Labels, words, names of columns and files come from anywhere. What would move a cursor, change colours, break a line or
-turn round the order in which letters are shown is written by its number, \\x1b for one. Halves of surrogate pairs stand
-for bytes of file names that are not UTF-8, which no stream would take.
+Characters that act on one are written by number, as are halves of surrogate pairs: bytes of file names, not of UTF-8.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import click
 import numpy as np
 
 from kcrf_core._version import __version__
@@ -13,6 +14,7 @@ from kcrf_core.files import file_digest
 from kcrf_core.scoring import WHOLES, readable_column
 from kcrf_core.system import counted
 
+from ..options import ARGUMENTS
 from ..render.audit_text import shown_probability, summary
 from ..render.evaluation_text import (
     FIGURES,
@@ -47,18 +49,6 @@ STRIP = 1000
 LONGEST_WORD = 60  # characters
 LONGEST_TABLE = 40  # rows; longer tables are folded away
 GAP = '<span class="t gap">… {:,} right …</span>'
-
-SEQUENCE_STYLE = """
-.sequence { border-top: 1px solid var(--line); padding: .5rem 0; line-height: 1.35; }
-.sequence p.head { margin: 0 0 .3rem; color: var(--dim); font-size: .87rem; }
-.sequence span.t { display: inline-block; vertical-align: top; margin: 0 .32em .35em 0; unicode-bidi: isolate;
-  max-width: 100%; overflow-wrap: anywhere; }
-.sequence span.e { background: color-mix(in srgb, var(--bad) 22%, var(--back)); border-bottom: 2px solid var(--bad);
-  border-radius: 3px 3px 0 0; padding: 0 .25em; }
-.sequence small { display: block; font-size: .74rem; }
-.sequence small i { color: var(--dim); }
-.sequence span.gap { color: var(--dim); }
-"""
 
 
 def worst_sequences(labelling: Labelling, number: int) -> str:
@@ -142,8 +132,7 @@ def _token(labelling: Labelling, t: int, wrong: bool) -> str:
     return f'<span class="t e">{"" if labelling.words is None else word}{labels}{line}</span>'
 
 
-STYLE = (
-    """
+STYLE = """\
 :root { color-scheme: light dark; --back: #fff; --text: #1c1c1c; --dim: #5c5c5c; --line: #d5d5d5; --good: #2f7ed8;
   --bad: #d9622b; --soft: #f4f4f2; }
 @media (prefers-color-scheme: dark) { :root { --back: #16181b; --text: #e8e8e6; --dim: #a3a6aa; --line: #3a3e44;
@@ -171,10 +160,16 @@ svg .mixed { fill: var(--dim); } svg .bar { fill-opacity: .45; }
 svg .grid { stroke: var(--line); fill: none; } svg .line { stroke: var(--dim); }
 svg .ideal { stroke: var(--dim); stroke-dasharray: 5 4; fill: none; }
 svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fill: var(--good); }
-"""
-    + SEQUENCE_STYLE
-    + timeline.STYLE
-).strip()
+.sequence { border-top: 1px solid var(--line); padding: .5rem 0; line-height: 1.35; }
+.sequence p.head { margin: 0 0 .3rem; color: var(--dim); font-size: .87rem; }
+.sequence span.t { display: inline-block; vertical-align: top; margin: 0 .32em .35em 0; unicode-bidi: isolate;
+  max-width: 100%; overflow-wrap: anywhere; }
+.sequence span.e { background: color-mix(in srgb, var(--bad) 22%, var(--back)); border-bottom: 2px solid var(--bad);
+  border-radius: 3px 3px 0 0; padding: 0 .25em; }
+.sequence small { display: block; font-size: .74rem; }
+.sequence small i { color: var(--dim); }
+.sequence span.gap { color: var(--dim); }
+""" + timeline.STYLE.rstrip()
 
 
 def document(title: str, body: str, origin: Sequence[str]) -> str:
@@ -223,13 +218,13 @@ def page(
     return document(title, body, origin)
 
 
-def origin_of(arguments: Sequence[str], data: str) -> list[str]:
+def origin_of(data: str) -> list[str]:
     """Return the command as it was typed, without folders; versions; and the digest of the data, if it is a file."""
     import platform
     import shlex
 
-    words: list[str] = []
-    for word in arguments:
+    words, context = list[str](), click.get_current_context()
+    for word in (context.info_name or "", *context.meta.get(ARGUMENTS, ())):
         if words and words[-1] == "--html":  # the page's own name is no part of what it says
             words.pop()
         elif not word.startswith("--html="):
@@ -385,9 +380,6 @@ def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
         f"{f'wrong with probability {one.wrong:.2f}: ' if found.held_out else ''}{safe(one.reason)}"
     )
     return f'<div class="sequence"><p class="head">{head}</p>\n' + "\n".join(tokens) + "\n</div>"
-
-
-# ----------------------------------------------------------------------------- parts
 
 
 def _scores(kind: str, rows: Iterable[Sequence[str]], total: Sequence[str] | None = None) -> str:

@@ -230,8 +230,6 @@ def doubtful(path: str, audit: Audit) -> None:
     _save(figure, path)
 
 
-# ----------------------------------------------------------------------------- evaluation
-
 COLUMN, HEIGHT = 3.4, 2.9  # inches, the first the width of a column of a paper with two
 MOST_CURVES = 8
 MOST_ROWS = 30  # of F1 by label
@@ -307,7 +305,6 @@ def _f1_by_label(axes: Any, found: Judgement, labelling: Labelling, most: int) -
 
 
 def _confusion(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
-
     names, counts = gathered([score.name for score in found.scores.labels], found.scores.confusion, most)
     Y = len(names)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -331,7 +328,6 @@ def _confusion(axes: Any, found: Judgement, labelling: Labelling, most: int) -> 
 
 
 def _reliability(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
-
     from kcrf_core.scoring import bin_intervals
 
     assert found.calibration is not None
@@ -357,7 +353,6 @@ def _reliability(axes: Any, found: Judgement, labelling: Labelling, most: int) -
 
 def _curves(axes: Any, found: Judgement, labelling: Labelling, most: int, roc: bool) -> None:
     """Draw ROC or precision-recall curves of the most frequent labels; the legend has the areas below them."""
-
     from kcrf_core.scoring import label_curves
 
     assert labelling.marginals is not None

@@ -1,8 +1,4 @@
-"""Plots as SVG text, to stand inside a page.
-
-Colours come from the classes of the page, so that a plot fits light and dark; numbers are rounded when they are
-written, so that the same data gives the same text.
-"""
+"""Plots as SVG text to stand inside a page, whose classes give colours; the same data gives the same text."""
 
 from __future__ import annotations
 
@@ -44,9 +40,6 @@ def compact(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f}{unit}" if count < 9.95 * size else f"{round(count / size)}{unit}"
     return str(count)
-
-
-# ----------------------------------------------------------------------------- confusion
 
 
 def gathered(names: Sequence[str], counts: np.ndarray, most: int = MOST_LABELS) -> tuple[list[str], np.ndarray]:
@@ -110,9 +103,6 @@ def _cell(gold: str, predicted: str, count: int, row_total: int, x: float, y: fl
     ]
 
 
-# ----------------------------------------------------------------------------- reliability
-
-
 def reliability(bins: Sequence[Bin]) -> str:
     """Draw accuracy against confidence, above a histogram of the confidences."""
     left, top, side, below, bars = 62, 12, 360, 24, 80
@@ -159,9 +149,6 @@ def reliability(bins: Sequence[Bin]) -> str:
     for label, middle in (("accuracy, %", top + side / 2), ("positions", base - bars / 2)):
         out.append(text_at(16, middle, label, "axis", 13, upright=True))
     return "\n".join([*out, "</svg>"])
-
-
-# ----------------------------------------------------------------------------- parts
 
 
 def opened(width: float, height: float, title: str) -> str:

@@ -1,8 +1,4 @@
-"""Long sequences as strips: gold labels above predicted ones, below them errors and probabilities.
-
-A strip has a column of pixels for one position or for several; then labels share the height of the column by how often
-they occur in it, with one pixel at least for each that does: a rare label is never lost.
-"""
+"""Long sequences as strips: gold labels above predicted ones, below them errors and probabilities."""
 
 from __future__ import annotations
 
@@ -127,7 +123,7 @@ def _strip(stretch: Stretch, palette: Palette, framed: tuple[int, int] | None) -
 
 
 def _band(labels: np.ndarray, bounds: np.ndarray, palette: Palette, y: float, wide: float) -> list[str]:
-    """Draw one path for each colour: labels share the height of a column by their frequency in it."""
+    """Draw one path for each colour: labels share a column by frequency, a pixel at least for each."""
     columns, Y = len(bounds) - 1, len(palette.names)
     column = np.repeat(np.arange(columns), np.diff(bounds))
     counts = np.bincount(column * Y + labels, minlength=columns * Y).reshape(columns, Y)
