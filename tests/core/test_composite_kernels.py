@@ -20,7 +20,6 @@ from kcrf_core.kernels import (
     fit_kernel,
     gram,
     kernel_from_dict,
-    kernel_to_dict,
 )
 from kcrf_core.kernels.composite import CosineKernel, Part, ProductKernel, SumKernel
 from kcrf_core.kernels.image import ImageKernel
@@ -203,13 +202,13 @@ def test_rbf_is_its_own_cosine(rng):
 
 @composite
 def test_kernels_survive_a_header(rng, kernel):
-    stored = json.loads(json.dumps(kernel_to_dict(kernel)))
+    stored = json.loads(json.dumps(kernel.to_dict()))
     assert kernel_from_dict(stored, random_inputs(rng, 1, 3, 2, 5)) == kernel
 
 
 def test_image_kernels_survive_a_header(rng):
     kernel = ImageKernel(0.25, *IMAGE_SETTINGS)
-    stored = json.loads(json.dumps(kernel_to_dict(kernel)))
+    stored = json.loads(json.dumps(kernel.to_dict()))
     assert kernel_from_dict(stored, random_inputs(rng, 1, 0, 20)) == kernel
     with pytest.raises(ValueError):
         kernel_from_dict(stored, random_inputs(rng, 1, 0, 21))

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 import oracle
-from kcrf_core.kernels import KernelConfig, PolynomialKernel, fit_kernel, gram, kernel_from_dict, kernel_to_dict
+from kcrf_core.kernels import KernelConfig, PolynomialKernel, fit_kernel, gram, kernel_from_dict
 from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from problems import random_inputs
 
@@ -95,7 +95,7 @@ def test_constant_inputs_have_scales_too(rng, kind):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.type}{getattr(kernel, 'degree', '')}")
 def test_kernels_survive_a_header(kernel):
-    assert kernel_from_dict(kernel_to_dict(kernel), random_inputs(np.random.default_rng(0), 1)) == kernel
+    assert kernel_from_dict(kernel.to_dict(), random_inputs(np.random.default_rng(0), 1)) == kernel
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from kcrf_cli.main import main
 from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus, train
 from kcrf_core.corpora import FORMATS
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.kernels import KERNELS, fit_kernel, gram, kernel_from_dict, kernel_settings, kernel_to_dict
+from kcrf_core.kernels import KERNELS, fit_kernel, gram, kernel_from_dict, kernel_settings
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS
 from kcrf_core.scoring import SCHEMES
 from kcrf_core.system import Registry, Workers
@@ -283,7 +283,7 @@ def test_a_kernel_in_the_library(plugin, rng, accent, tmp_path):
 
     inputs = random_inputs(rng, 30, 0, 3)
     kernel = fit_kernel(config.terms[0].kernel, inputs, 0)
-    assert kernel_from_dict(json.loads(json.dumps(kernel_to_dict(kernel))), inputs) == kernel
+    assert kernel_from_dict(json.loads(json.dumps(kernel.to_dict())), inputs) == kernel
     distances = ((inputs.real[:, None] - inputs.real[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(gram(kernel, inputs, inputs), (1 + 0.5 * distances) ** -2, rtol=1e-9)
     for values in ({**CAUCHY, "power": 11.0}, {**CAUCHY, "power": "2"}, {"type": "cauchy", "power": 1.0}):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..encoding import conjunction_name
-from ..kernels import PolynomialKernel, fit_kernel, inverse_roots, kernel_to_dict
+from ..kernels import PolynomialKernel, fit_kernel, inverse_roots
 from ..maps import (
     Conjunctions,
     SparseWeights,
@@ -191,7 +191,7 @@ class ConjunctionTerm(FeatureTerm):
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         found, (entry, arrays) = self.conjunctions, super().pack(at)
         own = {f"{at}.keys": found.keys, f"{at}.columns": found.columns, f"{at}.norms": found.norms}
-        return {"map": self.kind, "kernel": kernel_to_dict(found.kernel)} | entry, own | arrays
+        return {"map": self.kind, "kernel": found.kernel.to_dict()} | entry, own | arrays
 
     @classmethod
     def unpack(cls, stored: StoredTerm) -> ConjunctionTerm:
@@ -207,7 +207,7 @@ class ConjunctionTerm(FeatureTerm):
         return cls(*stored.about, found, stored.weights(found.size, "conjunctions"), stored.cosine)
 
     def described(self) -> dict[str, Any]:
-        return self._of_cosine(kernel_to_dict(self.conjunctions.kernel))
+        return self._of_cosine(self.conjunctions.kernel.to_dict())
 
     def table(self, encoding: Encoding) -> WeightTable:
         found, names, matrix = self.conjunctions, encoding.feature_names(self.features), matrix_of(self.weights)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..config import GRADIENT
 from ..errors import ConfigError
-from ..kernels import Inputs, Kernel, Pivots, fit_kernel, inverse_roots, kernel_to_dict
+from ..kernels import Inputs, Kernel, Pivots, fit_kernel, inverse_roots
 from ..system import Factor, Workers, counted, ranges
 from . import TERMS
 from .fitted import InputsInMemory, MappedTerm, TermFootprint, TermPlan, check_memory
@@ -330,7 +330,7 @@ class KernelTerm(Term):
         return values, values * lengths[:, None] * self._inverse_lengths
 
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        entry = {"map": self.kind, "kernel": kernel_to_dict(self.kernel), "precision": self.precision}
+        entry = {"map": self.kind, "kernel": self.kernel.to_dict(), "precision": self.precision}
         return entry, {f"{at}.alpha": self.alpha} | pack_pivots(self.pivots, self.lines, at)
 
     @classmethod
@@ -350,7 +350,7 @@ class KernelTerm(Term):
         return found
 
     def described(self) -> dict[str, Any]:
-        return {"map": self.kind, "kernel": kernel_to_dict(self.kernel)}
+        return {"map": self.kind, "kernel": self.kernel.to_dict()}
 
     @property
     def weight_count(self) -> int:

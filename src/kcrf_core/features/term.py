@@ -23,7 +23,7 @@ from ..config import PRECISIONS, Config, parse_config
 from ..encoding import AttributeFeature, Encoding
 from ..errors import ConfigError, FileFormatError
 from ..files import LARGEST, Contents, pack_sparse, read_container, write_container
-from ..kernels import Inputs, Kernel, kernel_from_dict, kernel_to_dict
+from ..kernels import Inputs, Kernel, kernel_from_dict
 from ..maps import ColumnOrder, Weights, unpack_weights
 from ..system import Workers
 
@@ -298,7 +298,7 @@ class StoredBasis:
         for number, term in enumerate(self.terms):
             at = f"term{number}"
             header["terms"].append(
-                {"name": term.name, "features": list(term.features), "kernel": kernel_to_dict(term.kernel)}
+                {"name": term.name, "features": list(term.features), "kernel": term.kernel.to_dict()}
             )
             arrays |= pack_pivots(term.pivots, term.lines, at) | {f"{at}.curve": term.curve}
         return header, arrays

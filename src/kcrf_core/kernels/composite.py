@@ -79,7 +79,11 @@ class Part:
             raise ValueError("kernel part")
         codes, real = (tuple(stored_value(Whole(0), column) for column in side) for side in sides)
         group = Group(codes, real, values["bag"])
-        if not group.fits(like):
+        # Columns that the inputs have, each named once.
+        for columns, count in ((codes, like.codes.shape[1]), (real, like.real.shape[1])):
+            if len(set(columns)) < len(columns) or max(columns, default=-1) >= count:
+                raise ValueError("kernel part")
+        if group.bag and like.bag is None:
             raise ValueError("kernel part")
         return cls(group, kernel_from_dict(values["kernel"], like.columns(group), depth))
 
@@ -213,13 +217,9 @@ class CosineKernel(Kernel):
     def has_array_form(cls) -> bool:
         return True
 
-    def inverse_roots(self, inputs: Inputs) -> np.ndarray:
-        """Return 1 / sqrt(k(x, x)) of each row, zero where that is zero, [N]."""
-        return inverse_roots(self.kernel.diagonal(inputs))
-
     def roots(self, inputs: Inputs, dtype: np.dtype) -> np.ndarray:
-        """Return the inverse roots as factors of values, finite: zero times infinity would be no number."""
-        return np.minimum(self.inverse_roots(inputs), np.finfo(dtype).max).astype(dtype)
+        """Return 1 / sqrt(k(x, x)) of rows as factors of values, finite: zero times infinity would be no number."""
+        return np.minimum(inverse_roots(self.kernel.diagonal(inputs)), np.finfo(dtype).max).astype(dtype)
 
     def divided(self, inner: Fill, roots: Array, pivot_roots: Array) -> Fill:
         """Return a function that writes the kernel's values, from one that writes those of the kernel inside."""
@@ -237,8 +237,8 @@ class CosineKernel(Kernel):
     def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
         # Errors of the kernel, a part of the largest k(x, x) of a row and the pivots, over roots of two of these.
         own, others = self.kernel.diagonal(inputs), self.kernel.diagonal(pivots)
-        largest, roots = np.maximum(own, others.max(initial=0.0)), self.inverse_roots(inputs)
-        ratios = largest * roots * self.inverse_roots(pivots).max(initial=0.0)
+        largest = np.maximum(own, others.max(initial=0.0))
+        ratios = largest * inverse_roots(own) * inverse_roots(others).max(initial=0.0)
         return self.kernel.value_errors(inputs, pivots) * np.maximum(ratios, 1.0)
 
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedCosine:

@@ -33,14 +33,6 @@ class Group:
     def __or__(self, other: Group) -> Group:
         return Group(self.codes + other.codes, self.real + other.real, self.bag or other.bag)
 
-    def fits(self, inputs: Inputs) -> bool:
-        """Return True if the inputs have these columns, and each is named once."""
-        sides = ((self.codes, inputs.codes.shape[1]), (self.real, inputs.real.shape[1]))
-        if any(len(set(columns)) < len(columns) for columns, _ in sides):
-            return False
-        in_range = all(0 <= column < count for columns, count in sides for column in columns)
-        return in_range and not (self.bag and inputs.bag is None)
-
 
 @dataclass(frozen=True)
 class Inputs:
@@ -106,11 +98,15 @@ class Inputs:
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the first of each group of equal rows, and for each row the number of its group (Lemma 6)."""
-        numbers = None if self.bag is None else _row_numbers(self.bag)
+        numbers, seen = np.empty((len(self), 0 if self.bag is None else 1)), dict[bytes, int]()  # of rows of attributes
+        for t in range(numbers.size):
+            part = slice(self.own_bag.indptr[t], self.own_bag.indptr[t + 1])  # with sorted indices
+            key = self.own_bag.indices[part].tobytes() + b"|" + self.own_bag.data[part].tobytes()
+            numbers[t] = seen.setdefault(key, len(seen))
 
         def bits(rows: slice | np.ndarray) -> np.ndarray:
             # Rows as whole numbers, equal where the rows are, [n, columns].
-            parts = [self.codes[rows], self.real[rows]] + ([] if numbers is None else [numbers[rows, None]])
+            parts = [self.codes[rows], self.real[rows], numbers[rows]]
             return (np.hstack(parts).astype(np.float64) + 0.0).view(np.uint64)  # minus zero equals zero
 
         N, width = len(self), bits(slice(0, 0)).shape[1]
@@ -121,8 +117,8 @@ class Inputs:
         hashes = np.empty(N, dtype=np.uint64)
         blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, N, ROWS_AT_ONCE)]
         for rows in blocks:
-            part = bits(rows)
-            hashes[rows] = ((part ^ (part >> np.uint64(29))) * multipliers).sum(axis=1, dtype=np.uint64)
+            own = bits(rows)
+            hashes[rows] = ((own ^ (own >> np.uint64(29))) * multipliers).sum(axis=1, dtype=np.uint64)
         _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
         group = group.ravel()
         if not all(np.array_equal(bits(rows), bits(first[group[rows]])) for rows in blocks):
@@ -140,14 +136,3 @@ def _chosen(matrix: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
     if columns == tuple(range(matrix.shape[1])):
         return matrix
     return np.ascontiguousarray(matrix[:, list(columns)])
-
-
-def _row_numbers(bag: scipy.sparse.csr_array) -> np.ndarray:
-    """Return a number for each row, equal for equal rows. Rows must have sorted indices."""
-    seen: dict[bytes, int] = {}
-    numbers = np.empty(bag.shape[0])
-    for t in range(bag.shape[0]):
-        part = slice(bag.indptr[t], bag.indptr[t + 1])
-        key = bag.indices[part].tobytes() + b"|" + bag.data[part].tobytes()
-        numbers[t] = seen.setdefault(key, len(seen))
-    return numbers

@@ -168,13 +168,8 @@ def _same(value: Any, stored: Any) -> bool:
     return value == stored and (type(value) is type(stored) or whole)
 
 
-def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
-    """Return the plain dictionary that the header of a file keeps of a kernel."""
-    return kernel.to_dict()
-
-
 def kernel_from_dict(values: Any, like: Inputs, depth: int = 0) -> Kernel:
-    """Make the kernel of such a dictionary, for inputs of the shape of `like`.
+    """Make the kernel of the dictionary that `Kernel.to_dict` returns, for inputs of the shape of `like`.
 
     A kernel that is not registered is a `NotRegistered` error, which is a `FileFormatError` and a `ValueError`;
     anything else that is wrong is a `ValueError`.

@@ -18,10 +18,10 @@ from .conjunction_table import (
 )
 from .explicit import ColumnSupports, ExplicitMap, ExplicitSpec, MergedColumns
 from .factorisation import Basis, Candidates, DeviceWorkers, Factorisation, KernelSource, kernel_device
-from .feature_map import FeatureMap, new_sums, sum_of_parts, sums_of_rows
+from .feature_map import FeatureMap, sum_of_parts, sums_of_rows
 from .hash_tables import PairTable, number_pairs
 from .heads import Evaluated, ExplicitHead, Extent, Head, PivotHead, Rounding, summation_error
-from .native import TOGETHER, ordered_sums, product
+from .native import TOGETHER, new_sums, ordered_sums, product
 from .partition_sums import Partitions, add_rows, new_token, summed_by, tree_sum
 from .pivot_choice import LITTLE_LEFT, MOST_PIVOTS, GrowingBasis, automatic_size, choose_pivots, full_basis
 from .reduced import PIECE_VALUES, KernelRows, KernelSpec, ReducedMap, pivot_triangle

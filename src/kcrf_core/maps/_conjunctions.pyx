@@ -80,21 +80,22 @@ def number_rows(
     int degree,
     int64 base,
     Py_ssize_t row,                    # where to begin
-    int64[::1] keys,
-    int[::1] slots,
-    int64 count,                       # keys in the table
+    const int64[::1] keys,
+    const int[::1] slots,
+    int64 count,                       # keys in the table; negative where no new ones go there
     const int64[::1] ends,             # [N+1] where the conjunctions of each row go
-    int[::1] out,                      # [E] out: their numbers
+    int[::1] out,                      # [E] out: their numbers, -1 for those not in the table
 ):
     """Number the conjunctions of rows from `row` on; return the row reached and the keys in the table."""
     cdef Py_ssize_t N = indptr.shape[0] - 1
     cdef uint64 mask = slots.shape[0] - 1
     cdef const int* features = &indices[0] if indices.shape[0] else NULL
+    cdef int64* more = &count if count >= 0 else NULL
     with nogil:
-        while row < N and count + ends[row + 1] - ends[row] <= keys.shape[0]:
+        while row < N and (more == NULL or count + ends[row + 1] - ends[row] <= keys.shape[0]):
             number_row(
-                features + indptr[row], indptr[row + 1] - indptr[row], degree, base, &keys[0], &slots[0], mask, &count,
-                &out[ends[row]],
+                features + indptr[row], indptr[row + 1] - indptr[row], degree, base, <int64*>&keys[0], <int*>&slots[0],
+                mask, more, &out[ends[row]],
             )
             row += 1
     return row, count
@@ -110,8 +111,6 @@ def number_keys(
     """Number keys, new ones behind the others; return the number of keys in the table."""
     cdef Py_ssize_t n
     cdef uint64 mask = slots.shape[0] - 1
-    if given.shape[0] == 0:
-        return count
     with nogil:
         for n in range(given.shape[0]):
             out[n] = number_of(given[n], &keys[0], &slots[0], mask, &count)
@@ -133,44 +132,22 @@ def number_pairs(
     const int[::1] first,              # [n]
     const int[::1] second,             # [n], below `base`
     int64 base,
-    int64[::1] keys,                   # [n] out: distinct ones
-    int[::1] slots,                    # [power of two above n] of -1
-    int[::1] out,                      # [n] out: numbers of the pairs, -1 where one of the two is negative
-):
-    """Number the distinct pairs, whose key is first * base + second; return how many there are."""
-    cdef Py_ssize_t t
-    cdef int64 count = 0
-    cdef uint64 mask = slots.shape[0] - 1
-    if first.shape[0] == 0:
-        return 0
-    with nogil:
-        for t in range(first.shape[0]):
-            if first[t] < 0 or second[t] < 0:
-                out[t] = -1
-            else:
-                out[t] = number_of(first[t] * base + second[t], &keys[0], &slots[0], mask, &count)
-    return count
-
-
-def find_pairs(
-    const int[::1] first,              # [n]
-    const int[::1] second,             # [n], below `base`
-    int64 base,
-    const int64[::1] keys,             # [Q]
+    const int64[::1] keys,
     const int[::1] slots,
-    int[::1] out,                      # [n] out: numbers of the pairs, -1 for those not in the table
+    int64 count,                       # keys in the table; negative where no new ones go there
+    int[::1] out,                      # [n] out: numbers of the pairs, -1 where one of the two is negative or not there
 ):
+    """Number pairs, whose key is first * base + second; return the number of keys in the table."""
     cdef Py_ssize_t t
-    cdef uint64 at, mask = slots.shape[0] - 1
-    if keys.shape[0] == 0:
-        out[:] = -1
-        return
+    cdef uint64 mask = slots.shape[0] - 1
+    cdef int64* more = &count if count >= 0 else NULL
     with nogil:
         for t in range(first.shape[0]):
             if first[t] < 0 or second[t] < 0:
                 out[t] = -1
             else:
-                out[t] = <int>find(first[t] * base + second[t], &keys[0], &slots[0], mask, &at)
+                out[t] = number_of(first[t] * base + second[t], <int64*>&keys[0], <int*>&slots[0], mask, more)
+    return count
 
 
 def add_supports(
@@ -307,28 +284,3 @@ def add_scores(
                     for k in range(j + 1, last if degree > 2 else 0):
                         wait(&batch, two * base + indices[k] + 1, 3, &squares[0], &W[0, 0], C, &out[t, 0])
             add_batch(&batch, &squares[0], &W[0, 0], C, &out[t, 0])
-
-
-def known_rows(
-    const int64[::1] indptr,           # [n+1]
-    const int[::1] indices,            # [nnz] features of each row, ascending
-    int degree,
-    int64 base,
-    const int64[::1] keys,             # [Q]
-    const int[::1] slots,
-    const int64[::1] ends,             # [n+1] where the conjunctions of each row go
-    int[::1] out,                      # [E] out: their numbers, -1 for those not in the table
-):
-    """Put numbers of the conjunctions of rows, in the order of `number_rows`."""
-    cdef Py_ssize_t t
-    cdef uint64 mask = slots.shape[0] - 1
-    cdef const int* features = &indices[0] if indices.shape[0] else NULL
-    if keys.shape[0] == 0:
-        out[:] = -1
-        return
-    with nogil:
-        for t in range(indptr.shape[0] - 1):
-            number_row(
-                features + indptr[t], indptr[t + 1] - indptr[t], degree, base, <int64*>&keys[0], <int*>&slots[0], mask,
-                NULL, &out[ends[t]],
-            )

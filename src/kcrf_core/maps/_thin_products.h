@@ -26,37 +26,12 @@
 #define TYPED 1
 #include "_each_width.h"
 
-/* out [last - first, C] += A[first:last] W. */
-static inline void kcrf_multiply(
-    const long long *indptr, const int *indices, const void *values, const void *W, ptrdiff_t C, ptrdiff_t first,
-    ptrdiff_t last, void *out, int single)
-{
-    KCRF_DISPATCH_TYPED(kcrf_multiply, single, indptr, indices, values, W, C, first, last, out);
-}
+/* out [last - first, C] += A[first:last] W; `_kept` of a W of which only some places are held. */
+#define kcrf_multiply(single, ...) KCRF_DISPATCH_TYPED(kcrf_multiply, single, __VA_ARGS__)
+#define kcrf_multiply_kept(single, ...) KCRF_DISPATCH_TYPED(kcrf_multiply_kept, single, __VA_ARGS__)
 
-/* out [last - first, C] = A[first:last] R, in double precision, by partitions. */
-static inline void kcrf_gather(
-    const long long *indptr, const int *indices, const void *values, const void *R, ptrdiff_t C, ptrdiff_t first,
-    ptrdiff_t last, double *out, int single)
-{
-    KCRF_DISPATCH_TYPED(kcrf_gather, single, indptr, indices, values, R, C, first, last, out);
-}
-
-/* The product of `kcrf_multiply` with a W of which only some places are held; see `NAME(multiply_kept)`. */
-static inline void kcrf_multiply_kept(
-    const long long *indptr, const int *indices, const void *values, const long long *starts, const void *W,
-    ptrdiff_t C, ptrdiff_t first, ptrdiff_t last, void *out, int single)
-{
-    KCRF_DISPATCH_TYPED(kcrf_multiply_kept, single, indptr, indices, values, starts, W, C, first, last, out);
-}
-
-/* The sums of `kcrf_gather` at places kept[ends[first]:ends[last]] alone, put into `out` [K] there. */
-static inline void kcrf_gather_kept(
-    const long long *indptr, const int *indices, const void *values, const void *R, ptrdiff_t C, const long long *kept,
-    const long long *ends, const double *scale, ptrdiff_t first, ptrdiff_t last, double *room, double *out, int single)
-{
-    KCRF_DISPATCH_TYPED(
-        kcrf_gather_kept, single, indptr, indices, values, R, C, kept, ends, scale, first, last, room, out);
-}
+/* out [last - first, C] = A[first:last] R, in double precision, by partitions; `_kept` at places alone that are kept. */
+#define kcrf_gather(single, ...) KCRF_DISPATCH_TYPED(kcrf_gather, single, __VA_ARGS__)
+#define kcrf_gather_kept(single, ...) KCRF_DISPATCH_TYPED(kcrf_gather_kept, single, __VA_ARGS__)
 
 #endif

@@ -165,7 +165,7 @@ class Conjunctions:
         ends = _row_ends(indptr, self.kernel.degree)
         numbers = np.empty(ends[-1], dtype=np.int32)
         degree, base = self.kernel.degree, self.base
-        _conjunctions.known_rows(indptr, indices, degree, base, self.keys, self._slots, ends, numbers)
+        _conjunctions.number_rows(indptr, indices, degree, base, 0, self.keys, self._slots, -1, ends, numbers)
         known = numbers >= 0
         return offsets_of(known)[ends], numbers[known]
 

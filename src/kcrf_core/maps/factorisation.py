@@ -133,8 +133,11 @@ class ThreadSource(KernelSource):
         pivots = self.inputs.take(np.array(chosen))
 
         def substitute(some: slice) -> None:
-            cross = gram(self.kernel, pivots, part.take(some))  # [m, n]
-            mine[some] = _forward_substituted(triangle, cross).T
+            right = gram(self.kernel, pivots, part.take(some))  # [m, n]
+            for block in ranges(m, ROWS_AT_ONCE):  # LAPACK would copy an L that is part of a larger matrix
+                right[block] -= triangle[block, : block.start] @ right[: block.start]
+                in_place.substitute(triangle[block, block], right[block])
+            mine[some] = right.T
 
         def subtract(some: slice) -> None:
             left[some] -= mine[some] @ mine.T
@@ -143,14 +146,6 @@ class ThreadSource(KernelSource):
         self.workers.run(substitute, parts)
         self.workers.run(subtract, parts)
         return Candidates(rows, mine, left)
-
-
-def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Put L^-1 R into the place of R [m, c]; LAPACK would copy an L [m, m] that is part of a larger matrix."""
-    for part in ranges(len(right), ROWS_AT_ONCE):
-        right[part] -= triangle[part, : part.start] @ right[: part.start]
-        in_place.substitute(triangle[part, part], right[part])
-    return right
 
 
 class KernelDevice(Protocol):
@@ -268,7 +263,11 @@ class Factorisation:
         def block(part: slice, before: Array) -> Array:
             return columns(part, before)[:, which] @ inverse
 
-        G, count = self._open(), len(self.tasks)
+        if self._G is None:  # whole tasks, as many as fit
+            row, at_once = max(self.size, 1) * self.dtype.itemsize, self._source.rows_at_once
+            held = self._source.memory.reserve(self, len(self.inputs) * row, at_once * row) // row
+            self._G = backend.empty((held, self.size), self.dtype)
+        G, count = self._G, len(self.tasks)
         taken: list[Array] = [None] * count
         gains: list[Array] = [None] * count
 
@@ -321,14 +320,6 @@ class Factorisation:
             whole = whole + cast(product, DOUBLE)  # by all of the kernel
             inside = inside + cast(reached, DOUBLE)  # by what pivots explain
         return self.backend.numpy(whole), self.backend.numpy(inside)
-
-    def _open(self) -> Array:
-        """Return the rows of G that are held: whole tasks, as many as fit."""
-        if self._G is None:
-            row, at_once = max(self.size, 1) * self.dtype.itemsize, self._source.rows_at_once
-            held = self._source.memory.reserve(self, len(self.inputs) * row, at_once * row) // row
-            self._G = self.backend.empty((held, self.size), self.dtype)
-        return self._G
 
     def basis(self) -> Basis:
         """Return the pivots, less those that are mixtures of others in double precision. It ends the work."""

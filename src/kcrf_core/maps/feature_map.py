@@ -7,13 +7,8 @@ A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
     adjoint_rows          the part of Phi^T R that is summed chunk by chunk while a chunk is in cache
     adjoint               Phi^T R from those sums and R, in double precision
 
-Such sums are [dense_size, P] in double precision, with columns padded as `native` wants them. Where all values of the
-map that are held densely are there (`dense_rows`), `native` gives its products as C functions. Those and the methods
-here give the same bits.
-
-W may also be `KeptWeights`, of which only some places have parameters; a result that goes into such has these alone.
-`explicit` has maps that hold sparse and dense columns themselves, `reduced` one that holds kernel values with pivots,
-`repeated_maps` one for data in which inputs recur.
+Such sums are [dense_size, P], with columns padded as `native` wants them. `native` gives products as C functions where
+`dense_rows` are there, with the same bits. Of `KeptWeights` W, and in results that go there, only some places are held.
 """
 
 from __future__ import annotations
@@ -156,11 +151,6 @@ def sum_of_parts(
     return total[0] if total else None
 
 
-def new_sums(size: int, columns: int, dtype: np.dtype) -> np.ndarray:
-    """Return zeros for sums over rows."""
-    return np.zeros((size, native.padded_columns(columns, dtype == np.float32)))
-
-
 def sums_of_rows(
     feature_map: FeatureMap, R: np.ndarray, workers: Workers, partitions: Partitions | None = None
 ) -> np.ndarray | None:
@@ -175,6 +165,6 @@ def sums_of_rows(
             return native.all_sums(workers.team, native.dense(values[rows], C), R[rows])
         parts = [slice(rows.start + part.start, rows.start + part.stop) for part in ranges(n, native.rows_per_part(n))]
         found = sum_of_parts(lambda part: feature_map.adjoint_rows(R[part], part), parts, workers)
-        return new_sums(feature_map.dense_size, C, R.dtype) if found is None else found
+        return native.new_sums(feature_map.dense_size, C, R.dtype) if found is None else found
 
     return tree_sum([of_partition(rows) for rows in (partitions or Partitions.one(N)).slices])

@@ -25,14 +25,14 @@ class PairTable:
     def numbers(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the numbers [n] int32 of pairs of int32 codes; negative for pairs that are not in the table."""
         found = np.empty(len(first), dtype=np.int32)
-        _conjunctions.find_pairs(first, second, self._base, self.keys, self._slots, found)
+        _conjunctions.number_pairs(first, second, self._base, self.keys, self._slots, -1, found)
         return found
 
 
 def number_pairs(first: np.ndarray, second: np.ndarray, base: int) -> tuple[np.ndarray, np.ndarray]:
     """Return sorted keys of the distinct pairs, and the number of each pair [n], -1 if one of its codes is negative."""
     keys, numbers = np.empty(len(first), dtype=np.int64), np.empty(len(first), dtype=np.int32)
-    count = _conjunctions.number_pairs(first, second, base, keys, empty_slots(len(first)), numbers)
+    count = _conjunctions.number_pairs(first, second, base, keys, empty_slots(len(first)), 0, numbers)
     order = np.argsort(keys[:count])
     place = np.full(count + 1, NO_PAIR, dtype=np.int32)  # the last one is for those that have no number
     place[order] = np.arange(count, dtype=np.int32)

@@ -107,7 +107,8 @@ class ExplicitHead:
             return W.astype(dtype, copy=False)
         out, split = empty(W.shape, dtype), len(self.scale)
         team = native.ALONE if workers is None else workers.team
-        native.scaled_rows(team, np.ascontiguousarray(W[:split], dtype=np.float64), self.scale, out[:split])
+        block = np.ascontiguousarray(W[:split], dtype=np.float64).ravel()
+        native.laid_out(team, block, self.scale, None, None, None, W.shape[1], split, out[:split].ravel())
         out[split:] = W[split:]
         return out
 
@@ -189,8 +190,7 @@ class PivotHead:
         return self._system.solve(sums, workers, out=out)
 
     def squares(self, raw: np.ndarray) -> np.ndarray:
-        """Return what each pivot took from the trace when it was chosen."""
-        return -np.diff(self.curve) * raw[0]
+        return -np.diff(self.curve) * raw[0]  # what each pivot took from the trace when it was chosen
 
     @cached_property
     def _inverse_norm(self) -> float:

@@ -11,7 +11,7 @@ class Products:
     @property
     def sums(self) -> int: ...
 
-def padded_columns(C: int, single: bool) -> int: ...
+def new_sums(size: int, C: int, dtype: dtype) -> ndarray: ...
 def sparse(
     indptr: ndarray, indices: ndarray, values: ndarray, W: ndarray, C: int, starts: ndarray | None = None
 ) -> Products: ...
@@ -34,14 +34,13 @@ def gathered(
     kept: ndarray | None = None,
     ends: ndarray | None = None,
 ) -> None: ...
-def scaled_rows(team: Team, W: ndarray, scale: ndarray, out: ndarray) -> None: ...
 def laid_out(
     team: Team,
     block: ndarray,
     scale: ndarray,
-    kept: ndarray,
-    ends: ndarray,
-    starts: ndarray,
+    kept: ndarray | None,
+    ends: ndarray | None,
+    starts: ndarray | None,
     C: int,
     rows: int,
     out: ndarray,

@@ -15,21 +15,21 @@ cdef extern from "_thin_products.h" nogil:
     enum:
         PARTITIONS_TOGETHER
     void kcrf_multiply(
-        const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C,
-        Py_ssize_t first, Py_ssize_t last, void* out, bint single,
+        bint single, const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C,
+        Py_ssize_t first, Py_ssize_t last, void* out,
     )
     void kcrf_gather(
-        const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
-        Py_ssize_t first, Py_ssize_t last, double* out, bint single,
+        bint single, const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
+        Py_ssize_t first, Py_ssize_t last, double* out,
     )
     void kcrf_multiply_kept(
-        const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
-        Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out, bint single,
+        bint single, const long long* indptr, const int* indices, const void* values, const long long* starts,
+        const void* W, Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out,
     )
     void kcrf_gather_kept(
-        const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
+        bint single, const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
         const long long* kept, const long long* ends, const double* scale, Py_ssize_t first, Py_ssize_t last,
-        double* room, double* out, bint single,
+        double* room, double* out,
     )
 
 cdef extern from "_dense_products.h" nogil:
@@ -69,9 +69,9 @@ cdef class Products:
         return self.parts.M if self.parts.adjoint != NULL else 0
 
 
-def padded_columns(Py_ssize_t C, bint single):
-    """Return the number of columns that C of them are padded to."""
-    return kcrf_padded(C, single)
+def new_sums(Py_ssize_t size, Py_ssize_t C, dtype):
+    """Return zeros for sums over rows."""
+    return np.zeros((size, kcrf_padded(C, dtype == np.float32)))
 
 
 def sparse(
@@ -104,12 +104,10 @@ cdef void sparse_scores(
     if self.weights == NULL or self.indptr[first] == self.indptr[last]:
         return
     if self.starts == NULL:
-        kcrf_multiply(
-            self.indptr, self.indices, self.values, self.weights, self.C, first, last, out, self.single,
-        )
+        kcrf_multiply(self.single, self.indptr, self.indices, self.values, self.weights, self.C, first, last, out)
     else:
         kcrf_multiply_kept(
-            self.indptr, self.indices, self.values, self.starts, self.weights, self.C, first, last, out, self.single,
+            self.single, self.indptr, self.indices, self.values, self.starts, self.weights, self.C, first, last, out,
         )
 
 
@@ -277,22 +275,14 @@ cdef void add_adjoint(
     const map_products* parts, Py_ssize_t first, Py_ssize_t end, const char* errors, void* scratch, double* sums
 ) noexcept nogil:
     """Add sums of rows first:end with their errors to sums [M, P]; errors [rows, C] are those of all rows."""
-    cdef Py_ssize_t last, size = parts.C * (sizeof(float) if parts.single else sizeof(double))
+    cdef Py_ssize_t last, t, C = parts.C, P = parts.P, size = sizeof(float) if parts.single else sizeof(double)
     while first < end:
         last = min(first + ROWS_PER_TASK, end)
-        pad_errors(errors + first * size, last - first, parts.C, parts.P, parts.single, scratch)
+        for t in range(last - first):  # to rows [P] with zeros at their ends
+            memcpy(<char*>scratch + t * P * size, errors + (first + t) * C * size, C * size)
+            memset(<char*>scratch + (t * P + C) * size, 0, (P - C) * size)
         parts.adjoint(parts, first, last, scratch, sums)
         first = last
-
-
-cdef void pad_errors(
-    const void* source, Py_ssize_t n, Py_ssize_t C, Py_ssize_t P, bint single, void* out
-) noexcept nogil:
-    """Copy rows [n, C] to rows [n, P] with zeros at their ends."""
-    cdef Py_ssize_t t, size = sizeof(float) if single else sizeof(double)
-    for t in range(n):
-        memcpy(<char*>out + t * P * size, <const char*>source + t * C * size, C * size)
-        memset(<char*>out + (t * P + C) * size, 0, (P - C) * size)
 
 
 cdef struct parts_to_add:
@@ -365,47 +355,37 @@ def gathered(
     state.scale = &scale[0] if scale.shape[0] else NULL
     state.R = &R[0, 0] if R.shape[0] else NULL
     state.bounds, state.out = <const long long*>&tasks[0, 0], &out[0, 0]
-    if kept is None:
-        with nogil:
-            team.share(gather_task, &state, tasks.shape[0])
-        return
-    state.kept, state.ends = <const long long*>&kept[0], <const long long*>&ends[0]
+    state.kept = <const long long*>&kept[0] if kept is not None else NULL
+    state.ends = <const long long*>&ends[0] if ends is not None else NULL
     state.rooms = <double*>malloc(team.threads * state.C * sizeof(double))
     if state.rooms == NULL:
         raise MemoryError
     with nogil:
-        team.share(gather_kept_task, &state, tasks.shape[0])
+        team.share(gather_task, &state, tasks.shape[0])
         free(state.rooms)
 
 
 cdef void gather_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
     cdef gathered_features* state = <gathered_features*>given
     cdef Py_ssize_t first = state.bounds[2 * item], last = state.bounds[2 * item + 1], f, c, C = state.C
-    if state.indptr[first] == state.indptr[last]:
-        memset(state.out + first * C, 0, (last - first) * C * sizeof(double))
-        return
-    kcrf_gather(
-        state.indptr, state.indices, state.values, state.R, C, first, last, state.out + first * C, state.single,
-    )
-    if state.scale != NULL:
-        for f in range(first, last):
-            for c in range(C):
-                state.out[f * C + c] *= state.scale[f]
-
-
-cdef void gather_kept_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
-    cdef gathered_features* state = <gathered_features*>given
-    cdef Py_ssize_t first = state.bounds[2 * item], last = state.bounds[2 * item + 1]
-    cdef Py_ssize_t begin = state.ends[first], end = state.ends[last]
-    if begin == end:
-        return
-    if state.indptr[first] == state.indptr[last]:
+    cdef Py_ssize_t begin = first * C, end = last * C
+    if state.kept != NULL:
+        begin, end = state.ends[first], state.ends[last]
+    if begin < end and state.indptr[first] == state.indptr[last]:
         memset(state.out + begin, 0, (end - begin) * sizeof(double))
-        return
-    kcrf_gather_kept(
-        state.indptr, state.indices, state.values, state.R, state.C, state.kept, state.ends, state.scale, first, last,
-        state.rooms + member * state.C, state.out, state.single,
-    )
+    elif begin < end and state.kept != NULL:
+        kcrf_gather_kept(
+            state.single, state.indptr, state.indices, state.values, state.R, C, state.kept, state.ends, state.scale,
+            first, last, state.rooms + member * C, state.out,
+        )
+    elif begin < end:
+        kcrf_gather(
+            state.single, state.indptr, state.indices, state.values, state.R, C, first, last, state.out + begin,
+        )
+        if state.scale != NULL:
+            for f in range(first, last):
+                for c in range(C):
+                    state.out[f * C + c] *= state.scale[f]
 
 
 cdef struct weights_to_scale:
@@ -419,24 +399,11 @@ cdef struct weights_to_scale:
     Py_ssize_t rows, C
 
 
-def scaled_rows(Team team not None, const double[:, ::1] W, const double[::1] scale, real[:, ::1] out):
-    """Put rows of W [D, C] times their factors [D] into out [D, C]."""
-    cdef weights_to_scale state
-    if W.shape[0] != scale.shape[0] or out.shape[0] != W.shape[0] or out.shape[1] != W.shape[1]:
-        raise ValueError("factors do not fit the weights")
-    if W.shape[0] == 0 or W.shape[1] == 0:
-        return
-    state.W, state.scale, state.kept = &W[0, 0], &scale[0], NULL
-    state.out, state.single, state.rows, state.C = &out[0, 0], real is float, W.shape[0], W.shape[1]
-    with nogil:
-        team.share(scale_task, &state, runs(state.rows, WEIGHT_ROWS_PER_TASK))
-
-
 def laid_out(
     Team team not None,
     const double[::1] block,           # [K] weights at places that have parameters
     const double[::1] scale,           # [D], or [0] for ones
-    const int64[::1] kept,             # [K] these places
+    const int64[::1] kept,             # [K] these places; None: all
     const int64[::1] ends,             # [D+1] where those of each row begin and end
     const int64[::1] starts,           # [D+1] the same for what is held
     Py_ssize_t C,
@@ -445,10 +412,13 @@ def laid_out(
 ):
     """Put weights into out as `sparse` takes them with `starts`: whole rows, or each weight and its column."""
     cdef weights_to_scale state
+    if kept is None and not block.shape[0] == out.shape[0] == scale.shape[0] * C == rows * C:
+        raise ValueError("factors do not fit the weights")
     if block.shape[0] == 0 or rows == 0:
         return
-    state.W, state.scale = &block[0], &scale[0] if scale.shape[0] else NULL
-    state.kept, state.ends, state.starts = &kept[0], &ends[0], &starts[0]
+    state.W, state.scale, state.kept = &block[0], &scale[0] if scale.shape[0] else NULL, NULL
+    if kept is not None:
+        state.kept, state.ends, state.starts = &kept[0], &ends[0], &starts[0]
     state.out, state.single, state.rows, state.C = &out[0], real is float, rows, C
     with nogil:
         team.share(scale_task, &state, runs(rows, WEIGHT_ROWS_PER_TASK))

@@ -10,18 +10,10 @@ d = diag(K) - diag(G G^T), what is left at each position. They differ in which p
     uniform   any, with equal probability
     kmeans    the position nearest to the middle of each of M clusters, large clusters first
 
-The last two are the usual baselines: they do not look at what is left.
-
-**A growing basis** gets pivots by what a model still gets wrong. With m_t = w (p_t - e_{y_t}) the errors of a fit and
-r = k - <Phi, Phi> the kernel's residual, a new pivot x_c lowers P by at most (Corollary 10 for one direction, the
-residual of x_c, of squared length d_c = r(x_c, x_c))
-
-    (sigma^2 / 2) |sum_t m_t r(x_t, x_c)|^2 / d_c.
-
-Candidates are drawn with probability ~ d_t |m_t|^2, their bounds are computed exactly, and the best are taken one after
-the other, each time with what it explains taken off the others. The factorisation lives only while pivots are added:
-meanwhile its memory is left to the fits, and computing it again costs less, as the number of pivots about doubles each
-time.
+**A growing basis** gets pivots by what a model still gets wrong. With errors m_t and r = k - <Phi, Phi>, a new pivot
+x_c lowers P by at most (sigma^2 / 2) |sum_t m_t r(x_t, x_c)|^2 / r(x_c, x_c) (Corollary 10 for one direction).
+Candidates are drawn with probability ~ d_t |m_t|^2, and the best are taken one after the other, each time with what it
+explains taken off the others. The factorisation lives only while pivots are added: its memory is left to the fits.
 """
 
 from __future__ import annotations

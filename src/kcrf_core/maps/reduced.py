@@ -21,7 +21,7 @@ from ..kernels import Inputs, Kernel, Pivots
 from ..system import Budget, Workers, ranges
 from . import native
 from .factorisation import FLOORS, kernel_device
-from .feature_map import Block, FeatureMap, new_sums
+from .feature_map import Block, FeatureMap
 from .heads import Empty, Extent, PivotHead
 from .native import Products
 from .partition_sums import Partitions, new_token, summed_by
@@ -227,7 +227,6 @@ class ReducedMap(FeatureMap):
         return ReducedMap(self.rows.subset(rows), self._head, self._diagonal[rows], residual, self._whole)
 
     def leading(self, m: int) -> ReducedMap:
-        """Return the map of the first m pivots, which is the first m columns of this one: L is triangular."""
         head = None if self._head is None else self._head.leading(m, self.rows.memory)
         return ReducedMap(self.rows.leading(m), head, self._diagonal)
 
@@ -249,7 +248,7 @@ class ReducedMap(FeatureMap):
             native.all_scores(native.ALONE, own, len(K), out[part], fresh)
 
     def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray:
-        sums = new_sums(self.size, R.shape[1], R.dtype) if sums is None else sums
+        sums = native.new_sums(self.size, R.shape[1], R.dtype) if sums is None else sums
         for part, K in self.rows.pieces(rows):
             native.add_sums(K.astype(R.dtype, copy=False), R[part], sums)
         return sums
@@ -284,7 +283,6 @@ class ReducedMap(FeatureMap):
         return workers.map(task, ranges(self.rows.shape[0], ROWS_PER_TASK))
 
     def residual(self, workers: Workers) -> np.ndarray:
-        """Return k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
         if self._residual is None:
             rows, device = self.rows, kernel_device(workers)
             if device is None:
@@ -297,19 +295,16 @@ class ReducedMap(FeatureMap):
         return self._residual
 
     def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
-        """Return the trace of the kernel matrix, [1]: squares of columns are parts of it."""
-
         def of_rows(part: slice) -> float:
             own = self._diagonal[part]
             return float(own.sum() if counts is None else own @ counts[part])
 
-        return np.array([summed_by(partitions, len(self._diagonal), of_rows)])
+        return np.array([summed_by(partitions, len(self._diagonal), of_rows)])  # [1] the trace
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         return max(float(np.average(self._diagonal, weights=counts)), 1e-12)
 
     def extent(self, scale: np.ndarray) -> Extent:
-        """Return the largest k(x, x); `scale` is empty, for there are no factors of columns."""
         pivots = self.rows.pivots
         errors = (pivots.kernel.value_errors(inputs, pivots.inputs) for inputs in (self.rows.inputs, pivots.inputs))
         largest = max(float(own.max(initial=0.0)) for own in errors)

@@ -46,9 +46,8 @@ class RepeatedMap(FeatureMap):
         return RepeatedSpec(self.distinct.spec(chosen), group.ravel())
 
     def prepare(self, W: Block, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty) -> np.ndarray:
-        """Return scores of all distinct rows, [U, C]."""
         ready = self.distinct.prepare(W, dtype, self._workers, empty)
-        scores = np.empty((self._rows, W.shape[1]), dtype=dtype)
+        scores = np.empty((self._rows, W.shape[1]), dtype=dtype)  # of all distinct rows
         products = self.distinct.native(ready, W.shape[1])
         for number, own in enumerate(products or ()):
             native.all_scores(self._workers.team, own, self._rows, scores, number == 0)

@@ -1,13 +1,7 @@
 """Weights [D, C] of features: all of them in an array, or those alone that are not zero, row by row.
 
-Where only pairs of features and labels that training data has get weights (`observed_features`), or small ones are
-dropped (`pruning`), most of a row is zero. A file holds the number of weights of every row as well as the weights
-themselves, so that nothing can be larger in memory than a few times its file.
-
 While such weights are trained, a block of their parameters is all that is held of W, row by row (`KeptWeights`). A pass
-takes them in its own precision, each with its column; but rows with parameters for a good part of their columns are
-whole, for adding a whole row takes fewer operations than adding its parts. On text these are a few rows that most
-entries belong to.
+takes each with its column; but rows with parameters for a good part of their columns are whole, which is faster.
 """
 
 from __future__ import annotations
@@ -24,7 +18,6 @@ from . import _sparse, native
 
 if TYPE_CHECKING:
     import scipy.sparse
-
 
 WORTH_FILLING = 4  # a row is whole that has parameters for at least one in so many of its columns: above two
 

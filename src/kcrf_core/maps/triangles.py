@@ -6,8 +6,7 @@ after another, each of which threads share by rows of X,
     L X = B:      X_i = L_ii^-1 (B_i - sum_{j<i} L_ij X_j)
     L^T X = B:    X_i = L_ii^-T (B_i - sum_{j>i} L_ji^T X_j)
 
-X is as near to the solution as substitution would bring it, |L^-1| |L| |X| times a rounding, but L X may be farther
-from B. Blocks and rows depend on M alone, so that results are the same for any number of threads.
+Blocks and rows depend on M alone, so that results are the same for any number of threads.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from ..corpora import LabelValue
 from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, RealFeature, plain_names
 from ..features import FeatureTerm, StoredBasis, Term, unpack_basis
 from ..files import Contents
-from ..kernels import kernel_to_dict
 from ..maps import as_dense, matrix_of
 from ..scoring import METRICS
 from .dataset_files import StoredDataset, unpack_dataset
@@ -246,7 +245,7 @@ def _basis(stored: StoredBasis, top: int) -> dict[str, Any]:
     terms = []
     for term in stored.terms:
         pairs = zip(term.lines[:top], term.curve[1:], strict=False)
-        about = {"name": term.name, "features": list(term.features), "kernel": kernel_to_dict(term.kernel)}
+        about = {"name": term.name, "features": list(term.features), "kernel": term.kernel.to_dict()}
         figures = {"pivots": len(term.lines), "unexplained": float(term.curve[-1])}
         pivots = [{"line": int(line), "unexplained": float(left)} for line, left in pairs]
         terms.append(about | figures | {"first_pivots": pivots})
