@@ -25,8 +25,14 @@ def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
     # A section before what stands in it, and the type of a kernel before its parameters.
     for name in sorted(paths, key=lambda name: (paths[name].count("."), not paths[name].endswith(".type"))):
         path = paths[name]
-        if name in known and path.startswith(_NODE):
-            path = _in_its_term(path, out)
+        if name in known and path.startswith(_NODE):  # the number of the only node term that can use it
+            rest, terms = path.removeprefix(_NODE), out.get("terms")
+            nodes = _node_terms(terms)
+            if len(nodes) > 1:
+                nodes = [place for place in nodes if _can_use(terms[place], rest)] or nodes
+            if len(nodes) > 1:
+                raise _ambiguous(terms, nodes, rest)
+            path = f"terms.{nodes[0]}.{rest}" if nodes else path
         set_path(out, path, options[name])
     return out
 
@@ -151,17 +157,6 @@ def _node_terms(terms: Any) -> list[int]:
     """List the places of the node terms in a raw list of terms."""
     entries = enumerate(terms if isinstance(terms, list) else [])
     return [place for place, entry in entries if isinstance(entry, dict) and entry.get("type", "node") == "node"]
-
-
-def _in_its_term(path: str, raw: Mapping[str, Any]) -> str:
-    """Return the path of an option, `terms.node...`, with the number of the only node term that can use it."""
-    terms: Any = raw.get("terms")
-    nodes = _node_terms(terms)
-    if len(nodes) > 1:
-        nodes = [place for place in nodes if _can_use(terms[place], path.removeprefix(_NODE))] or nodes
-    if len(nodes) > 1:
-        raise _ambiguous(terms, nodes, path.removeprefix(_NODE))
-    return path if not nodes else f"terms.{nodes[0]}.{path.removeprefix(_NODE)}"
 
 
 def _ambiguous(terms: Sequence[Any], nodes: Sequence[int], rest: str) -> ConfigError:

@@ -253,7 +253,14 @@ def load_template(text: str, source: str) -> dict[str, Any]:
             f"{source}:{meeting[-1].number}: B lines that may become the same string ({numbers}) would share weights, "
             "which is not supported: give each a name of its own"
         )
-    nodes, edges = _unigram_features(unigrams), [_feature(line) for line in bigrams]
+    together = {line.number for line in _meeting(unigrams)}
+    shared = [line.text for line in unigrams if line.number in together or not line.macros]
+    nodes = [_feature(line) for line in unigrams if line.number not in together and line.macros]
+    if shared:
+        names = {feature["name"] for feature in nodes}
+        name = next(name for n in range(len(names) + 1) if (name := f"U{'+' * (n + 1)}") not in names)
+        nodes.append({"name": name, "type": "templates", "templates": shared})
+    edges = [_feature(line) for line in bigrams]
     terms: list[dict[str, Any]] = []
     for kind, features in (("node", nodes), ("edge-x", edges)):
         if features:
@@ -312,17 +319,6 @@ def _meeting(lines: Sequence[_Line]) -> list[_Line]:
         else:
             first = line
     return [line for line in lines if line.number in found]
-
-
-def _unigram_features(lines: Sequence[_Line]) -> list[dict[str, Any]]:
-    meeting = {line.number for line in _meeting(lines)}
-    shared = [line for line in lines if line.number in meeting or not line.macros]
-    features = [_feature(line) for line in lines if line.number not in meeting and line.macros]
-    if shared:
-        names = {feature["name"] for feature in features}
-        name = next(name for n in range(len(names) + 1) if (name := f"U{'+' * (n + 1)}") not in names)
-        features.append({"name": name, "type": "templates", "templates": [line.text for line in shared]})
-    return features
 
 
 def _feature(line: _Line) -> dict[str, Any]:

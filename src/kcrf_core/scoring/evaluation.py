@@ -103,7 +103,13 @@ def evaluate(
     if detected:
         scheme = detect_scheme(alphabet if known is None else known.union(alphabet))
     elif scheme is not None:
-        _check_scheme(scheme, alphabet)
+        if scheme not in SCHEMES:
+            raise ConfigError(f"unknown label scheme {scheme!r} (known: auto, {', '.join(SCHEMES)})")
+        letters = SCHEMES[scheme].letters
+        for label in alphabet:
+            part = split_label(label)
+            if part is None or part[0] not in letters:
+                raise DataError(f"label {label!r} does not belong to the scheme {scheme} ({', '.join(letters)})")
     matches: list[SpanMatches] = []  # of all spans, and of those that are written strictly
     if scheme is not None:
         finder = SpanFinder(alphabet)
@@ -158,13 +164,3 @@ def check_label_count(labels: Sequence[str], source: str | None = None) -> None:
     if count > MOST_LABELS:
         found = f"{count} different labels in {len(labels)} positions, more than {MOST_LABELS}"
         raise DataError(f"{found} (are these the label columns?)", source)
-
-
-def _check_scheme(scheme: str, alphabet: Sequence[str]) -> None:
-    if scheme not in SCHEMES:
-        raise ConfigError(f"unknown label scheme {scheme!r} (known: auto, {', '.join(SCHEMES)})")
-    letters = SCHEMES[scheme].letters
-    for label in alphabet:
-        part = split_label(label)
-        if part is None or part[0] not in letters:
-            raise DataError(f"label {label!r} does not belong to the scheme {scheme} ({', '.join(letters)})")

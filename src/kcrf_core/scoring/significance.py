@@ -76,7 +76,12 @@ def differences(
     totals = first.sum(axis=0), second.sum(axis=0)
     observed = [figures(total) for total in totals]
     extreme = dict.fromkeys(observed[0], 0)
-    for moved in _exchanged(second - first, draws, np.random.default_rng([seed, _RANDOMISATION])):
+    generator, change = np.random.default_rng([seed, _RANDOMISATION]), second - first
+    # Many sequences change counts alike: the number of those that are exchanged is one binomial draw.
+    rows, number = np.unique(change[change.any(axis=1)], axis=0, return_counts=True)
+    for size in _sizes(draws, len(rows)):
+        taken = generator.binomial(number, 0.5, size=(size, len(rows)))
+        moved = taken.astype(np.float64) @ rows.astype(np.float64)
         ours, theirs = figures(totals[0] + moved), figures(totals[1] - moved)
         for name in extreme:
             seen = abs(observed[0][name] - observed[1][name])
@@ -108,32 +113,17 @@ def bootstrap(
 ) -> dict[str, Interval]:
     """Return intervals of statistics by name, functions of totals [..., K], from counts [S, K] of units."""
     generator = np.random.default_rng([seed, _BOOTSTRAP])
-    parts = [statistics(totals) for totals in _resampled(counts, resamples, generator)]
-    tails = (1 - confidence) / 2, (1 + confidence) / 2
-    drawn = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return {name: Interval(*map(float, np.quantile(values, tails))) for name, values in drawn.items()}
-
-
-def _resampled(counts: np.ndarray, resamples: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield totals [n, K] of S rows drawn with replacement from `counts` [S, K], `resamples` of them in all."""
     S = len(counts)
     values = counts.astype(np.float64)  # whole numbers, in the type that BLAS takes
+    parts = []
     for size in _sizes(resamples, S):
         drawn = generator.integers(S, size=(size, S))
         drawn += S * np.arange(size)[:, None]  # a row of bins for each resample
         times = np.bincount(drawn.ravel(), minlength=size * S).reshape(size, S)
-        yield times.astype(np.float64) @ values
-
-
-def _exchanged(change: np.ndarray, draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield sums [n, K] over rows of `change` [S, K], each taken with probability 1/2; `draws` of them in all.
-
-    Many rows are equal: the number of those that are taken is one binomial draw.
-    """
-    rows, number = np.unique(change[change.any(axis=1)], axis=0, return_counts=True)
-    values = rows.astype(np.float64)
-    for size in _sizes(draws, len(rows)):
-        yield generator.binomial(number, 0.5, size=(size, len(rows))).astype(np.float64) @ values
+        parts.append(statistics(times.astype(np.float64) @ values))
+    tails = (1 - confidence) / 2, (1 + confidence) / 2
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: Interval(*map(float, np.quantile(figure, tails))) for name, figure in found.items()}
 
 
 def _sizes(total: int, width: int) -> Iterator[int]:

@@ -93,10 +93,10 @@ class Yardstick:
         [N] may be None for the log-loss, `log_probability` [N] of gold labels for the others. `weights` are [units].
         """
         gold = np.asarray(gold, dtype=np.int64)
-        units = len(offsets) - 1
-        weights = np.ones(units) if weights is None else np.asarray(weights, dtype=np.float64)
+        weights = np.ones(len(offsets) - 1) if weights is None else np.asarray(weights, dtype=np.float64)
+        whole = offsets if sequences is None else sequences
         if self.name == "macro-f1":
-            return self._macro_counts(gold, np.asarray(predicted, dtype=np.int64), offsets, weights, sequences)
+            return self._macro_counts(gold, np.asarray(predicted, dtype=np.int64), offsets, weights, whole)
         if self.name == "log-loss":
             known = (gold >= 0) & (gold < len(self.labels))
             assert log_probability is not None
@@ -105,7 +105,6 @@ class Yardstick:
         elif self.name == "accuracy":
             counts = [_sums((gold == predicted) & (gold >= 0), offsets), _sums(gold >= 0, offsets)]
         else:
-            whole = offsets if sequences is None else sequences
             counted = self._matches(gold, np.asarray(predicted, dtype=np.int64), whole).by_unit(offsets)
             counts = [2 * counted[:, 2], counted[:, 0] + counted[:, 1]]
         return np.stack(counts, axis=1) * weights[:, None]
@@ -141,16 +140,11 @@ class Yardstick:
         return SpanMatches.between(self._alphabet, gold, predicted, offsets, self.strict)
 
     def _macro_counts(
-        self,
-        gold: np.ndarray,
-        predicted: np.ndarray,
-        offsets: np.ndarray,
-        weights: np.ndarray,
-        sequences: np.ndarray | None,
+        self, gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray, weights: np.ndarray, whole: np.ndarray
     ) -> np.ndarray:
         """Return counts by type or label; rows are added up if there are too many, see MOST_CELLS."""
         if self.spans:
-            matches = self._matches(gold, predicted, offsets if sequences is None else sequences)
+            matches = self._matches(gold, predicted, whole)
             K, items = len(matches.types), matches.items
         else:
             K = len(self.labels) + 1  # the last one is for labels that are not known

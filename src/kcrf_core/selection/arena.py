@@ -84,11 +84,6 @@ class Rung:
         """Positions that its folds are fitted on, all together."""
         return self.positions * (1 if self.dev else self.folds - 1)
 
-    @property
-    def label_count(self) -> int:
-        """Distinct labels of its positions."""
-        return len(np.unique(CodedColumn.of(self.corpus.columns[-1]).codes))
-
     def splits(self, dataset: Dataset, labels: int, seed: int) -> Splits | None:
         """Return the folds of this rung; they do not depend on the candidate."""
         weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
@@ -220,7 +215,9 @@ class CorpusArena:
         self.sizes = [rung.positions for rung in rungs]  # positions of each rung, ascending
         self.ceiling = 0.0 if yardstick.by_probability else 1.0  # the best possible value
         # Work of a pass over the folds of each rung, in proportion: positions that are fitted on, by their labels.
-        self.fitted = [rung.fitted * (POSITION_COST + LABEL_COST * rung.label_count**2) for rung in rungs]
+        labels = [len(np.unique(CodedColumn.of(rung.corpus.columns[-1]).codes)) for rung in rungs]
+        costs = [POSITION_COST + LABEL_COST * count**2 for count in labels]
+        self.fitted = [rung.fitted * cost for rung, cost in zip(rungs, costs, strict=True)]
         self._known: dict[str, dict[str, Any]] = {}  # by configurations, which pivots of a small rung have in common
         self._splits: dict[int, Splits | None] = {}
         self._complexities: dict[Candidate, float] = {}

@@ -155,7 +155,13 @@ def make_plan(
     blocks = None
     few = corpus.sequences < FEW_SEQUENCES and division.group is None and division.numbers is None
     if few or division.block is not None:
-        blocks = _blocks(corpus, division.block, [configured(raw, one.options, corpus, source)[0] for one in settings])
+        reach = 0
+        for one in settings:
+            encoding = fit_encoding(configured(raw, one.options, corpus, source)[0], corpus)[0]
+            reach = max(reach, *encoding.reach([feature.config.name for feature in encoding.features]))
+        codes = np.unique(np.array(corpus.columns[-1]), return_inverse=True)[1]
+        problem = Problem(codes, corpus.offsets, np.ones(corpus.sequences), int(codes.max(initial=0)) + 1)
+        blocks = blocks_of(problem, division.block, reach)
     divided = corpus if blocks is None else _pieces(corpus, blocks.pieces.first, blocks.pieces.last)
     units = _units(divided, division, names)
     if division.group is not None:
@@ -182,17 +188,6 @@ def base_seed(raw: Mapping[str, Any], options: Mapping[str, Any]) -> int:
     training = raw.get("training")
     given = options.get("seed", training.get("seed", 0) if isinstance(training, dict) else 0)
     return Whole(0)(given)
-
-
-def _blocks(corpus: Corpus, block: int | None, configs: Iterable[Config]) -> Blocks | None:
-    """Return blocks of about `block` positions; if it is None, those of a few long sequences, or None."""
-    reach = 0
-    for config in configs:
-        encoding = fit_encoding(config, corpus)[0]
-        reach = max(reach, *encoding.reach([feature.config.name for feature in encoding.features]))
-    codes = np.unique(np.array(corpus.columns[-1]), return_inverse=True)[1]
-    problem = Problem(codes, corpus.offsets, np.ones(corpus.sequences), int(codes.max(initial=0)) + 1)
-    return blocks_of(problem, block, reach)
 
 
 def _pieces(corpus: Corpus, first: np.ndarray, last: np.ndarray) -> Corpus:

@@ -37,8 +37,16 @@ class Channel:
 
     def potentials(self, part: Scored) -> tuple[np.ndarray, Edges]:
         """Return the potentials of the true labels, given the input and the labels of the data."""
-        scores, edges = self.sharpness * part.scores, part.edges.times(self.edge_sharpness)
-        return scores + self._log_channel(part), edges
+        Y = len(part.labels)
+        others = np.full(Y, 1 / max(Y - 1, 1))
+        if self.by_frequency:
+            share = dict(self.frequencies)
+            others = np.array([max(share.get(label, 0.0), 1e-6) for label in part.labels])
+        known = np.flatnonzero(part.gold >= 0)
+        logs = np.zeros(part.scores.shape)  # log p(g_t | y_t), [n, Y]; 0 where g_t is not known
+        logs[known] = np.log(self.rate * others[part.gold[known]])[:, None]
+        logs[known, part.gold[known]] = np.log1p(-self.rate)
+        return self.sharpness * part.scores + logs, part.edges.times(self.edge_sharpness)
 
     def log_likelihood(self, part: Scored) -> float:
         """Return the log-likelihood of the labels of the data, given the input."""
@@ -50,19 +58,6 @@ class Channel:
         """Return the probability that each of the known labels is wrong."""
         known = np.flatnonzero(part.gold >= 0)
         return 1 - chain.marginals(*self.potentials(part), part.offsets).node[known, part.gold[known]]
-
-    def _log_channel(self, part: Scored) -> np.ndarray:
-        """Return log p(g_t | y_t), [n, Y]; 0 where g_t is not known."""
-        Y = len(part.labels)
-        others = np.full(Y, 1 / max(Y - 1, 1))
-        if self.by_frequency:
-            share = dict(self.frequencies)
-            others = np.array([max(share.get(label, 0.0), 1e-6) for label in part.labels])
-        known = np.flatnonzero(part.gold >= 0)
-        logs = np.zeros(part.scores.shape)
-        logs[known] = np.log(self.rate * others[part.gold[known]])[:, None]
-        logs[known, part.gold[known]] = np.log1p(-self.rate)
-        return logs
 
 
 def fit_channel(parts: Sequence[Scored], workers: Workers) -> Channel:
@@ -209,10 +204,10 @@ def _of_part(part: Scored, channel: Channel, spans: bool) -> _Found:
 
 def _of_spans(part: Scored, gold: np.ndarray, true: tuple[np.ndarray, Edges], spans: bool) -> _Found:
     """Return evidence about spans whose labels the model knows; those that a cut between folds divides end there."""
-    finder = SpanFinder(part.labels) if spans else None
-    if finder is None:
+    if not spans:
         nothing = np.zeros(0, dtype=np.int64)
         return dict.fromkeys(("span", "span_wrong", "span_end"), (nothing, nothing))
+    finder = SpanFinder(part.labels)
     found = finder.find(gold, part.offsets)
     unknown = np.concatenate([[0], np.cumsum(part.gold < 0)])
     kept = unknown[found.ends] == unknown[found.starts]

@@ -67,8 +67,14 @@ class Processes:
                 task = busy.pop(connection)
                 try:
                     good, result = connection.recv()
-                except (EOFError, OSError):
-                    good, result = False, self._died(connection)
+                except (EOFError, OSError):  # it ended without an answer
+                    process = self._workers.pop(connection)
+                    process.join()
+                    connection.close()
+                    code = process.exitcode or 0
+                    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {process.exitcode}"
+                    message = f"its process {how}, perhaps for lack of memory: try fewer jobs at a time"
+                    good, result = False, KcrfError(message, settings=["jobs"])
                 if not good:
                     raise TaskFailed(task, result)
                 give(connection)
@@ -83,15 +89,6 @@ class Processes:
             process.start()
             self._workers[ours] = process
         theirs.close()
-
-    def _died(self, connection: Connection) -> KcrfError:
-        """Return the error of a worker that ended without an answer."""
-        process = self._workers.pop(connection)
-        process.join()
-        connection.close()
-        code = process.exitcode
-        how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
-        return KcrfError(f"its process {how}, perhaps for lack of memory: try fewer jobs at a time", settings=["jobs"])
 
 
 @contextlib.contextmanager

@@ -106,10 +106,6 @@ def _shown(reach: int | str) -> str:
     return "at 0" if int(reach) == 0 else f"-{reach}..{reach}"
 
 
-def _pivot_map(size: int) -> dict[str, Any]:
-    return {"type": "reduced", "size": size}
-
-
 def _poly(degree: int) -> dict[str, Any]:
     return {"type": "poly", "degree": degree}
 
@@ -264,7 +260,7 @@ class NumberBlock(ColumnBlock):
         features = tuple({**feature, "window": around(reach)} for feature in self.features)
         names = tuple(feature["name"] for feature in features)
         seen = [*names, *self.beside]
-        term = {"name": self.name, "features": seen, "map": _pivot_map(pivots)}
+        term = {"name": self.name, "features": seen, "map": {"type": "reduced", "size": pivots}}
         if self.beside:
             term["window"] = around(reach)
         terms: tuple[dict[str, Any], ...] = ()
@@ -317,7 +313,8 @@ class GivenBlock(ColumnBlock):
             seen, rare = "attributes", int(chosen["rare"])
             features = ({"type": seen, "name": seen} | ({} if rare == 1 else {"min_count": rare}),)
         # Pairs get conjunctions where these are exact and not too many.
-        own = {"kernel": {"type": RBF}, "map": _pivot_map(pivots)} if kernel == RBF else {"kernel": _poly(2)}
+        by_pivots = {"kernel": {"type": RBF}, "map": {"type": "reduced", "size": pivots}}
+        own = by_pivots if kernel == RBF else {"kernel": _poly(2)}
         terms = () if kernel == LINEAR else ({"name": "together", "features": [seen], **own},)
         return BlockShare(features, (seen,) if kernel.startswith(LINEAR) else (), terms)
 

@@ -99,16 +99,11 @@ def _group_limits() -> list[int]:
         folder = root / own.strip("/")
         for one in (folder, *folder.parents):
             with suppress(OSError, ValueError):  # no such file, or the word max
-                found.append(_left(one, *names))
+                most, now = (int((one / name).read_text(encoding="ascii")) for name in names[:2])
+                with suppress(OSError, ValueError):  # files that the system caches do not count as used
+                    rows = (one / "memory.stat").read_text(encoding="ascii").splitlines()
+                    now -= int(dict(line.split() for line in rows).get(names[2], 0))
+                found.append(max(most - now, 0))
             if one == root:
                 break
     return found
-
-
-def _left(folder: Path, limit: str, used: str, cache: str) -> int:
-    """Return the bytes that a group leaves; files that the system caches do not count as used."""
-    most, now = (int((folder / name).read_text(encoding="ascii")) for name in (limit, used))
-    with suppress(OSError, ValueError):
-        stat = dict(line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
-        now -= int(stat.get(cache, 0))
-    return max(most - now, 0)
