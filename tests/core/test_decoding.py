@@ -165,9 +165,9 @@ def test_a_model_gives_labels_by_its_decoder(kinds):
     for one, expected in ((model, by_path), (stored, by_position)):
         np.testing.assert_array_equal(one.tag(dataset), expected.labels)
         np.testing.assert_array_equal(decode(one, dataset)[0].labels, expected.labels)
-        best, node = zip(*one.tag_with_marginals(dataset, lambda part, best, node: (best, node)), strict=True)
-        np.testing.assert_array_equal(np.concatenate(best), expected.labels)
-        np.testing.assert_array_equal(np.concatenate(node), model.marginals(dataset))
+        parts = list(one.over_parts(dataset, one.infer))
+        np.testing.assert_array_equal(np.concatenate([part.labels for part in parts]), expected.labels)
+        np.testing.assert_array_equal(np.concatenate([part.marginals.node for part in parts]), model.marginals(dataset))
     # The best of several labellings is the most probable one as a whole, whatever is stored.
     np.testing.assert_array_equal(decode(stored, dataset, nbest=2)[0].labels, by_path.labels)
 

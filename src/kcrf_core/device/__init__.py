@@ -1,7 +1,4 @@
-"""One device for the arithmetic of training: a GPU, PyTorch without one, or NumPy to test the same code with.
-
-Maps, forward-backward and vectors use the few operations of a `Backend`. PyTorch is imported by its own backend alone.
-"""
+"""One device for the arithmetic of training: a GPU, PyTorch without one, or NumPy to test the same code with."""
 
 from .._lazy import lazy
 

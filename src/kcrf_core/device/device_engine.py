@@ -1,10 +1,8 @@
 """The engine whose arithmetic is on a device: P, its gradient and its Hessian products never leave it.
 
 A pass is one function of theta on arrays whose shapes the data alone decides, without a look at any value on the way,
-so that a GPU can record and replay it. Sums are in double precision, and so are messages of forward-backward.
-
-Blocks of the Hessian, predictions and passes whose messages cannot be trusted are computed as by a `ThreadEngine`, on
-maps whose products are taken on the device (`LentMap`).
+so that a GPU can record and replay it. Blocks of the Hessian, predictions and passes whose messages cannot be trusted
+are computed as by a `ThreadEngine`, on maps whose products are taken on the device (`LentMap`).
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ class DeviceEngine(ThreadEngine):
         lent = [
             term
             if term.map is None
-            else replace(term, map=cast(FeatureMap, LentMap.of(term.map, np.dtype(dtype), device)))
+            else replace(term, map=cast(FeatureMap, LentMap(term.map, np.dtype(dtype), device)))
             for term in objective_terms
         ]
         super().__init__(problem, lent, workers, dtype, forbidden)
@@ -180,7 +178,18 @@ class DeviceEngine(ThreadEngine):
         potentials = self._chain_potentials(theta, self._forbidden)
         found = chains.passed(potentials)
         trusted = found.trusted.all()
-        each = self._gold_scores(potentials) - found.log_z - found.shift
+        # The contribution of each position to the score of the observed labels, [N].
+        gold, edges = (potentials.scores * self._gold).sum(1), potentials.edges
+        for order, values in ((1, edges.transitions), (2, edges.triples)):
+            if order in self._gold_places and values is not None:
+                place, there = self._gold_places[order]
+                chosen = backend.rows(values.reshape(-1), place)
+                gold = gold + backend.xp.where(there > 0, chosen, 0.0)
+        ends = []
+        for way, part in enumerate((edges.start, edges.end)):
+            own = backend.rows(self._gold, chains.positions[way][: len(chains.open[0])])
+            ends.append(backend.xp.where(own > 0, part[None, :], 0.0).sum(1))
+        each = gold + chains.at_ends(backend.xp.stack(ends)) - found.log_z - found.shift
         likelihood = (chains.weights * self._known * each).sum()
         errors = replace(found, node=(found.node - self._gold) * chains.weights[:, None])
         if self._held is not None:
@@ -190,21 +199,6 @@ class DeviceEngine(ThreadEngine):
             errors = self._held.subtract(held, errors, chains.weights)
         gradient = self._collected(errors, observed=True)
         return backend.xp.stack([likelihood, backend.cast(trusted, DOUBLE)]), gradient
-
-    def _gold_scores(self, potentials: ChainPotentials) -> Array:
-        """Return the contribution of each position to the score of the observed labels, [N]."""
-        backend, chains, edges = self.backend, self._chains, potentials.edges
-        found = (potentials.scores * self._gold).sum(1)
-        for order, values in ((1, edges.transitions), (2, edges.triples)):
-            if order in self._gold_places and values is not None:
-                place, there = self._gold_places[order]
-                chosen = backend.rows(values.reshape(-1), place)
-                found = found + backend.xp.where(there > 0, chosen, 0.0)
-        ends = []
-        for way, part in enumerate((edges.start, edges.end)):
-            gold = backend.rows(self._gold, chains.positions[way][: len(chains.open[0])])
-            ends.append(backend.xp.where(gold > 0, part[None, :], 0.0).sum(1))
-        return found + chains.at_ends(backend.xp.stack(ends))
 
     def _collected(self, found: Passed, observed: bool) -> Array:
         """Return a vector of weighted errors, or changes, of positions; subtract observed counts from sums if asked."""

@@ -1,8 +1,7 @@
 """Places for arrays, and feature maps there: products with Phi and its transpose, of a map that this process has.
 
 Kernel values of pivots are held while the device has memory for them, others are computed again in every pass. Sums
-over rows in single precision are taken some thousand rows at a time, and those in double precision. Sparse columns have
-a transpose of their own, in double precision: it takes hardly longer, as memory access dominates.
+over rows in single precision are taken some thousand rows at a time, and those in double precision.
 """
 
 from __future__ import annotations
@@ -197,25 +196,22 @@ class DeviceTriangle:
         self._backend, self._memory = place.backend, place.memory
         self.values = place.known(head.triangle)
         self._memory.spend(self, head.triangle.nbytes)
-        self._inverted: Array | None = None
 
+    @cached_property
     def _inverse(self) -> Array:
-        if self._inverted is None:
-            self._memory.spend(self, 8 * len(self.values) ** 2)
-            self._inverted = self._backend.solve_lower(self.values, self._backend.array(np.eye(len(self.values))))
-        return self._inverted
+        self._memory.spend(self, 8 * len(self.values) ** 2)
+        return self._backend.solve_lower(self.values, self._backend.array(np.eye(len(self.values))))
 
     def solve(self, right: Array, dtype: np.dtype, transposed: bool = False) -> Array:
         """Return L^-1 R, or L^-T R; by substitution for passes in double precision, which proofs rest on."""
         if dtype == DOUBLE:
             return self._backend.solve_lower(self.values, right, transposed)
-        inverse = self._inverse()
-        return (inverse.T if transposed else inverse) @ right
+        return (self._inverse.T if transposed else self._inverse) @ right
 
     @cached_property
     def inverse_norm(self) -> float:
         """Upper bound of |L^-1|, from its norms by rows and by columns."""
-        sizes = abs(self._inverse())
+        sizes = abs(self._inverse)
         return float(np.sqrt(float(sizes.sum(0).max()) * float(sizes.sum(1).max())))
 
 
@@ -313,13 +309,9 @@ class LentMap:
 
     dense_size, narrows_weights = 0, False
 
-    def __init__(self, here: FeatureMap, dtype: np.dtype, place: ArrayPlace):
-        self.here, self._dtype, self._place = here, np.dtype(dtype), place
-
-    @classmethod
-    def of(cls, own: FeatureMap | LentMap, dtype: np.dtype, place: ArrayPlace) -> LentMap:
-        """Lend a map, which may be lent already."""
-        return cls(own.here if isinstance(own, LentMap) else own, dtype, place)
+    def __init__(self, here: FeatureMap | LentMap, dtype: np.dtype, place: ArrayPlace):
+        self.here: FeatureMap = here.here if isinstance(here, LentMap) else here  # it may be lent already
+        self._dtype, self._place = np.dtype(dtype), place
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.here, name)

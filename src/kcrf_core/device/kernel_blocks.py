@@ -12,6 +12,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -92,14 +93,12 @@ class _Laid:
         self.codes = [backend.array(np.ascontiguousarray(column), np.dtype(np.int32)) for column in codes.T]
         self._bag: scipy.sparse.csr_array | None = None if columns is None else inputs.own_bag[:, columns].tocsr()
         self._sparse: dict[tuple[int | None, int | None], Any] = {}
-        self._dense: Array | None = None
 
-    @property
+    @cached_property
     def bag(self) -> Array | None:
         """Attributes of all inputs, transposed."""
-        if self._dense is None and self._bag is not None:
-            self._dense = self._backend.array(np.ascontiguousarray(self._bag.toarray().T), self.dtype)
-        return self._dense
+        bag = self._bag
+        return None if bag is None else self._backend.array(np.ascontiguousarray(bag.toarray().T), self.dtype)
 
     def sparse(self, part: slice) -> Any:
         """Return attributes of some rows; they stay there, for the same rows are asked for again."""

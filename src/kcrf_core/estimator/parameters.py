@@ -1,7 +1,6 @@
 """Conversion of the parameters of `KernelCRF` to the configuration that training takes, and back.
 
-As in scikit-learn's SVC, parameters that the kernel does not have are not looked at, so that a grid may vary the
-kernel and its parameters together.
+As in scikit-learn's SVC, parameters that the kernel does not have are not looked at.
 
 Scripts written for sklearn-crfsuite pass parameters that are treated so:
 

@@ -1,9 +1,8 @@
 """Models of CRF++, as text (`crf_learn -t` writes it beside the model) and binary, read and written.
 
-Both hold a version, a factor that all weights are multiplied with, the number of weights and of columns, the labels,
-the lines of the template, the strings that these become with the place of their first weight, and the weights: of a U
-string one for each label, of a B string one for each pair. The binary form has its strings in a double array
-(`_double_array`) and weights in single precision, which `crf_test` adds up in single precision, too.
+Both hold a head, the labels, the lines of the template, the strings that these become with the place of their first
+weight, and the weights: of a U string one for each label, of a B string one for each pair. The binary form has its
+strings in a double array (`_double_array`) and weights in single precision.
 """
 
 from __future__ import annotations

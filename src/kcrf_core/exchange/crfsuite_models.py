@@ -6,8 +6,7 @@ A file is a header of twelve words and chunks at the places that it names:
     CQDB, twice   strings by number and numbers by hash: labels, then attributes
     LFRF, AFRF    for each label and each attribute the numbers of its features
 
-Numbers are little-endian. All of them are checked against the file's size: what is read is no larger than a few times
-the file, however its places point at each other.
+Numbers are little-endian, and checked against the file's size, however its places point at each other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A model of another program in one form, `ForeignModel`, and the `Model` of ours that scores alike.
 
-All of them are linear: weights of strings for each label, of strings for pairs of neighbouring labels, and of pairs of
-labels alone. The strings are attributes that stand in the data, or lines of a template make them of columns.
+All of them are linear. The strings are attributes that stand in the data, or lines of a template make them of columns.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Models of ours as files that CRFsuite, CRF++ and Wapiti read, where their formats have a place for all of it.
 
-They are linear chains of first order. A feature becomes a name and weights: for CRFsuite the attribute that
-`featurize --export crfsuite` writes, for the others a line of a template and the strings that it becomes.
-
 None of them has scores of first and last labels. What stands at the first position of every sequence and nowhere else
 takes them: the symbol beyond the end that a window sees there, or the attribute BOS. Templates get a line for it.
 """
@@ -220,8 +217,12 @@ class _Templates:
             return
         if isinstance(feature, ConjunctionFeature):
             parts = [(part, offset) for part, (_, offset) in zip(feature.parts, feature.config.parts, strict=True)]
-            separator, several = self._separator(feature), False
-            reach = feature.reach
+            values = (value for part in feature.parts for value in part.vocabulary.values)
+            free = sorted(set(SEPARATORS).difference("_xB+-", *values), key=SEPARATORS.index)
+            if not free:
+                name = feature.config.name
+                raise ConfigError(f"values of '{name}' have every character that could stand between them")
+            separator, several, reach = free[0], False, feature.reach
         else:
             assert isinstance(feature, CategoricalFeature)
             parts, separator, several, reach = [(feature, 0)], "", len(feature.config.seen) > 1, feature.reach
@@ -258,14 +259,6 @@ class _Templates:
             return _no_marker(values[code], self.program)
         beyond = code - len(values)
         return self.symbol + (f"-{beyond + 1}" if beyond < reach else f"+{beyond - reach + 1}")
-
-    def _separator(self, feature: ConjunctionFeature) -> str:
-        """Return a character that no value of its parts has."""
-        characters = set().union(*(set(value) for part in feature.parts for value in part.vocabulary.values), "_xB+-")
-        found = next((one for one in SEPARATORS if one not in characters or one == "_" not in characters), None)
-        if found is None:
-            raise ConfigError(f"values of '{feature.config.name}' have every character that could stand between them")
-        return found
 
     def _translated(self, templates: Sequence[str]) -> dict[str, str]:
         """Return lines as the other program writes them, by their form here."""

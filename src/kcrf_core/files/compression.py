@@ -1,8 +1,7 @@
 """Compressed text, recognised by the end of a file's name: .gz, .bz2 and .xz, read as a stream.
 
-Files are read piece by piece, and decompression takes no more memory than `MOST_MEMORY`. Several streams one after the
-other are one text, as for the programs gzip, bzip2 and xz. A truncated stream and bytes behind the last one are errors
-(zeros behind it, as tapes leave them, are not).
+Several streams one after the other are one text, as for the programs gzip, bzip2 and xz. A truncated stream and bytes
+behind the last one are errors (zeros behind it, as tapes leave them, are not).
 """
 
 from __future__ import annotations

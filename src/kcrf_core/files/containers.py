@@ -178,10 +178,10 @@ def _save(stream: Any, kind: str, header: dict[str, Any], arrays: dict[str, np.n
 
 def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None = None) -> Contents:
     """Read a container of one of the given kinds, from `data` where given; anything else is a FileFormatError."""
-    shown = os.fspath(path)
+    shown, expected = os.fspath(path), " or ".join(f"a {kind}" for kind in kinds)
     with open(path, "rb") if data is None else io.BytesIO(data) as stream:
         if stream.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
-            raise FileFormatError(f"{shown}: not a kcrf file (expected {_or(kinds)})")
+            raise FileFormatError(f"{shown}: not a kcrf file (expected {expected})")
         stream.seek(0)
         try:
             with zipfile.ZipFile(stream) as archive:
@@ -200,7 +200,7 @@ def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None
             raise ValueError
         found, number, version = header["kind"], header["format"], header["version"]
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
-        raise FileFormatError(f"{shown}: an .npz file, but not one of kcrf (expected {_or(kinds)})") from None
+        raise FileFormatError(f"{shown}: an .npz file, but not one of kcrf (expected {expected})") from None
     if number not in READABLE:
         later = isinstance(number, int) and number > FORMAT
         raise FileFormatError(
@@ -208,7 +208,7 @@ def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None
             f"{__version__}, which reads up to {FORMAT}{': upgrade kcrf' if later else ''}"
         )
     if found not in kinds:
-        raise FileFormatError(f"{shown}: a kcrf {found} file, expected {_or(kinds)}")
+        raise FileFormatError(f"{shown}: a kcrf {found} file, expected {expected}")
     contents = Contents(shown, header, arrays)
     needs = contents.get("needs", list) if number >= NEEDS_SINCE else []
     if not all(isinstance(word, str) for word in needs):
@@ -282,7 +282,3 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
         if stream.read(1):
             raise ValueError(f"there are bytes behind the array {member.filename}")
     return array
-
-
-def _or(kinds: Sequence[str]) -> str:
-    return " or ".join(f"a {kind}" for kind in kinds)

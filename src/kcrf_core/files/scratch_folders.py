@@ -1,8 +1,7 @@
 """Folders of scratch files that are removed with the process that made them, or by the next one in the same place.
 
-A process that is killed removes nothing. So a folder has a file that its owner holds a lock on, which the system
-releases however the process ends; making another folder in the place removes those of this machine whose lock is free.
-Without locks nothing is removed.
+A folder has a file that its owner holds a lock on, which the system releases however the process ends; making another
+folder in the place removes those of this machine whose lock is free. Without locks nothing is removed.
 """
 
 from __future__ import annotations

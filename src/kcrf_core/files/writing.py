@@ -1,7 +1,6 @@
 """Files that are written whole or not at all, and errors of writing that name the file.
 
-A file that takes the place of another one is as private as that was: it keeps its permissions, its list of access
-rights, and its owner and group where this process may give files away. A new one obeys the umask. On the way, a file is
+A file that takes the place of another one is as private as that was. A new one obeys the umask. On the way, a file is
 never more readable than it will be.
 """
 

@@ -1,8 +1,4 @@
-"""Labels of attribute files straight from their bytes, for linear models of first order.
-
-The names of attributes are looked up in the bytes of a block, without numbers, a matrix or strings of them.
-Probabilities and explanations are computed as for all models.
-"""
+"""Labels of attribute files straight from their bytes, for linear models of first order."""
 
 from __future__ import annotations
 

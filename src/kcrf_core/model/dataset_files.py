@@ -6,8 +6,7 @@ Both have the encoding, so that a reader needs neither the original file nor its
     encoding.npz      vocabularies, scaling and labels, once for all shards
     shard-0001.npz    encoded sequences, without the encoding; the others follow
 
-A folder is made beside its place and moved there when it is complete. Shards are read one at a time; missing ones are
-found when the folder is opened, and digests are checked when a shard is first read.
+Missing shards are found when a folder is opened, and digests are checked when a shard is first read.
 """
 
 from __future__ import annotations

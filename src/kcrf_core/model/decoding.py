@@ -2,9 +2,6 @@
 
 A label scheme makes transitions impossible, labels that are given make all others impossible: minus infinity among
 the potentials. Marginals and probabilities are then those of the labellings that are left, p(y | x, constraints).
-
-Posterior decoding takes the label of the largest marginal at each position, see `chain.posterior_labels`. Where missing
-a label has a cost, marginals count times that cost.
 """
 
 from __future__ import annotations

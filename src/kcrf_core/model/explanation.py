@@ -7,10 +7,8 @@ With all other labels as they are, putting z in place of y at t changes the scor
 (triples, first and last labels likewise). The runner-up is the z with which the score is largest. F is a sum over
 features, and each of them adds its own difference: with transitions they add up to the whole.
 
-A term with pivots is no sum over features: F[t, y] = sum_m k(x_t, b_m) alpha[m, y]. A feature at one offset contributes
-the loss of the difference when it is removed from x_t and the kernel is evaluated on the rest. The remainder is the
-contribution of all of them `jointly`, so that rows add up here, too. The most similar pivots are listed with them, by
-k(x, b)/sqrt(k(x, x) k(b, b)).
+A term with pivots is no sum over features: a feature contributes the loss of the difference when it is removed from x_t
+and the kernel is evaluated on the rest. The remainder is the contribution of all of them `jointly`.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import heapq
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -77,8 +75,7 @@ class Explanation(Generic[Named]):
         return Explanation(labels[self.label], against, *rest)
 
 
-@dataclass(frozen=True)
-class _Question:
+class _Question(NamedTuple):
     """A row of a term's inputs, and a column of weights for each of the two labels of a position."""
 
     position: int

@@ -1,9 +1,8 @@
 """Permutation importance of each feature at each offset.
 
 The values of one feature at one offset are shuffled among all positions of labelled data: its importance is the drop in
-the mean log p(y_t | x) of gold labels, and in accuracy. A feature that another one repeats loses little.
-
-The standard error is that of the mean over sequences, whose losses, means over repetitions, are taken as independent.
+the mean log p(y_t | x) of gold labels, and in accuracy. Losses of sequences, means over repetitions, are taken as
+independent for the standard error.
 """
 
 from __future__ import annotations
@@ -105,10 +104,10 @@ def _dealt(dataset: Dataset, group: InputGroup, order: np.ndarray) -> Dataset:
 def _judged(model: Model, dataset: Dataset, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
     """Return log p of gold labels, [N], 0 where the model does not know them, and 1 where it gives them."""
 
-    def task(part: Dataset, best: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        known = part.known_labels >= 0
-        p = node[np.arange(part.positions), np.maximum(part.known_labels, 0)]
-        return np.where(known, np.log(np.maximum(p, SMALLEST_PROBABILITY)), 0.0), known & (best == part.labels)
+    def task(part: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        found, known = model.infer(part), part.known_labels >= 0
+        p = found.marginals.node[np.arange(part.positions), np.maximum(part.known_labels, 0)]
+        return np.where(known, np.log(np.maximum(p, SMALLEST_PROBABILITY)), 0.0), known & (found.labels == part.labels)
 
-    logs, right = zip(*model.tag_with_marginals(dataset, task, workers), strict=True)
+    logs, right = zip(*model.over_parts(dataset, task, workers), strict=True)
     return np.concatenate(logs), np.concatenate(right).astype(np.int64)

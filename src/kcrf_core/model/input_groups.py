@@ -1,10 +1,7 @@
 """Inputs of a term in groups that mean something to people: a column at one offset.
 
-A group is removed by the code of no value, by zeros, the means of scaled numbers, or by dropping attributes. A kernel
-is evaluated on the rest as on any other input.
-
-Where positions are explained, each attribute of a position is a group (`AttributeSlot`). Over data attributes are
-grouped by the part of their names before `=` or the last `:`, as `w[-1]` of `w[-1]=the`.
+A group is removed by the code of no value, by zeros, the means of scaled numbers, or by dropping attributes. Where
+positions are explained, each attribute of a position is a group; over data, those whose names begin alike.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The contents of a dataset, basis or model file as plain values, and weights by the names of features and labels.
 
-A weight is shown as what it adds to the score of a label, or of two labels in a row, where its feature is present: for
-two labels the one column of weights is shown as both, for a conjunction with the weight that the kernel gives it. With
-a cosine kernel scores are divided by the length of the input afterwards. A pivot is named by its line of the training
-data and shown with its coefficient, which is yet to be multiplied by its kernel value.
+A weight is shown as what it adds to the score of a label, or of two labels in a row, where its feature is present. A
+pivot is named by its line of the training data and shown with its coefficient.
 """
 
 from __future__ import annotations
@@ -179,11 +177,18 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
 
 def _model(model: Model, top: int) -> dict[str, Any]:
     edges = model.edges
-    out: dict[str, Any] = {
-        "decode": model.decode,
-        "order": model.order,
-        "terms": [_term(model, term, top) for term in model.terms],
-    }
+    out: dict[str, Any] = {"decode": model.decode, "order": model.order, "terms": []}
+    for term in model.terms:
+        entry: dict[str, Any] = {"name": term.name, "type": term.type, "features": list(term.features)}
+        out["terms"].append(entry)
+        entry |= term.described() | _size(model, term)
+        if top:
+            # Of pairs of labels there are too many to show each.
+            strongest = term_weights(model, term).strongest(top, together=term.clique.axes > 1)
+            entry["top"] = []
+            for column, found in strongest.items():
+                labels = [model.labels[y] for y in term.labels_of_column(column, len(model.labels))]
+                entry["top"].append({"labels": labels, "items": [{"name": name, "weight": w} for name, w in found]})
     if model.calibration is not None:
         offsets = dict(zip(model.labels, model.calibration.offsets.tolist(), strict=True))
         out["calibration"] = {"sharpness": model.calibration.sharpness, "offsets": offsets}
@@ -191,19 +196,6 @@ def _model(model: Model, top: int) -> dict[str, Any]:
     out["transitions"] = _finite(edges.transitions)
     if edges.triples is not None:
         out["triples"] = {"weights": edges.triples.size, "top": strongest_edges(model.labels, edges.triples, top)}
-    return out
-
-
-def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
-    out: dict[str, Any] = {"name": term.name, "type": term.type, "features": list(term.features)}
-    out |= term.described() | _size(model, term)
-    if top:
-        # Of pairs of labels there are too many to show each.
-        strongest = term_weights(model, term).strongest(top, together=term.clique.axes > 1)
-        out["top"] = []
-        for column, found in strongest.items():
-            labels = [model.labels[y] for y in term.labels_of_column(column, len(model.labels))]
-            out["top"].append({"labels": labels, "items": [{"name": name, "weight": w} for name, w in found]})
     return out
 
 

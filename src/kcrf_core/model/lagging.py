@@ -1,13 +1,9 @@
 """Labels with a bounded delay: label t is decided when line t+K has been read, in memory that does not grow.
 
 Windows look up to `ahead` positions ahead, so that after line t+K scores are known up to line m = t+K-ahead. The label
-has the largest marginal given all lines to m, those before t by their forward message and those from t to m by backward
-messages that begin at m without any score of an end. Where K is less than `ahead`, m is t, and the window of t ends at
-t+K, as at the end of a sequence. When a sequence ends, the remaining labels are decided given all of it, the score of
-its end included. Labels never depend on how many lines came at a time.
-
-Where transitions are impossible, a label must be able to follow the one before; the remaining labels at the end are the
-best path from there on, as in `decoding`.
+has the largest marginal given all lines to m, by forward messages before t and backward messages from m on. Where K is
+less than `ahead`, m is t, and the window of t ends at t+K. When a sequence ends, the remaining labels are decided given
+all of it. A label must be able to follow the one before.
 """
 
 from __future__ import annotations

@@ -51,10 +51,6 @@ class ScoreCalibration:
         """Return scores of positions, [n, Y]."""
         return self.sharpness * scores + self.offsets
 
-    def edges(self, edges: chain.Edges) -> chain.Edges:
-        """Return scores of neighbouring labels."""
-        return edges.times(self.sharpness)
-
 
 @dataclass(frozen=True, eq=False)
 class Inference:
@@ -126,12 +122,12 @@ class Model:
         assert out.scores is not None  # of the terms of nodes, or zeros
         if self.calibration is None:
             return out.scores, out.edges
-        return self.calibration.scores(out.scores), self.calibration.edges(out.edges)
+        return self.calibration.scores(out.scores), out.edges.times(self.calibration.sharpness)
 
     @property
     def used_edges(self) -> chain.Edges:
         """Potentials between labels as they are used, calibrated if the model is."""
-        return self.edges if self.calibration is None else self.calibration.edges(self.edges)
+        return self.edges if self.calibration is None else self.edges.times(self.calibration.sharpness)
 
     @property
     def rows_at_once(self) -> int:
@@ -186,25 +182,10 @@ class Model:
 
     def marginals(self, dataset: Dataset, workers: Workers | None = None) -> np.ndarray:
         """Return p(y_t | x), [N, Y]."""
-
-        def task(part: Dataset) -> np.ndarray:
-            return chain.marginals(*self.potentials(part), part.offsets).node
-
-        return np.concatenate([np.empty((0, len(self.labels))), *self.over_parts(dataset, task, workers)])
-
-    def tag_with_marginals(
-        self,
-        dataset: Dataset,
-        work: Callable[[Dataset, np.ndarray, np.ndarray], Result],
-        workers: Workers | None = None,
-    ) -> Iterator[Result]:
-        """Yield `work` of runs of whole sequences, the numbers of their best labels [n] and their marginals [n, Y]."""
-
-        def task(part: Dataset) -> Result:
-            found = self.infer(part)
-            return work(part, found.labels, found.marginals.node)
-
-        return self.over_parts(dataset, task, workers)
+        parts = self.over_parts(
+            dataset, lambda part: chain.marginals(*self.potentials(part), part.offsets).node, workers
+        )
+        return np.concatenate([np.empty((0, len(self.labels))), *parts])
 
     def on_device(self, device: Device) -> tuple[Model, list[str]]:
         """Return the model with scores of pivots from a device, and the names of terms that stay on threads."""

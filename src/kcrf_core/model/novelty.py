@@ -4,8 +4,7 @@ For the pivots B of a kernel term with L L^T = K_BB, the relative residual of an
 
     r(x) / k(x, x),   r(x) = k(x, x) - |L^-1 k(B, x)|^2
 
-is 0 at a pivot and for combinations of pivots, and 1 for an input orthogonal to all. Novelty is the largest residual
-over terms with pivots.
+is 0 for combinations of pivots, and 1 for an input orthogonal to all. Novelty is the largest over terms with pivots.
 """
 
 from __future__ import annotations

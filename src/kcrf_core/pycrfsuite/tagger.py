@@ -21,7 +21,6 @@ from ..exchange import CrfsuiteModel, crfsuite_header, crfsuite_of, read_crfsuit
 from ..files import read_container
 from ..model import ItemRows, LabelScorer, Model, ScoredItems, label_scorer
 
-CLOSED = "the tagger is not opened"
 ARCHIVE = b"PK\x03\x04"
 
 
@@ -166,7 +165,7 @@ class Tagger:
 
     def _model(self, error: type[Exception] = ValueError) -> _Open:
         if self._open is None:
-            raise error(CLOSED)
+            raise error("the tagger is not opened")
         return self._open
 
     def labels(self) -> list[str]:
@@ -178,10 +177,7 @@ class Tagger:
 
     def tag(self, xseq: Iterable[Any] | ItemRows | None = None) -> list[str]:
         """Return the best labels of a sequence, or of the one that is set."""
-        model = self._open
-        if model is None:
-            raise ValueError(CLOSED)
-        return model.items.tag(xseq)
+        return self._model().items.tag(xseq)
 
     def probability(self, yseq: Sequence[str]) -> float:
         """Return p(y | x) of labels for the sequence that is set."""

@@ -1,9 +1,8 @@
 """Training as python-crfsuite's `Trainer` does it, on this library's solver; what is written is a model of CRFsuite.
 
-The objective is CRFsuite's, sum_i -log p(y^i | x^i) + c2 |w|^2, with weights for pairs of attributes and labels that
-the data has (`feature.possible_states`: for all), for pairs of labels that it has (`feature.possible_transitions`: for
-all), and none for first and last labels. It is minimised until its value is proven to be within 1e-4 of the optimum, so
-that parameters of other ways to stop, and of other algorithms, are taken and have no effect.
+The objective is CRFsuite's, sum_i -log p(y^i | x^i) + c2 |w|^2, without weights of first and last labels. It is
+minimised until its value is proven to be within 1e-4 of the optimum, so that parameters of other ways to stop, and of
+other algorithms, are taken and have no effect.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 from ..chains import CLIQUES
 from ..config import parse_config
 from ..corpora import Corpus
-from ..encoding import UNKNOWN, Dataset, RealFeature, column_names, fit_encoding, kernel_is_open, with_defaults
+from ..encoding import UNKNOWN, RealFeature, column_names, fit_encoding, kernel_is_open, with_defaults
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import decided_labels
 from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
@@ -295,14 +295,9 @@ class _Run:
         gold = np.where(own >= 0, numbers[np.maximum(own, 0)], np.where(own == UNKNOWN, len(names), own))
         logs = labels = None
         if self.yardstick.by_probability:
-            logs = np.concatenate(list(model.tag_with_marginals(judged, _gold_logs, self.workers)))
+            known = model.marginals(judged, self.workers)[np.arange(len(own)), np.maximum(own, 0)]
+            logs = np.log(np.where(own == UNKNOWN, SMALLEST_PROBABILITY, np.maximum(known, SMALLEST_PROBABILITY)))
         else:
             decision = Decision(found.chosen.found["decode"])
             labels = numbers[decided_labels(model, judged, decision, None, self.workers)]
         return self.yardstick.counts(gold, labels, logs, judged.offsets, judged.weights)
-
-
-def _gold_logs(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> np.ndarray:
-    """Return log p of gold labels, which a model may not know."""
-    found = marginals[np.arange(len(best)), np.maximum(part.known_labels, 0)]
-    return np.log(np.where(part.labels == UNKNOWN, SMALLEST_PROBABILITY, np.maximum(found, SMALLEST_PROBABILITY)))

@@ -155,7 +155,7 @@ def _logs(part: Scored, calibration: ScoreCalibration | None) -> np.ndarray:
     """Return log p(y_t | x) of gold labels, [n]."""
     scores, edges = part.scores, part.edges
     if calibration is not None:
-        scores, edges = calibration.scores(scores), calibration.edges(edges)
+        scores, edges = calibration.scores(scores), edges.times(calibration.sharpness)
     node = chain.marginals(scores, edges, part.offsets).node
     return np.log(np.maximum(node[np.arange(len(part.gold)), np.maximum(part.gold, 0)], SMALLEST_PROBABILITY))
 
@@ -196,7 +196,7 @@ def _complete(part: Scored) -> Scored:
 
 def _likelihood(part: Scored, calibration: ScoreCalibration) -> tuple[float, np.ndarray]:
     """Return log p(y | x) of a part, and its slope in s and in each offset, [1 + Y]."""
-    scores, edges = calibration.scores(part.scores), calibration.edges(part.edges)
+    scores, edges = calibration.scores(part.scores), part.edges.times(calibration.sharpness)
     found = chain.marginals(scores, edges, part.offsets)
     own = chain.path_scores(part.scores, part.edges, part.offsets, part.gold).sum()
     value = chain.path_scores(scores, edges, part.offsets, part.gold).sum() - found.log_z.sum()

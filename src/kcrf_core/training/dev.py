@@ -186,10 +186,11 @@ class Watch:
     def report(self, model: Model, workers: Workers) -> DevReport:
         """Score the model that is made of the parameters kept, exactly as it will label."""
 
-        def of_gold(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return best, marginals[np.arange(len(best)), np.maximum(part.known_labels, 0)]
+        def of_gold(part: Dataset) -> tuple[np.ndarray, np.ndarray]:
+            found = model.infer(part)
+            return found.labels, found.marginals.node[np.arange(part.positions), np.maximum(part.known_labels, 0)]
 
-        labels, probability = zip(*model.tag_with_marginals(self._dataset, of_gold, workers), strict=True)
+        labels, probability = zip(*model.over_parts(self._dataset, of_gold, workers), strict=True)
         final = self._score(model.decode, np.concatenate(labels), np.concatenate(probability))
         unknown = int(np.count_nonzero(self._dataset.labels == UNKNOWN))
         best = self._best[model.decode]
