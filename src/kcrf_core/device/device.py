@@ -117,8 +117,6 @@ class Device(ArrayPlace):
         with self.watched():
             return DeviceEngine(problem, terms, workers, self, dtype, forbidden)
 
-    # ------------------------------------------------------------------------- pivots and kernel values
-
     def source(self, inputs: Inputs, kernel: Kernel, workers: Workers, dtype: np.dtype) -> DeviceSource | None:
         """Return kernel values that pivots are chosen with; None for a kernel that it does not know."""
         form, exact = (laid_out(kernel, each, self.backend) for each in (dtype, DOUBLE))
@@ -154,8 +152,6 @@ class Device(ArrayPlace):
         """Return what scores new inputs by k(x, B) alpha; None for a kernel that it does not know."""
         form = laid_out(kernel, np.dtype(dtype), self.backend)
         return None if form is None else Scorer(pivots, form, alpha, np.dtype(dtype), self)
-
-    # ------------------------------------------------------------------------- certificates
 
     def quadratic_form(self, kernel: Kernel, inputs: Inputs, m: np.ndarray) -> float | None:
         """Return sum_{t,t'} <m_t, m_t'> k(x_t, x_t') for m [N, C], in double precision; None for an unknown kernel."""

@@ -33,13 +33,7 @@ SINGLE_ARRAYS, PAIR_ARRAYS = 24, 12
 def _loosely(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that does not keep its object alive, so that kernel values do not outlive their engine."""
     held = WeakMethod(method)
-
-    def call(*given: Any) -> Any:
-        found = held()
-        assert found is not None
-        return found(*given)
-
-    return call
+    return lambda *given: cast(Any, held())(*given)
 
 
 class DeviceEngine(ThreadEngine):
@@ -130,11 +124,7 @@ class DeviceEngine(ThreadEngine):
         self._ends = []
         for end, rows in enumerate((problem.offsets[:-1], problem.offsets[1:] - 1)):
             self._ends.append(backend.array(rows[problem.with_end(end)].astype(np.int64)))
-        self._held = None
-        if not problem.complete.all():
-            self._held = HeldChains(problem, kind, backend)
-
-    # ------------------------------------------------------------------------- potentials
+        self._held = None if problem.complete.all() else HeldChains(problem, kind, backend)
 
     def _weights(self, vector: Array, j: int) -> Array:
         """Return W [D, columns] of a term with a map."""
@@ -169,8 +159,6 @@ class DeviceEngine(ThreadEngine):
         if scores is None:
             scores = backend.zeros((self.problem.positions, Y))
         return ChainPotentials(scores, edges)
-
-    # ------------------------------------------------------------------------- P and its derivatives
 
     def _evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Return the log-likelihood with 1 if it can be trusted, [2], and the gradient of its negative."""
@@ -265,8 +253,6 @@ class DeviceEngine(ThreadEngine):
                 return found * 1
         return super().product(theta, vector)
 
-    # ------------------------------------------------------------------------- other engines
-
     def _remade(self, terms: Sequence[ObjectiveTerm], dtype: np.dtype | type) -> DeviceEngine:
         return DeviceEngine(self.problem, terms, self.workers, self.device, dtype, self.forbidden)
 
@@ -276,8 +262,6 @@ class DeviceEngine(ThreadEngine):
         if self._exact is None:
             self._exact = super()._in_double(held)
         return self._exact
-
-    # ------------------------------------------------------------------------- columns of maps
 
     def _term_rounding(self, term: int, theta: Array, about: Evaluated) -> Rounding:
         return self._maps[term].rounding(self._weights(self.backend.cast(theta, DOUBLE), term), about)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -76,8 +76,7 @@ def laid_out(kernel: Kernel, dtype: np.dtype, backend: Backend) -> DeviceKernel[
     return None
 
 
-@dataclass(frozen=True)
-class _Frame:
+class _Frame(NamedTuple):
     """Origin of real columns, and the attributes that count."""
 
     middle: np.ndarray | None

@@ -75,8 +75,6 @@ class Chains:
         open_ends = np.ones((2, len(order), 1), dtype=bool) if cut is None else ~cut[order].T[:, :, None]
         self.open = backend.array(open_ends)  # [2, sequences, 1] true if first and last labels have potentials
 
-    # ------------------------------------------------------------------------- potentials, exponentiated
-
     def _ends(self, edges: Edges) -> tuple[Array, Array]:
         """Return exp of s and e less their largest, [2, sequences, Y], and the largest of both [2]."""
         both = self.backend.xp.stack([edges.start, edges.end])  # [2, Y]
@@ -121,8 +119,6 @@ class Chains:
     def _in_order(self, packed: Array, way: int) -> Array:
         """Put values of packed places in the order of positions."""
         return self.backend.rows(packed[way], self.places[way])
-
-    # ------------------------------------------------------------------------- passes
 
     def _messages(self, potentials: ChainPotentials) -> _Messages:
         backend = self.backend

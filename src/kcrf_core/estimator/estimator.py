@@ -499,14 +499,12 @@ class KernelCRF(Protocol):
             rank = BY_MODEL if folds is None else BY_FOLDS
         if rank not in RANKINGS:
             raise ValueError(f"rank={rank!r}: there are {', '.join(RANKINGS)}")
-        names = LabelNames.of(y)
+        names, X = LabelNames.of(y), check_sequences(X)
         if folds is None:
             form, width = _form_and_width(self._model().encoding)
-            X = check_sequences(X)
             corpus = corpus_of(X, form, check_labels(y, X), width=width)
             found = audit_by_model(self.model_, corpus, rank, threads_of(self.n_jobs))
         else:
-            X = check_sequences(X)
             form, corpus = _training_corpus(X, y, sample_weight)
             raw, source = raw_config(*self._settings(form, corpus))
             if "features" not in raw and form == COLUMNS:

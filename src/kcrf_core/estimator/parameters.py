@@ -36,8 +36,6 @@ Estimator = TypeVar("Estimator")
 OFF = (False, 0)
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
 
-TO_CALLER = 3  # of `fit`, which has the configuration made
-
 
 def no_class_weight(value: Any) -> ConfigError:
     """Return the error for users who know class weights from classifiers."""
@@ -108,7 +106,7 @@ def raw_config(
     if idle:
         remarks.append(f"no effect: {', '.join(idle)}. Training stops when the optimum is certified to 'tolerance'")
     for remark in remarks:
-        warnings.warn(remark, UserWarning, stacklevel=TO_CALLER)
+        warnings.warn(remark, UserWarning, stacklevel=3)  # in the caller of `fit`
     if params["config"] is not None:
         if not isinstance(params["config"], Mapping):
             raise ConfigError(

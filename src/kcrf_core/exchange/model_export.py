@@ -211,7 +211,17 @@ class _Templates:
     ) -> Iterator[tuple[Iterable[str], list[str]]]:
         """Yield a line for each place in a feature's window, or all lines of its bag at once, with their strings."""
         if isinstance(feature, TemplateFeature | LineFeature):
-            lines = self._translated(feature.config.templates)
+            lines = {}  # as the other program writes them, by their form here
+            for line in feature.config.templates:
+                if is_wapiti_line(line) == self.wants_wapiti:
+                    lines[line] = line
+                    continue
+                found = [piece for piece in pieces(line) if isinstance(piece, Macro)]
+                if line[0] == "*" or any(not one.plain or abs(one.row) > self.most for one in found):
+                    raise ConfigError(
+                        f"{self.name} has no line such as '{line}': write the model for Wapiti", settings=["to"]
+                    )
+                lines[line] = (line[0].lower() if self.wants_wapiti else line[0].upper()) + line[1:]
             convert = _converter(feature.config.templates, lines, self.program)
             yield lines.values(), [convert(value) for value in feature.vocabulary.values]
             return
@@ -230,7 +240,22 @@ class _Templates:
         title = re.sub(r"[%:\s#]", "_", re.sub(r"^[UBub]", "", feature.config.name))
         for w in places:
             name = self._prefix("u" if node else "b", title + (f".{w}" if w or several else ""))
-            macros = [self._macro(part, offset + feature.config.seen[w]) for part, offset in parts]
+            macros = []
+            for part, back in parts:
+                config, offset = part.config, back + feature.config.seen[w]
+                if config.transform != "identity":
+                    raise ConfigError(
+                        f"'{config.name}' is a column through '{config.transform}', which {self.name} lacks: "
+                        "train with columns as they are, or put what it gives into one more",
+                        settings=["plain"],
+                    )
+                if abs(offset) > self.most:
+                    raise ConfigError(
+                        f"'{config.name}' looks {abs(offset)} positions away, and {self.name} at most {self.most}: "
+                        "train with a smaller window",
+                        settings=["window"],
+                    )
+                macros.append(f"%x[{offset},{part.column}]")
             strings = []
             for code in range(feature.field_sizes[w]):
                 codes = feature.part_codes(w, code) if isinstance(feature, ConjunctionFeature) else (code,)
@@ -239,41 +264,11 @@ class _Templates:
                 strings.append(name + separator.join(texts))
             yield [name + separator.join(macros)], strings
 
-    def _macro(self, feature: CategoricalFeature, offset: int) -> str:
-        if feature.config.transform != "identity":
-            raise ConfigError(
-                f"'{feature.config.name}' is a column through '{feature.config.transform}', which {self.name} lacks: "
-                "train with columns as they are, or put what it gives into one more",
-                settings=["plain"],
-            )
-        if abs(offset) > self.most:
-            raise ConfigError(
-                f"'{feature.config.name}' looks {abs(offset)} positions away, and {self.name} at most {self.most}: "
-                "train with a smaller window",
-                settings=["window"],
-            )
-        return f"%x[{offset},{feature.column}]"
-
     def _value(self, values: Sequence[str], code: int, reach: int) -> str:
         if code < len(values):
             return _no_marker(values[code], self.program)
         beyond = code - len(values)
         return self.symbol + (f"-{beyond + 1}" if beyond < reach else f"+{beyond - reach + 1}")
-
-    def _translated(self, templates: Sequence[str]) -> dict[str, str]:
-        """Return lines as the other program writes them, by their form here."""
-        out = {}
-        for line in templates:
-            if is_wapiti_line(line) == self.wants_wapiti:
-                out[line] = line
-                continue
-            macros = [piece for piece in pieces(line) if isinstance(piece, Macro)]
-            if line[0] == "*" or any(not one.plain or abs(one.row) > self.most for one in macros):
-                raise ConfigError(
-                    f"{self.name} has no line such as '{line}': write the model for Wapiti", settings=["to"]
-                )
-            out[line] = (line[0].lower() if self.wants_wapiti else line[0].upper()) + line[1:]
-        return out
 
     def _width(self) -> int:
         macros = [piece for line in self.lines for piece in pieces(line) if isinstance(piece, Macro)]

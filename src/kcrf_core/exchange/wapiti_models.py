@@ -48,10 +48,8 @@ class _Parser:
         out = []
         for _ in range(count):
             found = _LENGTH.match(self.data, self.at)
-            if found is None:
-                raise self.damaged(f"{what} are cut off")
-            end = found.end() + int(found[1])
-            if self.data[end : end + 1] != b",":
+            end = 0 if found is None else found.end() + int(found[1])
+            if found is None or self.data[end : end + 1] != b",":
                 raise self.damaged(f"{what} are cut off")
             out.append(self.data[found.end() : end])
             self.at = end + 2

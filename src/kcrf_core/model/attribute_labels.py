@@ -21,13 +21,9 @@ ROWS_AT_ONCE = 8192
 def label_scorer(model: Model) -> LabelScorer | None:
     """Return the model in a form that takes attributes by their names; None where it is of another kind."""
     encoding = model.encoding
-    if (
-        model.calibration is not None
-        or not encoding.attributes
-        or encoding.vectors
-        or len(model.terms) != 1
-        or model.order > 1
-    ):
+    if model.calibration is not None or model.order > 1 or len(model.terms) != 1:
+        return None
+    if not encoding.attributes or encoding.vectors:
         return None
     term = model.terms[0]
     if type(term) is not ExplicitTerm or not term.is_linear or term.clique.axes != 1:

@@ -298,18 +298,11 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
         own = {key: value for key, value in stated.items() if key != "digest"}
         if stated["digest"] != content_digest(own, {}):
             raise FileFormatError(f"{manifest}: damaged or altered: its digest differs; {REMEDY}")
-        shards = tuple(
-            StoredShard(
-                os.path.join(shown, _plain(entry["file"])),
-                number,
-                len(stated["shards"]),
-                _count(entry["sequences"]),
-                _count(entry["positions"]),
-                _count(entry["bytes"]),
-                entry["sha256"],
-            )
-            for number, entry in enumerate(stated["shards"], 1)
-        )
+        shards: tuple[StoredShard, ...] = ()
+        for number, entry in enumerate(stated["shards"], 1):
+            place, count = os.path.join(shown, _plain(entry["file"])), len(stated["shards"])
+            sequences, positions, size = (_count(entry[key]) for key in ("sequences", "positions", "bytes"))
+            shards += (StoredShard(place, number, count, sequences, positions, size, entry["sha256"]),)
         missing = tuple((str(name), _count(number)) for name, number in stated["missing"])
         sequences, positions, unobserved, complete = (_count(stated[key]) for key in COUNTS)
         amount = Amount(sequences, positions, unobserved, complete, missing)

@@ -123,15 +123,9 @@ class Decoder:
             ]
         if self._explainer is not None and wishes.explain is not None:
             explanations = self._explainer.explain(part, scores, edges, labels, wishes.explain)
-        return Decoded(
-            offsets,
-            labels,
-            found.node if wishes.marginals and found is not None else None,
-            log_probabilities,
-            nbest,
-            None if self._novelty is None else self._novelty.of(part),
-            explanations,
-        )
+        marginals = found.node if wishes.marginals and found is not None else None
+        novelty = None if self._novelty is None else self._novelty.of(part)
+        return Decoded(offsets, labels, marginals, log_probabilities, nbest, novelty, explanations)
 
 
 def scheme_of(model: Model, scheme: str) -> Transitions:

@@ -99,15 +99,6 @@ class _Account:
         self.terms[term] = self.terms.get(term, 0.0) + total
         self.contributions += contributions
 
-    def explanation(self, label: int, against: int, difference: float, count: int) -> Explanation[int]:
-        """Return the account with at most `count` contributions and pivots."""
-        shown = [one for one in self.contributions if one.value > 0]
-        shown = heapq.nlargest(count, shown, key=lambda one: one.value)
-        rest = self.total - math.fsum(one.value for one in shown)
-        like = heapq.nlargest(count, self.similar, key=lambda one: one.similarity)
-        terms = tuple(self.terms.items())
-        return Explanation(label, against, difference, tuple(shown), rest, terms, tuple(like))
-
 
 def _placed(what: str, question: _Question) -> str:
     """Return the name of a contribution, marked where it comes from the position after."""
@@ -157,12 +148,18 @@ class Explainer:
             for t in asked.tolist():
                 value = float(offsets[labels[t]] - offsets[against[t]])
                 accounts[t].add(CALIBRATION, value, [Contribution(CALIBRATION, "offset of the label", value)])
-        return [
-            Explanation(int(labels[t]), None, np.inf, (), 0.0)
-            if rivals[t] == -np.inf
-            else accounts[t].explanation(int(labels[t]), int(against[t]), float(own[t] - rivals[t]), count)
-            for t in rows.tolist()
-        ]
+        out: list[Explanation[int]] = []
+        for t, account in enumerate(accounts):
+            if rivals[t] == -np.inf:
+                out.append(Explanation(int(labels[t]), None, np.inf, (), 0.0))
+                continue
+            shown = [one for one in account.contributions if one.value > 0]
+            shown = heapq.nlargest(count, shown, key=lambda one: one.value)
+            rest = account.total - math.fsum(one.value for one in shown)
+            like = tuple(heapq.nlargest(count, account.similar, key=lambda one: one.similarity))
+            found = int(labels[t]), int(against[t]), float(own[t] - rivals[t])
+            out.append(Explanation(*found, tuple(shown), rest, tuple(account.terms.items()), like))
+        return out
 
     def _answers(
         self,

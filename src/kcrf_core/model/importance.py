@@ -36,8 +36,7 @@ class Importance:
         return self.feature if self.offset is None else f"{self.feature}[{self.offset}]"
 
     def to_dict(self) -> dict[str, Any]:
-        names = {"error": "standard_error"}
-        return {names.get(name, name): value for name, value in asdict(self).items()}
+        return {"standard_error" if name == "error" else name: value for name, value in asdict(self).items()}
 
 
 def importances(

@@ -216,9 +216,8 @@ class Model:
             header["calibration"] = {"sharpness": self.calibration.sharpness}
             arrays["calibration.offsets"] = self.calibration.offsets
         for number, term in enumerate(self.terms):
-            at = f"term{number}"
             about = {"name": term.name, "type": term.type, "features": list(term.features)}
-            entry, own = term.pack(at)
+            entry, own = term.pack(f"term{number}")
             header["terms"].append(about | entry)
             arrays |= own
         edges = {"transitions": self.edges.transitions, "start": self.edges.start, "end": self.edges.end}

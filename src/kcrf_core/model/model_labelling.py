@@ -60,12 +60,11 @@ def from_model(
     if gold.present == {model.encoding.unobserved}:
         raise DataError(NOT_OBSERVED, corpus.source)
 
-    def encoded(first: int, last: int) -> Dataset:
-        return model.encoding.encode(corpus.span(first, last))
-
     spans = sequence_chunks(corpus.offsets, ENCODED_AT_ONCE)
     found = Labelling(corpus.source, gold, (), corpus.offsets, corpus.lines, readable_column(corpus.columns[:-1]))
-    return _labelled(model, found, encoded, spans, workers, decision, also)
+    return _labelled(
+        model, found, lambda *span: model.encoding.encode(corpus.span(*span)), spans, workers, decision, also
+    )
 
 
 def from_model_and_encoded(

@@ -229,16 +229,13 @@ class Tagger:
             model = source if isinstance(source, CrfsuiteModel) else crfsuite_of(source)[0]
         except KcrfError as error:
             raise RuntimeError(str(error)) from None
-        names = [name.decode("utf-8", "backslashreplace") for name in model.attributes]
+        labels, names = model.labels, [name.decode("utf-8", "backslashreplace") for name in model.attributes]
         rows = np.repeat(np.arange(len(names)), np.diff(model.ends)).tolist()
         pairs = zip(rows, model.columns.tolist(), model.values.tolist(), strict=True)
         return ParsedDump(
             crfsuite_header(model),
-            {label: str(number) for number, label in enumerate(model.labels)},
+            {label: str(number) for number, label in enumerate(labels)},
             {name: str(number) for number, name in enumerate(names)},
-            {
-                (model.labels[i], model.labels[j]): float(model.transitions[i, j])
-                for i, j in np.argwhere(model.listed).tolist()
-            },
-            {(names[a], model.labels[y]): value for a, y, value in pairs},
+            {(labels[i], labels[j]): float(model.transitions[i, j]) for i, j in np.argwhere(model.listed).tolist()},
+            {(names[a], labels[y]): value for a, y, value in pairs},
         )

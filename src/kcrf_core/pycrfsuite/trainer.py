@@ -164,7 +164,17 @@ class BaseTrainer:
             self.message(f"{name}: {float(self._values[name]):f}\n")
         try:
             found = self._fitted(kept, began)
-            data = self._written(found, kept)
+            if found is None:
+                whole, nothing, none = np.zeros(1, np.int64), np.zeros(0), np.zeros((0, 0))
+                own = CrfsuiteModel((), *packed_names([]), whole, nothing, nothing, none, none.astype(bool))
+            else:  # labels in the order in which the data has them
+                own = crfsuite_of(found)[0]
+                names = tuple(dict.fromkeys(label for _, labels, _ in kept for label in labels))
+                order = np.array([own.labels.index(name) for name in names])
+                columns, both = np.argsort(order)[own.columns], np.ix_(order, order)
+                edges = {"transitions": own.transitions[both], "listed": own.listed[both]}
+                own = replace(own, labels=names, columns=columns, **edges)
+            data = write_crfsuite(own)
         except KcrfError as error:
             raise CRFSuiteError(str(error)) from None
         if path:
@@ -223,31 +233,11 @@ class BaseTrainer:
         if self._algorithm != "lbfgs":
             self.message(f"{self._algorithm}: the same objective is minimised by another algorithm\n\n")
         with Workers() as workers:
-            model, report = fit(
-                encoding,
-                dataset,
-                config,
-                workers=workers,
-                observer=_Listener(self),
-                min_frequency=least if sums_matter else None,
-            )
+            more: dict[str, Any] = {"observer": _Listener(self), "min_frequency": least if sums_matter else None}
+            model, report = fit(encoding, dataset, config, workers=workers, **more)
         self._event("optimization_end")
         self.message(f"{report.result.reason}: loss {report.result.value:f}, {report.result.passes} passes\n\n")
         return model
-
-    def _written(self, model: Any, kept: Sequence[tuple[ItemSequence, list[str], int]]) -> bytes:
-        """Return the file of a model, its labels in the order in which the data has them."""
-        if model is None:
-            whole, nothing, none = np.zeros(1, np.int64), np.zeros(0), np.zeros((0, 0))
-            return write_crfsuite(
-                CrfsuiteModel((), *packed_names([]), whole, nothing, nothing, none, none.astype(bool))
-            )
-        found = crfsuite_of(model)[0]
-        labels = tuple(dict.fromkeys(label for _, own, _ in kept for label in own))
-        order = np.array([found.labels.index(label) for label in labels])
-        columns, pairs = np.argsort(order)[found.columns], np.ix_(order, order)
-        edges = {"transitions": found.transitions[pairs], "listed": found.listed[pairs]}
-        return write_crfsuite(replace(found, labels=labels, columns=columns, **edges))
 
 
 class _Listener(Observer):
