@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kcrf_core.corpora import Layout
     from kcrf_core.selection import Audit, Correction
 
+    Form: TypeAlias = tuple[str, Sequence[str] | None, Layout]
+
 RANKINGS = ("wrong", "context", "marginal")
 
 # Positions in JSON and in the worklist: more than are expected to be wrong, and enough for a reader to judge.
@@ -28,8 +30,6 @@ LEAST_LISTED, TIMES_EXPECTED, SHARE_LISTED = 1000, 3, 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class AuditArguments:
-    """Arguments of `audit`."""
-
     data: str
     model: str | None = options.file(
         "Judge by this model, which may have learnt from DATA. Default: models of folds, none of which has seen the "
@@ -131,7 +131,7 @@ def audit(run: AuditArguments) -> None:
 
     run.check()
     if run.accept is not None and run.apply is not None:
-        _apply_worklist(run, run.accept, run.apply)
+        _apply_worklist(run, run.accept)
         return
     found, layout, columns = _by_folds(run) if run.model is None else _by_model(run, run.model)
     times = int(TIMES_EXPECTED * found.expected) if found.held_out else 0
@@ -146,7 +146,7 @@ def audit(run: AuditArguments) -> None:
         plots.doubtful(run.plot, found)
     if run.apply is not None:
         changes = changes_of(found.positions(), 0.9 if run.least is None else run.least)
-        _write(run, changes, run.apply, found.corpus.format, columns, layout)
+        _write(run, changes, (found.corpus.format, columns, layout))
     if run.json:
         files.write_out(render.as_json(audit_text.values(found, listed)))
     elif run.output != "-":
@@ -197,7 +197,7 @@ def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
     return found, first.layout, column_names(first, corpus)
 
 
-def _apply_worklist(run: AuditArguments, accept: str, apply: str) -> None:
+def _apply_worklist(run: AuditArguments, accept: str) -> None:
     """Make the corrections that a person has left in a worklist: a model says at most how DATA is laid out."""
     from kcrf_core.corpora import guess_format
     from kcrf_core.encoding import described
@@ -218,21 +218,15 @@ def _apply_worklist(run: AuditArguments, accept: str, apply: str) -> None:
             changes = read_worklist(stream.read(), accept)
     except UnicodeDecodeError:
         raise DataError("no worklist: not UTF-8 text", accept) from None
-    _write(run, changes, apply, format_ or guess_format(run.data), columns, layout)
+    _write(run, changes, (format_ or guess_format(run.data), columns, layout))
 
 
-def _write(
-    run: AuditArguments,
-    changes: Sequence[Correction],
-    path: str,
-    format_: str,
-    columns: Sequence[str] | None,
-    layout: Layout,
-) -> None:
+def _write(run: AuditArguments, changes: Sequence[Correction], form: Form) -> None:
     """Write the corrected file, and beside it what differs."""
     from kcrf_core.selection import corrected, differences
 
-    before, after = corrected(run.data, changes, format_, columns, layout)
+    path = str(run.apply)
+    before, after = corrected(run.data, changes, *form)
     with files.output_stream(path) as stream:
         stream.write(after)
     with files.output_stream(f"{path}.diff") as stream:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CrossvalArguments:
-    """Arguments of `crossval`."""
-
     data: str
     output: str | None = options.output(
         "Results to write, as JSON; - for stdout. Default: none.", required=False, stdout=True

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +18,6 @@ from ..render import figures as render
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus, Layout
-    from kcrf_core.model import Also, Model
     from kcrf_core.scoring import Decision, Judgement, Labelling
 
 REPORT_RESAMPLES = 1000  # of a page or a plot, which have room for intervals
@@ -37,8 +35,6 @@ def label_columns() -> Iterable[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateArguments:
-    """Arguments of `evaluate`."""
-
     data: str
     model: str | None = options.file(
         "Label DATA with this model first. Default: the last two columns are gold and predicted.",
@@ -296,9 +292,10 @@ def _labellings(
 
     A model whose probabilities are calibrated also labels the data without that.
     """
-    from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format
+    from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, display_name, guess_format, open_vectors, with_vectors
     from kcrf_core.model import Also, Model, trained_by
     from kcrf_core.scoring import from_tagged
+    from kcrf_core.system import Workers
 
     data, model, compare = run.data, run.model, run.compare
     if model is None:
@@ -318,44 +315,39 @@ def _labellings(
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
         return first, None if compare is None else from_tagged(run.read(compare, COLUMN_FORMAT)), None, None
 
+    from kcrf_core.model import from_model, from_model_and_encoded, load_dataset, load_folder
+
     system = Model.load(model)
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
     # A model with vectors may be compared with one without: each gets those that it knows, and none is idle.
     wanted = {*system.encoding.vectors, *(() if other is None else other.encoding.vectors)}
-    labels = partial(_labelled, run, decision, wanted, {})
+    texts: dict[tuple, Corpus] = {}  # by format, columns and layout: standard input cannot be read again
+
+    def labelled(name: str, model: Model, also: Also) -> Labelling:
+        encoding = model.encoding
+        vectors = [pair for pair in run.vectors if pair[0] in encoding.vectors or pair[0] not in wanted]
+        with Workers(run.threads) as workers:
+            if is_encoded(data):
+                refuse_vectors(data, vectors)
+                stored = load_folder(data) if is_folder(data) else load_dataset(data)
+                if not stored.encoding.same_as(encoding):
+                    raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
+                return from_model_and_encoded(model, stored, data, workers, decision, also)
+            opened = open_vectors(vectors)
+            encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
+            format_, columns = run.format or encoding.format, encoding.columns
+            key = (format_, columns if FORMATS[format_].columns else (), encoding.layout)
+            if key not in texts:
+                texts[key] = run.read(data, format_, columns, encoding.layout)
+            return from_model(model, with_vectors(texts[key], opened), workers, decision, also)
+
     curves = run.plot is not None and run.plot_kind in (None, "all", "precision-recall", "roc")
     spans = run.details or run.json or run.tsv or run.html is not None or system.calibration is not None
-    found, second, plain = labels(model, system, Also(curves, spans)), None, None
+    found, second, plain = labelled(model, system, Also(curves, spans)), None, None
     if other is not None and compare is not None:
-        second = labels(compare, other, Also(False, spans))
+        second = labelled(compare, other, Also(False, spans))
     elif compare is not None:
         second = from_tagged(run.read(compare, COLUMN_FORMAT))
     if system.calibration is not None:
-        plain = labels(model, replace(system, calibration=None), Also(spans=True))
+        plain = labelled(model, replace(system, calibration=None), Also(spans=True))
     return found, second, trained_by(system), plain
-
-
-def _labelled(
-    run: EvaluateArguments, decision: Decision, wanted: Set[str], texts: dict, name: str, model: Model, also: Also
-) -> Labelling:
-    """Label the data with the model of this name; `texts` keep what is read, for stdin cannot be read again."""
-    from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
-    from kcrf_core.model import from_model, from_model_and_encoded, load_dataset, load_folder
-    from kcrf_core.system import Workers
-
-    data, encoding = run.data, model.encoding
-    vectors = [pair for pair in run.vectors if pair[0] in encoding.vectors or pair[0] not in wanted]
-    with Workers(run.threads) as workers:
-        if is_encoded(data):
-            refuse_vectors(data, vectors)
-            stored = load_folder(data) if is_folder(data) else load_dataset(data)
-            if not stored.encoding.same_as(encoding):
-                raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-            return from_model_and_encoded(model, stored, data, workers, decision, also)
-        opened = open_vectors(vectors)
-        encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
-        format_, columns = run.format or encoding.format, encoding.columns
-        key = (format_, columns if FORMATS[format_].columns else (), encoding.layout)
-        if key not in texts:
-            texts[key] = run.read(data, format_, columns, encoding.layout)
-        return from_model(model, with_vectors(texts[key], opened), workers, decision, also)

@@ -15,8 +15,6 @@ from ..io import files
 
 @dataclass(frozen=True, kw_only=True)
 class ExportArguments:
-    """Arguments of `export`."""
-
     model: str = options.argument("MODEL", options.FILE)
     output: str = options.output()
     to: str | None = options.option(

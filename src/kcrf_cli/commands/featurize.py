@@ -26,8 +26,6 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 
 @dataclass(frozen=True, kw_only=True)
 class FeaturizeArguments:
-    """Arguments of `featurize`."""
-
     data: tuple[str, ...] = options.argument("DATA...", options.DATA, nargs=-1, required=True)
     output: str | None = options.option(
         "Dataset to write (.npz), folder of --shards, or the text of --export.",

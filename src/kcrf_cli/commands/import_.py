@@ -14,8 +14,6 @@ from ..io import files
 
 @dataclass(frozen=True, kw_only=True)
 class ImportArguments:
-    """Arguments of `import`."""
-
     model: str = options.argument("MODEL", options.FILE)
     output: str = options.output()
     columns: Sequence[str] | None = options.option(

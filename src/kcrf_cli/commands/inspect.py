@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class InspectArguments:
-    """Arguments of `inspect`."""
-
     file: str = options.argument("FILE", click.Path())
     top: int = options.count("Print the N strongest features or pivots of each label. Default: 10.", 10, 0)
     dump: bool = options.switch(

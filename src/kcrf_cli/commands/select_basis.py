@@ -13,8 +13,6 @@ from ..io import files
 
 @dataclass(frozen=True, kw_only=True)
 class BasisArguments(options.PreparedArguments):
-    """Arguments of `select-basis`."""
-
     configuration: options.Configuration = options.group(
         options.Configuration, "kernel", "layout", "encoding", "unobserved", "precision", "seed"
     )

@@ -34,8 +34,6 @@ MOST_BEST = 10_000  # all labellings of a sequence are held at once
 
 @dataclass(frozen=True, kw_only=True)
 class TagArguments:
-    """Arguments of `tag`."""
-
     data: str = options.argument("[INPUT]", options.DATA, default="-")
     model: str = options.option("Model to label with.", "FILE", "-m", "--model", type=options.FILE, required=True)
     output: str | None = options.output("File to write. Default: stdout.", required=False, stdout=True)
@@ -206,7 +204,7 @@ def tag(run: TagArguments) -> None:
     missing: Counter[str] = Counter()
     if run.lag is not None:
         with Workers(1), files.output_stream(run.output) as stream:
-            _tag_with_lag(run, run.lag, fitted, wishes, FORMATS[format_], stream, missing)
+            missing.update(_tag_with_lag(run, fitted, wishes, FORMATS[format_], stream))
     else:
         with Workers(run.threads) as workers:
             parsers: Parsers | None = None
@@ -235,15 +233,9 @@ def tag(run: TagArguments) -> None:
 
 
 def _tag_with_lag(
-    run: TagArguments,
-    lag: int,
-    model: Model,
-    wishes: Wishes,
-    format_: Format,
-    stream: IO[bytes],
-    missing: Counter[str],
-) -> None:
-    """Write each line with its label as soon as that is due."""
+    run: TagArguments, model: Model, wishes: Wishes, format_: Format, stream: IO[bytes]
+) -> dict[str, int]:
+    """Write each line with its label as soon as that is due; return the counts of missing values."""
     from kcrf_core.corpora import arriving_lines
     from kcrf_core.model import LagDecoder, given_labels
 
@@ -251,7 +243,7 @@ def _tag_with_lag(
 
     free = run.free_mark(model)
     given = None if free is None else lambda corpus: given_labels(model, corpus, free)
-    decoder = LagDecoder(model, lag, wishes, given)
+    decoder = LagDecoder(model, run.lag or 0, wishes, given)
     if decoder.lag < decoder.ahead:
         files.unless(run.quiet)(
             f"windows look {counted(decoder.ahead, 'line')} ahead: with --lag {decoder.lag} they are cut as at the end "
@@ -269,7 +261,7 @@ def _tag_with_lag(
     if decoder.waiting:
         stream.write(writer.labelled(decoder.end()))
     stream.write(writer.free())
-    missing.update(dict(decoder.missing))
+    return dict(decoder.missing)
 
 
 def _with_vectors(parsers: Parsers, vectors: Sequence[NamedVectors], source: str, workers: Workers) -> Parsers:

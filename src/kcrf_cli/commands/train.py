@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainArguments(options.PreparedArguments):
-    """Arguments of `train`."""
-
     configuration: options.Configuration = options.group(options.Configuration, *options.MODEL_SECTIONS, "unobserved")
     basis: str | None = options.file(
         "Pivots, kernel and encoding from `select-basis`; options that contradict them are refused."
@@ -285,9 +283,7 @@ def train(run: TrainArguments) -> None:
                 "peak_memory": render.peak_memory(),
                 **({} if calibrated is None else {"calibration": calibrated.to_dict()}),
             }
-            lines = render.report_lines(report, config.training.tolerance, figures)
-            if calibrated is not None:
-                lines.append("  " + render.calibrated_text(calibrated))
+            lines = render.report_lines(report, calibrated, config.training.tolerance, figures)
         run_log.write("end", figures)
     if run.json:
         files.write_json(figures)

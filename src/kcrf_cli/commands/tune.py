@@ -27,8 +27,6 @@ def image_shape(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class TuneArguments:
-    """Arguments of `tune`."""
-
     data: str
     output: str = options.output()
     configuration: options.Configuration = options.group(

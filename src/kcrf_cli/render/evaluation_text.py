@@ -238,8 +238,8 @@ def _rows(found: Judgement) -> Iterator[tuple]:
     scores, calibration, compared = found.scores, found.calibration, found.comparison
     for figure in ("positions", "sequences", "correct", "accuracy", "correct_sequences", "sequence_accuracy"):
         yield "all", "", figure, getattr(scores, figure)
-    yield "all", "", "macro_f1", scores.macro_f1
-    yield "all", "", "weighted_f1", scores.weighted_f1
+    for figure in ("macro_f1", "weighted_f1"):
+        yield "all", "", figure, getattr(scores, figure)
     yield "all", "", "decode", found.decode
     for name, value in found.headline.to_dict().items():
         yield "metric", "", name, value

@@ -47,7 +47,9 @@ METRICS = {"f1": "span F1", "macro-f1": "macro F1", "accuracy": "accuracy", "log
 DECODERS = {"viterbi": "Viterbi", "posterior": "posterior decoding"}
 
 
-def report_lines(report: Report, tolerance: float, figures: Mapping[str, Any]) -> list[str]:
+def report_lines(
+    report: Report, calibrated: CalibrationReport | None, tolerance: float, figures: Mapping[str, Any]
+) -> list[str]:
     """Return the result of training as lines for stderr; `figures` have bytes of the model, seconds and memory."""
     result = report.result
     reasons = {
@@ -107,6 +109,12 @@ def report_lines(report: Report, tolerance: float, figures: Mapping[str, Any]) -
     if figures["peak_memory"] is not None:
         work.append(f"peak memory {figures['peak_memory'] / 2**20:.0f} MiB")
     lines.append("  " + ", ".join(work))
+    if calibrated is not None:
+        change = f"held-out log-loss from {calibrated.log_loss_before:.4f} to {calibrated.log_loss:.4f}"
+        change += f" (+- {calibrated.standard_error:.4f})"
+        skipped = f"calibration skipped, as its gain is within the error: it would change {change}"
+        kept = f"calibrated: {change}; scores times {calibrated.sharpness:.3g}"
+        lines.append(f"  {kept if calibrated.kept else skipped}")
     return lines
 
 
@@ -157,14 +165,6 @@ def metric_text(score: DevScore) -> str:
     if score.metric == "log-loss":
         return f"log-loss {-score.value:.4f}"
     return f"{METRICS[score.metric]} {percent(score.value)}" + (" %" if score.metric == "accuracy" else "")
-
-
-def calibrated_text(found: CalibrationReport) -> str:
-    """Return the effect of calibration on held-out probabilities."""
-    change = f"from {found.log_loss_before:.4f} to {found.log_loss:.4f} (+- {found.standard_error:.4f})"
-    if found.kept:
-        return f"calibrated: held-out log-loss {change}; scores times {found.sharpness:.3g}"
-    return f"calibration skipped, as its gain is within the error: it would change held-out log-loss {change}"
 
 
 def certificate_text(value: float, lower: float, gap: float) -> str:

@@ -36,7 +36,12 @@ def text(found: dict[str, Any], path: str, top: int) -> str:
             parts.append(_strongest("strongest triples of labels", found["triples"]["top"]))
         parts += [_top(term, found["labels"]) for term in found["terms"] if term.get("top")]
         if "importance" in found:
-            parts.append(_importance(found["importance"]))
+            rows = []
+            for one in found["importance"]:
+                name = one["feature"] if one["offset"] is None else f"{one['feature']}[{one['offset']}]"
+                rows.append([name, f"{one['loss']:.4f} +- {one['standard_error']:.4f}", f"{100 * one['accuracy']:.2f}"])
+            title = "permutation importance: drop when the values of one feature are shuffled, +- standard error over"
+            parts.append(f"{title} sequences\n" + table(("feature[offset]", "log p", "accuracy, points"), rows))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -214,13 +219,3 @@ def _top(term: dict[str, Any], labels: Sequence[str]) -> str:
         lines += [f"{item['weight']:10.3f}  {shown(item['name'])}" for item in entry["items"]]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
-
-
-def _importance(entries: Sequence[dict[str, Any]]) -> str:
-    """Return the permutation importance of features."""
-    rows = []
-    for one in entries:
-        name = one["feature"] if one["offset"] is None else f"{one['feature']}[{one['offset']}]"
-        rows.append([name, f"{one['loss']:.4f} +- {one['standard_error']:.4f}", f"{100 * one['accuracy']:.2f}"])
-    title = "permutation importance: drop when the values of one feature are shuffled, +- standard error over sequences"
-    return f"{title}\n" + table(("feature[offset]", "log p", "accuracy, points"), rows)

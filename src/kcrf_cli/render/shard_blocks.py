@@ -1,7 +1,4 @@
-"""Shards as lines, so that `tag` can write what it finds out about them: they have no text any more.
-
-A line is the number that the position has in its source, then its gold label, if there is one.
-"""
+"""Shards as lines, so that `tag` can write what it finds out about them: a number in the source, and a gold label."""
 
 from __future__ import annotations
 

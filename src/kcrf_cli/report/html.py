@@ -15,20 +15,8 @@ from kcrf_core.scoring import WHOLES, readable_column
 from kcrf_core.system import counted
 
 from ..options import ARGUMENTS
+from ..render import evaluation_text as plain
 from ..render.audit_text import shown_probability, summary
-from ..render.evaluation_text import (
-    FIGURES,
-    MOST_CONFUSIONS,
-    SCORE_HEADER,
-    calibration_lines,
-    comparison_rows,
-    confusions,
-    interval_name,
-    malformed_text,
-    range_text,
-    scheme_text,
-    score_row,
-)
 from ..render.figures import DECODERS, percent
 from ..render.visible import shortened
 from . import svg, timeline
@@ -75,7 +63,7 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
         legend = (
             f"Strips of long sequences: {strips}. The part in a frame, with the most errors, is shown larger below."
         )
-        parts.append(f'<p class="note">{legend}</p>\n<p>{palette.legend()}</p>')
+        parts.append(f'<p class="note">{legend}</p>\n<p>{timeline.legend(palette)}</p>')
     for s in order.tolist():
         begin, end = int(offsets[s]), int(offsets[s + 1])
         head = f"sequence {s + 1:,}, line {int(labelling.lines[begin]):,}: {int(errors[s]):,} of {end - begin:,} wrong"
@@ -87,7 +75,7 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
     return "\n".join(parts)
 
 
-def _drawn(labelling: Labelling, wrong: np.ndarray) -> tuple[timeline.Stretch, timeline.Palette]:
+def _drawn(labelling: Labelling, wrong: np.ndarray) -> tuple[timeline.Stretch, dict[str, str]]:
     """Return all positions with numbers of labels, and the colours of these."""
     from kcrf_core.corpora import CodedColumn
 
@@ -97,7 +85,7 @@ def _drawn(labelling: Labelling, wrong: np.ndarray) -> tuple[timeline.Stretch, t
     right, said = (np.array([numbers.get(name, 0) for name in each.values])[each.codes] for each in (gold, predicted))
     sure = None if labelling.probabilities is None else labelling.probabilities.predicted
     counts = np.bincount(right, minlength=len(names)) + np.bincount(said, minlength=len(names))
-    return timeline.Stretch(right, said, wrong, sure, labelling.lines), timeline.Palette.of(names, counts)
+    return timeline.Stretch(right, said, wrong, sure, labelling.lines), timeline.palette_of(names, counts)
 
 
 def _tokens(labelling: Labelling, wrong: np.ndarray, begin: int, end: int) -> list[str]:
@@ -209,7 +197,7 @@ def page(
         ("Summary", _summary(found)),
         ("Comparison", None if other is None else _comparison(found, system, other)),
         (f"Spans{', strictly' * found.options.strict}", None if found.spans is None else _spans(found)),
-        ("Labels", _scores("label", map(score_row, found.scores.labels))),
+        ("Labels", _scores("label", map(plain.score_row, found.scores.labels))),
         ("Confusion", _confusion(found.scores)),
         ("Reliability", None if found.calibration is None else _reliability(found)),
         ("Worst sequences", worst_sequences(labelling, worst) if worst else None),
@@ -246,13 +234,13 @@ def _summary(found: Judgement) -> str:
         figures |= {
             "precision": (total.precision, f"{total.correct:,} of {counted(total.predicted, 'predicted span')}"),
             "recall": (total.recall, f"{total.correct:,} of {counted(total.gold, 'gold span')}"),
-            "f1": (total.f1, f"{scheme_text(scores)}{', strict' * found.options.strict}"),
+            "f1": (total.f1, f"{plain.scheme_text(scores)}{', strict' * found.options.strict}"),
         }
-    header = ["figure", "value", *([interval_name(found)] if found.intervals else []), ""]
+    header = ["figure", "value", *([plain.interval_name(found)] if found.intervals else []), ""]
     rows = []
     for figure, (value, note) in figures.items():
-        interval = [range_text(found.intervals[figure])] if found.intervals else []
-        rows.append([FIGURES[figure], percent(value), *interval, note])
+        interval = [plain.range_text(found.intervals[figure])] if found.intervals else []
+        rows.append([plain.FIGURES[figure], percent(value), *interval, note])
     notes = []
     if found.decode is not None:
         notes.append(f"Labels by {DECODERS[found.decode]}.")
@@ -271,7 +259,7 @@ def _summary(found: Judgement) -> str:
 def _comparison(found: Judgement, system: str, other: str) -> str:
     compared = found.comparison
     assert compared is not None
-    header, *rows = comparison_rows(found, compared)
+    header, *rows = plain.comparison_rows(found, compared)
     counts = [
         ["right in both", f"{compared.both_right:,}"],
         ["only in this", f"{compared.only_first:,}"],
@@ -289,10 +277,10 @@ def _comparison(found: Judgement, system: str, other: str) -> str:
 def _spans(found: Judgement) -> str:
     scores, strict = found.scores, found.options.strict
     assert found.spans is not None
-    rows = [score_row(score, score.name or "spans") for score in found.spans.types]
-    table = _scores("span", rows, score_row(found.spans.total, "all"))
+    rows = [plain.score_row(score, score.name or "spans") for score in found.spans.types]
+    table = _scores("span", rows, plain.score_row(found.spans.total, "all"))
     notes = []
-    if (malformed := malformed_text(scores)) is not None:
+    if (malformed := plain.malformed_text(scores)) is not None:
         other = scores.spans if strict else scores.strict_spans
         assert other is not None
         how = "Counted as conlleval does it" if strict else "Without them"
@@ -306,7 +294,7 @@ def _confusion(scores: Evaluation) -> str:
     if len(names) > svg.MOST_LABELS:
         notes.append(f"Of {len(names):,} labels, the {svg.MOST_LABELS - 1} with most errors; all others in one row.")
     out = f'{_note(notes)}<div class="wide figure">\n{svg.confusion_matrix(names, scores.confusion)}\n</div>'
-    pairs = confusions(scores)[:MOST_CONFUSIONS]
+    pairs = plain.confusions(scores)[: plain.MOST_CONFUSIONS]
     if not pairs:
         return out
     rows = "".join(
@@ -318,7 +306,7 @@ def _confusion(scores: Evaluation) -> str:
 
 
 def _reliability(found: Judgement) -> str:
-    lines = [f"{line.strip()[0].upper()}{line.strip()[1:]}." for line in calibration_lines(found, False)][:1]
+    lines = [f"{line.strip()[0].upper()}{line.strip()[1:]}." for line in plain.calibration_lines(found, False)][:1]
     assert found.calibration is not None
     wholes = [what for what in WHOLES if getattr(found.calibration, what) is not None]
     rows = [(f"whole {what}", *_calibration_cells(getattr(found.calibration, what))) for what in wholes]
@@ -345,15 +333,14 @@ def _calibration_cells(one: Calibration) -> tuple[str, ...]:
 
 def audit_page(found: Audit, most: int, origin: Sequence[str]) -> str:
     """Return a page of doubtful labels with the text around them; the same data gives the same text."""
-    title = f"Doubtful labels of {os.path.basename(found.corpus.source)}"
-    lines = summary(found)
     shown = found.positions(most)
     note = "Under each word its label; under the doubtful one what stands there (gold) and what is suggested (better)."
     body = "\n".join(_doubtful(found, one, number) for number, one in enumerate(shown, start=1))
-    about = ". ".join(line[0].upper() + line[1:] for line in lines)
-    head = f"<p>{safe(about)}.</p>\n"
-    head += f'<p class="note">{safe(note)} The {len(shown):,} most doubtful ones, the worst first.</p>\n'
-    return document(title, head + body, origin)
+    about = ". ".join(line[0].upper() + line[1:] for line in summary(found))
+    note = f'<p class="note">{safe(note)} The {len(shown):,} most doubtful ones, the worst first.</p>'
+    return document(
+        f"Doubtful labels of {os.path.basename(found.corpus.source)}", f"<p>{safe(about)}.</p>\n{note}\n{body}", origin
+    )
 
 
 def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
@@ -384,7 +371,7 @@ def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
 
 def _scores(kind: str, rows: Iterable[Sequence[str]], total: Sequence[str] | None = None) -> str:
     rows = list(rows)
-    table = _table((kind, *SCORE_HEADER), rows, total if len(rows) > 1 else None)
+    table = _table((kind, *plain.SCORE_HEADER), rows, total if len(rows) > 1 else None)
     if len(rows) <= LONGEST_TABLE:
         return table
     return f"<details><summary>{len(rows):,} {kind}s</summary>\n{table}</details>\n"

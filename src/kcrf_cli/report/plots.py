@@ -51,8 +51,8 @@ def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
     figure, axes = _figure()
     for name, curve in curves.items():
         axes.plot(np.arange(1, len(curve)), 100 * curve[1:], label=_plain(name))
-    _describe(axes, "Kernel that the pivots do not explain", "number of pivots", "unexplained part of the trace, %")
-    axes.set(xscale="log", yscale="log")
+    axes.set_title("Kernel that the pivots do not explain", fontsize=10)
+    axes.set(xscale="log", yscale="log", xlabel="number of pivots", ylabel="unexplained part of the trace, %")
     for axis in (axes.xaxis, axes.yaxis):
         low, high = (np.log10(max(limit, 1e-300)) for limit in axis.get_view_interval())
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high - low < 2.5 else (1.0,)))
@@ -92,7 +92,8 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
         upright = max(map(len, names)) > 4
         axes.set_xticks(range(Y + 1), [*names, "(end)"], rotation=90 if upright else 0, fontsize=8)
         axes.set_yticks(range(Y + 1), ["(start)", *names], fontsize=8)
-    _describe(axes, "Transition weights", "label", "label before")
+    axes.set_title("Transition weights", fontsize=10)
+    axes.set(xlabel="label", ylabel="label before")
     axes.set_xticks(np.arange(-0.5, Y + 1), minor=True)
     axes.set_yticks(np.arange(-0.5, Y + 1), minor=True)
     axes.grid(True, which="minor", color="0.85", lw=0.4)
@@ -133,7 +134,10 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
             places = np.arange(len(points), dtype=float)
         _, means, deviations = zip(*points, strict=True)
         apart = 0.15 * (number / max(len(lines) - 1, 1) - 0.5) if len(lines) > 1 else 0.0
-        places = _beside(places, apart, logarithmic)
+        # Moved by a part of the smallest step, bars of several lines do not hide each other.
+        places = np.log(places) if logarithmic else places
+        places = places + apart * np.diff(places).min(initial=1.0 if len(places) < 2 else np.inf)
+        places = np.exp(places) if logarithmic else places
         style = "o-" if len(points) > 1 and numeric else "o"
         axes.errorbar(
             places, means, yerr=deviations, fmt=style, capsize=3, markersize=5, label=name or "settings", lw=1.2
@@ -149,8 +153,8 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         axes.set_xticks(range(len(names)), names, rotation=30 if tilted else 0, ha="right" if tilted else "center")
         axes.set_xlim(-0.5, len(names) - 0.5)
     titles = {"f1": "span F1, %", "macro_f1": "macro F1, %", "log_loss": "log-loss, nats"}
-    title = f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds"
-    _describe(axes, title, across or "", titles.get(measure, "accuracy, %"))
+    axes.set_title(f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds", fontsize=10)
+    axes.set(xlabel=across or "", ylabel=titles.get(measure, "accuracy, %"))
     if "nested" in results:
         judged = results["nested"][measure]
         mean, deviation = scale * judged["mean"], scale * judged["deviation"]
@@ -188,8 +192,8 @@ def search(path: str, tuning: Tuning) -> None:
     number = tuning.history.index(tuning.chosen)
     value = unit * yardstick.figure(tuning.chosen.value)
     axes.plot(spent[number], value, "*", ms=14, color="black", zorder=5, label="chosen")
-    title = "Configurations tried; bars: one standard error, lines: the best so far"
-    _describe(axes, title, "work spent, %", yardstick.title + ("" if yardstick.by_probability else ", %"))
+    axes.set_title("Configurations tried; bars: one standard error, lines: the best so far", fontsize=10)
+    axes.set(xlabel="work spent, %", ylabel=yardstick.title + ("" if yardstick.by_probability else ", %"))
     axes.grid(True, alpha=0.3)
     axes.legend(loc="best", fontsize=8)
     _save(figure, path)
@@ -222,8 +226,8 @@ def doubtful(path: str, audit: Audit) -> None:
     axes.plot(looked, looked, color="0.6", lw=0.8, ls="--", label="if all of them were wrong")
     axes.plot(looked, found[:most], color=BLUE, label="expected to be wrong")
     axes.axhline(audit.expected, color=ORANGE, lw=0.9, ls=":", label=f"in all data: about {audit.expected:,.0f}")
-    title = f"Wrong labels among the most doubtful of {counted(audit.judged, 'position')}"
-    _describe(axes, title, "positions looked at, the most doubtful first", "wrong labels among them")
+    axes.set_title(f"Wrong labels among the most doubtful of {counted(audit.judged, 'position')}", fontsize=10)
+    axes.set(xlabel="positions looked at, the most doubtful first", ylabel="wrong labels among them")
     axes.set(xlim=(0, most), ylim=(0, 1.25 * audit.expected + 1))
     axes.grid(True, alpha=0.3)
     axes.legend(loc="lower right", fontsize=8)
@@ -374,25 +378,12 @@ def _curves(axes: Any, found: Judgement, labelling: Labelling, most: int, roc: b
     axes.legend(loc=corner, fontsize=TINY, title=meaning + some, title_fontsize=TINY, ncols=1 + (len(curves) > 4))
 
 
-def _beside(places: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
-    """Return places moved by a part of the smallest step, so that bars of several lines do not hide each other."""
-    if logarithmic:
-        return np.exp(_beside(np.log(places), shift, False))
-    return places + shift * np.diff(places).min(initial=1.0 if len(places) < 2 else np.inf)
-
-
 def _figure(width: float = 6, height: float = 4, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
     """Return a figure without a window or global state, and its axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns)
-
-
-def _describe(axes: Any, title: str, x: str, y: str) -> None:
-    """Write a title and what the axes are."""
-    axes.set_title(title, fontsize=10)
-    axes.set(xlabel=x, ylabel=y)
 
 
 def _save(figure: Any, path: str) -> None:

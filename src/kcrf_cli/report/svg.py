@@ -77,7 +77,17 @@ def confusion_matrix(names: Sequence[str], counts: np.ndarray) -> str:
     for row, column in zip(*(axis.tolist() for axis in counts.nonzero()), strict=True):
         x, y = left + cell * column, top + cell * row
         count, total = int(counts[row, column]), int(counts[row].sum())
-        out += _cell(names[row], names[column], count, total, x, y, cell, font)
+        gold, predicted, share, whole = names[row], names[column], count / total, f"{count:,}"
+        # Among others there may be right ones and wrong ones.
+        kind = "wrong" if gold != predicted else "mixed" if gold == OTHERS else "right"
+        told = f"gold {gold}, predicted {predicted}: {count:,} ({100 * share:.1f} % of {gold})"
+        shown = whole if 0.6 * font * len(whole) <= cell - 4 else compact(count)
+        shade = 0.08 + 0.62 * share**0.5  # the root makes rare confusions visible beside frequent ones
+        out.append(
+            f'<rect class="{kind}" x="{rounded(x)}" y="{rounded(y)}" width="{cell}" height="{cell}" '
+            f'fill-opacity="{shade:.2f}"><title>{safe(told)}</title></rect>'
+        )
+        out.append(text_at(x + cell / 2, y + cell / 2 + font / 3, shown, "count", font))
     grid = "".join(
         f"M{rounded(left)} {rounded(top + cell * k)}H{rounded(left + side)}"
         f"M{rounded(left + cell * k)} {rounded(top)}V{rounded(top + side)}"
@@ -85,22 +95,6 @@ def confusion_matrix(names: Sequence[str], counts: np.ndarray) -> str:
     )
     out.append(f'<path class="grid" d="{grid}"/>')
     return "\n".join([*out, "</svg>"])
-
-
-def _cell(gold: str, predicted: str, count: int, row_total: int, x: float, y: float, cell: int, font: int) -> list[str]:
-    """Draw one count at the corner (x, y)."""
-    share, whole = count / row_total, f"{count:,}"
-    # Among others there may be right ones and wrong ones.
-    kind = "wrong" if gold != predicted else "mixed" if gold == OTHERS else "right"
-    told = f"gold {gold}, predicted {predicted}: {count:,} ({100 * share:.1f} % of {gold})"
-    shown = whole if 0.6 * font * len(whole) <= cell - 4 else compact(count)
-    # The root makes rare confusions visible beside frequent ones.
-    shade = 0.08 + 0.62 * share**0.5
-    return [
-        f'<rect class="{kind}" x="{rounded(x)}" y="{rounded(y)}" width="{cell}" height="{cell}" '
-        f'fill-opacity="{shade:.2f}"><title>{safe(told)}</title></rect>',
-        text_at(x + cell / 2, y + cell / 2 + font / 3, shown, "count", font),
-    ]
 
 
 def reliability(bins: Sequence[Bin]) -> str:

@@ -25,29 +25,22 @@ svg .area { fill: var(--good); fill-opacity: .3; } svg .frame { fill: none; stro
 """
 
 
-@dataclass(frozen=True, eq=False)
-class Palette:
-    """Colours of labels."""
+def palette_of(names: list[str], counts: np.ndarray) -> dict[str, str]:
+    """Return colours of labels, by frequency, as classes of the page."""
+    rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable").tolist()
+    return {name: f"k{r}" if r < COLOURS else "others" for name, r in zip(names, rank, strict=True)}
 
-    names: list[str]
-    classes: list[str]  # of each label number
 
-    @classmethod
-    def of(cls, names: list[str], counts: np.ndarray) -> Palette:
-        """Choose colours by the frequency of labels."""
-        rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable").tolist()
-        return cls(names, [f"k{r}" if r < COLOURS else "others" for r in rank])
-
-    def legend(self) -> str:
-        """Return the names of labels beside their colours."""
-        known = sorted((kind, name) for name, kind in zip(self.names, self.classes, strict=True) if kind != "others")
-        entries = [*known, *([("others", "all others")] if "others" in self.classes else [])]
-        size = 'width="14" height="14"'
-        return "\n".join(
-            f'<span class="key"><svg {size} viewBox="0 0 14 14" aria-hidden="true"><rect class="{kind}" {size}/></svg>'
-            f"{safe(name)}</span>"
-            for kind, name in entries
-        )
+def legend(palette: dict[str, str]) -> str:
+    """Return the names of labels beside their colours."""
+    known = sorted((kind, name) for name, kind in palette.items() if kind != "others")
+    entries = [*known, *([("others", "all others")] if "others" in palette.values() else [])]
+    size = 'width="14" height="14"'
+    return "\n".join(
+        f'<span class="key"><svg {size} viewBox="0 0 14 14" aria-hidden="true"><rect class="{kind}" {size}/></svg>'
+        f"{safe(name)}</span>"
+        for kind, name in entries
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,25 +59,21 @@ class Stretch:
         sure = None if self.confidence is None else self.confidence[rows]
         return Stretch(self.gold[rows], self.predicted[rows], self.wrong[rows], sure, self.lines[rows])
 
-    def worst(self) -> int:
-        """Return the first of the `CLOSE` positions with the most errors, the errors in their middle where possible."""
-        sums = np.concatenate([[0], np.cumsum(self.wrong)])
-        errors = sums[CLOSE:] - sums[:-CLOSE]
-        first = int(np.argmax(errors))
-        fewer = np.flatnonzero(errors[first:] < errors[first])
-        return first + (int(fewer[0]) if len(fewer) else len(errors) - first) // 2
 
-
-def strips(stretch: Stretch, palette: Palette) -> str:
+def strips(stretch: Stretch, palette: dict[str, str]) -> str:
     """Draw all positions and, where they are too many to be told apart, those with the most errors once more."""
     if len(stretch.gold) <= WIDTH:
         return _strip(stretch, palette, None)
-    first = stretch.worst()
+    sums = np.concatenate([[0], np.cumsum(stretch.wrong)])
+    errors = sums[CLOSE:] - sums[:-CLOSE]
+    first = int(np.argmax(errors))
+    fewer = np.flatnonzero(errors[first:] < errors[first])
+    first += (int(fewer[0]) if len(fewer) else len(errors) - first) // 2  # with the errors in the middle if possible
     close = stretch.part(first, first + CLOSE)
     return f"{_strip(stretch, palette, (first, first + CLOSE))}\n{_strip(close, palette, None)}"
 
 
-def _strip(stretch: Stretch, palette: Palette, framed: tuple[int, int] | None) -> str:
+def _strip(stretch: Stretch, palette: dict[str, str], framed: tuple[int, int] | None) -> str:
     T = len(stretch.gold)
     columns = min(T, WIDTH)
     bounds = np.linspace(0, T, columns + 1).round().astype(np.int64)
@@ -122,15 +111,15 @@ def _strip(stretch: Stretch, palette: Palette, framed: tuple[int, int] | None) -
     return "\n".join([*out, "</svg>"])
 
 
-def _band(labels: np.ndarray, bounds: np.ndarray, palette: Palette, y: float, wide: float) -> list[str]:
+def _band(labels: np.ndarray, bounds: np.ndarray, palette: dict[str, str], y: float, wide: float) -> list[str]:
     """Draw one path for each colour: labels share a column by frequency, a pixel at least for each."""
-    columns, Y = len(bounds) - 1, len(palette.names)
+    columns, Y = len(bounds) - 1, len(palette)
     column = np.repeat(np.arange(columns), np.diff(bounds))
     counts = np.bincount(column * Y + labels, minlength=columns * Y).reshape(columns, Y)
     shares = counts / counts.sum(axis=1, keepdims=True)  # [columns, Y]
-    classes = sorted(set(palette.classes))
+    classes = sorted(set(palette.values()))
     together = np.zeros((columns, len(classes)))
-    for number, kind in enumerate(palette.classes):
+    for number, kind in enumerate(palette.values()):
         together[:, classes.index(kind)] += shares[:, number]
     heights = np.where(together > 0, np.maximum(np.rint(BAND * together), 1), 0)
     heights[np.arange(columns), together.argmax(axis=1)] += BAND - heights.sum(axis=1)
