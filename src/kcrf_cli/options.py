@@ -233,9 +233,6 @@ def _type_of(setting: DeclaredSetting) -> click.ParamType:
 class FileToWrite(click.Path):
     """The name of a file that a command writes; `-`, where it may be, is stdout."""
 
-    def __init__(self, stdout: bool = False, folder: bool = False):
-        super().__init__(dir_okay=folder, allow_dash=stdout)
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = os.fsdecode(super().convert(value, param, ctx))
         if not path:
@@ -292,12 +289,14 @@ def label_number(text: str) -> tuple[str, float]:
 
 def output(help: str = "File to write.", required: bool = True, stdout: bool = False) -> Any:
     """Return -o for a file, or for stdout where that may be."""
-    return option(help, "FILE", "-o", "--output", type=FileToWrite(stdout), required=required)
+    return option(
+        help, "FILE", "-o", "--output", type=FileToWrite(dir_okay=False, allow_dash=stdout), required=required
+    )
 
 
 def written(help: str, metavar: str = "FILE", stdout: bool = False) -> Any:
     """Return an option that names one more file to write."""
-    return option(help, metavar, type=FileToWrite(stdout))
+    return option(help, metavar, type=FileToWrite(dir_okay=False, allow_dash=stdout))
 
 
 def vectors(help: str) -> Any:

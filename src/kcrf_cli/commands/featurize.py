@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,7 @@ from ..io import files
 from ..render.visible import shown
 
 if TYPE_CHECKING:
+    from kcrf_core.config import Config
     from kcrf_core.encoding import Amount, Dataset, Encoding, TermCount
 
 MOST_SHARDS = 9999
@@ -32,7 +33,7 @@ class FeaturizeArguments:
         "FILE",
         "-o",
         "--output",
-        type=options.FileToWrite(stdout=True, folder=True),
+        type=options.FileToWrite(allow_dash=True),
     )
     shards: int | None = options.option(
         "Write a folder of N shards in memory that does not grow with the data; in a file whose name ends in .npz, "
@@ -138,22 +139,21 @@ def featurize(run: FeaturizeArguments) -> None:
     from kcrf_core.model import load_encoding, save_dataset
 
     run.check()
-    if run.in_parts:
-        assert run.output is not None
-        _report(run, *_featurized_in_parts(run, run.output))
-        return
-    (path,) = run.data
-    remark, beside = None, (run.threads, run.quiet, run.vectors)
+    chosen, source, given, known, remark = run.configuration.chosen, run.configuration.source, {}, None, None
     if run.like is not None:
-        encoding, raw = load_encoding(run.like)
+        known, raw = load_encoding(run.like)
         settings = parse_config(raw, run.like)
-        corpus = files.read_data(path, run.format, encoding.columns, encoding.layout, *beside)
-        dataset = encoding.encode(corpus, weighed=True)
     else:
-        given, source = files.load_config(run.configuration.config), run.configuration.source
-        chosen = run.configuration.chosen
+        given = files.load_config(run.configuration.config)
         settings = described(given, chosen, source)  # its mistakes come before any reading
-        corpus = files.read_data(path, run.format, settings.columns, settings.layout, *beside)
+    if run.in_parts:
+        _report(run, *_featurized_in_parts(run, known, given, settings))
+        return
+    form = (settings.columns, settings.layout) if known is None else (known.columns, known.layout)
+    corpus = files.read_data(run.data[0], run.format, *form, run.threads, run.quiet, run.vectors)
+    if known is not None:
+        encoding, dataset = known, known.encode(corpus, weighed=True)
+    else:
         settings, remark = configured(given, chosen, corpus, source, terms=False)
         encoding, dataset = fit_encoding(settings, corpus)
     if run.show is not None:
@@ -176,25 +176,16 @@ def featurize(run: FeaturizeArguments) -> None:
 
 
 def _featurized_in_parts(
-    run: FeaturizeArguments, output: str
+    run: FeaturizeArguments, known: Encoding | None, given: dict[str, Any], settings: Config
 ) -> tuple[Encoding, Amount, Sequence[TermCount], str | None]:
     """Read, fit, encode and write files in parts, as one dataset or a folder of shards; return figures of it."""
-    from kcrf_core.config import parse_config
     from kcrf_core.corpora import SUGGESTING_POSITIONS, Spool
-    from kcrf_core.encoding import Amount, TermCounter, configured, described, fit_to, join_datasets
-    from kcrf_core.model import load_encoding, new_folder, save_dataset, save_shards
+    from kcrf_core.encoding import Amount, TermCounter, configured, fit_to, join_datasets
+    from kcrf_core.model import new_folder, save_dataset, save_shards
     from kcrf_core.system import Workers, hand_back
 
-    known, remark, amount = None, None, Amount()
-    names: tuple[str, ...] | None
-    if run.like is not None:
-        known, raw = load_encoding(run.like)
-        settings, names, layout = parse_config(raw, run.like), known.columns, known.layout
-    else:
-        given, source = files.load_config(run.configuration.config), run.configuration.source
-        chosen = run.configuration.chosen
-        settings = described(given, chosen, source)  # its mistakes come before any reading
-        names, layout = settings.columns, settings.layout
+    output, remark, amount = str(run.output), None, Amount()
+    names, layout = (settings.columns, settings.layout) if known is None else (known.columns, known.layout)
     single = output.endswith(".npz")
     place = nullcontext(os.path.dirname(os.path.abspath(output))) if single else new_folder(output)
     with (
@@ -211,7 +202,7 @@ def _featurized_in_parts(
             encoding.check_vectors(widths, spool.source)
         else:
             some = spool.sample(SUGGESTING_POSITIONS)
-            settings, remark = configured(given, chosen, some, source, terms=False)
+            settings, remark = configured(given, run.configuration.chosen, some, run.configuration.source, terms=False)
             if remark is not None and some.positions < spool.positions:
                 remark += f", by {some.positions:,} of {spool.positions:,} positions"
             del some

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
@@ -210,21 +211,6 @@ def show(text: str) -> None:
 STDOUT = "standard output"
 
 
-class _Named:
-    """Standard output, which errors of writing call by its name."""
-
-    def __init__(self, stream: IO[bytes]):
-        self._stream = stream
-
-    def write(self, data: bytes) -> int:
-        with naming(STDOUT):
-            return self._stream.write(data)
-
-    def flush(self) -> None:
-        with naming(STDOUT):
-            self._stream.flush()
-
-
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
     """Yield a binary stream: stdout for None and `-`, else a file, compressed by its name and replaced at the end."""
@@ -240,9 +226,9 @@ def output_stream(path: str | None) -> Iterator[IO[bytes]]:
         raw = io.BufferedWriter(stream) if isinstance(stream, io.RawIOBase) else None
         whole = stream if raw is None else raw
         try:
-            yield cast("IO[bytes]", _Named(whole))  # all that is used of one
-            with naming(STDOUT):
-                whole.flush()
+            named = SimpleNamespace(write=naming(STDOUT)(whole.write), flush=naming(STDOUT)(whole.flush))
+            yield cast("IO[bytes]", named)  # all that is used of one
+            named.flush()
         finally:
             if raw is not None:
                 with contextlib.suppress(OSError):

@@ -101,7 +101,20 @@ def totals(found: Judgement, details: bool = False) -> list[str]:
         lines.append("no confidence intervals: they need more than one sequence")
     lines += calibration_lines(found, details)
     if scores.spans is not None:
-        lines += _span_lines(found)
+        how = scheme_text(scores)
+        modes = {f"spans ({how})": scores.spans, f"spans ({how}, strict)": scores.strict_spans}
+        if found.options.strict:
+            modes = dict(reversed(modes.items()))
+        told = [
+            f"{name}: precision {percent(each.total.precision)} %, recall {percent(each.total.recall)} %, "
+            f"F1 {percent(each.total.f1)}"
+            for name, each in modes.items()
+            if each is not None
+        ]
+        told[0] += interval_text(found, "f1")
+        malformed = malformed_text(scores)
+        # The mode asked for stands last, the other one only where it tells something else.
+        lines += ([malformed, told[1]] if malformed else []) + told[:1]
     if scores.unknown_gold:
         lines.append(
             f"{counted(scores.unknown_gold, 'gold label is', 'gold labels are')} unknown to the model and counted wrong"
@@ -109,24 +122,6 @@ def totals(found: Judgement, details: bool = False) -> list[str]:
     if found.options.metric is not None:
         lines.append(f"{found.headline.text} ({found.headline.error_text})")
     return lines
-
-
-def _span_lines(found: Judgement) -> list[str]:
-    scores, strict = found.scores, found.options.strict
-    how = scheme_text(scores)
-    modes = {f"spans ({how})": scores.spans, f"spans ({how}, strict)": scores.strict_spans}
-    if strict:
-        modes = dict(reversed(modes.items()))
-    lines = [
-        f"{name}: precision {percent(spans.total.precision)} %, recall {percent(spans.total.recall)} %, "
-        f"F1 {percent(spans.total.f1)}"
-        for name, spans in modes.items()
-        if spans is not None
-    ]
-    lines[0] += interval_text(found, "f1")
-    malformed = malformed_text(scores)
-    # The mode asked for stands last, the other one only where it tells something else.
-    return ([malformed, lines[1]] if malformed else []) + lines[:1]
 
 
 def scheme_text(scores: Evaluation) -> str:

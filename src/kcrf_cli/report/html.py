@@ -41,6 +41,8 @@ GAP = '<span class="t gap">… {:,} right …</span>'
 
 def worst_sequences(labelling: Labelling, number: int) -> str:
     """Return at most `number` sequences: most errors first, of equal ones the shortest, then as in the data."""
+    from kcrf_core.corpora import CodedColumn
+
     wrong = ~labelling.right
     offsets = np.unique(labelling.offsets)
     errors = np.add.reduceat(wrong, offsets[:-1], dtype=np.int64)  # [S]
@@ -58,7 +60,15 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
         legend += " and its line." if labelling.probabilities is None else " with its probability, and its line."
         parts.append(f'<p class="note">{legend}</p>')
     if as_strips[order].any():
-        drawn, palette = _drawn(labelling, wrong)
+        gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
+        names = sorted(gold.present | predicted.present)
+        numbers = {name: number for number, name in enumerate(names)}
+        right, said = (
+            np.array([numbers.get(name, 0) for name in each.values])[each.codes] for each in (gold, predicted)
+        )
+        sure = None if labelling.probabilities is None else labelling.probabilities.predicted
+        drawn = timeline.Stretch(right, said, wrong, sure, labelling.lines)
+        palette = timeline.palette_of(names, np.bincount(np.append(right, said), minlength=len(names)))
         strips = "gold labels above predicted ones, errors, and the probability of the predicted ones, from 0 to 1"
         legend = (
             f"Strips of long sequences: {strips}. The part in a frame, with the most errors, is shown larger below."
@@ -73,19 +83,6 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
             shown = "\n".join(_tokens(labelling, wrong, begin, end))
         parts.append(f'<div class="sequence"><p class="head">{head}</p>\n{shown}\n</div>')
     return "\n".join(parts)
-
-
-def _drawn(labelling: Labelling, wrong: np.ndarray) -> tuple[timeline.Stretch, dict[str, str]]:
-    """Return all positions with numbers of labels, and the colours of these."""
-    from kcrf_core.corpora import CodedColumn
-
-    gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
-    names = sorted(gold.present | predicted.present)
-    numbers = {name: number for number, name in enumerate(names)}
-    right, said = (np.array([numbers.get(name, 0) for name in each.values])[each.codes] for each in (gold, predicted))
-    sure = None if labelling.probabilities is None else labelling.probabilities.predicted
-    counts = np.bincount(right, minlength=len(names)) + np.bincount(said, minlength=len(names))
-    return timeline.Stretch(right, said, wrong, sure, labelling.lines), timeline.palette_of(names, counts)
 
 
 def _tokens(labelling: Labelling, wrong: np.ndarray, begin: int, end: int) -> list[str]:
@@ -104,20 +101,17 @@ def _tokens(labelling: Labelling, wrong: np.ndarray, begin: int, end: int) -> li
         if left_out:
             out.append(GAP.format(left_out))
             left_out = 0
-        out.append(_token(labelling, t, bool(wrong[t])))
         shown += 1
+        gold, predicted = (safe(shortened(labels[t], LONGEST_WORD)) for labels in (labelling.gold, labelling.predicted))
+        word = gold if labelling.words is None else safe(shortened(labelling.words[t], LONGEST_WORD))
+        if not wrong[t]:
+            out.append(f'<span class="t">{word}</span>')
+            continue
+        sure = "" if labelling.probabilities is None else f" {labelling.probabilities.predicted[t]:.2f}"
+        line = f"<small><i>line {int(labelling.lines[t]):,}</i></small>"
+        under = f"<small><i>gold</i> {gold}</small><small><i>got</i> {predicted}{sure}</small>{line}"
+        out.append(f'<span class="t e">{"" if labelling.words is None else word}{under}</span>')
     return [*out, GAP.format(left_out)] if left_out else out
-
-
-def _token(labelling: Labelling, t: int, wrong: bool) -> str:
-    gold, predicted = (safe(shortened(labels[t], LONGEST_WORD)) for labels in (labelling.gold, labelling.predicted))
-    word = gold if labelling.words is None else safe(shortened(labelling.words[t], LONGEST_WORD))
-    if not wrong:
-        return f'<span class="t">{word}</span>'
-    sure = "" if labelling.probabilities is None else f" {labelling.probabilities.predicted[t]:.2f}"
-    line = f"<small><i>line {int(labelling.lines[t]):,}</i></small>"
-    labels = f"<small><i>gold</i> {gold}</small><small><i>got</i> {predicted}{sure}</small>"
-    return f'<span class="t e">{"" if labelling.words is None else word}{labels}{line}</span>'
 
 
 STYLE = """\
