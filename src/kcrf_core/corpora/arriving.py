@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..errors import ConfigError
 from . import FORMATS
 from .layout import PLAIN, Layout
-from .lines import Block, ParsedBlock, blocks, display_name, end_of_quoted_rows, opened, unclosed_quote
+from .lines import Block, ParsedBlock, blocks, display_name, end_of_quoted_rows, opened
 
 # A weight says something about the line below it, and is refused where there is none.
 _WEIGHT = re.compile(rb"(?:\A|\n)(?:\xef\xbb\xbf)?(?:# ?weight=|@weight:)[^\n]*\n\Z")
@@ -38,7 +38,15 @@ def arriving_lines(
         if layout.quoted:
             parts = _cut(parts, lambda block: _end_of_rows(block, name, layout))
         for parsed in chosen.parse(_cut(parts, _before_weight), name, columns, layout):
-            yield _arrival(parsed)
+            block, lines = parsed.block, parsed.corpus.lines
+            if not len(lines):
+                yield Arrival(parsed, _has_blank(block, 0, block.line_count), False)
+                continue
+            behind = int(lines[-1]) + 1 - block.first_line
+            if layout.quoted:  # lines inside of the last row, which may be blank, end nothing
+                behind = block.data.count(b"\n", 0, int(parsed.row_ends[-1])) + 1
+            before = _has_blank(block, 0, int(lines[0]) - block.first_line)
+            yield Arrival(parsed, before, _has_blank(block, behind, block.line_count))
 
 
 def _cut(parts: Iterator[Block], end: Callable[[Block], int]) -> Iterator[Block]:
@@ -62,28 +70,13 @@ def _end_of_rows(block: Block, name: str, layout: Layout) -> int:
     """Return where a row begins whose quotes are open at the end of a block."""
     if b'"' not in block.data or not block.ends_with_newline:
         return len(block.data)
-    _, at, unclosed = end_of_quoted_rows(block.data, 0, block.first_line, layout)
-    if unclosed:
-        raise unclosed_quote(name, block.first_line + block.data.count(b"\n", 0, at))
-    return at
+    return end_of_quoted_rows(block.data, 0, block.first_line, layout, name)[1]
 
 
 def _before_weight(block: Block) -> int:
     """Return where a weight begins that is the last line of a block."""
     found = _WEIGHT.search(block.data)
     return len(block.data) if found is None else found.start() + block.data.startswith(b"\n", found.start())
-
-
-def _arrival(parsed: ParsedBlock) -> Arrival:
-    block, lines = parsed.block, parsed.corpus.lines
-    if not len(lines):
-        return Arrival(parsed, _has_blank(block, 0, block.line_count), False)
-    before = _has_blank(block, 0, int(lines[0]) - block.first_line)
-    if parsed.layout.quoted:
-        # Lines inside of the last row, which may be blank, end nothing.
-        last_row = block.data[: int(parsed.row_ends[-1])]
-        return Arrival(parsed, before, _has_blank(block, last_row.count(b"\n") + 1, block.line_count))
-    return Arrival(parsed, before, _has_blank(block, int(lines[-1]) + 1 - block.first_line, block.line_count))
 
 
 def _has_blank(block: Block, first: int, last: int) -> bool:

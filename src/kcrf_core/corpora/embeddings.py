@@ -82,21 +82,9 @@ class NamedVectors:
     name: str
     files: tuple[VectorFile, ...]
 
-    @classmethod
-    def open(cls, name: str, given: Sequence[Given]) -> NamedVectors:
-        files = tuple(map(VectorFile.open, given))
-        for other in files[1:]:
-            if other.array.shape[1] != files[0].array.shape[1]:
-                raise DataError(
-                    f"vectors '{name}' are {other.array.shape[1]:,} wide here, and {files[0].array.shape[1]:,} in "
-                    f"{files[0].source}",
-                    other.source,
-                )
-        return cls(name, files)
-
     @property
     def source(self) -> str:
-        return self.files[0].source if len(self.files) == 1 else " + ".join(file.source for file in self.files)
+        return " + ".join(file.source for file in self.files)
 
     @property
     def rows(self) -> int:
@@ -155,7 +143,13 @@ def open_vectors(given: Iterable[tuple[str, Given]]) -> tuple[NamedVectors, ...]
         if not name or any(character in name for character in "=\t\r\n"):
             raise ConfigError(f"{name!r} is no name for vectors: give a word, as in emb=train.npy")
         named.setdefault(name, []).append(one)
-    return tuple(NamedVectors.open(name, files) for name, files in named.items())
+    out = tuple(NamedVectors(name, tuple(map(VectorFile.open, several))) for name, several in named.items())
+    for vectors in out:
+        for other in vectors.files[1:]:
+            if (width := other.array.shape[1]) != vectors.width:
+                first = f"{vectors.width:,} in {vectors.files[0].source}"
+                raise DataError(f"vectors '{vectors.name}' are {width:,} wide here, and {first}", other.source)
+    return out
 
 
 class VectorStream:

@@ -118,9 +118,9 @@ class Format:
 
     def check_layout(self, layout: Layout) -> None:
         """Refuse a layout for a format that has none."""
-        if not self.has_layouts and layout.of_its_own:
-            given = {"separator": layout.separator is not None, "header": layout.header, "comment": layout.comment}
-            settings = [key for key, value in given.items() if value]
+        given = {"separator": layout.separator is not None, "header": layout.header, "comment": layout.comment}
+        settings = [key for key, value in given.items() if value]
+        if settings and not self.has_layouts:
             message = f"'{settings[0]}' is for files of columns, and {self.title} has its own rules"
             raise ConfigError(message, settings=settings)
 

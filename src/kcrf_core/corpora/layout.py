@@ -29,10 +29,5 @@ class Layout:
             return '"' + value.replace('"', '""') + '"'
         return value
 
-    @property
-    def of_its_own(self) -> bool:
-        """True if it has settings of lines, which are for files of columns alone."""
-        return self.separator is not None or self.header or bool(self.comment)
-
 
 PLAIN = Layout()

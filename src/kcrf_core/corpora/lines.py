@@ -203,9 +203,7 @@ def blocks_and_pauses(
                 end = searched = pending.rfind(b"\n") + 1
             elif layout.quoted and b'"' in pending:
                 # A blank line inside of quotes ends nothing.
-                end, searched, unclosed = end_of_quoted_rows(pending, searched, first_line, layout)
-                if unclosed:
-                    raise unclosed_quote(name, first_line + pending.count(b"\n", 0, searched))
+                end, searched = end_of_quoted_rows(pending, searched, first_line, layout, name)
             else:
                 end = _end_of_last_blank_line(pending, searched)
                 searched = pending.rfind(b"\n") + 1
@@ -220,11 +218,12 @@ def blocks_and_pauses(
         yield Block(first_line, bytes(pending))
 
 
-def end_of_quoted_rows(data: bytes | bytearray, begin: int, first_line: int, layout: Layout) -> tuple[int, int, bool]:
+def end_of_quoted_rows(
+    data: bytes | bytearray, begin: int, first_line: int, layout: Layout, name: str
+) -> tuple[int, int]:
     """Return the end of the last blank line between rows, or 0, and the beginning of the first row that is not whole.
 
-    The third value is True if the quote of that row is never closed. A row begins at `begin`; a byte order mark before
-    the first one is no part of it.
+    A row begins at `begin`; a byte order mark before the first one is no part of it.
     """
     assert layout.separator is not None  # as values may stand in quotes
     mark = BYTE_ORDER_MARK.encode()
@@ -232,12 +231,11 @@ def end_of_quoted_rows(data: bytes | bytearray, begin: int, first_line: int, lay
     end, at, unclosed = _text.last_sequence_end(
         data, begin + skipped, ord(layout.separator), *packed_marks(layout.comment)
     )
-    return end, at if at > skipped else begin, unclosed
-
-
-def unclosed_quote(name: str, line: int) -> DataError:
-    """Return an error for a quoted value that does not end."""
-    return DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
+    at = at if at > skipped else begin
+    if unclosed:
+        line = first_line + data.count(b"\n", 0, at)
+        raise DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
+    return end, at
 
 
 def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..config import Config
+from ..system import positions_within
 from .dataset import Dataset
 from .encoding import Encoding
 
@@ -32,8 +33,7 @@ class TermCounter:
         self._real: dict[str, int] = {}
 
     def add(self, dataset: Dataset) -> None:
-        later = np.ones(dataset.positions, dtype=bool)
-        later[dataset.offsets[:-1]] = False  # nothing comes before the first position: it has no edge
+        later = positions_within(dataset.offsets) > 0  # nothing comes before the first position: it has no edge
         for term in self._config.mapped_terms:
             inputs = self._encoding.inputs(dataset, self._encoding.term_features(term))
             if term.clique.axes != 1:

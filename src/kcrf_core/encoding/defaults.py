@@ -23,7 +23,7 @@ from ..config import Config, FeatureConfig, option_paths, parse_config, with_opt
 from ..corpora import Columns, Corpus
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
-from ..system import listed
+from ..system import listed, positions_within
 from .encoding import CATEGORICAL_WINDOW, column_names
 from .features import transformed, window_text
 
@@ -181,8 +181,6 @@ class _Maker:
         self.numbers: set[str] = set()
         # Pixels stay as they are.
         self.pixels = any(term.kernel.type == "image" for term in config.mapped_terms)
-        self.later = np.ones(corpus.positions, dtype=bool)  # positions that have one before them in their sequence
-        self.later[corpus.offsets[:-1]] = False
 
     def features(self) -> list[dict[str, Any]]:
         numbers = {name: place for name, place in self.places.items() if self._is_real(name, place)}
@@ -256,7 +254,7 @@ class _Maker:
         resembling = []
         for name in widths:
             found = self.corpus.vectors[name] if name in self.corpus.vectors else self.columns.numbers(numbers[name])
-            if found is not None and _correlation(found.reshape(len(found), -1), self.later) >= CORRELATED:
+            if found is not None and _correlation(found.reshape(len(found), -1), self.corpus) >= CORRELATED:
                 resembling.append(name)
         alone = sum(width for name, width in widths.items() if name not in resembling)
         together = sum(widths[name] for name in resembling)
@@ -268,7 +266,7 @@ class _Maker:
     # ------------------------------------------------------------------------- categories
 
     def _categorical(self, name: str, place: int) -> list[dict[str, Any]]:
-        (values, codes), later = self.columns.distinct(place), np.flatnonzero(self.later)
+        (values, codes), later = self.columns.distinct(place), _later(self.corpus)
         if len(later) and (codes[later] == codes[later - 1]).all():  # it never changes within a sequence
             return [{"column": name, "window": [0]}]
         V, counts = len(values), np.bincount(codes, minlength=len(values))
@@ -340,9 +338,7 @@ def _own_name(feature: Mapping[str, Any]) -> str | None:
 
 def window_of_numbers(numbers: np.ndarray, corpus: Corpus) -> tuple[int, ...] | None:
     """Return the window of a feature of numbers [N, r] that resemble their neighbours, else None."""
-    later = np.ones(corpus.positions, dtype=bool)
-    later[corpus.offsets[:-1]] = False
-    if _correlation(numbers, later) < CORRELATED:
+    if _correlation(numbers, corpus) < CORRELATED:
         return None
     fitting = [w for w in (CATEGORICAL_WINDOW, NEAR) if len(w) * numbers.shape[1] <= _most_columns(len(numbers))]
     return fitting[0] if fitting else None
@@ -353,9 +349,14 @@ def _most_columns(N: int) -> int:
     return min(N // POSITIONS_PER_COLUMN, MOST_NUMBERS // max(N, 1))
 
 
-def _correlation(numbers: np.ndarray, later: np.ndarray) -> float:
+def _later(corpus: Corpus) -> np.ndarray:
+    """Return the positions that have one before them in their sequence."""
+    return np.flatnonzero(positions_within(corpus.offsets))
+
+
+def _correlation(numbers: np.ndarray, corpus: Corpus) -> float:
     """Return the mean over columns of numbers [N, r] of their correlation with those one position before."""
-    rows = np.flatnonzero(later)
+    rows = _later(corpus)
     with np.errstate(over="ignore", invalid="ignore"):
         there = np.isfinite(numbers)
         known = np.where(there, numbers, 0.0)
@@ -386,7 +387,13 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
     (first, *others) = config.mapped_terms
     if others or first.type != "node" or first.features != ("*",) or first.kernel.parts or first.window is not None:
         return out  # they say themselves what they look at
-    plain: dict[str, Any] = {"features": _plain_features(config, words)}
+    # Features that stand for the columns: lower case and shape of words, none of constant columns.
+    lowered = {f.columns[0] for f in config.features or () if f.transform == "lower"}
+    plain: dict[str, Any] = {"features": []}
+    for feature in config.features or ():
+        whole = feature.transform == "identity" and not feature.parts and feature.window != (0,)
+        if feature.transform in ("lower", "shape") or (whole and not lowered & set(feature.columns[:1])):
+            plain["features"].append(feature.name)
     if not numbers:
         plain["window"] = _within(NEAR, config)
     out["terms"] = []
@@ -395,19 +402,6 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
             out["terms"].append({"name": "linear" if first.name != "linear" else "all"})
             term = {**term, **plain}
         out["terms"].append(term)
-    return out
-
-
-def _plain_features(config: Config, words: Collection[str]) -> list[str]:
-    """Return the features that stand for the columns: lower case and shape of words, none of constant columns."""
-    lowered = {f.columns[0] for f in config.features or () if f.transform == "lower"}
-    out = []
-    for feature in config.features or ():
-        whole = feature.transform == "identity" and not feature.parts
-        if whole and feature.columns and feature.columns[0] in words:
-            whole = feature.columns[0] not in lowered
-        if feature.transform in ("lower", "shape") or (whole and feature.window != (0,)):
-            out.append(feature.name)
     return out
 
 

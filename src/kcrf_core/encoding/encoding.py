@@ -1,8 +1,7 @@
 """From a corpus and a configuration to numbers: vocabularies, scaling, windows.
 
-An encoding is fitted once, on training data, and used as it is for new data. Columns become integer
-codes once, on their distinct values; a window is the same codes shifted, with symbols of its own beyond
-the ends of a sequence. No string is ever built per feature and position.
+An encoding is fitted once, on training data. Columns become integer codes, on their distinct values; a window is the
+same codes shifted, with symbols of its own beyond the ends of a sequence. No string is built per feature and position.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ from .feature_storage import pack_feature, unpack_feature
 from .features import (
     AttributeFeature,
     CategoricalFeature,
-    ConjunctionFeature,
     Feature,
     RealFeature,
     View,
@@ -52,7 +50,7 @@ from .features import (
     window_text,
 )
 from .names import ATTRIBUTE, REAL, FeatureNames, ValueText, field_name, real_names, vector_texts
-from .template_feature import LineFeature, TemplateFeature, line_counts, template_counts, template_width
+from .template_feature import LineFeature, TemplateFeature, template_counts, template_macros, template_width
 
 MANY_LABELS = 200
 DOCUMENT = "-DOCSTART-"  # what stands in CoNLL files where a document begins
@@ -107,30 +105,21 @@ class Encoding:
 
     def check_vectors(self, given: Mapping[str, int], source: str) -> None:
         """Refuse data whose vectors, by name and width, are not those that this was fitted to."""
-        for name, width in self.vectors.items():
-            if name not in given:
-                other = suggestion(name, given)
-                raise DataError(
-                    f"the model was trained with vectors '{name}', {width:,} numbers for each position, and none are "
-                    f"given{other}",
-                    source,
-                    settings=["vectors"],
-                )
-            if given[name] != width:
-                raise DataError(
-                    f"vectors '{name}' have {counted(given[name], 'number')} for each position, and the model was "
-                    f"trained with {width:,}",
-                    source,
-                    settings=["vectors"],
-                )
-        for name in given:
-            if name not in self.vectors:
-                known = f"only with '{listed(list(self.vectors))}'" if self.vectors else "without vectors"
-                raise DataError(
-                    f"the model was trained {known}, and has no use for vectors '{name}': leave them out",
-                    source,
-                    settings=["vectors"],
-                )
+        own = self.vectors
+        wrong = next((name for name in {**own, **given} if own.get(name) != given.get(name)), None)
+        if wrong is None:
+            return
+        if wrong not in own:
+            known = f"only with '{listed(list(own))}'" if own else "without vectors"
+            message = f"the model was trained {known}, and has no use for vectors '{wrong}': leave them out"
+        elif wrong not in given:
+            numbers = f"{own[wrong]:,} numbers for each position"
+            other = suggestion(wrong, given)
+            message = f"the model was trained with vectors '{wrong}', {numbers}, and none are given{other}"
+        else:
+            there = f"{counted(given[wrong], 'number')} for each position"
+            message = f"vectors '{wrong}' have {there}, and the model was trained with {own[wrong]:,}"
+        raise DataError(message, source, settings=["vectors"])
 
     def with_labels(self, corpus: Corpus) -> bool:
         """Return True if the corpus has gold labels; raise an error where its columns do not fit."""
@@ -219,7 +208,7 @@ class Encoding:
         discrete = [feature for feature in self.features if not isinstance(feature, RealFeature | AttributeFeature)]
         sizes = np.array([size for feature in discrete for size in feature.field_sizes], dtype=np.int64)  # [C]
         every = Inputs(dataset.codes, sizes, dataset.real, dataset.bag, dataset.bag_unseen)
-        whole = _placed_groups([View.of(feature) for feature in self.features])
+        whole = self.groups(self.names)
         chosen = Group()
         for view in self.views(names):
             group = whole[view.feature.config.name]
@@ -229,56 +218,61 @@ class Encoding:
 
     def groups(self, names: Sequence[str]) -> dict[str, Group]:
         """Return the columns of each of the named features in the inputs of all of them, by the features' own names."""
-        return _placed_groups(self.views(names))
+        out: dict[str, Group] = {}
+        next_code = next_real = 0
+        for view in self.views(names):
+            count = len(view.columns)
+            if isinstance(view.feature, AttributeFeature):
+                group = Group(bag=True)
+            elif isinstance(view.feature, RealFeature):
+                group = Group(real=tuple(range(next_real, next_real + count)))
+            else:
+                group = Group(codes=tuple(range(next_code, next_code + count)))
+            next_code += len(group.codes)
+            next_real += len(group.real)
+            out[view.feature.config.name] = group
+        return out
 
     def reach(self, names: Iterable[str]) -> tuple[int, int]:
         """Return how many positions behind and ahead the windows of the named features reach."""
         seen = [0]
         for view in self.views(names):
-            feature = view.feature
-            if isinstance(feature, TemplateFeature | LineFeature):
-                seen += feature.rows_seen
-            elif isinstance(feature, ConjunctionFeature):
-                seen += [offset + shift for _, offset in feature.config.parts for shift in view.offsets]
+            config = view.feature.config
+            if config.templates:
+                seen += [macro.row for macro in template_macros(config.templates) if not macro.absolute]
+            elif config.parts:
+                seen += [offset + shift for _, offset in config.parts for shift in view.offsets]
             else:
                 seen += view.offsets
         return -min(seen), max(seen)
 
     def features_of_whole_sequences(self, names: Iterable[str]) -> list[str]:
         """Return those of the named features that depend on the length of their sequence."""
-        return [
-            view.feature.config.name
-            for view in self.views(names)
-            if view.feature.config.transform == "position" or getattr(view.feature, "sees_whole_sequences", False)
-        ]
+        configs = [view.feature.config for view in self.views(names)]
+        macros = {config.name: template_macros(config.templates) for config in configs}
+        ends = {name for name, own in macros.items() if any(macro.absolute for macro in own)}
+        return [config.name for config in configs if config.transform == "position" or config.name in ends]
 
     def remarks(self, data: Dataset | Amount) -> list[str]:
         """Return lines about training data to print before work begins: its size, and likely mistakes."""
         few, amount = _few(self.labels), data if isinstance(data, Amount) else Amount.of(data)
         counts = {"sequence": amount.sequences, "position": amount.positions, "label": len(self.labels)}
         out = [f"{', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
-        hidden = amount.unobserved
-        if self.unobserved is not None and not hidden:
+        out += filter(None, [self._kinds()])
+        if amount.unobserved:
+            hidden = f"{counted(amount.unobserved, 'label is', 'labels are')} not observed ('{self.unobserved}')"
+            out.append(f"{hidden}; {counted(amount.complete, 'sequence has', 'sequences have')} all of theirs")
+        elif self.unobserved is not None:
             out.append(f"warning: no label is '{self.unobserved}', which stands for labels that are not observed")
-        if hidden:
-            out.append(
-                f"{counted(hidden, 'label is', 'labels are')} not observed ('{self.unobserved}'); "
-                f"{counted(amount.complete, 'sequence has', 'sequences have')} all of theirs"
-            )
         if amount.sequences == 1 and amount.positions > 100:
             out.append("warning: all is one sequence; are the blank lines between sequences missing?")
-        if len(self.labels) > MANY_LABELS:
-            out.append(
-                f"warning: {len(self.labels):,} labels: is the last column the label? Time grows by their square"
-            )
+        if (Y := len(self.labels)) > MANY_LABELS:
+            out.append(f"warning: {Y:,} labels: is the last column the label? Time grows by their square")
         if any(" " in label for label in self.labels):
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
-        if kinds := self._kinds():
-            out.insert(1, kinds)
         if any(isinstance(one, CategoricalFeature) and DOCUMENT in one.vocabulary.values for one in self.features):
-            out.append(
-                f"warning: lines with {DOCUMENT} are taken for sequences: name it as 'comment' to pass over them"
-            )
+            lines = f"lines with {DOCUMENT} are taken for sequences"
+            out.append(f"warning: {lines}: name it as 'comment' to pass over them")
         annotated = [name for name in self.columns[:-1] if name.lower() in FORMATS[self.format].label_columns]
         if annotated:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
@@ -319,8 +313,18 @@ class Encoding:
 
     def term_features(self, term: TermConfig) -> list[str]:
         """Names of the features that a term looks at, with offsets where it does not look at all of the window."""
-        matching = matching_features(term.features, self.names, term.name)
-        return [_term_view(term, self._by_name[name]).name for name in matching]
+        out = []
+        for name in matching_features(term.features, self.names, term.name):
+            config, wanted = self._by_name[name].config, term.window
+            if wanted is None or config.type in BAGS:
+                wanted = config.own_window or config.seen
+            if lacking := [offset for offset in wanted if offset not in config.seen]:
+                raise ConfigError(
+                    f"term '{term.name}' looks at '{name}' at {window_text(lacking)}, and the data was encoded for "
+                    f"{window_text(config.seen)}: encode it again with this term in the configuration"
+                )
+            out.append(View.of(self._by_name[name], wanted).name)
+        return out
 
     def describe(self, dataset: Dataset, t: int) -> list[str]:
         """Return the values of position t, feature by feature: `word[-1]=the`, `f0[0]=0.52`, `attribute:2`."""
@@ -425,36 +429,6 @@ class Encoding:
         return encoding
 
 
-def _placed_groups(views: Sequence[View]) -> dict[str, Group]:
-    """Return the columns of each feature in the inputs that these views make."""
-    out: dict[str, Group] = {}
-    next_code = next_real = 0
-    for view in views:
-        count = len(view.columns)
-        if isinstance(view.feature, AttributeFeature):
-            group = Group(bag=True)
-        elif isinstance(view.feature, RealFeature):
-            group = Group(real=tuple(range(next_real, next_real + count)))
-        else:
-            group = Group(codes=tuple(range(next_code, next_code + count)))
-        next_code += len(group.codes)
-        next_real += len(group.real)
-        out[view.feature.config.name] = group
-    return out
-
-
-def _term_view(term: TermConfig, feature: Feature) -> View:
-    """Return the view of a term on a feature: its own window, if it has one, else the feature's."""
-    config = feature.config
-    wanted = term.window if term.window is not None and config.type not in BAGS else config.own_window or config.seen
-    if lacking := [offset for offset in wanted if offset not in config.seen]:
-        raise ConfigError(
-            f"term '{term.name}' looks at '{config.name}' at {window_text(lacking)}, and the data was encoded for "
-            f"{window_text(config.seen)}: encode it again with this term in the configuration"
-        )
-    return View.of(feature, wanted)
-
-
 GLOB = frozenset("*?[")
 MOST_NAMED = 8
 
@@ -515,14 +489,22 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
         )
     settings = config.features
     if settings is None:
-        settings = _default_features(corpus, [n for n in names[:-1] if n != config.weight and n not in config.ignore])
+        settings = tuple(FeatureConfig(n, (n,)) for n in names[:-1] if n != config.weight and n not in config.ignore)
+        if corpus.attributes is not None:
+            settings = (FeatureConfig("attributes", (), "attributes", window=(0,)),)
+        for name in corpus.vectors:
+            if any(name == feature.name for feature in settings):
+                message = f"vectors '{name}' have the name of a column: give them another"
+                raise ConfigError(message, settings=["vectors"])
+        settings += tuple(FeatureConfig(name, (), "real", vectors=name) for name in corpus.vectors)
     fitter = _Fitter(config, names, columns, _term_offsets(config, settings))
-    features = tuple(fitter.fit(feature) for feature in settings)
+    for feature in settings:
+        fitter.fitted[feature.name] = fitter.fit(feature)
     encoding = Encoding(
         format=corpus.format,
         columns=names,
         labels=labels,
-        features=features,
+        features=tuple(fitter.fitted.values()),
         unobserved=config.unobserved,
         weight=config.weight,
         layout=config.layout,
@@ -572,17 +554,6 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
     return (*(f"c{number}" for number in range(corpus.width - 1)), "label")
 
 
-def _default_features(corpus: Corpus, names: Sequence[str]) -> tuple[FeatureConfig, ...]:
-    taken = {*names, "attributes"} if corpus.attributes is not None else set(names)
-    for name in corpus.vectors:
-        if name in taken:
-            raise ConfigError(f"vectors '{name}' have the name of a column: give them another", settings=["vectors"])
-    vectors = tuple(FeatureConfig(name, (), "real", vectors=name) for name in corpus.vectors)
-    if corpus.attributes is not None:
-        return (FeatureConfig("attributes", (), "attributes", window=(0,)), *vectors)
-    return (*(FeatureConfig(name, (name,)) for name in names), *vectors)
-
-
 def _term_offsets(config: Config, features: Sequence[FeatureConfig]) -> dict[str, set[int]]:
     """Return the offsets that terms with windows of their own use, by the names of features."""
     names, bags = [feature.name for feature in features], {one.name for one in features if one.type in BAGS}
@@ -614,9 +585,13 @@ class _Fitter:
         self.plain: dict[str, CategoricalFeature] = {}
 
     def fit(self, feature: FeatureConfig) -> Feature:
-        corpus = self.columns.corpus
+        corpus, seed = self.columns.corpus, self.config.training.seed
         if feature.vectors is not None:
-            return self._fit_vectors(feature)
+            if feature.vectors not in corpus.vectors:
+                known = f"; there are: {listed(list(corpus.vectors))}" if corpus.vectors else ""
+                message = f"is made of vectors '{feature.vectors}', and none of that name are given{known}"
+                raise ConfigError(f"feature '{feature.name}' {message}", settings=["vectors"])
+            return fit_real(self._widened(feature, self.config.window or REAL_WINDOW), (), self.columns, seed)
         if (feature.type == "attributes") != (corpus.attributes is not None):
             needed = "an attribute file" if feature.type == "attributes" else "columns"
             raise ConfigError(f"feature '{feature.name}' needs {needed}, and {corpus.source} is not of that kind")
@@ -624,63 +599,37 @@ class _Fitter:
         if feature.templates:
             for number in range(template_width(feature.templates)):
                 self._column(feature, f"c{number}")
-        if feature.type in BAGS:
-            kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
-            if feature.type == "attributes":
-                names, counts = self.columns.attribute_counts()
-            else:
-                names, counts = template_counts(feature.templates, self.columns)
-            fitted: Feature = kind(feature, Vocabulary.fit(names, counts, min_count, distinct=True))
-        elif feature.templates:
-            fitted = LineFeature(
-                feature, 0, Vocabulary.fit(*line_counts(feature.templates[0], self.columns), min_count)
-            )
-        elif feature.type == "conjunction":
+            strings = Vocabulary.fit(*template_counts(feature, self.columns), min_count, distinct=True)
+            return LineFeature(feature, 0, strings) if feature.type not in BAGS else TemplateFeature(feature, strings)
+        if feature.type == "attributes":
+            return AttributeFeature(feature, Vocabulary.fit(*self.columns.attribute_counts(), min_count, distinct=True))
+        if feature.type == "conjunction":
             feature = self._widened(feature, (0,))
             parts = tuple(self._part(feature, name) for name, _ in feature.parts)
             if len(parts) < 2:
                 raise ConfigError(f"feature '{feature.name}': a conjunction needs at least two parts")
-            fitted = fit_conjunction(feature, parts, self.columns, min_count)
-        else:
-            feature = replace(feature, columns=self._matching(feature))
-            where = tuple(self._column(feature, name) for name in feature.columns)
-            type_ = feature.type
-            if type_ == AUTO and corpus.names is not None:
-                type_ = "categorical"
-            elif type_ == AUTO:
-                type_ = "real" if self.columns.looks_real(where[0], feature.columns[0]) else "categorical"
-            default = REAL_WINDOW if type_ == "real" else CATEGORICAL_WINDOW
-            feature = self._widened(replace(feature, type=type_), self.config.window or default)
-            if type_ == "real" and feature.transform == "identity" and self.config.missing_indicator:
+            return fit_conjunction(feature, parts, self.columns, min_count)
+        feature = replace(feature, columns=self._matching(feature))
+        where = tuple(self._column(feature, name) for name in feature.columns)
+        type_ = feature.type
+        if type_ == AUTO:
+            real = corpus.names is None and self.columns.looks_real(where[0], feature.columns[0])
+            type_ = "real" if real else "categorical"
+        default = REAL_WINDOW if type_ == "real" else CATEGORICAL_WINDOW
+        feature = self._widened(replace(feature, type=type_), self.config.window or default)
+        if type_ == "real":
+            if feature.transform == "identity" and self.config.missing_indicator:
                 feature = replace(feature, missing="indicator")
-            if type_ == "categorical" and feature.scale != AUTO:
-                raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
-            if type_ == "real":
-                fitted = fit_real(feature, where, self.columns, self.config.training.seed)
-            else:
-                fitted = fit_categorical(feature, where[0], self.columns, min_count)
-        self.fitted[feature.name] = fitted
-        return fitted
+            return fit_real(feature, where, self.columns, seed)
+        if feature.scale != AUTO:
+            raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
+        return fit_categorical(feature, where[0], self.columns, min_count)
 
     def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:
         """Return a feature with its window, or the default one, and the offsets that terms use beyond it."""
         own = feature.window or default
         window = tuple(sorted(self.seen.get(feature.name, set()).union(own)))
         return replace(feature, window=window, own_window=None if window == own else own)
-
-    def _fit_vectors(self, feature: FeatureConfig) -> Feature:
-        given = self.columns.corpus.vectors
-        if feature.vectors not in given:
-            known = f"; there are: {listed(list(given))}" if given else ""
-            raise ConfigError(
-                f"feature '{feature.name}' is made of vectors '{feature.vectors}', and none of that name are given"
-                f"{known}",
-                settings=["vectors"],
-            )
-        feature = self._widened(feature, self.config.window or REAL_WINDOW)
-        fitted = fit_real(feature, (), self.columns, self.config.training.seed)
-        self.fitted[feature.name] = fitted
-        return fitted
 
     def _matching(self, feature: FeatureConfig) -> tuple[str, ...]:
         """Return the columns of a feature, with those that a glob such as `v*` matches in its place."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..config import FeatureConfig, feature_dict, parse_config
+from ..config import BAGS, FeatureConfig, feature_dict, parse_config
 from ..files import Contents, pack_strings
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
 from .label_ratio import LabelRatios
-from .template_feature import LineFeature, TemplateFeature
+from .template_feature import LineFeature, TemplateFeature, template_width
 
 
 def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -61,12 +61,8 @@ def _unpack_categorical(
         raise contents.error(f"'{at}' names column {column!r}")
     if config.window is None or config.type != "categorical":
         raise contents.error(f"'{at}' has no window or is not categorical")
-    feature = (LineFeature if config.templates else CategoricalFeature)(
-        config, column, _unpack_vocabulary(contents, entry, at)
-    )
-    if isinstance(feature, LineFeature) and feature.width > width - 1:
-        raise contents.error(f"'{at}' looks at column {feature.width - 1}")
-    return feature
+    kind = LineFeature if config.templates else CategoricalFeature
+    return kind(config, column, _unpack_vocabulary(contents, entry, at))
 
 
 def _unpack_vocabulary(contents: Contents, entry: dict[str, Any], at: str) -> Vocabulary:
@@ -80,10 +76,17 @@ def _unpack_vocabulary(contents: Contents, entry: dict[str, Any], at: str) -> Vo
     return contents.once(f"{at}.values", bool(entry["complete"]), read)
 
 
+def _unpack_config(contents: Contents, described: dict[str, Any], at: str, width: int) -> FeatureConfig:
+    config = (parse_config({"features": [described]}).features or ())[0]
+    if (needed := template_width(config.templates)) > width - 1:
+        raise contents.error(f"'{at}' looks at column {needed - 1}")
+    return config
+
+
 def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Feature:
     described = dict(entry["config"])
     own = described.pop("own_window", None)
-    config = (parse_config({"features": [described]}).features or ())[0]
+    config = _unpack_config(contents, described, at, width)
     kind = entry["kind"]
     if config.window is None or config.type != kind:
         raise contents.error(f"'{at}' has no window or is not what it says")
@@ -93,13 +96,9 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
         config = replace(config, own_window=tuple(own))
     if kind == "categorical":
         return _unpack_categorical(contents, entry, config, at, width)
-    if kind == "attributes":
-        return AttributeFeature(config, _unpack_vocabulary(contents, entry, at))
-    if kind == "templates":
-        feature = TemplateFeature(config, _unpack_vocabulary(contents, entry, at))
-        if feature.width > width - 1:
-            raise contents.error(f"'{at}' looks at column {feature.width - 1}")
-        return feature
+    if kind in BAGS:
+        bag = AttributeFeature if kind == "attributes" else TemplateFeature
+        return bag(config, _unpack_vocabulary(contents, entry, at))
     if kind == "real":
         mean, scale = contents.array(f"{at}.mean", "float64", 1), contents.array(f"{at}.scale", "float64", 1)
         where = tuple(entry["columns"])
@@ -133,7 +132,7 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
         raise contents.error(f"'{at}' is a feature of an unknown kind")
     parts = []
     for p, part in enumerate(entry["parts"]):
-        part_config = (parse_config({"features": [part["config"]]}).features or ())[0]
+        part_config = _unpack_config(contents, part["config"], f"{at}.part{p}", width)
         parts.append(_unpack_categorical(contents, part, part_config, f"{at}.part{p}", width))
     keys = tuple(
         tuple(contents.array(f"{at}.keys{w}.{s}", "int64", 1) for s in range(len(parts) - 1))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -146,14 +146,11 @@ class CategoricalFeature:
 
     def base(self, columns: Columns) -> np.ndarray:
         """Return the codes of the positions themselves, [N] int32."""
-        return columns.codes(self.column, (self.config.transform, self.config.length), self.vocabulary, self._encoded)
-
-    def _encoded(self, values: Sequence[str]) -> np.ndarray:
-        return self.vocabulary.encode(transformed(values, self.config))
+        key, vocabulary = (self.config.transform, self.config.length), self.vocabulary
+        return columns.codes(self.column, key, vocabulary, lambda own: vocabulary.encode(transformed(own, self.config)))
 
     def fields(self, columns: Columns) -> list[np.ndarray]:
-        base, size = self.base(columns), len(self.vocabulary.values)
-        offsets = columns.corpus.offsets
+        base, size, offsets = self.base(columns), len(self.vocabulary.values), columns.corpus.offsets
         return [shifted(base, size, offset, self.reach, offsets) for offset in self.config.seen]
 
     def value(self, w: int, code: int) -> str:
@@ -207,14 +204,9 @@ class ConjunctionFeature:
 
     def seen_codes(self, w: int, columns: Columns) -> list[np.ndarray]:
         """Return the codes of every part seen from each position at the w-th offset, [N] int32 each."""
+        shift, offsets = self.config.seen[w], columns.corpus.offsets
         return [
-            shifted(
-                part.base(columns),
-                len(part.vocabulary.values),
-                offset + self.config.seen[w],
-                self.reach,
-                columns.corpus.offsets,
-            )
+            shifted(part.base(columns), len(part.vocabulary.values), offset + shift, self.reach, offsets)
             for part, (_, offset) in zip(self.parts, self.config.parts, strict=True)
         ]
 
@@ -230,11 +222,11 @@ class ConjunctionFeature:
             combined = table.numbers(combined, part_codes)
         return np.where(combined < 0, np.int32(UNSEEN if self.complete else NOTHING), combined)
 
-    def part_codes(self, w: int, code: int) -> list[int]:
-        """Return the codes of the parts of a tuple, by its code in the field of the w-th offset."""
-        codes: list[int] = []
+    def part_codes(self, w: int, code: Any) -> list[Any]:
+        """Return the codes of the parts of a tuple, or of tuples [n], by its code in the field of the w-th offset."""
+        codes: list[Any] = []
         for size, keys in zip(reversed(self.sizes), reversed(self.keys[w]), strict=True):
-            code, last = divmod(int(keys[code]), size)
+            code, last = divmod(keys[code], size)
             codes.append(last)
         return [code, *reversed(codes)]
 
@@ -360,8 +352,7 @@ def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tup
         parts = []
         for feature in features:
             held = columns.held_out.get(feature.config.name)
-            own = (feature.config, feature.columns, columns, feature.counts, feature.ratios)
-            parts.append(_raw_real(*own) if held is None else held)
+            parts.append(_raw_real(feature, columns) if held is None else held)
         # Rows of vectors may be large, and an array made here is not shared.
         own_rows = len(parts) == 1 and features[0].config.name not in columns.held_out
         raw = parts[0] if own_rows else np.hstack(parts)
@@ -392,14 +383,9 @@ def _small(values: np.ndarray) -> bool:
     return not values.size or bool(values.min() > -LARGEST and values.max() < LARGEST)
 
 
-def _raw_real(
-    config: FeatureConfig,
-    where: Sequence[int],
-    columns: Columns,
-    counts: dict[str, int] | None,
-    ratios: LabelRatios | None,
-) -> np.ndarray:
+def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
     """Return unscaled numbers, [N, r]."""
+    config, where = feature.config, feature.columns
     if config.vectors is not None:
         # In one order, whatever that of the file: sums over rows are rounded by it.
         return _rows(columns.corpus.vectors[config.vectors].astype(np.float64, order="C"), config)
@@ -410,13 +396,13 @@ def _raw_real(
         return (t / np.maximum(np.repeat(lengths, lengths) - 1, 1))[:, None]
     values, inverse = columns.distinct(where[0])
     if config.transform == "label-ratio":
-        assert ratios is not None
-        return ratios.of(values)[inverse]
+        assert feature.ratios is not None
+        return feature.ratios.of(values)[inverse]
     if config.transform == "length":
         numbers = np.array([len(value) for value in values], dtype=np.float64)
     else:
-        assert counts is not None
-        numbers = np.log1p([counts.get(value, 0) for value in values])
+        assert feature.counts is not None
+        numbers = np.log1p([feature.counts.get(value, 0) for value in values])
     return numbers[inverse][:, None]
 
 
@@ -479,9 +465,10 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: TrainingCol
         counts = dict(zip(values, found.tolist(), strict=True))
     if config.transform == "label-ratio":
         ratios = _fit_ratios(config, where[0], columns, seed)
+    unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, ratios)
     moments: Moments | None = None
     for part in columns.parts:
-        raw = part.held_out[config.name] if ratios is not None else _raw_real(config, where, part, counts, None)
+        raw = part.held_out[config.name] if ratios is not None else _raw_real(unscaled, part)
         own = Moments.of(raw)
         for r in np.flatnonzero(~(np.isfinite(own.mean) & np.isfinite(own.deviation))):
             line, name = int(part.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]
@@ -491,26 +478,20 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: TrainingCol
     for r in np.flatnonzero(moments.count == 0):
         message = f"column '{config.columns[r]}' has no numbers, only missing ones (leave it out)"
         raise DataError(message, columns.corpus.source, settings=["missing"])
-    mean, scale, width = moments.mean, moments.deviation, len(moments.mean)
-    if config.scale in ("none", "unit"):
-        plain = np.ones(width, dtype=bool)
-    elif config.scale == "auto":
-        # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
-        plain = moments.binary
-    else:
-        plain = np.zeros(width, dtype=bool)
+    mean, scale = moments.mean, moments.deviation
+    # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
+    plain = moments.binary if config.scale == "auto" else np.full(len(mean), config.scale in ("none", "unit"))
     # Vectors have no missing values.
     fill = np.where(plain, mean, 0.0) if plain.any() and config.vectors is None else None
     mean = np.where(plain, 0.0, mean)
     # What varies by no more than rounding is constant. Its mean is rounded too, hence the division.
     size = np.abs(mean)
-    scale = np.where(scale <= 1e-12 * size, np.maximum(size, 1.0), scale)
-    scale = np.where(plain, 1.0, scale)
+    scale = np.where(plain, 1.0, np.where(scale <= 1e-12 * size, np.maximum(size, 1.0), scale))
     if config.missing == "indicator":
         zeros = np.zeros_like(mean)
         mean, scale = np.concatenate([mean, zeros]), np.concatenate([scale, np.ones_like(scale)])
         fill = None if fill is None else np.concatenate([fill, zeros])
-    return RealFeature(config, where, mean, scale, counts, ratios, fill)
+    return replace(unscaled, mean=mean, scale=scale, fill=fill)
 
 
 def _fit_ratios(config: FeatureConfig, column: int, columns: TrainingColumns, seed: int) -> LabelRatios:

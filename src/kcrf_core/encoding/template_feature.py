@@ -9,12 +9,12 @@ Wapiti's expressions match bytes, so that its strings may hold half a character:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..config import FeatureConfig, Macro, is_wapiti_line, matcher, pieces
+from ..config import BAGS, FeatureConfig, Macro, is_wapiti_line, matcher, pieces
 from ..corpora import AttributeRows, CodedColumn, Columns, TrainingColumns, in_order, ones
 from .features import AttributeFeature, CategoricalFeature, boundary_or, shifted
 
@@ -22,29 +22,8 @@ PLACES = "1234#"  # that Wapiti tells apart beyond an end of a sequence
 FURTHEST = len(PLACES) - 1
 
 
-class _Lines:
-    """Offsets and columns of the lines of a feature."""
-
-    config: FeatureConfig
-
-    @property
-    def width(self) -> int:
-        """Number of columns that the data must have, the label's not counted."""
-        return template_width(self.config.templates)
-
-    @property
-    def rows_seen(self) -> list[int]:
-        """Offsets of the positions that its lines use."""
-        return [macro.row for macro in template_macros(self.config.templates) if not macro.absolute]
-
-    @property
-    def sees_whole_sequences(self) -> bool:
-        """True if it uses their first or last positions."""
-        return any(macro.absolute for macro in template_macros(self.config.templates))
-
-
 @dataclass(frozen=True)
-class TemplateFeature(_Lines, AttributeFeature):
+class TemplateFeature(AttributeFeature):
     """Lines whose strings are attributes; the vocabulary has those of the training data."""
 
     def rows(self, columns: Columns) -> AttributeRows:
@@ -52,7 +31,7 @@ class TemplateFeature(_Lines, AttributeFeature):
 
 
 @dataclass(frozen=True)
-class LineFeature(_Lines, CategoricalFeature):
+class LineFeature(CategoricalFeature):
     """One line, whose strings are the values of a field."""
 
     def base(self, columns: Columns) -> np.ndarray:
@@ -68,6 +47,7 @@ def template_macros(templates: Sequence[str]) -> list[Macro]:
 
 
 def template_width(templates: Sequence[str]) -> int:
+    """Return the number of columns that data must have, the label's not counted."""
     return max((macro.column + 1 for macro in template_macros(templates)), default=0)
 
 
@@ -89,19 +69,14 @@ def expanded(templates: Sequence[str], columns: Columns) -> AttributeRows:
     )
 
 
-def template_counts(templates: Sequence[str], columns: TrainingColumns) -> tuple[Sequence[str], np.ndarray]:
-    """Return all strings of lines in the order in which they first come, and the count of each."""
-    return _counts(expanded(templates, part).names for part in columns.parts)
-
-
-def line_counts(line: str, columns: TrainingColumns) -> tuple[Sequence[str], np.ndarray]:
-    """Return all strings of one line, and the count of each; a string may come twice."""
-    return _counts(CodedColumn(*line_strings(line, part)) for part in columns.parts)
-
-
-def _counts(parts: Iterable[Sequence[str]]) -> tuple[Sequence[str], np.ndarray]:
+def template_counts(config: FeatureConfig, columns: TrainingColumns) -> tuple[Sequence[str], np.ndarray]:
+    """Return all strings of the lines of a feature, and the count of each."""
     totals: Counter[str] = Counter()
-    for column in map(CodedColumn.of, parts):
+    for part in columns.parts:
+        if config.type in BAGS:
+            column = CodedColumn.of(expanded(config.templates, part).names)
+        else:
+            column = CodedColumn(*line_strings(config.templates[0], part))
         counts = np.bincount(column.codes, minlength=len(column.values))
         for value, count in zip(column.values, counts.tolist(), strict=True):
             totals[value] += count

@@ -1,7 +1,7 @@
 """Inputs of one encoding translated to another: the same features and values, numbered and scaled differently.
 
-Features are matched by name and meaning, their fields by offset, categorical values and attributes by what they
-are, real columns through their units. Values that the other encoding lacks are unseen there, as in new data.
+Features are matched by name and meaning, fields by offset, categorical values and attributes by what they are, real
+columns through their units. Values that the other encoding lacks are unseen there, as in new data.
 """
 
 from __future__ import annotations
@@ -16,30 +16,15 @@ from ..config import FeatureConfig, pieces, same_line
 from ..kernels import NOTHING, UNSEEN, Inputs
 from ..maps import ColumnOrder
 from .encoding import Encoding
-from .features import (
-    AttributeFeature,
-    CategoricalFeature,
-    ConjunctionFeature,
-    Feature,
-    RealFeature,
-    View,
-)
+from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, View
 from .template_feature import LineFeature, TemplateFeature
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 
-@dataclass(frozen=True)
-class RealColumn:
-    """A real column of both: a value x is (x * scale + mean - to_mean) / to_scale there."""
-
-    column: int
-    to_column: int
-    mean: float
-    scale: float
-    to_mean: float
-    to_scale: float
+# A real column, its column there, and mean and scale of both: x is (x * scale + mean - to_mean) / to_scale there.
+RealColumn = tuple[int, int, float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -63,8 +48,8 @@ class Translation:
             codes[:, to_field] = column
             codes[known, to_field] = table[column[known]]
         real = np.zeros((N, self.like.real.shape[1]))
-        for one in self.real:
-            real[:, one.to_column] = (inputs.real[:, one.column] * one.scale + one.mean - one.to_mean) / one.to_scale
+        for at, to_column, mean, scale, to_mean, to_scale in self.real:
+            real[:, to_column] = (inputs.real[:, at] * scale + mean - to_mean) / to_scale
         bag, unseen = (None, np.zeros(N)) if self.like.bag is None else self._bag(inputs)
         return Inputs(codes, self.like.sizes, real, bag, unseen)
 
@@ -88,20 +73,16 @@ class Translation:
         """Return the column there of each column of an explicit map, or -1, and the ratio of their units: [D] each."""
         own, there = self.order, ColumnOrder.of(self.like)
         columns, units = np.full(own.size, -1, dtype=np.int64), np.ones(own.size)
+        placed = [(own.fields[field], codes, there.first_attribute) for field, codes in self.strings]
         for field, to_field, table in self.fields:
-            columns[own.fields[field] : own.fields[field + 1]] = np.where(
-                table >= 0, table + there.fields[to_field], -1
-            )
-        for field, codes in self.strings:
-            columns[own.fields[field] : own.fields[field + 1]] = np.where(codes >= 0, codes + there.first_attribute, -1)
+            placed.append((own.fields[field], table, there.fields[to_field]))
         if self.bag is not None:
-            columns[own.first_attribute : own.first_real] = np.where(
-                self.bag >= 0, self.bag + there.first_attribute, -1
-            )
-        for one in self.real:
-            at = own.first_real + one.column
-            columns[at] = there.first_real + one.to_column
-            units[at] = one.scale / one.to_scale
+            placed.append((own.first_attribute, self.bag, there.first_attribute))
+        for begin, codes, first in placed:
+            columns[begin : begin + len(codes)] = np.where(codes >= 0, codes + first, -1)
+        for column, to_column, _, scale, _, to_scale in self.real:
+            columns[own.first_real + column] = there.first_real + to_column
+            units[own.first_real + column] = scale / to_scale
         return columns, units
 
 
@@ -136,12 +117,14 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
                 continue
             to_w = to_view.offsets.index(offset)
             if isinstance(feature, RealFeature) and isinstance(other, RealFeature):
-                scales = zip(feature.mean, feature.scale, other.mean, other.scale, strict=True)
+                own, others = (
+                    (feature.mean.tolist(), feature.scale.tolist()),
+                    (other.mean.tolist(), other.scale.tolist()),
+                )
+                scales = zip(*own, *others, strict=True)
                 r = len(feature.mean)
-                real += [
-                    RealColumn(places[w * r + i], to_places[to_w * r + i], *map(float, scale))
-                    for i, scale in enumerate(scales)
-                ]
+                for i, (mean, scale, to_mean, to_scale) in enumerate(scales):
+                    real.append((places[w * r + i], to_places[to_w * r + i], mean, scale, to_mean, to_scale))
             elif isinstance(feature, ConjunctionFeature) and isinstance(other, ConjunctionFeature):
                 codes = _conjunction_codes(feature, view.places[w], other, to_view.places[to_w])
                 fields.append((places[w], to_places[to_w], codes))
@@ -211,13 +194,7 @@ def _categorical_codes(source: CategoricalFeature, reach: int, target: Categoric
 
 def _conjunction_codes(source: ConjunctionFeature, w: int, target: ConjunctionFeature, to_w: int) -> np.ndarray:
     """Take tuples apart, translate their parts, and number them again."""
-    stages = source.keys[w]
-    combined = np.arange(len(stages[-1]), dtype=np.int64)
-    codes: list[np.ndarray] = []
-    for size, keys in zip(reversed(source.sizes), reversed(stages), strict=True):
-        combined, last = np.divmod(keys[combined], size)
-        codes.append(last)
-    codes = [combined, *reversed(codes)]
+    codes = source.part_codes(w, np.arange(len(source.keys[w][-1]), dtype=np.int64))
     translated = [
         _categorical_codes(part, source.reach, to_part, target.reach)[part_codes]
         for part, to_part, part_codes in zip(source.parts, target.parts, codes, strict=True)
