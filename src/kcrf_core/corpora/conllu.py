@@ -52,7 +52,10 @@ def parse_block(
 def _words(rows: Rows, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows that are words, whose IDs count from 1 in each sentence, and where sentences begin in them."""
     ids = rows.cells.coded(0)
-    numbers = np.array([_word_number(text) for text in ids.values], dtype=np.int64)[ids.codes]
+    # Multiword tokens and empty nodes have `NO_WORD` in the place of a number.
+    others = [NO_WORD if _NO_WORD.fullmatch(text) else -1 for text in ids.values]
+    known = [int(text) if _NUMBER.fullmatch(text) else other for text, other in zip(ids.values, others, strict=True)]
+    numbers = np.array(known, dtype=np.int64)[ids.codes]
     kept = np.flatnonzero(numbers != NO_WORD)
     begins = np.searchsorted(kept, rows.offsets)
     expected = np.arange(1, len(kept) + 1) - np.repeat(begins[:-1], np.diff(begins))
@@ -62,13 +65,6 @@ def _words(rows: Rows, name: str) -> tuple[np.ndarray, np.ndarray]:
         hint = " (is a blank line between two sentences missing?)" if ids[bad] == "1" else ""
         raise DataError(f"'{ids[bad]}' where the ID of word {number} was expected{hint}", name, int(rows.lines[bad]))
     return kept, np.unique(begins)
-
-
-def _word_number(text: str) -> int:
-    """Return the number that an ID is, `NO_WORD` for multiword tokens and empty nodes, or -1."""
-    if _NUMBER.fullmatch(text):
-        return int(text)
-    return NO_WORD if _NO_WORD.fullmatch(text) else -1
 
 
 def put_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:

@@ -49,7 +49,13 @@ def parse_block(
     if not lengths.all():
         message = "no label before the first TAB (write any known label if there is none)"
         raise DataError(message, name, int(numbers[lengths.argmin()]))
-    _check_lone_labels(data, starts, lengths, np.flatnonzero(starts + lengths == ends), name, numbers)
+    # Without a TAB a whole line would pass as a label, silently, if that may have spaces.
+    lone = np.flatnonzero(starts + lengths == ends)
+    labels = coded(data, starts[lone], lengths[lone])
+    spaced = np.array([" " in label for label in labels.values], dtype=bool)[labels.codes]
+    if spaced.any():
+        message = "spaces but no TAB (attribute files are tab-separated)"
+        raise DataError(message, name, int(numbers[lone[spaced.argmax()]]))
     corpus = Corpus(
         source=name,
         columns=Cells(data, starts[None], lengths[None]),
@@ -80,17 +86,6 @@ def label_column(parsed: ParsedBlock) -> ParsedBlock:
     return ParsedBlock(Block(parsed.block.first_line, out.tobytes()), corpus, parsed.separator, ends)
 
 
-def _check_lone_labels(
-    data: bytes, starts: np.ndarray, lengths: np.ndarray, rows: np.ndarray, name: str, numbers: np.ndarray
-) -> None:
-    """Refuse spaces in `rows`, which have no TAB: else a whole line would pass as a label, silently."""
-    labels = coded(data, starts[rows], lengths[rows])
-    spaced = np.array([" " in label for label in labels.values], dtype=bool)[labels.codes]
-    if spaced.any():
-        message = "spaces but no TAB (attribute files are tab-separated)"
-        raise DataError(message, name, int(numbers[rows[spaced.argmax()]]))
-
-
 def _attribute_rows(data: bytes, first: np.ndarray, last: np.ndarray, name: str, numbers: np.ndarray) -> AttributeRows:
     """Return the attributes of rows whose fields stand from `first` [N] to `last` [N]."""
     escapes = b"\\" in data
@@ -112,10 +107,5 @@ def _attribute_rows(data: bytes, first: np.ndarray, last: np.ndarray, name: str,
 
 
 CRFSUITE = Format(
-    "crfsuite",
-    "CRFsuite",
-    suffixes=(".crfsuite",),
-    attributes=True,
-    with_columns=label_column,
-    parse_block=parse_block,
+    "crfsuite", "CRFsuite", suffixes=(".crfsuite",), attributes=True, with_columns=label_column, parse_block=parse_block
 )

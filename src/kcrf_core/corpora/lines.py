@@ -36,24 +36,14 @@ BYTE_ORDER_MARK = "\ufeff"
 
 CONTENTS = ("blank lines", "comments", "a header line")  # that a block without positions may have
 
-ARCHIVES = (
-    (
-        (b"PK\x03\x04",),
-        "looks like a zip archive, as .npz files are, not like text (tag and evaluate without -m read text)",
-    ),
-    *(
-        (
-            magics,
-            f"looks like {kind} data, not like text (give the file a name ending in {end}, or pipe it through {cat})",
-        )
-        for magics, kind, end, cat in (
-            ((b"\x1f\x8b",), "gzip", ".gz", "zcat"),
-            (tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)), "bzip2", ".bz2", "bzcat"),
-            ((b"\xfd7zXZ\0",), "xz", ".xz", "xzcat"),
-        )
-    ),
-    ((b"\x28\xb5\x2f\xfd",), "looks like zstd data, which is not read here (pipe it through zstdcat)"),
-)
+_PACKED = "looks like {} data, not like text (give the file a name ending in {}, or pipe it through {})"
+ARCHIVES = {
+    b"PK\x03\x04": "looks like a zip archive, as .npz files are, not like text (tag and evaluate without -m read text)",
+    b"\x1f\x8b": _PACKED.format("gzip", ".gz", "zcat"),
+    **{b"BZh%d1AY&SY" % level: _PACKED.format("bzip2", ".bz2", "bzcat") for level in range(1, 10)},
+    b"\xfd7zXZ\0": _PACKED.format("xz", ".xz", "xzcat"),
+    b"\x28\xb5\x2f\xfd": "looks like zstd data, which is not read here (pipe it through zstdcat)",
+}
 
 
 @dataclass(frozen=True)
@@ -64,10 +54,6 @@ class Block:
     data: bytes  # as it was read; once `checked`, UTF-8 without NULs and without carriage returns inside lines
 
     @property
-    def ends_with_newline(self) -> bool:
-        return self.data.endswith(b"\n")
-
-    @property
     def begin(self) -> int:
         """Place of the first line, behind a byte order mark."""
         mark = BYTE_ORDER_MARK.encode()
@@ -76,13 +62,13 @@ class Block:
     @cached_property
     def line_count(self) -> int:
         lines = np.count_nonzero(np.frombuffer(self.data, np.uint8) == ord("\n"))
-        return int(lines) + (not self.ends_with_newline)
+        return int(lines) + (not self.data.endswith(b"\n"))
 
     @cached_property
     def lines(self) -> list[str]:
         """Lines without their line feeds, otherwise untouched."""
         lines = self.data.decode("utf-8").split("\n")
-        return lines[:-1] if self.ends_with_newline else lines
+        return lines[:-1] if self.data.endswith(b"\n") else lines
 
     def content(self) -> list[str]:
         """Return the lines without byte order mark and carriage returns."""
@@ -194,8 +180,8 @@ def blocks_and_pauses(
         if len(pending) > LARGEST_BLOCK:
             line = first_line + pending.count(b"\n", 0, searched)
             raise DataError("more than 2 GiB without a blank line: separate sequences by blank lines", name, line)
-        for magics, message in ARCHIVES if first_line == 1 else ():
-            if pending.startswith(magics):
+        for magic, message in ARCHIVES.items() if first_line == 1 else ():
+            if pending.startswith(magic):
                 raise DataError(message, name)
         end = 0
         if b"\n" in chunk:

@@ -1,23 +1,8 @@
 """Sequences that a program holds in memory, as a corpus.
 
-X has one entry for each sequence, of T positions:
-
-    columns   an array [T, D] of numbers; where a model has columns of words, T rows of values
-    items     a list of T items, as python-crfsuite takes them
-
-and y has as many labels for each. Sequences without a position carry nothing and are left out of the corpus.
-
-An item is a dictionary of attributes, or a list, tuple or set of names:
-
-    {"bias": 1.0}                  attribute bias, value 1
-    {"upper": True}                attribute upper, value 1; False is value 0, which is no attribute at all
-    {"word": "cat"}                attribute word:cat, value 1
-    {"tags": ["a", "b"]}           attributes tags:a and tags:b, value 1 each; a tuple or a set likewise
-    {"next": {"word": "sat"}}      attribute next:word:sat; what is inside is named by the same rules
-    ["bias", "word=cat"]           attributes of value 1
-    {"emb": array}                 vectors of the name emb: a row of numbers, as many at each position
-
-Values of an attribute that comes twice at one position are added up.
+X has one entry for each sequence, of T positions: `COLUMNS`, an array [T, D] of numbers or T rows of values, or T
+`ITEMS`, dictionaries or lists of attributes as python-crfsuite takes them and docs/python.md lists them. y has as many
+labels for each. Sequences without a position carry nothing and are left out of the corpus.
 """
 
 from __future__ import annotations
@@ -83,17 +68,6 @@ def attribute_rows(items: Iterable[Any], arrays: dict[str, list[np.ndarray]] | N
             raise type(error)(f"position {len(ends) - 1:,} of all: {error}") from None
         ends.append(len(names))
     return AttributeRows(np.array(ends, dtype=np.int64), names, np.array(values, dtype=np.float64))
-
-
-def _stacked(name: str, rows: list[np.ndarray]) -> np.ndarray:
-    """Return one array [N, width] of finite numbers."""
-    out = np.array(rows)
-    if out.dtype.kind != "f" or out.dtype.itemsize > 8:
-        out = out.astype(np.float64)
-    finite = np.isfinite(out).all(axis=1)
-    if not finite.all():
-        raise ValueError(f"position {int(finite.argmin()):,} of all: the vector {name!r} contains NaN or infinity")
-    return out
 
 
 def _expand(
@@ -173,6 +147,13 @@ LABEL_TYPES: dict[str, Callable[[str], LabelValue]] = {
     "whole": float,
     "boolean": "True".__eq__,
 }
+# In this order: a bool is an int.
+LABEL_KINDS: dict[str, Any] = {
+    "text": str,
+    "boolean": (bool, np.bool_),
+    "integer": (int, np.integer),
+    "whole": (float, np.floating),
+}
 
 
 @dataclass(frozen=True)
@@ -197,14 +178,9 @@ class LabelNames:
 
 
 def _label_type(label: object) -> str:
-    if isinstance(label, str):
-        return "text"
-    if isinstance(label, (bool, np.bool_)):
-        return "boolean"
-    if isinstance(label, (int, np.integer)):
-        return "integer"
-    if isinstance(label, (float, np.floating)) and float(label).is_integer():
-        return "whole"
+    for name, kinds in LABEL_KINDS.items():
+        if isinstance(label, kinds) and (name != "whole" or float(label).is_integer()):
+            return name
     shown = f"{label!r} of type {type(label).__name__}"
     raise ValueError(f"Unknown label type: {shown}; labels must be strings or whole numbers")
 
@@ -292,11 +268,18 @@ def corpus_of(
     labels = None if y is None else list(map(str, chain.from_iterable(y)))
     N = int(lengths.sum())
     columns: tuple[Sequence[str], ...] = ()
-    attributes, vectors = None, {}
+    attributes, vectors = None, dict[str, np.ndarray]()
     if form == ITEMS:
         arrays: dict[str, list[np.ndarray]] = {}
         attributes = attribute_rows(chain.from_iterable(X), arrays)
-        vectors = {name: _stacked(name, rows) for name, rows in arrays.items()}
+        for name, rows in arrays.items():
+            vectors[name] = np.array(rows)  # [N, width]
+            if vectors[name].dtype.kind != "f" or vectors[name].dtype.itemsize > 8:
+                vectors[name] = vectors[name].astype(np.float64)
+            finite = np.isfinite(vectors[name]).all(axis=1)
+            if not finite.all():
+                message = f"the vector {name!r} contains NaN or infinity"
+                raise ValueError(f"position {int(finite.argmin()):,} of all: {message}")
     else:
         columns = _columns(X, width)
     return Corpus(

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, pairwise
 
 import numpy as np
@@ -125,10 +125,7 @@ class _Codes:
 
     def column(self, first: int, last: int) -> CodedColumn:
         """Return the values first:last, read and numbered when they are needed."""
-        return LateColumn(last - first, partial(self._taken, first, last))
-
-    def _taken(self, first: int, last: int) -> CodedColumn:
-        return self.distinct.take(self.codes.read(first, last))
+        return LateColumn(last - first, lambda: self.distinct.take(self.codes.read(first, last)))
 
 
 class _Numbers:
@@ -152,10 +149,11 @@ class _Numbers:
 
     def column(self, first: int, last: int) -> CodedColumn:
         """Return the values first:last, read when they are needed."""
-        return LateColumn(last - first, partial(self.coded, first, last), partial(self._parsed, first, last))
 
-    def _parsed(self, first: int, last: int, missing: tuple[str, ...]) -> np.ndarray | None:
-        return self.numbers.read(first, last) if missing == self._missing else None
+        def parse(missing: tuple[str, ...]) -> np.ndarray | None:
+            return self.numbers.read(first, last) if missing == self._missing else None
+
+        return LateColumn(last - first, partial(self.coded, first, last), parse)
 
     def coded(self, first: int, last: int) -> PackedColumn:
         """Return the values first:last as codes of their own."""
@@ -249,6 +247,11 @@ class Spool(TrainingColumns):
                 if part.positions:
                     self._add(packed(part, self._layout.missing))
         assert self._like is not None  # files without data are refused
+        self.source = listed([name for name, _ in self._files])  # to show in messages
+        self.offsets = offsets_of(np.concatenate(self._lengths))  # [S+1] int64, beginnings of sequences
+        # Numbers of the sequences that shards begin with, and behind them that of all.
+        self.borders = shard_borders(self.offsets, self._shards)
+        self._all_weights = joined_weights(zip(self._weights, map(len, self._lengths), strict=True))
         vectors = {}
         for own in open_vectors(self._vectors):
             own.check_rows(self.positions, self.source)
@@ -291,23 +294,8 @@ class Spool(TrainingColumns):
     # ------------------------------------------------------------------------- all of it, once it has been read
 
     @property
-    def source(self) -> str:
-        """Names of the files, to show in messages."""
-        return listed([name for name, _ in self._files])
-
-    @property
     def positions(self) -> int:
         return len(self._lines)
-
-    @cached_property
-    def offsets(self) -> np.ndarray:
-        """Beginnings of sequences, [S+1] int64."""
-        return offsets_of(np.concatenate(self._lengths))
-
-    @cached_property
-    def borders(self) -> np.ndarray:
-        """Numbers of the sequences that shards begin with, and behind them that of all."""
-        return shard_borders(self.offsets, self._shards)
 
     @property
     def runs(self) -> list[list[tuple[int, int]]]:
@@ -371,10 +359,6 @@ class Spool(TrainingColumns):
         # Files are mapped for each part anew: pages of a mapping count as memory as long as it is there.
         vectors = {one.name: np.array(one.take(begin, end, corpus)) for one in open_vectors(self._vectors)}
         return _PartColumns(replace(corpus, vectors=vectors), self, self._layout.missing, self._fitting, begin, end)
-
-    @cached_property
-    def _all_weights(self) -> np.ndarray | None:
-        return joined_weights(zip(self._weights, map(len, self._lengths), strict=True))
 
     def sample(self, most: int) -> Corpus:
         """Return sequences with about so many positions in all, evenly spread over the data, or all of it."""

@@ -5,6 +5,7 @@ Its columns are three blocks, as those of `kernels.Inputs` are: codes, real colu
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -111,10 +112,9 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
         import scipy.sparse
 
         bag = scipy.sparse.csr_array(scipy.sparse.vstack([part.bag for part in parts], format="csr"))
-    missing: dict[str, int] = {}
+    missing: Counter[str] = Counter()
     for part in parts:
-        for name, number in part.missing:
-            missing[name] = missing.get(name, 0) + number
+        missing.update(dict(part.missing))
     cuts = [np.zeros((p.sequences, 2), dtype=bool) if p.cut is None else p.cut for p in parts]
     return Dataset(
         offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
@@ -151,9 +151,8 @@ class Amount:
 
     def plus(self, other: Amount) -> Amount:
         """Return the amount of both together."""
-        missing = dict(self.missing)
-        for name, number in other.missing:
-            missing[name] = missing.get(name, 0) + number
+        missing = Counter(dict(self.missing))
+        missing.update(dict(other.missing))
         return Amount(
             self.sequences + other.sequences,
             self.positions + other.positions,

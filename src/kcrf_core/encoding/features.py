@@ -464,7 +464,14 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: TrainingCol
         values, found = columns.value_counts(where[0])
         counts = dict(zip(values, found.tolist(), strict=True))
     if config.transform == "label-ratio":
-        ratios = _fit_ratios(config, where[0], columns, seed)
+        if not isinstance(columns, Columns):
+            remedy = "featurize without shards, or leave the feature out"
+            raise ConfigError(f"'{config.name}' (label-ratio) needs all data at once: {remedy}")
+        names, numbers = columns.distinct(columns.corpus.width - 1)
+        labels = np.argsort(np.argsort(names))[numbers]  # in their sorted order
+        # Ratios of its own positions differ; encoding finds them there.
+        own_ratios = (labels, len(names), columns.corpus.offsets, seed)
+        ratios, columns.held_out[config.name] = fit_ratios(*columns.distinct(where[0]), *own_ratios)
     unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, ratios)
     moments: Moments | None = None
     for part in columns.parts:
@@ -492,20 +499,6 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: TrainingCol
         mean, scale = np.concatenate([mean, zeros]), np.concatenate([scale, np.ones_like(scale)])
         fill = None if fill is None else np.concatenate([fill, zeros])
     return replace(unscaled, mean=mean, scale=scale, fill=fill)
-
-
-def _fit_ratios(config: FeatureConfig, column: int, columns: TrainingColumns, seed: int) -> LabelRatios:
-    """Return ratios of all data, and put those of its own positions, which differ, where encoding finds them."""
-    if not isinstance(columns, Columns):
-        raise ConfigError(
-            f"'{config.name}' (label-ratio) needs all data at once: featurize without shards, or leave the feature out"
-        )
-    values, inverse = columns.distinct(column)
-    names, numbers = columns.distinct(columns.corpus.width - 1)
-    labels = np.argsort(np.argsort(names))[numbers]  # in their sorted order
-    ratios, raw = fit_ratios(values, inverse, labels, len(names), columns.corpus.offsets, seed)
-    columns.held_out[config.name] = raw
-    return ratios
 
 
 @dataclass(frozen=True)

@@ -61,22 +61,21 @@ class FeatureNames:
     """Names of the columns that some features have in an explicit map, in the order of `maps.ColumnOrder`."""
 
     def __init__(self, views: Sequence[View], labels: Sequence[str], text: ValueText = None):
-        fields = [(view.feature, view.places) for view in views if isinstance(view.feature, FieldFeature)]
-        bags = [view.feature for view in views if isinstance(view.feature, AttributeFeature)]
-        real = [(view.feature, view.columns) for view in views if isinstance(view.feature, RealFeature)]
         # Number of columns of each part, the name of the k-th of them, and that name with a value, as a pattern.
-        parts: list[tuple[int, Callable[[int], str], str]] = []
-        for feature, places in fields:
-            for w in places:
-                parts.append((feature.field_sizes[w], partial(field_name, feature, w, text), "{0}"))
-        for bag in bags:
-            parts.append((len(bag.vocabulary.values), bag.vocabulary.values.__getitem__, ATTRIBUTE))
-        for numbers, columns in real:
-            every = real_names(numbers, labels)
-            names = [every[column] for column in columns]
-            parts.append((len(names), names.__getitem__, REAL))
-        self._parts = parts
-        self._firsts = [0, *accumulate(size for size, *_ in parts)]
+        fields: list[tuple[int, Callable[[int], str], str]] = []
+        bags, real = fields.copy(), fields.copy()
+        for view in views:
+            feature = view.feature
+            if isinstance(feature, RealFeature):
+                every = real_names(feature, labels)
+                real.append((len(view.columns), [every[column] for column in view.columns].__getitem__, REAL))
+            elif isinstance(feature, AttributeFeature):
+                bags.append((len(feature.vocabulary.values), feature.vocabulary.values.__getitem__, ATTRIBUTE))
+            else:
+                for w in view.places:
+                    fields.append((feature.field_sizes[w], partial(field_name, feature, w, text), "{0}"))
+        self._parts = [*fields, *bags, *real]
+        self._firsts = [0, *accumulate(size for size, *_ in self._parts)]
 
     def __len__(self) -> int:
         return self._firsts[-1]
