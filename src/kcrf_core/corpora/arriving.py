@@ -68,7 +68,7 @@ def _cut(parts: Iterator[Block], end: Callable[[Block], int]) -> Iterator[Block]
 
 def _end_of_rows(block: Block, name: str, layout: Layout) -> int:
     """Return where a row begins whose quotes are open at the end of a block."""
-    if b'"' not in block.data or not block.data.endswith(b"\n"):
+    if b'"' not in block.data or not block.ends_with_newline:
         return len(block.data)
     return end_of_quoted_rows(block.data, 0, block.first_line, layout, name)[1]
 

@@ -54,6 +54,10 @@ class Block:
     data: bytes  # as it was read; once `checked`, UTF-8 without NULs and without carriage returns inside lines
 
     @property
+    def ends_with_newline(self) -> bool:
+        return self.data.endswith(b"\n")
+
+    @property
     def begin(self) -> int:
         """Place of the first line, behind a byte order mark."""
         mark = BYTE_ORDER_MARK.encode()
@@ -62,13 +66,13 @@ class Block:
     @cached_property
     def line_count(self) -> int:
         lines = np.count_nonzero(np.frombuffer(self.data, np.uint8) == ord("\n"))
-        return int(lines) + (not self.data.endswith(b"\n"))
+        return int(lines) + (not self.ends_with_newline)
 
     @cached_property
     def lines(self) -> list[str]:
         """Lines without their line feeds, otherwise untouched."""
         lines = self.data.decode("utf-8").split("\n")
-        return lines[:-1] if self.data.endswith(b"\n") else lines
+        return lines[:-1] if self.ends_with_newline else lines
 
     def content(self) -> list[str]:
         """Return the lines without byte order mark and carriage returns."""
