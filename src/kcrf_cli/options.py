@@ -244,6 +244,21 @@ class FileToWrite(click.Path):
         return path
 
 
+class PlotToDraw(FileToWrite):
+    """The name of a plot, which is refused before the work is done if it cannot be drawn."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if os.path.splitext(path)[1].lower() not in PLOTS:
+            raise click.UsageError(f"--plot {path}: the name must end in one of {', '.join(PLOTS)}")
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError:
+            raise click.UsageError("--plot needs matplotlib: pip install 'kcrf[plot]'") from None
+        return path
+
+
+PLOTS = (".png", ".svg", ".pdf")
 FILE = click.Path(dir_okay=False)  # that is read
 DATA = click.Path(allow_dash=True)  # text, or what `featurize` wrote
 
@@ -297,6 +312,11 @@ def output(help: str = "File to write.", required: bool = True, stdout: bool = F
 def written(help: str, metavar: str = "FILE", stdout: bool = False) -> Any:
     """Return an option that names one more file to write."""
     return option(help, metavar, type=FileToWrite(dir_okay=False, allow_dash=stdout))
+
+
+def plot(help: str, metavar: str = "FILE") -> Any:
+    """Return an option that names a plot to draw."""
+    return option(help, metavar, type=PlotToDraw(dir_okay=False))
 
 
 def vectors(help: str) -> Any:
@@ -354,8 +374,7 @@ class Configuration:
         return resolve_c2(typed) if "c2" in typed else typed
 
 
-# Settings of the models of folds.
-MODEL_SECTIONS = ("kernel", "basis_tolerance", "layout", "encoding", "chain", "training")
+MODEL_SECTIONS = ("kernel", "basis_tolerance", "layout", "encoding", "chain", "training")  # of models of folds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -434,8 +453,7 @@ class HeldOutOptions:
         "sequences, and blocks where there are fewer than 20."
     )
 
-    def check(self) -> None:
-        """Refuse more than one of them."""
+    def __post_init__(self) -> None:
         names = [flag(item.name) for item in fields(self) if getattr(self, item.name) is not None]
         if len(names) > 1:
             raise click.UsageError(f"{' and '.join(names)} both say what is held out together: give one of them")
@@ -519,7 +537,7 @@ class PreparedArguments:
     json: bool
     quiet: bool
 
-    def check_output(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse a command without an output, unless something else is asked for."""
         instead = self.dry_run or self.dump_config
         refuse(

@@ -55,7 +55,7 @@ class AuditArguments:
         "at least (200 in the page)."
     )
     html: str | None = options.written("Write a page with the text around them. Default: none.")
-    plot: str | None = options.written(
+    plot: str | None = options.plot(
         "Plot (.png, .svg, .pdf) of how many wrong labels to expect among the first ones. Default: none."
     )
     apply: str | None = options.written(
@@ -80,10 +80,8 @@ class AuditArguments:
     json: bool
     quiet: bool
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        from ..report import plots
-
         apply, model, accept, least = (value is not None for value in (self.apply, self.model, self.accept, self.least))
         option = "--accept" if accept else "--least"
         options.refuse(
@@ -102,7 +100,6 @@ class AuditArguments:
             training = given or any(value is not None for value in others)
             message = f"-m judges without any training: leave out folds, -c and options of training{which}"
             options.refuse((training, message))
-        plots.check_plot(self.plot)
         inputs = (self.data, self.model, self.configuration.config, self.held_out.folds_file, self.accept)
         outputs = (self.output, self.html, self.plot, self.apply, self.apply and f"{self.apply}.diff")
         files.check_outputs(outputs, *inputs, *(path for _, path in self.vectors))
@@ -129,7 +126,6 @@ def audit(run: AuditArguments) -> None:
     from ..render import audit_text
     from ..report import plots
 
-    run.check()
     if run.accept is not None and run.apply is not None:
         _apply_worklist(run, run.accept)
         return
@@ -176,7 +172,6 @@ def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
     engine, threads, held_out = run.engine.choice(), run.engine.threads, run.held_out
     encoded = f"{run.data} is encoded already, with a vocabulary that has seen all folds: give the text"
     options.refuse((is_encoded(run.data), encoded))
-    held_out.check()
     options.refuse((held_out.folds_file and run.folds, "--folds-file gives the folds: leave out --folds"))
     chosen, source = run.configuration.chosen, run.configuration.source
     raw = files.load_config(run.configuration.config)

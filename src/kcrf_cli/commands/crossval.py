@@ -31,7 +31,7 @@ class CrossvalArguments:
     tsv: str | None = options.written(
         "Results as a table separated by TABs, a line for each fold; - for stdout. Default: none.", stdout=True
     )
-    plot: str | None = options.written(
+    plot: str | None = options.plot(
         "Plot (.png, .svg, .pdf) of F1 or accuracy against setting, with deviations over folds. Default: none."
     )
     journal: str | None = options.written(
@@ -68,10 +68,8 @@ class CrossvalArguments:
     quiet: bool
     verbose: bool = options.verbose("training that is done")
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        from ..report import plots
-
         engine, printed = self.engine.choice() is not None, self.json + (self.output == "-") + (self.tsv == "-")
         options.refuse(
             (engine and self.jobs > 1, "--engine has one training at a time, on all of it: leave out --jobs"),
@@ -79,11 +77,9 @@ class CrossvalArguments:
         )
         inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
         files.check_outputs((self.output, self.tsv, self.plot, self.journal), *inputs)
-        plots.check_plot(self.plot)
         if is_encoded(self.data):
             about = "is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
             raise click.UsageError(f"{self.data} {about}")
-        self.held_out.check()
         beside = (self.folds, self.held_out.group, self.stratify) != (None, None, False)
         twice = self.held_out.folds_file is not None and beside
         options.refuse((twice, "--folds-file gives the folds: leave out --folds, --group and --stratify"))
@@ -121,7 +117,6 @@ def crossval(run: CrossvalArguments) -> None:
     from ..render import crossval_text
     from ..report import plots
 
-    run.check()
     output, tsv, folds_file, group = run.output, run.tsv, run.held_out.folds_file, run.held_out.group
     threads, chosen, source = run.engine.threads, run.configuration.chosen, run.configuration.source
     tell, points, inner_folds = files.unless(run.quiet), parse_grid(run.grid), run.inner_folds
@@ -130,8 +125,7 @@ def crossval(run: CrossvalArguments) -> None:
         options.refuse((not points, "--nested chooses among settings, and there is only one: give a --grid"))
     settings = make_settings(points, chosen)
     raw = files.load_config(run.configuration.config)
-    # Mistakes there come before any reading.
-    configs = [described(raw, setting.options, source) for setting in settings]
+    configs = [described(raw, setting.options, source) for setting in settings]  # mistakes come before any reading
     decoders = {each.training.decode for each in configs}
     decision = run.weighing.decision("viterbi" if "viterbi" in decoders else None)
     if any(each.unobserved is not None for each in configs):
@@ -143,11 +137,10 @@ def crossval(run: CrossvalArguments) -> None:
     division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
     weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed)
-    unseen = run.quiet or run.verbose
     with (
         _kept(plan, run.journal, output, run.quiet) as kept,
         open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=tell) as opened,
-        files.progress_bar(unseen, "trainings", task_count(plan)) as progress,
+        files.progress_bar(run.quiet or run.verbose, "trainings", task_count(plan)) as progress,
     ):
 
         def done(task: Task) -> None:

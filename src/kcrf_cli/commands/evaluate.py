@@ -99,7 +99,7 @@ class EvaluateArguments:
         "Write everything as one page with plots and the worst sequences. Default: none."
     )
     worst: int = options.count("Sequences with the most errors to show in the page. Default: 20.", 20, least=0)
-    plot: str | None = options.written(
+    plot: str | None = options.plot(
         "Plot the figures (.pdf, .svg or .png; needs matplotlib), as wide as a column of a paper. Default: none.",
         "FIGURE",
     )
@@ -123,10 +123,8 @@ class EvaluateArguments:
     tsv: bool = options.switch("Print figures as tab-separated rows on stdout.")
     quiet: bool
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        from ..report.plots import check_plot
-
         decided = (self.decode, *astuple(self.weighing)) != (None, (), None)
         twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
@@ -146,7 +144,6 @@ class EvaluateArguments:
             unknown = f"--fail-under has no figure '{name}'{suggestion(name, TARGETS)}: {known}"
             outside = f"--fail-under {name}={least:g}: the figure is in per cent, from 0 to 100"
             options.refuse((name not in TARGETS, unknown), (not 0 <= least <= 100, outside))
-        check_plot(self.plot)
         inputs = (self.data, self.model, self.gold, self.compare, *(path for _, path in self.vectors))
         files.check_outputs((self.html, self.plot), *inputs)
 
@@ -185,7 +182,6 @@ def evaluate(run: EvaluateArguments) -> None:
 
     from ..render import evaluation_text
 
-    run.check()
     decision, tell = run.weighing.decision(run.decode), files.unless(run.quiet)
     plain, metric, scheme = None, run.metric, run.scheme
     if run.gold is not None:

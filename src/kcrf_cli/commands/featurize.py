@@ -64,7 +64,7 @@ class FeaturizeArguments:
         """True if files are gone through in parts."""
         return self.shards is not None or len(self.data) > 1
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
         output, export, show = self.output, self.export is not None, self.show is not None
         printed = export and output in (None, "-")
@@ -138,7 +138,6 @@ def featurize(run: FeaturizeArguments) -> None:
     from kcrf_core.encoding import Amount, TermCounter, configured, described, export, fit_encoding
     from kcrf_core.model import load_encoding, save_dataset
 
-    run.check()
     chosen, source, given, known, remark = run.configuration.chosen, run.configuration.source, {}, None, None
     if run.like is not None:
         known, raw = load_encoding(run.like)

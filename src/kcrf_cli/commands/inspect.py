@@ -25,7 +25,7 @@ class InspectArguments:
     dump: bool = options.switch(
         "Print every weight that is not zero instead, one in a line: term, feature, label, weight, between TABs."
     )
-    plot: str | None = options.written(
+    plot: str | None = options.plot(
         "Plot the transitions of a model, or what the pivots of a basis leave (.png, .svg or .pdf; needs matplotlib). "
         "Default: no plot."
     )
@@ -70,7 +70,6 @@ def inspect(run: InspectArguments) -> None:
 
     file = run.file
     options.refuse((run.dump and run.json, "--dump and --json both want standard output: give one of them"))
-    plots.check_plot(run.plot)
     files.check_outputs([run.plot], file)
     if is_folder(file):
         other = run.dump or run.plot is not None or run.vectors

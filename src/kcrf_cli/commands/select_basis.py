@@ -16,7 +16,7 @@ class BasisArguments(options.PreparedArguments):
     configuration: options.Configuration = options.group(
         options.Configuration, "kernel", "layout", "encoding", "unobserved", "precision", "seed"
     )
-    plot: str | None = options.written(
+    plot: str | None = options.plot(
         "Plot what is left against the number of pivots (.png, .svg or .pdf; needs matplotlib). Default: no plot."
     )
 
@@ -41,13 +41,11 @@ def select_basis(run: BasisArguments) -> None:
     from kcrf_core.training import SAMPLE_POSITIONS, check_shard_terms, open_engine
 
     from ..io.events import ProgressMessages
-    from ..report.plots import check_plot, residual_curves
+    from ..report.plots import residual_curves
 
     engine, threads = run.engine.choice(), run.engine.threads
-    run.check_output()
-    check_plot(run.plot)
-    inputs = (run.data, run.configuration.config, *(path for _, path in run.vectors))
-    files.check_outputs((run.output, run.plot), *inputs)
+    vectors = (path for _, path in run.vectors)
+    files.check_outputs((run.output, run.plot), run.data, run.configuration.config, *vectors)
     prepared = files.prepare(run)
     if files.printed_instead(run, lambda: prepared):
         return

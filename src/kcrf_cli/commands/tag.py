@@ -94,7 +94,7 @@ class TagArguments:
         """List those of the options that were given, as flags."""
         return (options.flag(name) for name in names if getattr(self, name))
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
         options.refuse(
             (self.free == "", "--free needs a mark: an empty column is none"),
@@ -181,7 +181,6 @@ def tag(run: TagArguments) -> None:
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
-    run.check()
     data, folder, tell = run.data, is_folder(run.data), files.unless(run.quiet)
     files.check_outputs([run.output], data, run.model, *(path for _, path in run.vectors))
     fitted = Model.load(run.model)

@@ -86,9 +86,8 @@ class TrainArguments(options.PreparedArguments):
     strict: bool = options.switch("Exit with 5 if the tolerance was not certified.")
     verbose: bool = options.verbose("pass over the data")
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        self.held_out.check()
         self.engine.choice()
         self.configuration.chosen  # noqa: B018, --set may contradict an option
         whole = self.calibrate and is_folder(self.data)
@@ -100,7 +99,7 @@ class TrainArguments(options.PreparedArguments):
             (self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"),
             (whole, "--calibrate divides data that is held in memory into folds: give text or one dataset"),
         )
-        self.check_output()
+        super().__post_init__()
         vectors = [path for _, path in (*self.vectors, *self.dev_vectors)]
         inputs = (self.data, self.configuration.config, self.basis, self.dev, self.held_out.folds_file, *vectors)
         if self.output is not None:
@@ -186,7 +185,6 @@ def train(run: TrainArguments) -> None:
     from ..io.events import Interruption, ProgressMessages, RunLog
 
     began = time.perf_counter()
-    run.check()
     threads = run.engine.threads
     prepare = partial(files.prepare, run, run.basis, run.held_out.group)
     if files.printed_instead(run, prepare):

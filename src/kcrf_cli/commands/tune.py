@@ -14,8 +14,6 @@ from kcrf_core.files import is_encoded
 from .. import options
 from ..io import files
 
-DEFAULT_OUTER_FOLDS = 3
-
 
 def image_shape(text: str) -> tuple[int, int]:
     """Read rows and columns of an image."""
@@ -63,11 +61,11 @@ class TuneArguments:
         "all searches share the effort. Default: no outer folds; K is 3.",
         "[K]",
         is_flag=False,
-        flag_value=DEFAULT_OUTER_FOLDS,
+        flag_value=3,
         type=click.IntRange(min=2),
     )
     vectors: tuple[tuple[str, str], ...]
-    plot: str | None = options.written(
+    plot: str | None = options.plot(
         "Plot (.png, .svg, .pdf) of the figures of all candidates against the work spent. Default: none."
     )
     journal: str | None = options.written(
@@ -79,22 +77,18 @@ class TuneArguments:
     quiet: bool
     verbose: bool = options.verbose("judgement")
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        from ..report import plots
-
         held_out = astuple(self.held_out) != (None, None, None)
         options.refuse(
             (self.effort and self.budget, "--effort counts work and --budget counts time: give one of them"),
             (self.dev_vectors and not self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
             (self.dev and held_out, "--dev judges the candidates: leave out --group, --folds-file and --block"),
         )
-        self.held_out.check()
         options.refuse((self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"))
         inputs = [path for _, path in (*self.vectors, *self.dev_vectors)]
         inputs += filter(None, (self.data, self.configuration.config, self.dev, self.held_out.folds_file))
         files.check_outputs((self.output, self.plot, self.journal or f"{self.output}.journal"), *inputs)
-        plots.check_plot(self.plot)
         for path in filter(None, (self.data, self.dev)):
             seen = "with a vocabulary and scaling that have seen what is held out, and features that cannot be chosen"
             options.refuse((is_encoded(path), f"{path} is encoded already, {seen}: give text, or a part of it"))
@@ -128,7 +122,6 @@ def tune(run: TuneArguments) -> None:
     from ..report import plots
 
     engine, threads, tell = run.engine.choice(), run.engine.threads, files.unless(run.quiet)
-    run.check()
     source, group = run.configuration.source, run.held_out.group
     raw = with_options(files.load_config(run.configuration.config), run.configuration.chosen)
     parsed = parse_config(raw, source)  # its mistakes come before any reading

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 SCORE_HEADER = ("precision", "recall", "F1", "gold", "predicted")
 
-# Up to here a confusion matrix fits a terminal; of more labels the most frequent confusions are listed.
-WIDEST_MATRIX = 12
+WIDEST_MATRIX = 12  # labels whose confusion fits a terminal; of more the most frequent confusions are listed
 MOST_CONFUSIONS = 20
 
 SIGNIFICANT = 0.05  # the largest p-value of a difference that is called one

@@ -133,10 +133,9 @@ def structure_text(structure: Structure) -> str:
 
 def growth_text(state: GrowthRound) -> str:
     """Return the figures of one fit on a growing basis."""
-    pivots = _pivots_text(state)
     kind, gain = ("estimate", state.estimate) if state.bound is None else ("at most", state.bound)
     part = f", {gain / state.objective:.2g} of P" if state.objective > 0 else ""
-    return f"{pivots}: P {state.objective:.6g}, gain outside them ({kind}) {gain:.4g}{part}"
+    return f"{_pivots_text(state)}: P {state.objective:.6g}, gain outside them ({kind}) {gain:.4g}{part}"
 
 
 def _pivots_text(state: GrowthRound) -> str:

@@ -10,8 +10,7 @@ from kcrf_core.system import counted, size_text
 from .figures import DECODERS, UNKNOWN_GAP, certificate_text, percent, table
 from .visible import shown
 
-# Up to here a table of transitions fits a terminal; of more labels the strongest are listed.
-WIDEST_TABLE = 12
+WIDEST_TABLE = 12  # labels whose transitions fit a terminal; of more the strongest are listed
 MOST_NAMES = 25  # in a list
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kcrf_core.scoring import Calibration, Evaluation, Judgement, Labelling
     from kcrf_core.selection import Audit, DoubtfulPosition
 
-
 # Of a long sequence only what stands beside errors is shown, and not more than so many positions.
 SHOWN_WHOLE = 50  # positions
 BESIDE = 8  # positions on each side of an error

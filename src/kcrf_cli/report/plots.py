@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 
 from kcrf_core.files import replacing
@@ -23,25 +22,10 @@ if TYPE_CHECKING:
     from kcrf_core.scoring import Interval, Judgement, Labelling
     from kcrf_core.selection import Audit, Tuning
 
-FORMATS = ("png", "svg", "pdf")
-
 # Labels up to which transitions have their numbers in them, and their names beside them.
 MOST_NUMBERS, MOST_TICKS = 30, 120
 MOST_FEATURES = 40  # of a plot of importance
 FEW_LABELS = 12  # up to which numbers have two digits after the point
-
-
-def check_plot(path: str | None) -> None:
-    """Refuse a plot that cannot be drawn, before the work is done."""
-    if path is None:
-        return
-    suffix = os.path.splitext(path)[1].lstrip(".").lower()
-    if suffix not in FORMATS:
-        raise click.UsageError(f"--plot {path}: the name must end in one of .{', .'.join(FORMATS)}")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise click.UsageError("--plot needs matplotlib: pip install 'kcrf[plot]'") from None
 
 
 def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:

@@ -16,8 +16,7 @@ from ..render.visible import shortened
 if TYPE_CHECKING:
     from kcrf_core.scoring import Bin
 
-# More labels than this would be too small to read: the rest share a row and a column.
-MOST_LABELS = 40
+MOST_LABELS = 40  # more would be too small to read: the rest share a row and a column
 OTHERS = "(all others)"
 
 # Characters that no document may contain, and that would end up as errors in a reader.
