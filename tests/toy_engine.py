@@ -252,7 +252,8 @@ class ToyBlocks:
         Y = self.engine.problem.label_count
         return float((self.node * (1 - self.node)).mean()) * Y / (1 - 1 / Y)
 
-    def small(self, term):
+    @property
+    def small(self):
         problem = self.engine.problem
         firsts, lasts = problem.offsets[:-1], problem.offsets[1:] - 1
         parts = [
@@ -268,7 +269,7 @@ class ToyBlocks:
         for part in parts:
             matrix[at : at + len(part), at : at + len(part)] = part
             at += len(part)
-        return np.diag(matrix).copy() if self.guess else matrix
+        return {len(self.engine.features): np.diag(matrix).copy() if self.guess else matrix}
 
     def share(self, term):
         return 1.0
@@ -305,6 +306,7 @@ class ToyEngine:
         widths = [Phi.shape[1] for Phi in features]
         shapes = [TermShape(NODE, D * Y, D, Y, nested=not real, real=D if real else 0) for D in widths]
         self.terms = (*shapes, TermShape(EDGE, EDGE.size(Y)))
+        self.mapped, self.labelled = dict.fromkeys(range(len(shapes)), NODE), {len(shapes): EDGE}
         self.vectors = ToyVectors([term.size for term in self.terms])
         # Of every sequence: what each labelling counts of each parameter [labellings, size], and which one is gold.
         self._sequences = []

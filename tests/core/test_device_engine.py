@@ -154,7 +154,7 @@ def test_whatever_else_is_asked_has_the_answers_of_threads(kind, rng, workers, d
             if not term.nested:
                 np.testing.assert_allclose(others.diagonal(j), blocks.diagonal(j), atol=1e-9)
         else:
-            np.testing.assert_allclose(others.small(j), blocks.small(j), atol=1e-9)
+            np.testing.assert_allclose(others.small[j], blocks.small[j], atol=1e-9)
         if term.nested:
             np.testing.assert_allclose(two.leading_gram(j, 5, 50), one.leading_gram(j, 5, 50), rtol=1e-8)
             few, narrow = one.narrowed({j: 5}), two.narrowed({j: 5})

@@ -64,7 +64,7 @@ def test_bundles_never_bound_above_the_optimum(rng, workers, cases):
                 continue
             assert bound.value >= found.lower - 1e-9 * abs(found.value)  # a combination, so no worse than one alone
             assert bound.proven(objective) < bound.value <= best.value * (1 + 1e-12)
-            assert len(bundle) <= POINTS
+            assert len(bundle._gradients) <= POINTS
 
 
 def test_best_combination_against_a_grid(rng):
@@ -190,7 +190,7 @@ def test_primal_and_dual_agree_at_degree_one(rng, workers):
 def test_a_run_that_goes_on_counts_all_of_it_and_forgets_what_was_proven(rng, workers):
     """A larger problem has a lower optimum: bounds of the smaller one do not hold for it."""
     whole = random_objective(rng, workers, 3, 40, RBFKernel(0.5), 60)
-    part = whole.narrowed({0: 20})
+    part = Objective(whole.engine.narrowed({0: 20}), whole.sigma2)
     run = Run(1e-4, 500)
     small = SOLVERS["lbfgs"](part, np.zeros(part.size), run)
     share = part.pass_size / whole.pass_size

@@ -1,8 +1,4 @@
-"""Training on a Dask cluster: an optional extra, imported when an engine is asked for.
-
-`ClusterEngine` names a cluster, `open_executor` connects to it; a `DaskExecutor` calls partitions there as
-`objective.LocalExecutor` does in this process.
-"""
+"""Training on a Dask cluster: an optional extra, imported when an engine is asked for."""
 
 import asyncio
 

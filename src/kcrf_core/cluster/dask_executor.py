@@ -1,13 +1,10 @@
 """Partitions on the workers of a Dask cluster.
 
 Partitions are results of tasks, and so is all that they are made of: when a worker dies, Dask makes again elsewhere
-what it held, from specs that stand in its graph. Nothing is scattered, parameters included, no task is bound to a
-worker, and there are no actors. Answers are taken up in the order of partitions, so sums have the same bytes on any
-workers.
-
-A task waits for ever where no worker is left. So the client asks the scheduler now and then, and gives up with the
-reason when it, or the last worker, has been gone for a while. A worker that sends no heartbeats, as its process or its
-machine stands still, is reported, and taken from the scheduler after a while, as if it had died.
+what it held. Nothing is scattered, no task is bound to a worker, and there are no actors. A task waits for ever where
+no worker is left, so the client asks the scheduler now and then, and gives up with the reason when it, or the last
+worker, has been gone for a while. A worker that sends no heartbeats is reported, and dropped after a while, as if it
+had died.
 """
 
 from __future__ import annotations
@@ -74,8 +71,6 @@ class DaskExecutor:
         self._looked = self._seen = time.monotonic()  # the last look at the cluster, and the last one that saw a worker
         self.workers = 0
         self.traffic = Traffic()
-
-    # ------------------------------------------------------------------------- the cluster
 
     def check(self) -> None:
         """Raise an error where a worker has no kcrf or another version; warn where processors differ."""
@@ -178,8 +173,6 @@ class DaskExecutor:
                     stimulus_id=self._key("silent"),
                     callback_timeout=10,
                 )
-
-    # ------------------------------------------------------------------------- partitions
 
     def load(self, specs: Sequence[PartitionSpec]) -> list[Future]:
         owners = [each for each in specs if isinstance(each, EnginePartitionSpec)]

@@ -1,8 +1,7 @@
 """Functions that run on the workers of a cluster, by name, with arguments that are plain values.
 
-A worker has one pool of threads for all its partitions, as many as Dask gives it, and works on one partition at a time
-with all of them; messages have threads of their own. The pool goes when the last partition does. Its memory is what was
-asked for, or a share of the worker's limit, below which Dask does not write to disk.
+A worker has one pool of threads for all its partitions, and works on one partition at a time with all of them. Its
+memory is what was asked for, or a share of the worker's limit, below which Dask does not write to disk.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import ClusterError
-from ..objective import DealtBlock, EnginePartition, summed
+from ..maps import tree_sum
+from ..objective import DealtBlock, EnginePartition, plus
 from ..system import Workers, free_memory, size_text
 
 # Of a worker's limit: above 0.6 Dask begins to write to disk what it holds.
@@ -61,13 +61,9 @@ class Parcel:
 
 
 def _received(header: bytes, buffers: Sequence[Any]) -> Parcel:
-    return Parcel(pickle.loads(header, buffers=[_aligned(buffer) for buffer in buffers]))
-
-
-def _aligned(buffer: Any) -> np.ndarray:
-    """Return the bytes of a buffer at an address that suits every type."""
-    found = np.frombuffer(buffer, dtype=np.uint8)
-    return found.copy() if found.ctypes.data % 16 else found
+    found = (np.frombuffer(buffer, dtype=np.uint8) for buffer in buffers)
+    aligned = [own.copy() if own.ctypes.data % 16 else own for own in found]  # at addresses that suit every type
+    return Parcel(pickle.loads(header, buffers=aligned))
 
 
 @dataclass(frozen=True)
@@ -227,4 +223,4 @@ def keep_answer(held: HeldHere, question: str, arguments: Parcel, *others: Parce
 
 def add_answers(answers: Sequence[Parcel]) -> Parcel:
     """Sum the answers of partitions that stand together."""
-    return Parcel(summed([each.value for each in answers]))
+    return Parcel(tree_sum([each.value for each in answers], plus))

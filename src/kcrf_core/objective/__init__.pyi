@@ -9,7 +9,7 @@ from .engine_partition import (
     MapSpec,
     PartitionSpec,
     SomeRows,
-    summed,
+    plus,
     term_spec,
 )
 from .executors import Executor, ExecutorWorkers, LocalExecutor, executor_of
@@ -50,6 +50,6 @@ __all__ = [
     "executor_of",
     "inverse_power_parts",
     "mixed_bound",
-    "summed",
+    "plus",
     "term_spec",
 ]

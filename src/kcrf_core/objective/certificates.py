@@ -1,7 +1,4 @@
-"""Bounds on what P could still lose outside the span of the pivots (Corollary 10).
-
-At the optimum in the span, leaving it gains at most (sigma^2 / 2) |g_perp|^2, the part of the gradient that no pivot
-reaches; near the optimum, what P may still lose inside the span comes on top (Lemma 9 at the same parameters):
+"""Bounds on what P could still lose outside the span of the pivots (Corollary 10): (sigma^2 / 2) |g_perp|^2.
 
     |g_perp|^2 = sum_{t,t'} <m_t, m_t'> r(x_t, x_t'),    m_t = p_t - e_{y_t},   r = k - <Phi, Phi>
 

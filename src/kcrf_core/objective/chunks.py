@@ -1,7 +1,6 @@
 """Chunks: runs of whole sequences, the pieces that P is a sum over.
 
-A chunk is cut by the data and the configuration alone, never by the number of threads or the memory there is, and sums
-over chunks are taken in their order. So results have the same bytes wherever chunks are worked on.
+They are cut by the data and the configuration alone: results have the same bytes wherever chunks are worked on.
 """
 
 from __future__ import annotations

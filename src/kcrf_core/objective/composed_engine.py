@@ -1,13 +1,12 @@
 """An engine composed of partitions of the data, wherever an executor holds them.
 
-It owns the vectors and the heads of maps (`maps.heads`): what partitions multiply with is made ready here, once for all
-of them, and their results are summed in their order and finished here. So each result has the bits of a `ThreadEngine`
-on all data.
+It owns the vectors and the heads of maps (`maps.heads`). What partitions multiply with is made ready here, their
+results are summed in their order and finished here: each result has the bits of a `ThreadEngine` on all data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -66,6 +65,8 @@ class ComposedEngine(Engine):
         self.vectors = HostVectors(self.block_slices, workers)
         # Columns and kept places of each term that each partition has; None: all.
         self._about = list(executor.ask(self.handles, "about", self._each())) if about is None else about
+        # Likewise, rows of a block, or places that are kept.
+        self._chosen = [[own if places is None else places for own, places in each] for each in self._about]
         # Of large blocks: rows that several partitions have, and handles of the plans of all partitions.
         self._dealt = {j: found for j in range(len(self.terms)) if (found := self._plans(j)) is not None}
 
@@ -85,7 +86,7 @@ class ComposedEngine(Engine):
         return cls(problem, composed, executor, executor.load(specs), workers, dtype, forbidden, about)
 
     def _plans(self, j: int) -> tuple[np.ndarray, list[Handle]] | None:
-        found = [self._chosen(j, number) for number in range(len(self.handles))]
+        found = [chosen[j] for chosen in self._chosen]
         rows = [own for own in found if own is not None]
         if not self.executor.remote or len(rows) < 2 or len(rows) < len(found) or self.terms[j].size < WORTH_DEALING:
             return None
@@ -97,14 +98,9 @@ class ComposedEngine(Engine):
         assert head is not None
         return head
 
-    # ------------------------------------------------------------------------- partitions
-
     def _each(self, *shared: Any) -> list[tuple]:
         """Return the same arguments for all partitions."""
         return [shared] * len(self.handles)
-
-    def _total(self, question: str, arguments: Iterable[tuple]) -> Any:
-        return self.executor.total(self.handles, question, arguments)
 
     def _ready(self, vectors: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
         """Return blocks that partitions multiply with: for each vector, [D, C] or [K] of each term in `dtype`."""
@@ -128,24 +124,18 @@ class ComposedEngine(Engine):
             return block
         return self.head(j).ready(self.terms[j].of_map(block), self.dtype, self.workers)
 
-    def _chosen(self, j: int, number: int) -> np.ndarray | None:
-        """Return the rows of a block that a partition has, or places that are kept; None: all."""
-        columns, places = self._about[number][j]
-        return columns if places is None else places
-
     def _for_partitions(self, j: int, block: np.ndarray) -> Iterator[np.ndarray | DealtBlock]:
         """Yield what each partition needs of a block that is ready, one at a time: all of them may be much."""
         if j not in self._dealt:
-            for number in range(len(self.handles)):
-                chosen = self._chosen(j, number)
-                yield block if chosen is None else block[chosen]
+            for each in self._chosen:
+                yield block if each[j] is None else block[each[j]]
             return
         rows, plans = self._dealt[j]
         shared = self.executor.hold([block[rows]])[0]
         alone = np.ones(len(block), dtype=bool)
         alone[rows] = False
-        for number, plan in enumerate(plans):
-            chosen = self._chosen(j, number)
+        for plan, each in zip(plans, self._chosen, strict=True):
+            chosen = each[j]
             assert chosen is not None
             yield DealtBlock(plan, shared, block[chosen[alone[chosen]]])
 
@@ -181,11 +171,9 @@ class ComposedEngine(Engine):
                 self.vectors.put(vector, j, block.ravel())
         return out
 
-    # ------------------------------------------------------------------------- P and its derivatives
-
     def _evaluate_together(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
         arguments = ((points, self._sizes) for points in self._vectors_for_partitions(thetas, side_by_side=True))
-        values, gradients = self._total("evaluate", arguments)
+        values, gradients = self.executor.total(self.handles, "evaluate", arguments)
         return list(zip(map(float, values), self._collected(gradients), strict=True))
 
     def _remade(
@@ -219,24 +207,22 @@ class ComposedEngine(Engine):
         return reduce(Extent.joined, self.executor.ask(self.handles, "of_term", arguments))
 
     def outside_roots(self, theta: np.ndarray, term: int, gram: float) -> float:
-        return self._total("at", self._asked(theta, "outside_roots", term, gram))
+        return self.executor.total(self.handles, "at", self._asked(theta, "outside_roots", term, gram))
 
     def product(self, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
         arguments = ((*points, self._sizes) for points in self._vectors_for_partitions([theta, vector]))
-        return self._collected([self._total("product", arguments)])[0]
+        return self._collected([self.executor.total(self.handles, "product", arguments)])[0]
 
     def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ComposedBlocks:
         arguments = [(points[0], guess, settled) for points in self._vectors_for_partitions([theta])]
         return ComposedBlocks(self, self.executor.derive(self.handles, "blocks", arguments), settled)
 
-    # ------------------------------------------------------------------------- columns of maps
-
     def raw_squares(self, term: int) -> np.ndarray:
-        return self._total("raw_squares", self._each(term, self.terms[term].rows)).ravel()
+        return self.executor.total(self.handles, "raw_squares", self._each(term, self.terms[term].rows)).ravel()
 
     def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
         arguments = [("sampled_gram", term, inverse, own) for own in self._rows_by_partition(rows)]
-        return self._total("of_term", arguments)
+        return self.executor.total(self.handles, "of_term", arguments)
 
     def _rows_by_partition(self, rows: np.ndarray) -> list[np.ndarray]:
         """Return positions by partition, counted from its first one."""
@@ -249,12 +235,10 @@ class ComposedEngine(Engine):
             (*asked, {j: own[number] for j, own in by_part.items()})
             for number, asked in enumerate(self._asked(theta, "sampled_real_grams"))
         ]
-        return self._total("at", arguments)
+        return self.executor.total(self.handles, "at", arguments)
 
     def leading_features(self, term: int, inverse: np.ndarray) -> list[Handle]:
         return self.executor.derive(self.handles, "of_term", self._each("leading_features", term, inverse))
-
-    # ------------------------------------------------------------------------- predictions
 
     def _asked(self, theta: np.ndarray, question: str, *others: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the arguments of `EnginePartition.at` for each partition."""
@@ -288,17 +272,11 @@ class ComposedBlocks(EngineBlocks):
 
     def __init__(self, engine: ComposedEngine, handles: Sequence[Handle], settled: float):
         self._engine, self._handles, self._settled = engine, handles, settled
-        terms = engine.terms
         summary = engine.executor.total(handles, "summary", engine._each())
         self.operations, variance, small, open_rows = summary
         self.unsettled = engine.part_of_variance(variance)
-        labels = [j for j, term in enumerate(terms) if not term.clique.mapped]
-        mapped = [j for j, term in enumerate(terms) if term.clique.mapped]
-        self._small = dict(zip(labels, small, strict=True))
-        self._open = dict(zip(mapped, open_rows, strict=True))
-
-    def small(self, term: int) -> np.ndarray:
-        return self._small[term]
+        self.small = dict(zip(engine.labelled, small, strict=True))
+        self._open = dict(zip(engine.mapped, open_rows, strict=True))
 
     def _leaves_out(self, term: int) -> bool:
         return self._settled > 0 and leaves_out(self._open[term], self._engine.problem.positions)

@@ -1,11 +1,9 @@
 """Engines: the arithmetic of the objective, and the parameter vectors that it is done with.
 
-P, its gradient, its Hessian and its blocks are sums over sequences. An engine owns the data of one problem and all
-vectors like theta; solvers and training know nothing else of the data. Arguments are vectors of the engine, small
-arrays and plain values: no function is ever handed to an engine, which may work elsewhere.
-
-`Engine` has what follows from a term's head and from answers of its subclasses. `ThreadEngine` works with threads of
-this process, `ComposedEngine` with partitions wherever they are, `device.DeviceEngine` with arrays of a device.
+An engine owns the data of one problem and all vectors like theta; solvers and training know nothing else of the data.
+Arguments are vectors of the engine, small arrays and plain values, never functions: it may work elsewhere.
+`ThreadEngine` works with threads of this process, `ComposedEngine` with partitions wherever they are,
+`device.DeviceEngine` with arrays of a device.
 """
 
 from __future__ import annotations
@@ -95,10 +93,7 @@ class EngineBlocks(ABC):
 
     operations: int  # floating-point operations beyond those of half a pass
     unsettled: float  # mean variance of labels, as a share of the largest possible
-
-    @abstractmethod
-    def small(self, term: int) -> np.ndarray:
-        """Return the block of a term over labels alone, without the prior: a matrix, or a diagonal in its place."""
+    small: dict[int, np.ndarray]  # blocks of terms over labels alone, without the prior: matrices, or their diagonals
 
     @abstractmethod
     def share(self, term: int) -> float:
@@ -160,8 +155,6 @@ class Engine(ABC):
         assert isinstance(head, PivotHead)
         return head
 
-    # ------------------------------------------------------------------------- parameters as arrays
-
     def block(self, vector: Vector, term: int) -> np.ndarray:
         """Return the block of a term, as an array that is not to be changed."""
         return self.vectors.to_array(self.vectors.take(vector, term))
@@ -178,8 +171,6 @@ class Engine(ABC):
         """Return the edges with forbidden transitions at minus infinity."""
         edges = self.edges(theta)
         return edges if self.forbidden is None else edges.plus(self.forbidden)
-
-    # ------------------------------------------------------------------------- P and its derivatives
 
     def evaluate(self, theta: Vector) -> tuple[float, Vector]:
         """Return the weighted log-likelihood and the gradient of its negative; sums are in double precision."""
@@ -221,8 +212,6 @@ class Engine(ABC):
     def narrowed(self, sizes: dict[int, int]) -> Engine:
         """Return the engine of the same problem on the first m columns of some terms' nested maps."""
 
-    # ------------------------------------------------------------------------- rounding
-
     def rounding(self, theta: Vector) -> list[Rounding]:
         """Bound the rounding error of an evaluation in double precision at theta, for each term."""
         error_sum = 2 * float(self.problem.position_weights().sum())  # |p - e_y| is at most 2, summed over labels
@@ -248,8 +237,6 @@ class Engine(ABC):
     @abstractmethod
     def outside_roots(self, theta: Vector, term: int, gram: float) -> float:
         """Return what lies outside the pivots of a term that stands for a whole space, for `Head.rounding`."""
-
-    # ------------------------------------------------------------------------- columns of maps
 
     def column_squares(self, term: int) -> np.ndarray:
         """Return the weighted sum of squares of each column of a term's map, [D]."""
@@ -301,8 +288,6 @@ class Engine(ABC):
     def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
         """Return (matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
         return inverse_power(matrix, shift, power, self.workers)
-
-    # ------------------------------------------------------------------------- predictions
 
     @abstractmethod
     def errors(self, theta: Vector, clique: Clique) -> np.ndarray:

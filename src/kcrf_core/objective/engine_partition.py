@@ -1,12 +1,9 @@
 """A partition: a `ThreadEngine` on a run of whole sequences, which answers questions wherever it is.
 
-Partitions are made of specs, picklable values: labels and specs of the cores of maps (`maps.heads`), or anything else
-with the members of `PartitionSpec`, such as the path of a file. A partition can be made again anywhere and is the same.
-
-Questions are names of methods of `EnginePartition`, their arguments arrays and plain values. Parameters come as one
-block for each term: rows that its head has made ready, those that the partition has columns for, in the precision of a
-pass; parameters of terms over labels alone as they are. Results are summed over partitions, by `plus` or an
-`Accumulator`, in the one order that all sums over partitions have.
+Partitions are made of picklable specs, and are the same wherever they are made. Questions are names of methods of
+`EnginePartition`, their arguments arrays and plain values. Parameters come as one block for each term, rows that its
+head has made ready, those that the partition has columns for, in the precision of a pass. Results are summed over
+partitions, by `plus` or an `Accumulator`, in the one order that all sums over partitions have.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from ..chains import Clique, Edges, MappedClique, Problem
-from ..maps import TOGETHER, KeptPlaces, Partitions, add_rows, new_token, tree_sum
+from ..maps import TOGETHER, KeptPlaces, Partitions, add_rows, new_token
 from ..system import Workers
 from .thread_engine import ObjectiveTerm, ThreadBlocks, ThreadEngine
 from .vectors import HostVectors
@@ -161,9 +158,6 @@ def map_specs(feature_map: Any, partitions: Partitions) -> list[MapSpec]:
     return held[key]
 
 
-# ----------------------------------------------------------------------------- sums of answers
-
-
 @dataclass(frozen=True, eq=False)
 class SomeRows:
     """Some rows of an array whose other rows are zero."""
@@ -172,28 +166,20 @@ class SomeRows:
     places: np.ndarray  # [n] int32 or int64, ascending
     values: np.ndarray  # [n, C]
 
-    def plus(self, other: SomeRows) -> SomeRows:
-        places = np.union1d(self.places, other.places)
-        values = np.zeros((len(places), self.values.shape[1]))  # sums of several are in double precision
-        for each in (self, other):
-            add_rows(values, np.searchsorted(places, each.places), each.values)
-        return SomeRows(self.size, places, values)
-
 
 def plus(a: Any, b: Any) -> Any:
     """Add two answers: numbers, arrays, rows, and lists and tuples of these."""
     if a is None:
         return None
     if isinstance(a, SomeRows):
-        return a.plus(b)
+        places = np.union1d(a.places, b.places)
+        values = np.zeros((len(places), a.values.shape[1]))  # sums of several are in double precision
+        for each in (a, b):
+            add_rows(values, np.searchsorted(places, each.places), each.values)
+        return SomeRows(a.size, places, values)
     if isinstance(a, list | tuple):
         return type(a)(plus(x, y) for x, y in zip(a, b, strict=True))
     return a + b
-
-
-def summed(answers: Sequence[Any]) -> Any:
-    """Sum the answers of partitions that stand together in the tree of sums."""
-    return tree_sum(answers, plus)
 
 
 class Accumulator:
@@ -238,8 +224,6 @@ def _into(total: Any, answer: Any) -> Any:
         return answer.copy() if total is None else np.add(total, answer, out=total)
     return answer if total is None else total + answer
 
-
-# ----------------------------------------------------------------------------- a partition
 
 Block: TypeAlias = np.ndarray | SomeRows  # of an answer, for one term
 
@@ -303,8 +287,6 @@ class EnginePartition:
         """Return columns of the whole map, and parameters that are kept, which are here of each term; None: all."""
         return self._about
 
-    # ------------------------------------------------------------------------- to and from blocks
-
     def _vector(self, blocks: Blocks) -> list[np.ndarray]:
         return [(block.laid_out() if isinstance(block, DealtBlock) else block).reshape(-1) for block in blocks]
 
@@ -324,8 +306,6 @@ class EnginePartition:
         if places is not None:
             return SomeRows(size, places, block.reshape(-1, 1))
         return SomeRows(size, columns, block.reshape(shape.rows, shape.columns))
-
-    # ------------------------------------------------------------------------- questions
 
     def evaluate(self, points: Sequence[Blocks], sizes: Sequence[int]) -> tuple[np.ndarray, list[list[Block]]]:
         """Return log-likelihoods and gradients at some points."""
@@ -347,8 +327,6 @@ class EnginePartition:
         """Ask the engine a question about a term's map."""
         return getattr(self.engine, question)(*arguments)
 
-    # ------------------------------------------------------------------------- other partitions
-
     def in_double(self, held: bool) -> EnginePartition:
         engine = self.engine.in_double(held)
         assert isinstance(engine, ThreadEngine)
@@ -369,14 +347,12 @@ class PartitionBlocks:
 
     def summary(self) -> tuple[int, float, list[np.ndarray], list[int]]:
         """Return operations, the variance of labels, small blocks, and counts of positions that products go through."""
-        terms = self._partition.engine.terms
-        small = [self._blocks.small(j) for j, term in enumerate(terms) if not term.clique.mapped]
-        open_rows = [self._blocks.open_rows(j) for j, term in enumerate(terms) if term.clique.mapped]
-        return self._blocks.operations, self._blocks.variance, small, open_rows
+        blocks = self._blocks
+        open_rows = [len(blocks.open_part(j)[1]) for j in self._partition.engine.mapped]
+        return blocks.operations, blocks.variance, list(blocks.small.values()), open_rows
 
     def product(self, term: int, block: np.ndarray | DealtBlock, leave_out: bool, size: int) -> Block:
-        block = block.laid_out() if isinstance(block, DealtBlock) else block
-        found = self._blocks.product(term, block.reshape(-1), leave_out)
+        found = self._blocks.product(term, self._partition._vector([block])[0], leave_out)
         return self._partition._block(found, term, size)
 
     def raw_diagonal(self, term: int, size: int) -> Block:

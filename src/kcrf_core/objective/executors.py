@@ -1,8 +1,7 @@
-"""Executors that call a method on every partition, in this process one after another or elsewhere.
+"""Executors that ask every partition the same question, in this process one after another or elsewhere.
 
-An executor makes partitions of specs and asks each of them the same question, with arguments of its own. It hands out
-handles, one for each partition; a handle may be an argument, and then stands for its partition or answer. Answers come,
-and are summed, in the order of partitions.
+They hand out handles, one for each partition; a handle may be an argument, and then stands for its partition or answer.
+Answers come, and are summed, in the order of partitions.
 """
 
 from __future__ import annotations
@@ -77,11 +76,6 @@ class LocalExecutor:
         self._made: dict[int, Any] = {}  # by the identity of handles, as long as those are there
         self._held = 0
         self._coming: dict[int, Future] = {}  # partitions that are being read, likewise
-
-    @property
-    def held(self) -> int:
-        """Number of partitions and answers that are kept."""
-        return len(self._made)
 
     def load(self, specs: Sequence[PartitionSpec]) -> list[LocalHandle]:
         return [LocalHandle(spec) for spec in specs]

@@ -1,13 +1,9 @@
-"""Powers of positive matrices between -1 and 0, by inverses that threads can share.
-
-For 0 < p < 1 and a positive definite matrix
+"""Powers of positive matrices between -1 and 0, by inverses that threads can share. For 0 < p < 1
 
     A^-p = sin(pi p) / pi  integral over u of  e^((1-p) u) (A + e^u)^-1 du
 
-and the trapezoidal rule with steps of h is off by the order of e^(-2 pi^2 / h). Below the smallest eigenvalue of A the
-inverse is nearly that of A itself, above the largest nearly e^-u I, and what is left of both sums are geometric series.
-So half a dozen inverses bring every eigenvalue within 4 %, enough for an initial matrix, at m^3 operations each.
-Eigenvectors take three quarters of that time, but all of it on one thread.
+and the trapezoidal rule with steps of h is off by the order of e^(-2 pi^2 / h). Beyond the eigenvalues of A what is
+left are geometric series. So half a dozen inverses bring every eigenvalue within 4 %, enough for an initial matrix.
 """
 
 from __future__ import annotations

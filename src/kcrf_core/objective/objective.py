@@ -24,11 +24,11 @@ convex as before, and Lemma 9 holds with their part of the gradient: it bounds t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
-from ..chains import NODE, Clique, Edges, LabelClique, MappedClique, Problem
+from ..chains import NODE, Clique, Edges, Problem
 from ..maps import KeptWeights, Weights
 from ..system import Workers
 from .engine import Engine, EngineBlocks
@@ -67,12 +67,7 @@ class Slack:
 
     def joined(self, other: Slack) -> Slack:
         """Return the larger of both."""
-        return Slack(
-            max(self.amount, other.amount),
-            max(self.length, other.length),
-            max(self.factor, other.factor),
-            max(self.excess, other.excess),
-        )
+        return Slack(*map(max, astuple(self), astuple(other)))
 
 
 class Objective:
@@ -85,11 +80,8 @@ class Objective:
         self.blocks: list[slice] = self.vectors.blocks  # of theta, one for each term
         self.size, self.dtype = self.vectors.size, engine.dtype  # of scores
         self.convex = bool(self.problem.complete.all())  # True if every label is observed
-        cliques = [(j, term.clique) for j, term in enumerate(self.terms)]
-        mapped = {j: clique for j, clique in cliques if isinstance(clique, MappedClique)}
-        labelled = {j: clique for j, clique in cliques if isinstance(clique, LabelClique)}
-        self.mapped = list(mapped)
-        nodes = [self.terms[j].columns for j, clique in mapped.items() if clique.axes == 1]
+        self.mapped = list(engine.mapped)
+        nodes = [self.terms[j].columns for j, clique in engine.mapped.items() if clique.axes == 1]
         self.columns = max(nodes, default=NODE.columns(self.problem.label_count))  # of node scores
         self.least_threshold = (
             0.0 if thresholds is None else float(self.vectors.to_array(thresholds).min(initial=np.inf))
@@ -98,7 +90,7 @@ class Objective:
         self.mixes = thresholds is not None and not np.isfinite(self.sigma2).all()
         self._seen = {
             j: seen
-            for j, clique in labelled.items()
+            for j, clique in engine.labelled.items()
             if clique.only_seen and not (seen := self.problem.seen_pairs()).all()
         }  # of terms over labels alone, which parameters may leave zero
         self._free: Vector | None = None  # 1 for each parameter, 0 for those that stay at zero; None: all may leave it
@@ -130,8 +122,6 @@ class Objective:
             thresholds = np.concatenate([term.thresholds(engine.problem.label_count) for term in terms])
             thresholds = engine.vectors.from_array(thresholds)
         return cls(engine, [term.sigma2 for term in terms], thresholds)
-
-    # ------------------------------------------------------------------------- P and its derivatives
 
     def evaluate(self, theta: Vector) -> Point:
         """Return P, gradient and lower bound; scores are in `dtype`, sums always in double precision."""
@@ -251,12 +241,6 @@ class Objective:
         states = self.problem.label_count ** self.terms[j].clique.axes  # as likely as each other
         return squares * ((1 - 1 / states) / states) + 1 / self.sigma2[j]
 
-    def narrowed(self, sizes: dict[int, int]) -> Objective:
-        """Return P on the first m columns of some terms' maps."""
-        return Objective(self.engine.narrowed(sizes), self.sigma2)
-
-    # ------------------------------------------------------------------------- parameters, and what they say
-
     def weights_of(self, theta: Vector, term: int) -> np.ndarray:
         """Return W [D, columns] of a term with a map."""
         return self.terms[term].weights(self.block(theta, term))
@@ -323,7 +307,7 @@ class HessianBlocks:
 
     def small(self, term: int) -> np.ndarray:
         """Return the block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
-        block, precision = self._loss.small(term), 1 / self.objective.sigma2[term]
+        block, precision = self._loss.small[term], 1 / self.objective.sigma2[term]
         if block.ndim == 1:
             return block + precision
         block = block.copy()

@@ -1,14 +1,9 @@
-"""The engine that works in this process: chunks on threads, one BLAS thread inside each.
-
-Results of chunks are taken up in their order, so that sums have the same bytes on any number of threads.
+"""The engine that works in this process: chunks on threads, one BLAS thread inside each, taken up in their order.
 
 Its blocks of the Hessian (30) take each term by itself and its cliques as independent of each other. A term with a map
-has the block Phi^T [(diag p - p p^T)(Phi v)], labels coupled, p the marginals of its cliques: an operator, two products
-with the map and no forward-backward. Transitions have a small matrix, the summed covariances of pairs. Where that would
-be large, and for triples, the diagonal sum_t p_t stands in: it is never below the block, as diag p - p p^T <= diag p.
-The matrix takes 2 N Y^4 operations; where a guess is enough its own diagonal, sum_t p_t (1 - p_t), will do. A clique
-whose label is nearly certain, p_t up to `settled` from 0 or 1, adds next to nothing to any of them and is left out,
-where enough are for that to pay.
+has the operator Phi^T [(diag p - p p^T)(Phi v)], p the marginals of its cliques; transitions have a small matrix. Where
+that would be large, and for triples, the diagonal sum_t p_t stands in, as diag p - p p^T <= diag p; where a guess is
+enough, sum_t p_t (1 - p_t). Cliques whose p_t is up to `settled` from 0 or 1 are left out where that pays.
 """
 
 from __future__ import annotations
@@ -140,8 +135,6 @@ class ThreadEngine(Engine):
     def head(self, term: int) -> Head:
         return self.maps[term].head
 
-    # ------------------------------------------------------------------------- P and its derivatives
-
     def _evaluate_together(self, thetas: Sequence[Vector]) -> list[tuple[float, Vector]]:
         adjoint = _Adjoint(self, len(thetas))
         edges = [self.potentials(theta) for theta in thetas]
@@ -228,8 +221,6 @@ class ThreadEngine(Engine):
     def blocks(self, theta: Vector, guess: bool = False, settled: float = 0.0) -> ThreadBlocks:
         return ThreadBlocks(self, theta, guess, settled)
 
-    # ------------------------------------------------------------------------- columns of maps
-
     def raw_squares(self, term: int) -> np.ndarray:
         counts = self.problem.position_weights()
         return self.maps[term].raw_squares(None if (counts == 1).all() else counts, self.partitions)
@@ -254,22 +245,14 @@ class ThreadEngine(Engine):
         return summed_by(self.partitions.within(rows), len(rows), of_partition)
 
     def sampled_real_grams(self, theta: Vector, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
-        def of_partition(found: Sequence[tuple[dict[int, np.ndarray], float]]) -> tuple[list[np.ndarray], float]:
-            grams = [reduce(add, (parts[j] for parts, _ in found)) for j in rows]
-            return grams, math.fsum(left for _, left in found)
-
-        found = [
-            of_partition(part) for part in self._by_partition(self.over_chunks(theta, partial(_real_parts, self, rows)))
-        ]
-        grams = [tree_sum([parts[number] for parts, _ in found]) for number in range(len(rows))]
-        return grams, tree_sum([left for _, left in found])
+        found = self._by_partition(self.over_chunks(theta, partial(_real_parts, self, rows)))
+        grams = [tree_sum([reduce(add, (grams[j] for grams, _ in part)) for part in found]) for j in rows]
+        return grams, tree_sum([math.fsum(left for _, left in part) for part in found])
 
     def leading_features(self, term: int, inverse: np.ndarray) -> np.ndarray:
         leading = self.maps[term].leading(len(inverse))
         rows = (np.arange(part.start, part.stop) for part in self.partitions.slices)
         return np.concatenate([leading.subset(own).features(self.workers, inverse) for own in rows])
-
-    # ------------------------------------------------------------------------- predictions
 
     def errors(self, theta: Vector, clique: Clique) -> np.ndarray:
         assert isinstance(clique, MappedClique)
@@ -284,8 +267,6 @@ class ThreadEngine(Engine):
 
     def drawn_labels(self, theta: Vector, chance: np.ndarray) -> np.ndarray:
         return np.concatenate(list(self.over_chunks(theta, partial(_drawn, chance))), axis=1)
-
-    # ------------------------------------------------------------------------- chunks on threads
 
     def _by_partition(self, found: Iterable[Result]) -> list[list[Result]]:
         """Group what was found of chunks by partitions."""
@@ -452,7 +433,7 @@ class ThreadBlocks(EngineBlocks):
             2 * engine.labelled[j].states(Y) ** 2 * p[j].positions for _, p in found for j in matrices
         )
         by_partition = engine._by_partition(parts for _, parts in found)
-        self._small = {
+        self.small = {
             j: tree_sum([self._finished(j, form, number, parts) for number, parts in enumerate(by_partition)])
             for j, form in forms.items()
         }
@@ -469,14 +450,7 @@ class ThreadBlocks(EngineBlocks):
             reduce(add, (part[term].total for part in parts)), problem, node, form
         )
 
-    def small(self, term: int) -> np.ndarray:
-        return self._small[term]
-
-    def open_rows(self, term: int) -> int:
-        """Count the positions that are not nearly deterministic."""
-        return len(self._open_part(term)[1])
-
-    def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray]:
+    def open_part(self, term: int) -> tuple[FeatureMap, np.ndarray]:
         """Return a term's map on positions that are not nearly deterministic, and which they are."""
         if term not in self._open:
             own, feature_map = self._engine.mapped[term], self._engine.maps[term]
@@ -487,7 +461,7 @@ class ThreadBlocks(EngineBlocks):
 
     def share(self, term: int) -> float:
         N = len(self._weights)
-        rows = self.open_rows(term) if self._settled else N
+        rows = len(self.open_part(term)[1]) if self._settled else N
         return rows / max(N, 1) if leaves_out(rows, N) else 1.0
 
     def product(self, term: int, block: Vector, leave_out: bool | None = None) -> Vector:
@@ -497,7 +471,7 @@ class ThreadBlocks(EngineBlocks):
         feature_map, partitions = engine.maps[term], engine.partitions
         chosen: slice | np.ndarray = slice(None)
         if self.share(term) < 1 if leave_out is None else leave_out:
-            own, chosen = self._open_part(term)
+            own, chosen = self.open_part(term)
             if own is feature_map:
                 self._open[term] = own, _ = feature_map.subset(chosen), chosen
             feature_map, partitions = own, partitions.within(chosen)

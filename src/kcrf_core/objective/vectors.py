@@ -1,15 +1,9 @@
-"""Vectors of parameters, and the operations of solvers on them.
-
-Solvers know vectors only by the operations of `Vectors`, so that an engine can keep them anywhere. Each formula is
-there once, with operators and with functions that NumPy and PyTorch have alike; vectors of a device need no more.
+"""Vectors of parameters, and the operations of solvers on them, so that an engine can keep vectors anywhere.
 
 `HostVectors` are NumPy arrays that threads go through in slices, with loops in C where those are faster. Slices depend
-on the data alone, never cross the border of a block (the parameters of one term), and sums over them are taken in their
-order, so that results are the same for any number of threads. An operation is one call of `_long_vectors`, in which
-each thread has a run of slices and reads all vectors at once: memory traffic is what counts where vectors are long.
-
-Long vectors are used again once nothing refers to them (`Buffers`): the system hands out fresh memory page by page, and
-for millions of parameters that costs more than the arithmetic.
+on the data alone and never cross the border of a block, and sums over them are taken in their order: results are the
+same for any number of threads. An operation is one call of `_long_vectors`, as memory traffic is what counts. Long
+vectors are used again once nothing refers to them (`Buffers`): fresh memory costs more than the arithmetic.
 """
 
 from __future__ import annotations
@@ -81,8 +75,6 @@ class Vectors(ABC):
         self.blocks = list(blocks)
         self.size = max((block.stop for block in blocks), default=0)
 
-    # ------------------------------------------------------------------------- to and from arrays
-
     @abstractmethod
     def empty(self, dtype: np.dtype | type = np.float64) -> Vector:
         """Return a vector whose values are not set."""
@@ -103,8 +95,6 @@ class Vectors(ABC):
     @abstractmethod
     def _double(self, values: Vector) -> Vector:
         """Return an array, or a slice of a vector, in double precision."""
-
-    # ------------------------------------------------------------------------- arithmetic
 
     def length(self, vector: Vector) -> int:
         """Return how many values a vector has, which may be one of another problem."""
@@ -146,8 +136,6 @@ class Vectors(ABC):
     def quotient(self, a: Vector, b: Vector) -> Vector:
         """Divide entry by entry."""
         return a / b
-
-    # ------------------------------------------------------------------------- blocks
 
     @abstractmethod
     def of_block(self, number: int) -> Vectors:
@@ -195,8 +183,6 @@ class Vectors(ABC):
             out[whole.start : whole.start + few.stop - few.start] = vector[few]
         return out
 
-    # ------------------------------------------------------------------------- a Gaussian prior and linearisations
-
     def _each_block(self, variances: np.ndarray) -> list[tuple[slice, float]]:
         return list(zip(self.blocks, np.asarray(variances, dtype=np.float64).tolist(), strict=True))
 
@@ -235,8 +221,6 @@ class Vectors(ABC):
         exact = self._double(scaled)
         sums = self._numbers([sum(along), *((exact * self._double(other)).sum() for other in (*others, scaled))])
         return scaled, sums[0], sums[1:]
-
-    # ------------------------------------------------------------------------- an L1 penalty
 
     @abstractmethod
     def _each_slice(
@@ -380,8 +364,6 @@ class HostVectors(Vectors):
     def _written(self, vector: np.ndarray) -> Values:
         return Values(vector, self.size, True)
 
-    # ------------------------------------------------------------------------- to and from arrays
-
     def empty(self, dtype: np.dtype | type = np.float64) -> np.ndarray:
         return self.buffers.empty(self.size, dtype)
 
@@ -403,8 +385,6 @@ class HostVectors(Vectors):
 
     def _double(self, values: np.ndarray) -> np.ndarray:
         return values.astype(np.float64, copy=False)
-
-    # ------------------------------------------------------------------------- arithmetic
 
     def dot(self, a: np.ndarray, b: np.ndarray) -> float:
         return float(self._go(_long_vectors.dots, 2, 1, a=self._values(a), b=self._values(b)).sum())
@@ -431,8 +411,6 @@ class HostVectors(Vectors):
         self._go(_long_vectors.multiplied, 3, 0, **given)
         return out
 
-    # ------------------------------------------------------------------------- blocks
-
     def of_block(self, number: int) -> HostVectors:
         block = self.blocks[number]
         return HostVectors([slice(0, block.stop - block.start)], self._workers)
@@ -441,8 +419,6 @@ class HostVectors(Vectors):
         out = np.empty(rows.shape)
         product(self._workers.team, matrix, np.ascontiguousarray(rows), out)
         return out
-
-    # ------------------------------------------------------------------------- a Gaussian prior and linearisations
 
     def _precisions(self, variances: np.ndarray) -> np.ndarray:
         """Return 1 / sigma^2 of each slice."""
@@ -467,8 +443,6 @@ class HostVectors(Vectors):
         sums = self._go(_long_vectors.linearised, len(rows) + 3, len(rows) + 2, factors=factors, **given)
         constant, *products = sums.sum(axis=0).tolist()
         return scaled, constant, products
-
-    # ------------------------------------------------------------------------- an L1 penalty
 
     def _each_slice(
         self, work: Callable[[slice, float], Sequence[Vector | float]], width: int, variances: np.ndarray | None = None

@@ -3,8 +3,7 @@
     SOLVERS[name](objective, theta, run) -> SolverResult
 
 A registered function `descend(objective, theta, now, run)` steps downhill from theta until its run stops it; `now` is
-the evaluation at theta, or None where there is none yet. See `newton` for a short one. `observer` has the events of a
-run, those of training included.
+the evaluation at theta, or None where there is none yet. See `newton` for a short one.
 """
 
 from collections.abc import Callable

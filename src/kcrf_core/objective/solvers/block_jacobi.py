@@ -1,23 +1,17 @@
 """The paper's estimator: Newton steps with the blocks of (30), one block per term, all terms at once.
 
-A node term's block is Phi^T [(diag p - p p^T)(Phi v)] + v / sigma^2 with positions independent and labels coupled: an
-operator of two products with the map and no forward-backward, solved by conjugate gradients. The edge term's block is a
-small matrix, solved by Cholesky (`ThreadBlocks`). To factorise a node term's block too would take D (C + 1) / 8 passes
-for the matrix alone, where conjugate gradients, preconditioned by leading columns (see `metric`), take about five
-products. With two labels and few columns that preconditioner is the factorised block.
+A node term's block is an operator of two products with the map, solved by conjugate gradients that leading columns
+precondition (see `metric`); the edge term's is a small matrix, solved by Cholesky (`ThreadBlocks`). Plain steps with
+blocks zigzag (OCR, poly-2, 500 pivots: no gap of 1e-3 after 314): the pairs of L-BFGS laid over them learn what they
+leave out (72 steps to 1e-4). Every step is searched along, since (30) can underestimate the curvature.
 
-The blocks leave out what positions and terms have to do with each other, so plain steps with them zigzag: on OCR
-(poly-2, 500 pivots) 314 of them did not reach a gap of 1e-3. The pairs of L-BFGS laid over them learn just that: 72
-steps to 1e-4. Every step is searched along, since (30) can underestimate the curvature.
-
-The solver `subspace` takes one term at a time (Section 5.1), the one that promises most next. With the other terms
-held, term j can lower P by at most (sigma_j^2 / 2) |grad_j P|^2 (Corollary 10). The term with the largest such bound
-gets the step; then the bounds are taken anew. Without pairs pitch accent (linear) took 479 steps, not 29.
+The solver `subspace` takes one term at a time (Section 5.1): the one with the largest bound on what it can lower P by,
+(sigma_j^2 / 2) |grad_j P|^2 (Corollary 10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import NoReturn
 
@@ -31,25 +25,13 @@ from .run import Run
 FORCING = 0.2
 
 
-def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
-    """Take steps until the run raises `Stop` or `Restart`."""
-    descend_by_blocks(objective, theta, now, run, lambda now: range(len(objective.blocks)))
-
-
 def descend_by_subspace(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
-    """Take steps of one term each until the run raises `Stop` or `Restart`."""
-
-    def most_promising(now: Point) -> list[int]:
-        squares = objective.vectors.block_dots(now.gradient, now.gradient)
-        return [int(np.argmax(objective.sigma2 / 2 * squares))]
-
-    descend_by_blocks(objective, theta, now, run, most_promising)
+    """Take steps of one term each, the most promising one, until the run raises `Stop` or `Restart`."""
+    descend(objective, theta, now, run, one_term=True)
 
 
-def descend_by_blocks(
-    objective: Objective, theta: Vector, now: Point | None, run: Run, choose: Callable[[Point], Iterable[int]]
-) -> NoReturn:
-    """Take Newton steps with the blocks of the terms that are chosen at each point."""
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, one_term: bool = False) -> NoReturn:
+    """Take steps until the run raises `Stop` or `Restart`."""
     if now is None and run.resumed is None:
         now = run.evaluate(objective, theta)
     columns, memory = LeadingColumns(objective, run), Memory(objective.vectors)
@@ -62,7 +44,11 @@ def descend_by_blocks(
         run.between_steps(objective, theta=theta, now=now, columns=columns, memory=memory)
         blocks = run.blocks(objective, theta)
         metric = BlockMetric(blocks, columns, run)
-        newton = partial(newton_step, blocks, metric, run, list(choose(now)))
+        which: Iterable[int] = range(len(objective.blocks))
+        if one_term:
+            squares = objective.vectors.block_dots(now.gradient, now.gradient)
+            which = [int(np.argmax(objective.sigma2 / 2 * squares))]
+        newton = partial(newton_step, blocks, metric, run, which)
         evaluate = partial(run.evaluate, objective)
         found = step(evaluate, theta, now, memory, newton, objective.vectors, run)
         if found is None:

@@ -1,14 +1,10 @@
 """The initial inverse Hessian of L-BFGS: only its direction counts.
 
-It is diagonal for most maps. The columns of a reduced map are correlated with each other; on its first m columns it is
-a power of a matrix, (v Phi^T Phi + I / sigma^2)^-p from a sample of positions (see `inverse_powers`).
-
-So are real columns, above all those of a signal that is seen through a window. On them Phi^T diag(q) Phi takes the
-place of v Phi^T Phi, q the variances of labels at a point: some frames of a signal become nearly deterministic long
-before others. It is taken anew now and then. With 32 smooth columns, 7 times 1,400 frames, 5 labels and a window of
-five, passes to a gap of 1e-3 for sigma^2 of 0.5, 5 and 50, with a diagonal and with this matrix: Fourier series 80,
-291, 865 and 24, 30, 58; random walks 166, 449, 898 and 47, 58, 84; white noise 17, 30, 47 and 17, 19, 30. With the
-matrix at zero alone walks take 50, 75, 168.
+It is diagonal for most maps. On the first m columns of a reduced map, which are correlated, it is a power of a matrix,
+(v Phi^T Phi + I / sigma^2)^-p from a sample of positions (see `inverse_powers`). On real columns Phi^T diag(q) Phi
+takes the place of v Phi^T Phi, q the variances of labels at a point, taken anew now and then. With 32 smooth columns
+and a window of five, passes to a gap of 1e-3 for sigma^2 of 0.5, 5 and 50, with a diagonal and with this matrix:
+Fourier series 80, 291, 865 and 24, 30, 58; random walks 166, 449, 898 and 47, 58, 84.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Limited-memory BFGS on the primal weights, as Sha and Pereira (2003) trained linear CRFs.
 
-P is strictly convex, so s.y > 0 for every step and no curvature is ever skipped. What the pairs say about the curvature
-is laid over an initial inverse Hessian, the `metric`: here a diagonal, elsewhere blocks (see `block_jacobi`).
-
-The two loops over the pairs run on inner products, which are all that they need: s_i.y_j of old steps and new changes
-are kept, s_i.g and y_i.r are taken anew. So every pair is read three times a step, slice by slice on all threads, and
-nothing is written but the direction.
+What the pairs say about the curvature is laid over an initial inverse Hessian, the `metric`: here a diagonal, elsewhere
+blocks (see `block_jacobi`). The two loops over the pairs run on inner products: s_i.y_j of old steps and new changes
+are kept, s_i.g and y_i.r are taken anew, so every pair is read three times a step.
 """
 
 from __future__ import annotations

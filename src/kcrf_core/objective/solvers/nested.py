@@ -1,13 +1,8 @@
-"""The default: L-BFGS that begins on the first columns of the maps.
+"""The default: L-BFGS that begins on the first columns of the maps; with an L1 penalty `proximal`.
 
-The columns of a reduced map are nested: the first m of them are the map of the first m pivots, L being triangular. So
-the first steps are taken on some of the columns, where a pass costs their share, and their pairs are carried over with
-zeros for the other columns, which brings far more than the point alone. Other maps have no such order: there it is
-`lbfgs`, and with an L1 penalty `proximal`.
-
-OCR, poly-3, 1,500 pivots, gap of 1e-3, work in passes: 127 for L-BFGS without any scaling, 74 for `lbfgs`, 63 for this;
-pitch accent, poly-2, gap of 1e-4: 59, 36 and 21. Blocks of the Hessian on the leading columns as an initial one
-(see `metric`) were no better than the diagonal of `lbfgs`: 62 and 21.
+The first m columns of a reduced map are the map of the first m pivots. So the first steps are taken on some of the
+columns, where a pass costs their share, and their pairs are carried over with zeros for the others. OCR, poly-3, 1,500
+pivots, gap of 1e-3, work in passes: 74 for `lbfgs`, 63 for this; pitch accent, poly-2, gap of 1e-4: 36 and 21.
 """
 
 from __future__ import annotations
@@ -60,4 +55,4 @@ def narrowed(objective: Objective) -> Objective | None:
         for j, term in enumerate(objective.terms)
         if term.nested and term.rows >= PART * FEWEST_COLUMNS
     }
-    return objective.narrowed(sizes) if sizes else None
+    return Objective(objective.engine.narrowed(sizes), objective.sigma2) if sizes else None

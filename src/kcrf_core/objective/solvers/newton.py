@@ -1,8 +1,6 @@
-"""Truncated Newton: conjugate gradients on exact Hessian-vector products.
+"""Truncated Newton: conjugate gradients on exact Hessian-vector products, from the tangent of forward-backward.
 
-The tangent of forward-backward gives H v, long-range correlations included, at about the cost of two passes. The
-Newton system is solved no further than pays: loosely far from the optimum, ever more exactly near it. H is positive
-definite, so every truncated solution is a descent direction.
+The Newton system is solved no further than pays: loosely far from the optimum, ever more exactly near it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Events of a training run, and the observer that receives them.
 
-Each event is a frozen value, and its type says what happened. Training hands every event to one method,
-`Observer.tell`; a listener overrides it and acts by the type of the event, best with `functools.singledispatchmethod`.
+A listener overrides `Observer.tell` and acts by the type of the event, best with `functools.singledispatchmethod`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,11 @@
 """The run of a solver: it counts work, keeps the certificate, and decides when to stop.
 
-A solver asks its `Run` for every evaluation of P. The run keeps the best point and the best lower bound seen
-(Lemma 9 holds at each of them, and for combinations of several: see `bundle`), reports to the observer, and ends the
-solver by raising `Stop`.
+A solver asks its `Run` for every evaluation of P. The run keeps the best point and the best lower bound seen (Lemma 9,
+or a combination of several: see `bundle`), reports to the observer, and ends the solver by raising `Stop`. What is
+certified is proven first: P and the points of the bound are evaluated once more in double precision, and the rounding
+error is subtracted. Where the proof fails by little, the solver goes on for a few passes; else in double precision.
 
-Bounds on the way are those that passes seem to give. Single precision rounds kernel values, and maps of pivots amplify
-that; so what is certified is proven first: P and the points of the bound are evaluated once more in double precision,
-with kernel values computed anew, and the rounding error is subtracted. Where the proof fails by little, the solver goes
-on for a few passes; where single precision cannot do it, it goes on in double.
-
-Work is counted in passes over the whole problem: P and its gradient, or a product with the Hessian, is one where it
-sees all columns of all maps; a pass over some of them, and a factorisation, is its share of the 4 N D C floating-point
-operations that a pass takes.
+Work is counted in passes over all columns of all maps, of 4 N D C floating-point operations.
 """
 
 from __future__ import annotations
@@ -199,8 +193,6 @@ class Run:
         """Report every pass from now on; the state of `watching` belongs to that of the run."""
         self._observe, self._watching = observe, watching
 
-    # ------------------------------------------------------------------------- states to go on from
-
     def keep_with(self, keeper: Keeper, state: dict[str, Any] | None = None) -> None:
         """Let a keeper have the states of the next fit, which goes on from one where that is given."""
         self._keeper, self._resumed, self._steps_apart = keeper, state, False
@@ -318,11 +310,6 @@ class Run:
         self.add_operations(objective, blocks.operations)
         return blocks
 
-    def diagonal(self, objective: Objective, theta: Vector) -> np.ndarray:
-        """Return the diagonal of the Hessian's blocks at theta, for about one pass."""
-        self.work += 1
-        return objective.hessian_blocks(theta, guess=True).diagonal()
-
     def block_product(self, blocks: HessianBlocks, term: int, vector: Vector) -> Vector:
         """Multiply a block of the Hessian by a vector; for the budget a product like any other."""
         objective = blocks.objective
@@ -412,7 +399,7 @@ class Run:
         exact, found, lower = self._prove(objective)
         gap, theta = relative_gap(found.value, lower), self._best_so_far.theta
         if gap <= self.tolerance:
-            self._end(exact, found, lower, CERTIFIED)
+            self._end(found.value, lower, CERTIFIED, exact.gradient_length(theta, found))
         if objective.dtype == np.float64:
             return  # rounding hides what is missing; the solver goes on while it can
         missing = (gap - self._gap()) / self.tolerance
@@ -457,17 +444,14 @@ class Run:
 
     def _stop(self, objective: Objective, reason: str) -> NoReturn:
         """End at the best point, with what can be proven about it."""
-        if self.proves:
-            self._end(*self._prove(objective), reason)
-        raise Stop(self._result(self._best_so_far.value, -np.inf, reason, np.inf))
+        if not self.proves:
+            self._end(self._best_so_far.value, -np.inf, reason, np.inf)
+        exact, found, lower = self._prove(objective)
+        self._end(found.value, lower, reason, exact.gradient_length(self._best_so_far.theta, found))
 
-    def _end(self, exact: Objective, found: Point, lower: float, reason: str) -> NoReturn:
-        norm = exact.gradient_length(self._best_so_far.theta, found)
-        raise Stop(self._result(found.value, lower, reason, norm))
-
-    def _result(self, value: float, lower: float, reason: str, gradient_norm: float) -> SolverResult:
+    def _end(self, value: float, lower: float, reason: str, gradient_norm: float) -> NoReturn:
         work = self.passes, self.products, self.steps, self.work
-        return SolverResult(self._best_so_far.theta, value, lower, *work, reason, gradient_norm)
+        raise Stop(SolverResult(self._best_so_far.theta, value, lower, *work, reason, gradient_norm))
 
 
 def cubic_minimum(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
