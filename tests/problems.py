@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from kcrf_core.kernels import Inputs
+from kcrf_core.objective import Objective, ThreadEngine
 
 
 def random_inputs(rng, N, categorical=3, real=2, bag=0, values=4):
@@ -21,3 +22,8 @@ def random_inputs(rng, N, categorical=3, real=2, bag=0, values=4):
 def random_offsets(rng, sequences, longest=5):
     lengths = rng.integers(1, longest + 1, sequences)
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def on_threads(problem, terms, workers, dtype=np.float64, forbidden=None):
+    """P with threads of this process."""
+    return Objective.on(ThreadEngine(problem, terms, workers, dtype, forbidden), terms)

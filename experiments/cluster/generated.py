@@ -10,7 +10,7 @@ from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import Inputs, PolynomialKernel
 from kcrf_core.maps.heads import PivotHead
 from kcrf_core.maps.reduced import KernelRows, KernelSpec, ReducedMap, pivot_triangle
-from kcrf_core.objective import EnginePartition, EnginePartitionSpec, Objective, ObjectiveTerm
+from kcrf_core.objective import EnginePartition, EnginePartitionSpec, Objective, ObjectiveTerm, ThreadEngine
 from kcrf_core.objective.engine_partition import TermSpec
 from kcrf_core.system import Workers
 
@@ -66,7 +66,7 @@ class Generated:
         rows = KernelRows.of(inputs, KERNEL, self.pivot_inputs(), workers.memory, DTYPE)
         own = ReducedMap(rows, self.head(workers), KERNEL.diagonal(inputs))
         terms = [ObjectiveTerm(NODE, 1.0, own), ObjectiveTerm(EDGE, 1.0)]
-        return Objective.on_threads(self.problem(range(self.partitions)), terms, workers, DTYPE)
+        return Objective.on(ThreadEngine(self.problem(range(self.partitions)), terms, workers, DTYPE), terms)
 
 
 @dataclass(frozen=True)

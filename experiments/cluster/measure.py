@@ -64,7 +64,7 @@ def main() -> None:
 
     from kcrf_core.chains import EDGE, NODE
     from kcrf_core.cluster import DaskExecutor, on_workers
-    from kcrf_core.objective import ComposedEngine, ComposedTerm, Objective
+    from kcrf_core.objective import ComposedEngine, ComposedTerm, Objective, ThreadEngine
     from kcrf_core.system import Workers
 
     threads = arguments.workers * arguments.worker_threads
@@ -78,7 +78,7 @@ def main() -> None:
             objective = data.on_threads(workers)
         else:
             terms, problem, dtype = _of_file(arguments.data, [each for each in options if each != "--"], workers)
-            objective = Objective.on_threads(problem, terms, workers, dtype)
+            objective = Objective.on(ThreadEngine(problem, terms, workers, dtype), terms)
         seconds, report["threads_processor"], expected = timed(objective, arguments.passes)
         report["threads_first"], report["threads_pass"] = seconds[0], float(np.median(seconds[1:]))
         report["threads_least"] = min(seconds[1:])
@@ -102,14 +102,14 @@ def main() -> None:
                 objective = Objective(engine, [1.0, 1.0])
             else:
                 objective = Objective.on(ComposedEngine.of(problem, terms, executor, workers, dtype), terms)
-            before = executor.traffic.sent, executor.traffic.received
+            before = executor.sent, executor.received
             seconds, report["cluster_processor"], found = timed(objective, arguments.passes)
             report["cluster_first"], report["cluster_pass"] = seconds[0], float(np.median(seconds[1:]))
             report["cluster_least"] = min(seconds[1:])
             held = client.has_what()
             report["held"] = sorted(sum(each.startswith("kcrf-part") for each in own) for own in held.values())
-            report["sent_per_pass"] = (executor.traffic.sent - before[0]) // (arguments.passes + 1)
-            report["received_per_pass"] = (executor.traffic.received - before[1]) // (arguments.passes + 1)
+            report["sent_per_pass"] = (executor.sent - before[0]) // (arguments.passes + 1)
+            report["received_per_pass"] = (executor.received - before[1]) // (arguments.passes + 1)
     report["same"] = found == expected
     report["ratio"] = report["cluster_pass"] / report["threads_pass"]
     report["rate"] = 1 / report["ratio"]

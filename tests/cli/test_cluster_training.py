@@ -165,7 +165,7 @@ def test_other_hosts_without_certificates(kcrf, engine, data, tmp_path, monkeypa
 
 def test_what_is_sent_elsewhere_is_made_there_by_whoever_needs_it():
     """Not where it is received: that is no task, and Dask's loop waits for it."""
-    held = on_workers.HeldHere.made("part", 7, Making(), "spec")
+    held = on_workers.HeldHere(["part"], 7, Making(), "spec")
     assert held.thing == "part" and held.__sizeof__() == 7
     sent = pickle.loads(pickle.dumps(held))
     assert Making.asked == [] and sent.__sizeof__() == 7

@@ -32,6 +32,7 @@ from kcrf_core.objective import (
     composed_engine,
 )
 from kcrf_core.objective.solvers import SOLVERS, Run
+from problems import on_threads
 
 KERNEL = PolynomialKernel(2, 1.0, 1.0, 1.0)
 
@@ -155,7 +156,7 @@ def merged_columns_of(inputs, monkeypatch):
 def both(kind, rng, workers, monkeypatch, dtype=np.float32, Y=3, **more):
     problem = problem_of(rng, Y, **more)
     terms = terms_of(kind, rng, problem, workers, dtype, monkeypatch)
-    whole = Objective.on_threads(problem, terms, workers, dtype)
+    whole = on_threads(problem, terms, workers, dtype)
     composed = Objective.on(ComposedEngine.of(problem, terms, PicklingExecutor(workers), workers, dtype), terms)
     assert len(composed.engine.handles) == len(problem.borders) - 1 > 1
     return whole, composed
@@ -319,10 +320,10 @@ def test_parts_that_do_not_fit_are_made_again(rng, monkeypatch):
     with Workers(1) as workers:
         problem = problem_of(rng, 3)
         terms = terms_of("linear", rng, problem, workers, np.float32, monkeypatch)
-        expected = Objective.on_threads(problem, terms, workers, np.float32).engine
+        expected = on_threads(problem, terms, workers, np.float32).engine
         theta = rng.normal(size=expected.vectors.size)
         with Workers(1, memory=60_000) as few:
             executor = LocalExecutor(few)
             composed = ComposedEngine.of(problem, terms, executor, few, np.float32)
             same(expected.evaluate(theta), composed.evaluate(theta))
-            assert 0 < len(executor._made) < len(composed.handles)
+            assert 0 < len(executor.made) < len(composed.handles)

@@ -20,10 +20,10 @@ from kcrf_core.maps import (
     squared_weights,
     why_not,
 )
-from kcrf_core.objective import Objective, ObjectiveTerm
+from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import SOLVERS, Run
 from kcrf_core.system import Workers
-from problems import random_inputs, random_offsets
+from problems import on_threads, random_inputs, random_offsets
 
 KERNELS = [
     PolynomialKernel(degree, gamma, coef0, scale)
@@ -103,9 +103,7 @@ def test_the_merged_optimum_is_the_unmerged_one(rng, workers):
     for merge in (True, False):
         found, phi = find_conjunctions(inputs, KERNELS[3], merge=merge)
         explicit = ExplicitMap(phi, np.zeros((len(inputs), 0)), np.float64)
-        objective = Objective.on_threads(
-            problem, [ObjectiveTerm(NODE, 3.0, explicit), ObjectiveTerm(EDGE, 2.0)], workers
-        )
+        objective = on_threads(problem, [ObjectiveTerm(NODE, 3.0, explicit), ObjectiveTerm(EDGE, 2.0)], workers)
         result = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-10, 2000))
         scores = np.zeros((len(inputs), 3))
         found.add_scores(inputs, objective.weights_of(result.theta, 0) / found.norms[:, None], scores)

@@ -27,6 +27,7 @@ from kcrf_core.objective import HostVectors, Objective, ThreadEngine
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.system import Backend
 from kcrf_core.training import open_engine
+from problems import on_threads
 
 # `make test-gpu` sets it: torch:cpu, cuda, or both.
 ENGINES = os.environ.get("KCRF_TEST_ENGINES", "numpy").split(",")
@@ -40,7 +41,7 @@ def device(request):
 def both(kind, rng, workers, device, dtype=np.float64, Y=3, forbidden=None, **more):
     problem = problem_of(rng, Y, **more)
     terms = terms_of(kind, rng, problem, workers, dtype)
-    threads = Objective.on_threads(problem, terms, workers, dtype, forbidden)
+    threads = on_threads(problem, terms, workers, dtype, forbidden)
     return threads, Objective.on(device.engine(problem, terms, workers, dtype, forbidden), terms)
 
 
@@ -122,7 +123,7 @@ def test_every_solver_ends_at_a_certificate(name, rng, workers, device):
 def test_an_l1_penalty_finds_the_same_optimum(rng, workers, device):
     problem = problem_of(rng, 3)
     terms = [replace(term, threshold=0.5) for term in terms_of("linear", rng, problem, workers, np.float64)]
-    threads = Objective.on_threads(problem, terms, workers)
+    threads = on_threads(problem, terms, workers)
     other = Objective.on(device.engine(problem, terms, workers), terms)
     found, expected = (SOLVERS["proximal"](each, each.vectors.zeros(), Run(1e-4, 500)) for each in (other, threads))
     assert found.reason == CERTIFIED

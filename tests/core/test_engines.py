@@ -14,6 +14,7 @@ from kcrf_core.objective import Engine, EngineBlocks, Objective, ObjectiveTerm, 
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, nested
 from kcrf_core.objective.solvers.initial_inverse import InitialInverse, Preconditioner
 from kcrf_core.objective.vectors import Pairs
+from problems import on_threads
 from toy_engine import ToyBlocks, ToyEngine, ToyPairs, ToyVector, ToyVectors, numbers
 
 SIGMA2 = [2.0, 0.7, 3.0]
@@ -30,7 +31,7 @@ def both(rng, workers, widths=(4, 3), real=False):
         ObjectiveTerm(NODE, sigma2, ExplicitMap(empty, Phi, np.float64))
         for sigma2, Phi in zip(SIGMA2, features, strict=False)
     ]
-    threads = Objective.on_threads(problem, [*terms, ObjectiveTerm(EDGE, SIGMA2[-1])], workers)
+    threads = on_threads(problem, [*terms, ObjectiveTerm(EDGE, SIGMA2[-1])], workers)
     return Objective(ToyEngine(problem, features, real), [*SIGMA2[: len(widths)], SIGMA2[-1]]), threads
 
 

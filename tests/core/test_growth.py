@@ -16,11 +16,12 @@ from kcrf_core.features.plans import fit_terms
 from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
 from kcrf_core.maps.pivot_choice import best_of_block, residual_products
-from kcrf_core.objective import Objective, ObjectiveTerm, certificates
+from kcrf_core.objective import ObjectiveTerm, certificates
 from kcrf_core.objective.solvers import SOLVERS, DevProgress, GrowthRound, Observer, Progress, Run
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
 from listening import Recorder
+from problems import on_threads
 from tasks import COLUMNS, Task, draw_task
 
 GROWING = {"kernel": "rbf", "select": "gradient", "sigma2": 2.0}
@@ -48,9 +49,7 @@ class Small:
         pivots = self.inputs.take(np.asarray(rows))
         curve = np.linspace(1.0, 0.0, len(rows) + 1)
         own = ReducedMap.of(self.inputs, self.kernel, pivots, curve, self.workers, np.float64)
-        objective = Objective.on_threads(
-            self.problem, [ObjectiveTerm(NODE, SIGMA2, own), ObjectiveTerm(EDGE, 1.0)], self.workers
-        )
+        objective = on_threads(self.problem, [ObjectiveTerm(NODE, SIGMA2, own), ObjectiveTerm(EDGE, 1.0)], self.workers)
         result = SOLVERS["newton"](objective, np.zeros(objective.size), Run(1e-9, 1000))
         return result.value, objective, result.theta
 
@@ -184,7 +183,7 @@ def test_the_bound_is_that_of_the_model_written(rng, workers):
     term = model.terms[0]
     inputs = encoding.inputs(dataset, term.features).seen()
     own = ReducedMap.of(inputs, term.kernel, term.pivots, np.zeros(len(term.pivots) + 1), workers, np.float64)
-    objective = Objective.on_threads(
+    objective = on_threads(
         Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels)),
         [ObjectiveTerm(NODE, 2.0, own), ObjectiveTerm(EDGE, 2.0)],
         workers,

@@ -13,12 +13,12 @@ from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, Edges, Problem
 from kcrf_core.corpora import Corpus
 from kcrf_core.errors import ConfigError
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.objective import Objective, ObjectiveTerm
+from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import Observer, Trial
 from kcrf_core.scoring import median_run
 from kcrf_core.system import Workers, piece_rows
 from kcrf_core.training import HoldOut, blocks_of, judge, make_splits, problem_of, train
-from problems import random_inputs
+from problems import on_threads, random_inputs
 
 # Pieces of two sequences of 9 and 5 positions: whole, cut before, cut after, cut on both sides, a single position.
 OFFSETS = np.array([0, 9, 14])
@@ -35,7 +35,7 @@ def cut_problem(rng, Y, hidden=False):
 
 def posterior_of(problem, inputs, kinds, workers, forbidden=None):
     terms = [ObjectiveTerm(kind, 2.0, ExplicitMap.of(inputs, np.float64) if kind.mapped else None) for kind in kinds]
-    return Objective.on_threads(problem, terms, workers, np.float64, forbidden)
+    return on_threads(problem, terms, workers, np.float64, forbidden)
 
 
 def likelihood_by_enumeration(objective, theta, problem):

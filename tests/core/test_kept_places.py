@@ -10,8 +10,9 @@ import scipy.sparse
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.maps import CompressedRows, ExplicitMap, KeptPlaces, KeptWeights, RepeatedMap
-from kcrf_core.objective import Objective, ObjectiveTerm
+from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.engine import TermShape
+from problems import on_threads
 
 N, D = 60, 40
 
@@ -110,7 +111,7 @@ def test_a_pass_never_lays_out_all_weights(rng, workers, monkeypatch):
     own = ExplicitMap(A, np.zeros((positions, 0)), np.float32)
     kept = own.seen_with(np.arange(positions), labels, Y)
     terms = [ObjectiveTerm(NODE, 2.0, own, kept), ObjectiveTerm(EDGE, 2.0)]
-    objective = Objective.on_threads(problem, terms, workers, np.float32)
+    objective = on_threads(problem, terms, workers, np.float32)
     theta = objective.vectors.from_array(rng.normal(size=objective.size))
     expected = objective.in_double().evaluate(theta).value
 

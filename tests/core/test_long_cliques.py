@@ -10,9 +10,9 @@ from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, SEEN_TRANSITIONS, Edges,
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivot_choice as basis
-from kcrf_core.objective import Objective, ObjectiveTerm
+from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
-from problems import random_inputs, random_offsets
+from problems import on_threads, random_inputs, random_offsets
 
 KINDS = {
     "edge-x": (NODE, EDGE_X, EDGE),
@@ -44,7 +44,7 @@ def random_objective(rng, workers, kinds, Y, sequences=8, longest=4, forbid=Fals
         EDGE_X: ReducedMap.of(inputs, RBFKernel(0.3), pivots, curve, workers, np.float64),
     }
     terms = [ObjectiveTerm(kind, SIGMA2[kind], maps.get(kind)) for kind in kinds]
-    return Objective.on_threads(problem, terms, workers, np.float64, forbidden_edges(Y) if forbid else None)
+    return on_threads(problem, terms, workers, np.float64, forbidden_edges(Y) if forbid else None)
 
 
 def dense_map(feature_map, N):
@@ -124,7 +124,7 @@ def test_weights_of_pairs_that_the_data_lacks_stay_zero(rng, workers, c):
     feature_map = ExplicitMap.of(random_inputs(rng, 10, 2, 2), np.float64)
     seen = problem.clique_counts(1).ravel() > 0
     terms = [ObjectiveTerm(NODE, 2.0, feature_map, threshold=c), ObjectiveTerm(SEEN_TRANSITIONS, 3.0, threshold=c)]
-    objective = Objective.on_threads(problem, terms, workers)
+    objective = on_threads(problem, terms, workers)
     found = [SOLVERS[name] for name in SOLVERS if not c or name in ("auto", "proximal")]
     found = [solver(objective, np.zeros(objective.size), Run(1e-7, 3000)) for solver in found]
     for result in found:
@@ -144,7 +144,7 @@ def test_blocks_of_edges_that_look_at_the_input(rng, workers):
     problem = Problem(rng.integers(0, Y, 2 * S).astype(np.int32), np.arange(0, 2 * S + 1, 2), rng.random(S) + 0.5, Y)
     inputs = random_inputs(rng, 2 * S, 2, 2)
     terms = [ObjectiveTerm(EDGE_X, 2.0, ExplicitMap.of(inputs, np.float64)), ObjectiveTerm(EDGE, 3.0)]
-    objective = Objective.on_threads(problem, terms, workers)
+    objective = on_threads(problem, terms, workers)
     theta = rng.normal(size=objective.size)
     dense = np.array([objective.hessian_product(theta, unit) for unit in np.eye(objective.size)])
     blocks = objective.hessian_blocks(theta)
@@ -161,7 +161,7 @@ def test_block_of_triples_is_never_below_the_exact_one(rng, workers):
     problem = Problem(rng.integers(0, Y, 3 * S).astype(np.int32), np.arange(0, 3 * S + 1, 3), rng.random(S) + 0.5, Y)
     inputs = random_inputs(rng, 3 * S, 2, 2)
     terms = [ObjectiveTerm(NODE, 2.0, ExplicitMap.of(inputs, np.float64)), ObjectiveTerm(EDGE2, 3.0)]
-    objective = Objective.on_threads(problem, terms, workers)
+    objective = on_threads(problem, terms, workers)
     theta = rng.normal(size=objective.size)
     own = objective.blocks[1]
     dense = np.array([objective.hessian_product(theta, unit) for unit in np.eye(objective.size)])[own, own]

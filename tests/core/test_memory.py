@@ -15,10 +15,10 @@ from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ReducedMap
 from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.maps.reduced import KernelRows
-from kcrf_core.objective import Objective, ObjectiveTerm
+from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.system import Budget, Workers, size_text
 from kcrf_core.system.memory import free_memory
-from problems import random_inputs
+from problems import on_threads, random_inputs
 
 KERNELS = [LinearKernel(), PolynomialKernel(3, 0.1, 1.0, 0.5), RBFKernel(0.05)]
 
@@ -113,7 +113,7 @@ def test_p_and_gradient_are_the_same_in_little_memory(rng, share, labels):
     for total in (None, int(share * 9000 * 300 * 4)):
         with Workers(2, total) as workers:
             phi = ReducedMap.of(inputs, KERNELS[2], pivots, curve, workers, np.float32)
-            objective = Objective.on_threads(
+            objective = on_threads(
                 problem, [ObjectiveTerm(NODE, 2.0, phi), ObjectiveTerm(EDGE, 1.0)], workers, np.float32
             )
             theta = np.random.default_rng(0).normal(0, 0.1, objective.size)
@@ -121,9 +121,7 @@ def test_p_and_gradient_are_the_same_in_little_memory(rng, share, labels):
                 now = own.evaluate(theta)
                 found.append((now.value, now.gradient, own.hessian_product(theta, theta)))
             few = phi.leading(50)
-            part = Objective.on_threads(
-                problem, [ObjectiveTerm(NODE, 2.0, few), ObjectiveTerm(EDGE, 1.0)], workers, np.float32
-            )
+            part = on_threads(problem, [ObjectiveTerm(NODE, 2.0, few), ObjectiveTerm(EDGE, 1.0)], workers, np.float32)
             found.append((part.evaluate(theta[: part.size]).value, phi.residual(workers), few.features(workers)))
     half = len(found) // 2
     for ample, little in zip(found[:half], found[half:], strict=True):

@@ -12,10 +12,10 @@ from kcrf_core.kernels import PolynomialKernel, gram
 from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivot_choice as basis
-from kcrf_core.objective import Objective, ObjectiveTerm, certificates
+from kcrf_core.objective import ObjectiveTerm, certificates
 from kcrf_core.objective.solvers import CERTIFIED, PASSES, SOLVERS, Run
 from kcrf_core.system import Workers
-from problems import random_inputs, random_offsets
+from problems import on_threads, random_inputs, random_offsets
 
 
 def random_problem(rng, Y, sequences=8, weighted=False, longest=4):
@@ -29,7 +29,7 @@ def first_order(problem, maps, sigma2, edge_sigma2, workers, dtype=np.float64):
     """P of node terms with these maps, and an edge term unless its sigma2 is None."""
     terms = [ObjectiveTerm(NODE, *each) for each in zip(sigma2, maps, strict=True)]
     terms += [] if edge_sigma2 is None else [ObjectiveTerm(EDGE, edge_sigma2)]
-    return Objective.on_threads(problem, terms, workers, dtype)
+    return on_threads(problem, terms, workers, dtype)
 
 
 def explicit(problem, inputs, workers, sigma2=2.0, edge_sigma2=3.0, dtype=np.float64):

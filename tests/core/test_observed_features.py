@@ -20,10 +20,11 @@ from kcrf_core.files import read_container, write_container
 from kcrf_core.maps import DeviceWorkers, SparseWeights, as_dense, matrix_of
 from kcrf_core.maps import explicit as merged_columns
 from kcrf_core.model import Model, dump, state_weights
-from kcrf_core.objective import Objective, ObjectiveTerm
+from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import Observer
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
+from problems import on_threads
 
 SIGMA2 = 2.0
 
@@ -86,10 +87,8 @@ def posteriors(kind, workers):
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     fitted = observed_only(fitted, problem, workers, Observer())
-    whole = Objective.on_threads(problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map) for t in fitted], workers)
-    part = Objective.on_threads(
-        problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map, t.kept) for t in fitted], workers
-    )
+    whole = on_threads(problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map) for t in fitted], workers)
+    part = on_threads(problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map, t.kept) for t in fitted], workers)
     places = [
         np.arange(block.start, block.stop) if term.kept is None else block.start + term.kept
         for term, block in zip(part.terms, whole.blocks, strict=True)

@@ -15,9 +15,9 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.encoding import UNKNOWN, UNOBSERVED, fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.model import Model, load_dataset, save_dataset
-from kcrf_core.objective import Objective
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.objective.solvers.run import STATIONARY
+from problems import on_threads
 
 HIDDEN = "?"
 
@@ -25,7 +25,7 @@ HIDDEN = "?"
 def hiding(objective, labels):
     """The same with other labels."""
     problem = replace(objective.problem, labels=labels.astype(np.int32))
-    return Objective.on_threads(
+    return on_threads(
         problem, objective.engine.objective_terms, objective.engine.workers, objective.dtype, objective.engine.forbidden
     )
 

@@ -8,8 +8,8 @@ import pytest
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap, RepeatedMap
-from kcrf_core.objective import Objective, ObjectiveTerm
-from problems import random_inputs
+from kcrf_core.objective import ObjectiveTerm
+from problems import on_threads, random_inputs
 
 
 def both_maps(rng, workers, kind, bag=3):
@@ -45,9 +45,7 @@ def test_the_same_operator(rng, workers, kind):
     theta = v = None
     found = []
     for feature_map in (whole, shared):
-        objective = Objective.on_threads(
-            problem, [ObjectiveTerm(NODE, 2.0, feature_map), ObjectiveTerm(EDGE, 1.0)], workers
-        )
+        objective = on_threads(problem, [ObjectiveTerm(NODE, 2.0, feature_map), ObjectiveTerm(EDGE, 1.0)], workers)
         if theta is None:
             theta, v = rng.normal(size=(2, objective.size))
         here = objective.evaluate(theta)

@@ -14,12 +14,13 @@ from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features.plans import fit_terms
-from kcrf_core.objective import Objective, ObjectiveTerm
+from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import Observer
 from kcrf_core.training import train
 from kcrf_core.training.problems import distinct_only, sequence_keys
 from kcrf_core.training.task import TrainingTask
 from listening import Recorder
+from problems import on_threads
 
 SETTINGS = [
     {},
@@ -52,9 +53,7 @@ def test_the_same_objective_and_gradient(rng, workers, options):
     np.testing.assert_allclose(smaller.weights, problem.weights.reshape(4, 12).sum(axis=0), rtol=1e-12)
     theta, found = None, []
     for data, of_data in ((problem, fitted), (smaller, terms)):
-        objective = Objective.on_threads(
-            data, [ObjectiveTerm(term.config.clique, 2.0, term.map) for term in of_data], workers
-        )
+        objective = on_threads(data, [ObjectiveTerm(term.config.clique, 2.0, term.map) for term in of_data], workers)
         theta = rng.normal(size=objective.size) if theta is None else theta
         here = objective.evaluate(theta)
         found.append((here.value, here.gradient, objective.hessian_product(theta, theta), objective.curvature_guess()))

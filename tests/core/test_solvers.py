@@ -26,7 +26,7 @@ from kcrf_core.objective.solvers.initial_inverse import (
     Preconditioner,
 )
 from kcrf_core.objective.solvers.metric import BlockMetric, LeadingColumns
-from problems import random_inputs, random_offsets
+from problems import on_threads, random_inputs, random_offsets
 
 
 def random_objective(rng, workers, Y, sequences, kernel=None, size=None, dtype=np.float64, longest=4):
@@ -45,7 +45,7 @@ def random_objective(rng, workers, Y, sequences, kernel=None, size=None, dtype=n
         feature_map = ReducedMap.of(inputs, kernel, pivots, chosen.curve / chosen.trace, workers, dtype)
     variances = rng.choice([0.1, 1.0, 10.0], 2)
     terms = [ObjectiveTerm(NODE, variances[0], feature_map), ObjectiveTerm(EDGE, variances[1])]
-    return Objective.on_threads(problem, terms, workers, dtype)
+    return on_threads(problem, terms, workers, dtype)
 
 
 @pytest.mark.parametrize("cases", [25, pytest.param(100, marks=pytest.mark.slow)])
@@ -64,7 +64,7 @@ def test_bundles_never_bound_above_the_optimum(rng, workers, cases):
                 continue
             assert bound.value >= found.lower - 1e-9 * abs(found.value)  # a combination, so no worse than one alone
             assert bound.proven(objective) < bound.value <= best.value * (1 + 1e-12)
-            assert len(bundle._gradients) <= POINTS
+            assert len(bundle.state()["_gradients"]) <= POINTS
 
 
 def test_best_combination_against_a_grid(rng):
@@ -178,9 +178,7 @@ def test_primal_and_dual_agree_at_degree_one(rng, workers):
     with_one = replace(inputs, real=np.hstack([inputs.real, np.ones((len(inputs), 1))]))
     found = []
     for feature_map, solver in ((ExplicitMap.of(with_one, np.float64), "lbfgs"), (full, "block-jacobi")):
-        objective = Objective.on_threads(
-            problem, [ObjectiveTerm(NODE, 2.0, feature_map), ObjectiveTerm(EDGE, 3.0)], workers
-        )
+        objective = on_threads(problem, [ObjectiveTerm(NODE, 2.0, feature_map), ObjectiveTerm(EDGE, 3.0)], workers)
         result = SOLVERS[solver](objective, np.zeros(objective.size), Run(1e-7, 2000))
         found.append((result.value, objective.errors(result.theta)))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
@@ -263,7 +261,7 @@ def smooth_series(rng, workers, sigma2, sequences=7, frames=1400, columns=32, Y=
     problem = Problem(labels.astype(np.int32), np.arange(sequences + 1) * frames, np.ones(sequences), Y)
     own = ExplicitMap(words, seen, np.float32)
     terms = [ObjectiveTerm(NODE, sigma2, own), ObjectiveTerm(EDGE, sigma2)]
-    return Objective.on_threads(problem, terms, workers, np.float32), seen
+    return on_threads(problem, terms, workers, np.float32), seen
 
 
 @pytest.mark.parametrize("sigma2", [0.5, 5.0, 50.0])
@@ -292,11 +290,11 @@ def test_real_columns_beside_words_and_with_some_weights_alone(rng, workers):
     own = objective.engine.objective_terms[0]
     some = np.flatnonzero(np.arange(D * 3) % 11)  # not every place of W
     terms = [replace(own, kept=some), objective.engine.objective_terms[1]]
-    part = Objective.on_threads(objective.problem, terms, workers, np.float32)
+    part = on_threads(objective.problem, terms, workers, np.float32)
     assert part.terms[0].real == 0
     assert isinstance(InitialInverse(part, Run(1e-4, 500)).at(np.zeros(part.size)), Diagonal)
     kept = replace(own, kept=np.arange(4, D * 3))  # all places of real columns
-    part = Objective.on_threads(objective.problem, [kept, terms[1]], workers, np.float32)
+    part = on_threads(objective.problem, [kept, terms[1]], workers, np.float32)
     assert part.terms[0].real == 20
     result = SOLVERS["auto"](part, np.zeros(part.size), Run(1e-4, 500))
     assert result.reason == CERTIFIED and result.value >= best.lower

@@ -16,12 +16,12 @@ from kcrf_core.estimator import KernelCRF
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ExplicitMap, SparseWeights, find_conjunctions
 from kcrf_core.model import Model
-from kcrf_core.objective import Objective, ObjectiveTerm
+from kcrf_core.objective import HessianBlocks, Objective, ObjectiveTerm
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal
 from kcrf_core.objective.solvers.bundle import Bundle, best_sparse_combination
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
-from problems import random_inputs, random_offsets
+from problems import on_threads, random_inputs, random_offsets
 from toy_engine import ToyEngine, ToyVector, numbers
 
 
@@ -37,7 +37,7 @@ def sparse_objective(rng, workers, Y=3, sigma2=(5.0, 2.0), c=0.3, dtype=np.float
         ObjectiveTerm(NODE, sigma2[0], feature_map, threshold=c * (0.5 + rng.random(feature_map.size))),
         ObjectiveTerm(EDGE, sigma2[1], threshold=c),
     ]
-    return Objective.on_threads(problem, terms, workers, dtype)
+    return on_threads(problem, terms, workers, dtype)
 
 
 def by_halves(objective):
@@ -77,7 +77,7 @@ def test_the_toy_engine_finds_the_same(rng, workers, sigma2):
     Phi = rng.normal(size=(10, 4))
     feature_map = ExplicitMap(scipy.sparse.csr_array((10, 0)), Phi, np.float64)
     terms = [ObjectiveTerm(NODE, sigma2[0], feature_map, threshold=0.2), ObjectiveTerm(EDGE, sigma2[1], threshold=0.2)]
-    threads = Objective.on_threads(problem, terms, workers)
+    threads = on_threads(problem, terms, workers)
     toy = Objective(ToyEngine(problem, [Phi]), sigma2, ToyVector(threads.thresholds))
     run, expected = Run(1e-6, 5000), SOLVERS["auto"](threads, np.zeros(threads.size), Run(1e-6, 5000))
     found = SOLVERS["proximal"](toy, toy.vectors.zeros(), run)
@@ -96,7 +96,7 @@ def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
     columns = 1 if Y == 2 else Y
     for kept in (None, np.flatnonzero(rng.random(7 * columns) < 0.6)):
         terms = [ObjectiveTerm(NODE, 2.0, feature_map, kept, 0.1), ObjectiveTerm(EDGE, 3.0, threshold=0.1)]
-        objective = Objective.on_threads(problem, terms, workers)
+        objective = on_threads(problem, terms, workers)
         theta = rng.normal(size=objective.size)
         exact = [objective.hessian_product(theta, unit)[k] for k, unit in enumerate(np.eye(objective.size))]
         own = objective.blocks[0]
@@ -107,8 +107,8 @@ def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
 def test_looks_at_the_curvature_on_the_way_lead_to_the_same_optimum(rng, workers, monkeypatch):
     objective = sparse_objective(rng, workers, 3, (np.inf, np.inf))
     monkeypatch.setattr(proximal, "FIRST_LOOK", 3)
-    looks, diagonal = [], Run.diagonal
-    monkeypatch.setattr(Run, "diagonal", lambda *arguments: looks.append(diagonal(*arguments)) or looks[-1])
+    looks, diagonal = [], HessianBlocks.diagonal
+    monkeypatch.setattr(HessianBlocks, "diagonal", lambda *arguments: looks.append(diagonal(*arguments)) or looks[-1])
     found = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 20_000))
     assert found.reason == CERTIFIED and len(looks) >= 3 and (looks[0] != looks[1]).any()
     np.testing.assert_allclose(found.value, by_halves(objective).fun, rtol=1e-6)
@@ -256,7 +256,7 @@ def test_conjunctions_of_different_weights_share_no_column(rng, tmp_path):
                 ObjectiveTerm(NODE, 3.0, feature_map, threshold=threshold),
                 ObjectiveTerm(EDGE, 3.0, threshold=0.3),
             ]
-            objective = Objective.on_threads(problem, terms, workers)
+            objective = on_threads(problem, terms, workers)
             values.append(SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-8, 5000)).value)
     np.testing.assert_allclose(values[0], values[1], rtol=3e-8)
     model, report = trained(tmp_path, text_corpus(rng), configuration(0.3, 4.0, degree=2))

@@ -15,13 +15,13 @@ from kcrf_core.errors import ConfigError, DataError, Interrupted
 from kcrf_core.features import StoredBasis, select_bases
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.model import Model
-from kcrf_core.objective import Objective, ObjectiveTerm, certificates
+from kcrf_core.objective import ObjectiveTerm, certificates
 from kcrf_core.objective.solvers import CHANCE, DROPPED, EXCLUDED, SOLVERS, TAKEN, UNDECIDED, Observer, Run
 from kcrf_core.system import Workers, positions_within
 from kcrf_core.training import train
 from kcrf_core.training.structure import exchanged, tail
 from listening import Recorder
-from problems import random_inputs, random_offsets
+from problems import on_threads, random_inputs, random_offsets
 from tasks import COLUMNS, USEFUL, Task, draw_labels, draw_task, task_config
 
 SMALL = Task(sequences=100, weak=0.5)
@@ -49,10 +49,10 @@ def small_posteriors(rng, workers, labels, kind):
     N = int(offsets[-1])
     problem = Problem(rng.integers(0, labels, N).astype(np.int32), offsets, rng.uniform(0.5, 2, 30), labels)
     feature_map = ExplicitMap.of(random_inputs(rng, N), np.float64)
-    without = Objective.on_threads(problem, [ObjectiveTerm(EDGE, 0.7)], workers)
+    without = on_threads(problem, [ObjectiveTerm(EDGE, 0.7)], workers)
     return (
         without,
-        Objective.on_threads(problem, [ObjectiveTerm(kind, 1.3, feature_map), ObjectiveTerm(EDGE, 0.7)], workers),
+        on_threads(problem, [ObjectiveTerm(kind, 1.3, feature_map), ObjectiveTerm(EDGE, 0.7)], workers),
         feature_map,
     )
 
@@ -156,7 +156,7 @@ def test_labels_are_drawn_from_the_model(rng, workers, forbid):
     problem = Problem(np.zeros(N, np.int32), offsets, np.ones(40), 3)
     transitions = np.zeros((3, 3))
     transitions[0, 1] = -np.inf if forbid else 0.0
-    objective = Objective.on_threads(
+    objective = on_threads(
         problem,
         [ObjectiveTerm(NODE, 1.0, ExplicitMap.of(inputs, np.float64)), ObjectiveTerm(EDGE, 1.0)],
         workers,

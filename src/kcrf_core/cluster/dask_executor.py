@@ -14,7 +14,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -39,15 +39,6 @@ FETCHING = 20.0  # seconds to fetch an answer in, at first; it doubles
 Arguments = Iterable[tuple]
 
 
-@dataclass
-class Traffic:
-    """Bytes of arrays sent and received, and the number of questions."""
-
-    sent: int = 0
-    received: int = 0
-    questions: int = 0
-
-
 class DaskExecutor:
     """Partitions on a cluster."""
 
@@ -65,12 +56,12 @@ class DaskExecutor:
         self._beats: dict[str, tuple[float, float]] = {}  # the last heartbeat of each worker, and when it was news here
         self._reported: set[str] = set()  # workers that are silent
         self._client, self._tell, self._changed = client, tell or (lambda line: None), changed or (lambda count: None)
-        self._asked = on_workers.Terms(__version__, memory)
+        self._asked = __version__, memory  # of workers
         self._data: weakref.WeakKeyDictionary[MapSpec, Future] = weakref.WeakKeyDictionary()
         self._run, self._numbers = uuid4().hex[:12], count()
         self._looked = self._seen = time.monotonic()  # the last look at the cluster, and the last one that saw a worker
         self.workers = 0
-        self.traffic = Traffic()
+        self.sent = self.received = self.questions = 0  # bytes of arrays, and questions
 
     def check(self) -> None:
         """Raise an error where a worker has no kcrf or another version; warn where processors differ."""
@@ -181,7 +172,7 @@ class DaskExecutor:
             keys = [f"kcrf-data-{spec.token}" for spec in missing]
             futures = self._client.map(on_workers.hold, list(map(Parcel, missing)), key=keys, pure=False)
             self._data.update(zip(missing, futures, strict=True))
-            self.traffic.sent += sum(_nbytes(spec.__dict__) for spec in missing)
+            self.sent += sum(_nbytes(spec.__dict__) for spec in missing)
         found = []
         for spec in specs:
             data, own = [], spec
@@ -206,19 +197,19 @@ class DaskExecutor:
         held: list[list[Future]] = [[] for _ in arguments]
         placed = [_placed(list(own), futures) for own, futures in zip(arguments, held, strict=True)]
         keys = [self._key(question) for _ in handles]
-        self.traffic.sent += _nbytes(placed)
+        self.sent += _nbytes(placed)
         parcels = list(map(Parcel, placed))
         return self._client.map(
             work, handles, [question] * len(handles), parcels, *zip(*held, strict=True), key=keys, pure=False
         )
 
     def hold(self, values: Sequence[Any]) -> list[Future]:
-        self.traffic.sent += _nbytes([value.__dict__ if hasattr(value, "__dict__") else value for value in values])
+        self.sent += _nbytes([value.__dict__ if hasattr(value, "__dict__") else value for value in values])
         keys = [self._key("held") for _ in values]
         return self._client.map(on_workers.hold, list(map(Parcel, values)), key=keys, pure=False)
 
     def ask(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Iterator[Any]:
-        self.traffic.questions += 1
+        self.questions += 1
         return iter(self._fetched(self._tasks(on_workers.answer, handles, question, arguments)))
 
     def total(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Any:
@@ -227,7 +218,7 @@ class DaskExecutor:
             for answer in self.ask(handles, question, arguments):
                 found.add(answer)
             return found.total
-        self.traffic.questions += 1
+        self.questions += 1
         answers = self._tasks(on_workers.answer, handles, question, arguments)
         groups = [answers[first : first + TOGETHER] for first in range(0, len(answers), TOGETHER)]
         sums = [
@@ -254,7 +245,7 @@ class DaskExecutor:
                 raise self._explained(error) from None
             self._seen = time.monotonic()
             found = [parcel.value for parcel in results]
-            self.traffic.received += _nbytes(found)
+            self.received += _nbytes(found)
             self._look()
             return found
 
@@ -282,10 +273,9 @@ class DaskExecutor:
         """Describe the traffic, after a last look for workers that are gone."""
         self._looked = -LOOK
         self._look()
-        traffic = self.traffic
-        each = max(traffic.questions, 1)
-        out, back = size_text(traffic.sent // each), size_text(traffic.received // each)
-        return f"cluster: {counted(traffic.questions, 'question')} to its shards, {out} out and {back} back for each"
+        each = max(self.questions, 1)
+        out, back = size_text(self.sent // each), size_text(self.received // each)
+        return f"cluster: {counted(self.questions, 'question')} to its shards, {out} out and {back} back for each"
 
 
 def _placed(value: Any, held: list[Future]) -> Any:

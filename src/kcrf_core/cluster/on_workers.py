@@ -28,12 +28,7 @@ from ..system import Workers, free_memory, size_text
 SHARE_OF_LIMIT, SHARE_OF_FREE = 0.55, 0.6
 
 
-@dataclass(frozen=True)
-class Terms:
-    """Requirements of a client on workers."""
-
-    version: str  # of kcrf
-    memory: int | None = None  # bytes of each; None: a share of what there is
+Asked = tuple[str, int | None]  # the version of kcrf, and bytes of each worker; None: a share of what there is
 
 
 class Parcel:
@@ -112,17 +107,16 @@ def _here() -> tuple[str, int, int | None]:
     return worker.address, worker.state.nthreads, worker.memory_manager.memory_limit
 
 
-def _pool(asked: Terms) -> LastingWorkers:
-    if asked.version != __version__:
+def _pool(version: str, memory: int | None) -> LastingWorkers:
+    address, threads, limit = _here()
+    if version != __version__:
         raise ClusterError(
-            f"the worker {_here()[0]} has kcrf {__version__}, and this is kcrf {asked.version}: install the same on all"
+            f"the worker {address} has kcrf {__version__}, and this is kcrf {version}: install the same on all"
         )
-    _, threads, limit = _here()
-    key = threads, asked.memory
+    key = threads, memory
     with _opening:
         pool = _pools.get(key)
         if pool is None:
-            memory = asked.memory
             if memory is None:
                 memory = int(SHARE_OF_FREE * free_memory())
                 memory = memory if limit is None else min(memory, int(SHARE_OF_LIMIT * limit))
@@ -142,16 +136,9 @@ class HeldHere:
     makes it again: the receiver is no task, has no worker to ask about, and keeps all others waiting.
     """
 
-    def __init__(self, size: int, make: Callable[..., Any], *origin: Any):
-        self._size, self._make, self._origin = size, make, origin
-        self._made: list[Any] = []
-
-    @classmethod
-    def made(cls, thing: Any, size: int, make: Callable[..., Any], *origin: Any) -> HeldHere:
-        """Hold something that is there already."""
-        held = cls(size, make, *origin)
-        held._made.append(thing)
-        return held
+    def __init__(self, made: list[Any], size: int, make: Callable[..., Any], *origin: Any):
+        # `made` has the thing, where that is there already.
+        self._made, self._size, self._make, self._origin = made, size, make, origin
 
     @property
     def thing(self) -> Any:
@@ -161,22 +148,22 @@ class HeldHere:
             return self._made[0]
 
     def __reduce__(self) -> tuple:
-        return HeldHere, (self._size, self._make, *self._origin)
+        return HeldHere, ([], self._size, self._make, *self._origin)
 
     def __sizeof__(self) -> int:
         return self._size
 
 
-def make_partition(spec: Parcel, asked: Terms, *maps: Parcel) -> HeldHere:
+def make_partition(spec: Parcel, asked: Asked, *maps: Parcel) -> HeldHere:
     """Make a partition, perhaps of maps that the cluster holds; refuse it by name where it does not fit."""
     if maps:
         spec = Parcel(spec.value.with_maps([each.value for each in maps]))
     size = spec.value.nbytes + spec.value.table
-    return HeldHere.made(_loaded(spec, asked), size, _loaded, spec, asked)
+    return HeldHere([_loaded(spec, asked)], size, _loaded, spec, asked)
 
 
-def _loaded(parcel: Parcel, asked: Terms) -> EnginePartition:
-    spec, pool = parcel.value, _pool(asked)
+def _loaded(parcel: Parcel, asked: Asked) -> EnginePartition:
+    spec, pool = parcel.value, _pool(*asked)
     with _at_work:
         needed = spec.nbytes
         if needed > pool.memory.left:
@@ -218,7 +205,7 @@ def keep_answer(held: HeldHere, question: str, arguments: Parcel, *others: Parce
     """Call a method and keep its result on this worker."""
     found = _called(held, question, arguments, *others)
     size = found.nbytes if isinstance(found, np.ndarray) else held.__sizeof__()
-    return HeldHere.made(found, size, _called, held, question, arguments, *others)
+    return HeldHere([found], size, _called, held, question, arguments, *others)
 
 
 def add_answers(answers: Sequence[Parcel]) -> Parcel:

@@ -73,7 +73,7 @@ class LocalExecutor:
 
     def __init__(self, workers: Workers):
         self._workers = workers
-        self._made: dict[int, Any] = {}  # by the identity of handles, as long as those are there
+        self.made: dict[int, Any] = {}  # by the identity of handles, as long as those are there
         self._held = 0
         self._coming: dict[int, Future] = {}  # partitions that are being read, likewise
 
@@ -98,11 +98,11 @@ class LocalExecutor:
 
     def _read_ahead(self, handle: LocalHandle, reader: ThreadPoolExecutor) -> None:
         while handle.before is not None:
-            if id(handle) in self._made:
+            if id(handle) in self.made:
                 return
             handle = handle.before
         assert handle.spec is not None
-        if id(handle) not in self._made and id(handle) not in self._coming:
+        if id(handle) not in self.made and id(handle) not in self._coming:
             self._coming[id(handle)] = reader.submit(handle.spec.load, self._workers)
 
     def total(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> Any:
@@ -117,11 +117,11 @@ class LocalExecutor:
 
     def _thing(self, handle: LocalHandle) -> Any:
         """Return the partition, or the answer, that a handle stands for."""
-        if id(handle) in self._made:
-            return self._made[id(handle)]
+        if id(handle) in self.made:
+            return self.made[id(handle)]
         if handle.before is not None:
             made, size = self._answer(handle.before, handle.question, handle.arguments), 0
-            fits = id(handle.before) in self._made  # an answer of a partition that is made again is no better off
+            fits = id(handle.before) in self.made  # an answer of a partition that is made again is no better off
         else:
             assert handle.spec is not None
             coming = self._coming.pop(id(handle), None)
@@ -129,11 +129,11 @@ class LocalExecutor:
             size = handle.spec.nbytes
             fits = self._held + size <= self._workers.memory.total
         if fits:
-            self._made[id(handle)] = made
+            self.made[id(handle)] = made
             self._held += size
             weakref.finalize(handle, self._forget, id(handle), size).atexit = False
         return made
 
     def _forget(self, number: int, size: int) -> None:
-        del self._made[number]
+        del self.made[number]
         self._held -= size

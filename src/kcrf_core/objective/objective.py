@@ -28,11 +28,10 @@ from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
-from ..chains import NODE, Clique, Edges, Problem
+from ..chains import NODE, Clique
 from ..maps import KeptWeights, Weights
-from ..system import Workers
 from .engine import Engine, EngineBlocks
-from .thread_engine import ObjectiveTerm, ThreadEngine
+from .thread_engine import ObjectiveTerm
 from .vectors import Vector
 
 # Forward-backward and sums over positions, as a part of P.
@@ -101,18 +100,6 @@ class Objective:
             self._free = self.vectors.from_array(mask)
         # Weights that a pass multiplies with, D C of every map.
         self.pass_size = max(sum(term.rows * term.columns for term in self.terms), 1)
-
-    @classmethod
-    def on_threads(
-        cls,
-        problem: Problem,
-        terms: Sequence[ObjectiveTerm],
-        workers: Workers,
-        dtype: np.dtype | type = np.float64,
-        forbidden: Edges | None = None,  # minus infinity where labels must not follow each other, else zero
-    ) -> Objective:
-        """Return P with threads of this process."""
-        return cls.on(ThreadEngine(problem, terms, workers, dtype, forbidden), terms)
 
     @classmethod
     def on(cls, engine: Engine, terms: Sequence[ObjectiveTerm]) -> Objective:

@@ -433,22 +433,18 @@ class ThreadBlocks(EngineBlocks):
             2 * engine.labelled[j].states(Y) ** 2 * p[j].positions for _, p in found for j in matrices
         )
         by_partition = engine._by_partition(parts for _, parts in found)
-        self.small = {
-            j: tree_sum([self._finished(j, form, number, parts) for number, parts in enumerate(by_partition)])
-            for j, form in forms.items()
-        }
+        self.small = {}
+        for j, form in forms.items():
+            found_blocks = []
+            for number, parts in enumerate(by_partition):
+                node = self._marginals[NODE][engine.partitions.slices[number]]
+                total = reduce(add, (part[j].total for part in parts))
+                found_blocks.append(engine.labelled[j].finish_block(total, problem.partition(number), node, form))
+            self.small[j] = tree_sum(found_blocks)
         self._open: dict[int, tuple[FeatureMap, np.ndarray]] = {}
         p = self._marginals[NODE]
         self.variance = summed_by(engine.partitions, len(p), lambda rows: float((p[rows] * (1 - p[rows])).sum()))
         self.unsettled = engine.part_of_variance(self.variance)
-
-    def _finished(self, term: int, form: str, number: int, parts: Sequence[dict[int, PartialSum]]) -> np.ndarray:
-        """Return a small block of one partition."""
-        engine = self._engine
-        node, problem = self._marginals[NODE][engine.partitions.slices[number]], engine.problem.partition(number)
-        return engine.labelled[term].finish_block(
-            reduce(add, (part[term].total for part in parts)), problem, node, form
-        )
 
     def open_part(self, term: int) -> tuple[FeatureMap, np.ndarray]:
         """Return a term's map on positions that are not nearly deterministic, and which they are."""

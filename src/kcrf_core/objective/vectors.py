@@ -471,6 +471,7 @@ class Pairs:
     def __init__(self, vectors: Vectors, steps: Vector, changes: Vector, dtype: np.dtype | type):
         self._vectors, self.most, self.dtype = vectors, len(steps), np.dtype(dtype)
         self._steps, self._changes = steps, changes  # [most, size] each
+        self._step_rows, self._change_rows = self._steps, self._changes  # in the form that `_along` takes
 
     def put(
         self, slot: int, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector, rows: int
@@ -521,11 +522,14 @@ class Pairs:
 
     def along(self, vector: Vector, rows: int) -> np.ndarray:
         """Return products of all steps with a vector, [rows]."""
-        return self._products(self._steps, self._vectors._double(vector)[:, None], rows)[:, 0]
+        return self._along(self._step_rows, vector, rows)
 
     def changes_along(self, vector: Vector, rows: int) -> np.ndarray:
         """Return products of all changes with a vector, [rows]."""
-        return self._products(self._changes, self._vectors._double(vector)[:, None], rows)[:, 0]
+        return self._along(self._change_rows, vector, rows)
+
+    def _along(self, own: Any, vector: Vector, rows: int) -> np.ndarray:
+        return self._products(own, self._vectors._double(vector)[:, None], rows)[:, 0]
 
     def reduced(self, gradient: Vector, shares: np.ndarray) -> Vector:
         """Return minus the gradient less its shares [rows] of changes."""
@@ -611,15 +615,9 @@ class HostPairs(Pairs):
         sums = self._vectors._go(_long_vectors.put_pair, rows + 6, 2 * rows, rows=steps, **given)
         return sums.sum(axis=0).reshape(rows, 2)
 
-    def along(self, vector: np.ndarray, rows: int) -> np.ndarray:
-        return self._products(self._step_rows[:rows], vector, rows)
-
-    def changes_along(self, vector: np.ndarray, rows: int) -> np.ndarray:
-        return self._products(self._change_rows[:rows], vector, rows)
-
-    def _products(self, own: list[Values], vector: np.ndarray, rows: int) -> np.ndarray:
+    def _along(self, own: list[Values], vector: np.ndarray, rows: int) -> np.ndarray:
         given = self._vectors._values(vector)
-        return self._vectors._go(_long_vectors.products, rows + 1, rows, rows=own, a=given).sum(axis=0)
+        return self._vectors._go(_long_vectors.products, rows + 1, rows, rows=own[:rows], a=given).sum(axis=0)
 
     def reduced(self, gradient: np.ndarray, shares: np.ndarray) -> np.ndarray:
         return self._reduced(gradient, shares, 0)[0]

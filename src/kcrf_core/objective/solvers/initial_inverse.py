@@ -28,10 +28,8 @@ EDGES_BESIDE_MATRIX = 2
 
 # The Gram matrix of m columns, from four times as many positions, and its power take so many m^3 operations. Where that
 # is no more than a few passes for all columns the matrix saves a fifth of passes or more: OCR large, poly-3, gap of
-# 1e-2, work with and without, 500 pivots 93 and 115, 1,000 68 and 99, 2,000 70 and 86, 3,000 68 and 85. On OCR small
-# and pitch accent there was nothing to gain. So many columns are preconditioned as take one pass: of 1,000 pivots
-# on OCR 600 instead of all make 223 passes of 213, which on two cores take as long, and on sixteen cores less; of 4,000
-# pivots 750 instead of 1,000 make 227 of 225.
+# 1e-2, work with and without, 500 pivots 93 and 115, 1,000 68 and 99, 3,000 68 and 85. So many columns are
+# preconditioned as take one pass: of 1,000 pivots on OCR 600 instead of all make 223 passes of 213.
 MOST_COLUMNS, FEWEST_COLUMNS, POSITIONS_PER_COLUMN = 750, 20, 4
 MATRIX_OPERATIONS = OPERATIONS_PER_CUBE + 4 * POSITIONS_PER_COLUMN
 MOST_PASSES = 6
