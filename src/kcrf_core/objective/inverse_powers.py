@@ -1,6 +1,6 @@
-"""Powers of positive matrices between -1 and 0, by inverses that threads can share. For 0 < p < 1
+"""Powers of positive matrices between -1 and 0, by inverses that threads can share.
 
-    A^-p = sin(pi p) / pi  integral over u of  e^((1-p) u) (A + e^u)^-1 du
+    A^-p = sin(pi p) / pi  integral over u of  e^((1-p) u) (A + e^u)^-1 du,    0 < p < 1
 
 and the trapezoidal rule with steps of h is off by the order of e^(-2 pi^2 / h). Beyond the eigenvalues of A what is
 left are geometric series. So half a dozen inverses bring every eigenvalue within 4 %, enough for an initial matrix.
