@@ -1,9 +1,4 @@
-"""Kinds of terms that look at the input, each from its plan to the term of a model.
-
-`linear`, `conjunctions` and `pivots` own a kind each. A `TermPlan` says which map a term of the configuration gets and
-how much memory that takes, and fits it over partitions of the data; a `FittedTerm` has the map on training data, and a
-`Term` is what a model keeps: weights, scores, explanations.
-"""
+"""Kinds of terms that look at the input, each from its `TermPlan` by its `FittedTerm` to the `Term` of a model."""
 
 from .._lazy import lazy
 from ..system import Registry

@@ -1,9 +1,4 @@
-"""Terms during training: their data, a plan of the map, then the map on it, before any weight is estimated.
-
-Terms are fitted to a partition of the data at a time; data in memory is one partition. Plans find what an explicit map
-has to know of all data, such as which columns are equal, by going through the inputs of one partition after another;
-then each partition gets its map.
-"""
+"""Terms during training: their data in partitions, a plan of the map, then the map on each partition."""
 
 from __future__ import annotations
 

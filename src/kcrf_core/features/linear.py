@@ -1,9 +1,7 @@
 """The linear kernel's own features, and those of the polynomial kernel of degree 1: plan, fit, term of a model.
 
-**Affine kernels**, which are polynomial ones of degree 1, have explicit features whatever the inputs are:
-scale (gamma <x, x'> + coef0)  is the inner product of  (sqrt(scale gamma) x, sqrt(scale coef0)) with its like.
-
-`FittedFeatures` and `FeatureTerm` are what all kinds with a weight for every feature share, conjunctions included.
+The latter, scale (gamma <x, x'> + coef0), is the inner product of (sqrt(scale gamma) x, sqrt(scale coef0)) with its
+like. `FittedFeatures` and `FeatureTerm` are what all kinds with a weight for every feature share.
 """
 
 from __future__ import annotations

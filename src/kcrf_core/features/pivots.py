@@ -1,7 +1,6 @@
 """Terms with pivots (inducing points, Nystroem landmarks): plan, fit, term of a model.
 
-Pivots are training inputs: chosen before, all of them, those of a basis file, or some more after each fit. Scores of a
-model are k(x, B) alpha for the dual coefficients alpha = L^-T W (`maps.reduced`).
+Scores of a model are k(x, B) alpha for the dual coefficients alpha = L^-T W (`maps.reduced`).
 """
 
 from __future__ import annotations

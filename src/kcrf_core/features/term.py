@@ -1,10 +1,7 @@
 """Terms of a model, and entries of terms in files, of models and of bases (`select-basis`), checked as they are read.
 
-A term is a sum of value_e W[row_e, :] over parts e, features or pivots, that scores positions. Each kind of map has one
-class, which knows how it scores, what a file holds of it, what its parts are called, what they add to a score, and
-which of them can be dropped. Fitted terms make them.
-
-The header of a file has an entry for each term, and arrays belong to term number 3 by names that begin with `term3.`.
+A term is a sum of value_e W[row_e, :] over parts e, features or pivots, that scores positions. Arrays of a file belong
+to term number 3 by names that begin with `term3.`.
 """
 
 from __future__ import annotations

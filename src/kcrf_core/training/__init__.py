@@ -1,8 +1,4 @@
-"""From a dataset and a configuration to a model with its certificate, in stages.
-
-`training` is the run itself, a stage a method; `task` holds what all stages share, terms on their data and the P that
-follows from them.
-"""
+"""From a dataset and a configuration to a model with its certificate, in stages."""
 
 from .._lazy import lazy
 

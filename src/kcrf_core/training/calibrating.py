@@ -1,12 +1,8 @@
-"""Calibration fitted to scores of positions that a model has not learnt from.
+"""Calibration fitted to scores of positions that a model has not learnt from, fold by fold.
 
-Sequences are dealt into folds, groups of them as a whole; each is scored by a model of the others, with the prior
-variances of the whole model.
-The sharpness s and the offsets o of `model.ScoreCalibration` have the largest log p(y | x) over these scores, which is
-concave in both, less o^2/2 for each offset.
-
-Each fold is judged by a calibration fitted to the others. The calibration is kept if the mean of -log p(y_t | x) falls
-by more than one standard error of the difference, over sequences or groups.
+Sharpness s and offsets o of `model.ScoreCalibration` have the largest log p(y | x) over these scores, less o^2/2 for
+each offset. They are kept if the mean of -log p(y_t | x), by calibrations of the other folds, falls by more than one
+standard error of the difference, over sequences or groups.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """A file from which training goes on, with the bytes of a run that was never stopped.
 
-A run is a series of fits, and all between them (maps, pivots, folds, predictions) follows from data, settings and
-results of fits. So a checkpoint holds these results in their order and the state of the fit that is under way, as its
-solver has it between two steps. A run that goes on takes every finished fit from there and computes the rest again.
-A stage such as the search for sigma2 stands for its fits once it is over.
+All that is between the fits of a run follows from data, settings and results of fits. So a checkpoint holds these
+results in their order and the state of the fit under way; a stage such as the search for sigma2 stands for its fits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Held-out data that is scored while training goes on, and the parameters that do best on it.
 
-The number of passes between scores depends on the sizes of the data and on P alone, never on the clock, so that every
-run keeps the same parameters.
+Passes between scores depend on the sizes of the data and on P alone, so that every run keeps the same parameters.
 """
 
 from __future__ import annotations

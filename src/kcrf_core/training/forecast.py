@@ -1,8 +1,7 @@
 """Memory of training at its peak, worked out before it begins by the plans that training carries out.
 
-Three stages follow each other, and each releases its own memory: the data are read, maps are made, and weights are
-estimated. The peak is that of the largest. Short-lived copies are counted where they are as large as their originals;
-the number of conjunctions is an estimate. Tables are held where they fit the budget, else computed again.
+Data are read, maps are made, weights are estimated: the peak is that of the largest stage. The number of conjunctions
+is an estimate.
 """
 
 from __future__ import annotations

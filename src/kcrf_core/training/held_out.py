@@ -1,14 +1,7 @@
-"""Sequences, or pieces of them, that are held out in turn while choices are made.
-
-Units are held out: sequences, groups of them that belong together, or blocks of a few long sequences. Each fold fits on
-some units and judges by the others. Two folds hold out everything once and fit on half of it each time, which costs as
-much as one fit to all data and judges by all of it; where work is cheap there are more folds.
+"""Sequences, groups of them or blocks of a few long ones, held out in turn while choices are made.
 
 A block is a run of positions. Where it is cut off from its neighbours, neither it nor they have a clique of a first or
-last label. Features look across the cut, and positions near a block resemble it; so a gap of the longer of a window and
-the median run of a label on both sides of it is neither fitted on nor judged by.
-
-Held-out data also chooses the decoder of a model.
+last label; a gap of the longer of a window and the median run of a label beside it is neither fitted on nor judged by.
 """
 
 from __future__ import annotations

@@ -1,18 +1,10 @@
 """Prior variances chosen on held-out data: by the log-probability of single labels first, then by the yardstick.
 
-The mean of log p(y_t | x) follows accuracy more closely than log p(y | x) of whole sequences, which would choose
-stiffer transitions (OCR small, poly-3: 13.4 % letter error by the latter, 13.1 % by the former), and it is far less
-noisy than accuracy itself. The search has three parts; every fit starts from the nearest one before it.
-
 1. One variance of scores, sigma2 times the mean of k(x, x), moves for all terms that have no sigma2 of their own.
-2. Each of those terms moves by itself, since a variance that suits the inputs need not suit the transitions (OCR small,
-   linear: 21.5 % letter error with one value for both, 18.3 % with two). Steps that gain little are taken on trial, and
-   all of them are judged together in the end, by the standard error of what they gained.
+2. Each of those terms moves by itself. Steps that gain little are taken on trial, and judged together in the end.
 3. Of the settings that log p cannot tell from its best one, that with the best figure is taken where it is better by
-   more than one standard error. From there all variances move upwards together as long as the figure gains more than
-   that, since log p tires of large variances before span F1 does (WNUT 2017: F1 wants sigma2 some 30 times larger).
-   Fits that end before they come within their tolerance have no say there: what stops early is smoother than what the
-   final fit will find (CoNLL-2000 with pairs went up to a sigma2 of 3,160 by such, with a final fit of 1,000 passes).
+   more than one standard error; from there all variances move upwards together as long as the figure gains more than
+   that. Fits that end before they come within their tolerance have no say there: they are smoother than the final one.
 
 Work is counted in passes times positions, never in time. `plan_splits` makes the search cost about twice the final fit
 at most, and the search ends where that budget is spent.

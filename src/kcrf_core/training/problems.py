@@ -1,12 +1,7 @@
 """From a dataset to the problem that training solves, or to the reason why it cannot be solved.
 
-Labels that a label scheme forbids where they stand are an error, or are left out of training (`scheme_violations`):
-
-drop    sequences that have such a label are left out
-free    such labels are taken as not observed, and more of their sequence where nothing else could stand there
-
-P is a weighted sum over sequences, so the final fit goes through each distinct sequence once, with the weights of all
-that are equal. Kernels and pivots are fitted to all sequences, and sequences to hold out are drawn from all.
+Labels that a label scheme forbids where they stand are an error, or (`scheme_violations`) their sequences are left out
+(drop), or they are taken as not observed (free), with more of their sequence where nothing else could stand there.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Training on a folder of shards, of which one at a time need be in memory.
 
-Terms, pivots, kernels that have them and sigma2 are chosen on a sample of sequences from all over the folder; explicit
-maps are found on all of it. Then P is minimised over all shards by an engine of partitions
-(`objective.composed_engine`): those that fit the memory are held, the others read again in every pass. The model is
-that of the same data in one file with the same shards, given the same choices.
-
-An explicit map of a shard is made once and written to a file of scratch space, by rows and by columns, with the columns
-alone that the shard has; a pass reads it back, which takes a fraction of the time of making it. Kernel values are made
-again of the shard's inputs where they do not fit memory.
+Terms, pivots and sigma2 are chosen on a sample from all over the folder; explicit maps are found on all of it, made
+once for each shard and written to scratch space, which a pass reads back. Kernel values are made again of the shard's
+inputs where they do not fit memory. P is minimised over all shards (`objective.composed_engine`).
 """
 
 from __future__ import annotations

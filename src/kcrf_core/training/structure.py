@@ -4,22 +4,10 @@ At the optimum without term j, having it lowers P by at most
 
     bound_j = (sigma_j^2 / 2) |grad_j P|^2,     grad_j P = Phi_j^T m,    m_t = w (p_t - e_{y_t})        Corollary 10
 
-A small bound proves a term useless, a large one proves nothing: noise has a large one, too. So a term is taken only if
-
-- its bound stands out of its null, the bounds of the same term where nothing ties its inputs to the errors m, and
-- it predicts sequences that it was not fitted to. Each set of terms is fitted to all sequences and, fold by fold, to
-  all but those held out; each fit starts from the fit before it.
-
-**The null.** For a term that looks at the input each sequence gets the errors of another of about its length, shifted
-cyclically by a random number of positions. That keeps the correlation of errors along a sequence, which a free
-permutation of positions would destroy: inputs that change slowly along a sequence, or not at all, would then look
-useful. The shift unties the errors from the place in the sequence, which an exchange of whole sequences would not. For
-triples of labels, labels are drawn from the present model.
-
-Why not the ratio of bound to null alone: with one real column and two labels it is a chi-square variable of one
-degree of freedom, above 2 by chance in 16 of 100 cases, while a column of hundreds of values that is really of use
-may stay below 1.5. How often the null reaches the bound means the same for both. A bound is a quadratic form, so its
-tail is taken from a gamma distribution with the mean and the variance of the draws (Satterthwaite's approximation).
+A small bound proves a term useless, a large one proves nothing. So a term is taken only if its bound stands out of its
+null, bounds of the same term where errors m are exchanged between sequences of about the same length and shifted along
+them (for triples, where labels are drawn from the present model), and if it predicts sequences held out. The tail of a
+null is that of a gamma distribution with the moments of the draws (Satterthwaite's approximation).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The task of a fit: labelled sequences and the terms to fit to them. Prior variances make P of it.
-
-Training looks at many different P: of all sequences or of some, of all terms or of some, on all columns of their maps
-or on a few. All of them are built by `TrainingTask.objective`.
-"""
+"""The task of a fit: labelled sequences and the terms to fit to them. Prior variances make P of it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A training run, from encoded data and a configuration to a model with its certificate.
-
-The stages are methods of `TrainingRun`: fix each term's kernel and map, choose among terms where that is asked for,
-choose sigma2 on held-out sequences where it is not given, minimise P until its certified relative gap is within the
-tolerance, adding pivots on the way where they are to grow, and drop small weights where that is asked for.
-"""
+"""A training run, from encoded data and a configuration to a model with its certificate; a stage is a method."""
 
 from __future__ import annotations
 

@@ -1,14 +1,7 @@
 """A start from an earlier model: its function, projected on the new terms.
 
 Terms are matched by name and type, labels by name, features by name and value; what is new starts at zero. For new
-pivots B with L L^T = K_BB the old function f is taken over by its values there,
-
-    W = L^-1 f(B),
-
-which is f itself where it lies in the span of the pivots under the same kernel, and else its projection or, under
-another kernel, the function of least norm that agrees with it at the pivots.
-
-P has one optimum, so a start changes how soon it is reached and not where it lies.
+pivots B with L L^T = K_BB the old function f is taken over by its values there, W = L^-1 f(B).
 """
 
 from __future__ import annotations
