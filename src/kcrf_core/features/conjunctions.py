@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import comb
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,7 +38,7 @@ from .term import PartsOfRow, StoredTerm, TermParts, WeightTable
 if TYPE_CHECKING:
     import scipy.sparse
 
-    from ..encoding import Dataset, Encoding, FeatureNames, Translation
+    from ..encoding import Dataset, Encoding, Translation
     from ..kernels import Inputs
     from ..maps import CompressedRows, FeatureMap, Weights
     from .fitted import FitContext, LabelMatch
@@ -220,18 +221,22 @@ class ConjunctionTerm(FeatureTerm):
     def parts(self, encoding: Encoding) -> TermParts:
         found, names = self.conjunctions, encoding.feature_names(self.features)
 
+        def name(own: np.ndarray, inputs: Inputs, t: int, e: int) -> tuple[str, None]:
+            values = dict(zip(*(part.tolist() for part in present_columns(inputs, t)), strict=True))
+            columns = found.features(int(own[e]))
+            return conjunction_name(names.with_value(column, values[column]) for column in columns), None
+
         def of(inputs: Inputs) -> Iterator[PartsOfRow]:
             ends, numbers = found.known(inputs)
             squares, scales = found.squares_of(numbers), self._inverse_lengths(inputs)
             for t in range(len(inputs)):
                 own = numbers[ends[t] : ends[t + 1]]
                 values = squares[ends[t] : ends[t + 1]] * scales[t]
-                yield PartsOfRow(found.columns[own], values, _conjunction_names(found, names, own, inputs, t))
+                yield PartsOfRow(found.columns[own], values, partial(name, own, inputs, t))
 
         return TermParts(as_dense(matrix_of(self.weights)), of)
 
     def compacted(self) -> ConjunctionTerm:
-        """Return a term of the same scores, without conjunctions whose weights are all zero."""
         found, weights = self.conjunctions, without_zeros(self.weights)
         counts = np.diff(weights.ends)
         used = counts > 0
@@ -243,16 +248,3 @@ class ConjunctionTerm(FeatureTerm):
         ends = np.concatenate([[0], np.cumsum(counts[used], dtype=np.int64)])
         thinned = replace(self, conjunctions=smaller, weights=replace(weights, ends=ends))
         return super(ConjunctionTerm, thinned).compacted()
-
-
-def _conjunction_names(
-    found: Conjunctions, names: FeatureNames, numbers: np.ndarray, inputs: Inputs, t: int
-) -> Callable[[int], tuple[str, None]]:
-    """Return a function for names of the conjunctions of row t of some inputs, their features with its values."""
-
-    def name(e: int) -> tuple[str, None]:
-        values = dict(zip(*(part.tolist() for part in present_columns(inputs, t)), strict=True))
-        columns = found.features(int(numbers[e]))
-        return conjunction_name(names.with_value(column, values[column]) for column in columns), None
-
-    return name

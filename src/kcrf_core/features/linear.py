@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from ..chains import Problem
     from ..config import TermConfig
-    from ..encoding import Dataset, Encoding, FeatureNames, Translation
+    from ..encoding import Dataset, Encoding, Translation
     from ..kernels import PolynomialKernel
     from ..maps import ExplicitMap, FeatureMap, MergedColumns, Weights
     from ..objective import MapSpec
@@ -371,18 +372,16 @@ class ExplicitTerm(FeatureTerm):
     def parts(self, encoding: Encoding) -> TermParts:
         names = encoding.feature_names(self.features)
 
+        def name(columns: np.ndarray, values: np.ndarray, e: int) -> tuple[str, None]:
+            return names.with_value(int(columns[e]), float(values[e])), None
+
         def of(inputs: Inputs) -> Iterator[PartsOfRow]:
             scales = self._inverse_lengths(inputs)
             for t in range(len(inputs)):
                 columns, values = present_columns(inputs, t)
-                yield PartsOfRow(columns, values * scales[t], _named(names, columns, values))
+                yield PartsOfRow(columns, values * scales[t], partial(name, columns, values))
 
         return TermParts(as_dense(matrix_of(self.weights)), of)
-
-
-def _named(names: FeatureNames, columns: np.ndarray, values: np.ndarray) -> Callable[[int], tuple[str, None]]:
-    """Return a function for names of the features that an input has, with its values."""
-    return lambda e: (names.with_value(int(columns[e]), float(values[e])), None)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..config import GRADIENT
 from ..errors import ConfigError
 from ..kernels import Inputs, Kernel, Pivots, fit_kernel, inverse_roots
 from ..system import Factor, Workers, counted, ranges
 from . import TERMS
-from .fitted import InputsInMemory, MappedTerm, TermFootprint, TermPlan, check_memory
+from .fitted import DataInMemory, InputsInMemory, MappedTerm, TermFootprint, TermPlan, check_memory
 from .term import ROWS_PER_TASK, PartsOfRow, StoredTerm, Term, TermBasis, TermParts, WeightTable, pack_pivots
 
 if TYPE_CHECKING:
@@ -28,21 +27,10 @@ if TYPE_CHECKING:
     from ..encoding import Dataset, Encoding, Translation
     from ..maps import Basis, FeatureMap, GrowingBasis, PivotHead, ReducedMap, Weights
     from ..objective.solvers import Observer
-    from .fitted import FitContext, LabelMatch, TermInputs
+    from .fitted import FitContext, LabelMatch
 
 # For each pair of pivots: their kernel matrix in double precision, factorised in place; `full` takes copies of it.
 BYTES_PER_PAIR, FULL_BYTES_PER_PAIR = 8, 24
-
-
-def reduced_plan(term: TermConfig, data: TermInputs) -> ChosenPlan:
-    """Plan pivots chosen before training; random ones for a basis that is to grow later on."""
-    from ..maps import automatic_size
-
-    size, enough = pivot_limits(term, len(data.whole))
-    if term.map.select != GRADIENT:
-        return ChosenPlan(term, data, size, enough, term.map.select)
-    # To choose sigma2 and terms by, before it grows.
-    return ChosenPlan(term, data, min(size, automatic_size(len(data.whole))), enough, "random")
 
 
 def pivot_limits(term: TermConfig, positions: int) -> tuple[int, float]:
@@ -69,25 +57,37 @@ class PivotPlan(TermPlan):
         """Return pivots, and the residual of every training position where that is known."""
 
     def fit(self, context: FitContext) -> FittedPivots:
-        basis, residual = self.chosen(context)
-        return fitted_pivots(
-            self.term, self.data, basis, residual, context.workers, context.dtype, context.observer, whole=self.whole
-        )
+        return self._fitted(*self.chosen(context), context)
+
+    def _fitted(
+        self, basis: TermBasis, residual: np.ndarray | None, context: FitContext, growing: GrowingBasis | None = None
+    ) -> FittedPivots:
+        """Return the term with its map on data in memory; the residual of positions is given where it is known."""
+        from ..maps import ReducedMap
+
+        workers, dtype = context.workers, context.dtype
+
+        def made(inputs: Inputs, rows: np.ndarray | slice) -> ReducedMap:
+            own = None if residual is None else residual[rows]
+            return ReducedMap.of(inputs, basis.kernel, basis.pivots, basis.curve, workers, dtype, own, self.whole)
+
+        own, _ = self.data.mapped(made, self.data.scanned(self.term.name, context.observer), workers)
+        return FittedPivots(self.term, self.data.features, own, basis=basis, growing=growing)
 
     def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
         from ..maps import inverse_bytes
 
         N, shared, input_bytes = len(self.data.whole), self.data.shared_rows(), self.data.whole.nbytes
         rows = N if shared is None else len(shared)
-        what = f"kernel values of {rows:,} {'distinct inputs' if rows < N else 'positions'} with {self._pivots_text()}"
+        pivots = counted(self.size, "pivot")
+        if self.whole:
+            pivots = f"every one of {counted(self.size, 'distinct input')} as a pivot"
+        what = f"kernel values of {rows:,} {'distinct inputs' if rows < N else 'positions'} with {pivots}"
         # A map holds L and its inputs, to compute rows with; while it is made the kernel matrix of pivots is there too.
         fixed = BYTES_PER_PAIR * self.size**2 + input_bytes * rows // max(N, 1)
         fixed += inverse_bytes(self.size) if itemsize < 8 else 0
         building = (BYTES_PER_PAIR + self.bytes_per_pair) * self.size**2 + input_bytes
         return TermFootprint(self.term.name, what, rows * self.size * itemsize, fixed, building, self.size * width)
-
-    def _pivots_text(self) -> str:
-        return counted(self.size, "pivot")
 
     def _kernel(self, what: str, context: FitContext) -> Kernel:
         """Return the kernel; an error where the matrix of so many pivots, in words, takes too much memory."""
@@ -107,7 +107,12 @@ class PivotPlan(TermPlan):
             f"term {term.name}: {term.kernel.title} kernel, {kind} map, {counted(len(found.rows), 'pivot')} ({how}), "
             f"{100 * found.unexplained:.2g} % of the trace unexplained"
         )
-        return term_basis(term, self.data, kernel, found)
+        return self._kept(kernel, found)
+
+    def _kept(self, kernel: Kernel, chosen: Basis) -> TermBasis:
+        """Return chosen pivots as they are kept."""
+        pivots, lines = self.data.whole.take(chosen.rows), self.data.dataset.lines[chosen.rows]
+        return TermBasis(self.term.name, self.data.features, kernel, pivots, lines, chosen.curve / chosen.trace)
 
 
 @dataclass(frozen=True)
@@ -163,9 +168,6 @@ class FullPlan(PivotPlan):
             how = f"of {self.size:,} distinct inputs; the others are mixtures of these as double precision sees it"
         return self._basis(kernel, found, "full", how, context), found.residual
 
-    def _pivots_text(self) -> str:
-        return f"every one of {counted(self.size, 'distinct input')} as a pivot"
-
 
 @dataclass(frozen=True)
 class StoredPlan(PivotPlan):
@@ -203,37 +205,11 @@ class GrowingPlan(PivotPlan):
             f"term {term.name}: {term.kernel.title} kernel, reduced map that grows by gradient from {len(growing):,} "
             f"random pivots to {growing.size:,} at most"
         )
-        basis = term_basis(term, self.data, kernel, growing.basis)
-        residual = growing.basis.residual
-        return fitted_pivots(term, self.data, basis, residual, workers, dtype, context.observer, growing=growing)
+        return self.grown(growing, context)
 
-
-def term_basis(term: TermConfig, data: TermInputs, kernel: Kernel, chosen: Basis) -> TermBasis:
-    """Return chosen pivots as they are kept."""
-    pivots, lines = data.whole.take(chosen.rows), data.dataset.lines[chosen.rows]
-    return TermBasis(term.name, data.features, kernel, pivots, lines, chosen.curve / chosen.trace)
-
-
-def fitted_pivots(
-    term: TermConfig,
-    data: TermInputs,
-    basis: TermBasis,
-    residual: np.ndarray | None,  # [N] where it is known
-    workers: Workers,
-    dtype: np.dtype,
-    observer: Observer,
-    growing: GrowingBasis | None = None,
-    whole: bool = False,
-) -> FittedPivots:
-    """Return the term with its map on data in memory."""
-    from ..maps import ReducedMap
-
-    def made(inputs: Inputs, rows: np.ndarray | slice) -> ReducedMap:
-        own = None if residual is None else residual[rows]
-        return ReducedMap.of(inputs, basis.kernel, basis.pivots, basis.curve, workers, dtype, own, whole)
-
-    own, _ = data.mapped(made, data.scanned(term.name, observer), workers)
-    return FittedPivots(term, data.features, own, basis=basis, growing=growing)
+    def grown(self, growing: GrowingBasis, context: FitContext) -> FittedPivots:
+        """Return the term with the pivots that a basis has by now."""
+        return self._fitted(self._kept(growing.kernel, growing.basis), growing.basis.residual, context, growing)
 
 
 @dataclass(frozen=True)
@@ -265,7 +241,6 @@ class FittedPivots(MappedTerm):
         return self.head.triangle.T @ term.alpha
 
     def taken_over(self, old: Term, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
-        """Return W = L^-1 f(B)."""
         from ..system import linear_algebra
 
         pivots = between.inputs(self.basis.pivots)
@@ -281,15 +256,12 @@ class FittedPivots(MappedTerm):
         )
         return self
 
-    def grown(self, dataset: Dataset, workers: Workers, dtype: np.dtype) -> FittedPivots:
+    def grown(self, context: FitContext) -> FittedPivots:
         """Return the term with the pivots that its basis has by now; the columns that were there stay as they are."""
-        from ..objective.solvers import Observer
-
-        growing = self.growing
-        assert growing is not None
-        data, found = InputsInMemory(self.features, growing.inputs, dataset), growing.basis
-        basis = term_basis(self.config, data, growing.kernel, found)
-        return fitted_pivots(self.config, data, basis, found.residual, workers, dtype, Observer(), growing=growing)
+        growing, data = self.growing, context.data
+        assert growing is not None and isinstance(data, DataInMemory)
+        inputs = InputsInMemory(self.features, growing.inputs, data.dataset)
+        return GrowingPlan(self.config, inputs, growing.size).grown(growing, context)
 
 
 @dataclass(frozen=True)

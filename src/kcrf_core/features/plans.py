@@ -17,20 +17,8 @@ from ..system import Workers
 from .conjunctions import MOST_CONJUNCTIONS, ConjunctionPlan
 from .fitted import DataInMemory, FitContext, FittedTerm, MappedTerm, TermInputs, TermPlan, TrainingData
 from .linear import AffinePlan, LinearPlan
-from .pivots import FullPlan, GrowingPlan, PivotPlan, StoredPlan, pivot_limits, reduced_plan
+from .pivots import ChosenPlan, FullPlan, GrowingPlan, PivotPlan, StoredPlan, pivot_limits
 from .term import StoredBasis
-
-
-def explicit_plan(term: TermConfig, data: TermInputs) -> TermPlan:
-    """Plan the explicit map of a term; an error where its kernel has none on these inputs."""
-    if term.kernel.type == "linear":
-        return LinearPlan(term, data)
-    entries, reason = _conjunctions(term, data)
-    if reason is None:
-        return ConjunctionPlan(term, data, entries)
-    if term.kernel.degree == 1 and not term.kernel.cosine:
-        return AffinePlan(term, data)
-    raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
 
 
 def plan_term(term: TermConfig, data: TrainingData, basis: StoredBasis | None, rehearse: bool = False) -> TermPlan:
@@ -47,7 +35,21 @@ def plan_term(term: TermConfig, data: TrainingData, basis: StoredBasis | None, r
     kind = map_type(term, inputs)
     if kind == "full":
         return FullPlan(term, inputs, len(inputs.whole.distinct()[0]))
-    return explicit_plan(term, inputs) if kind == "explicit" else reduced_plan(term, inputs)
+    if kind == "reduced":
+        from ..maps import automatic_size
+
+        size, enough = pivot_limits(term, len(inputs.whole))
+        if term.map.select != GRADIENT:
+            return ChosenPlan(term, inputs, size, enough, term.map.select)
+        return ChosenPlan(term, inputs, min(size, automatic_size(len(inputs.whole))), enough, "random")
+    if term.kernel.type == "linear":
+        return LinearPlan(term, inputs)
+    entries, reason = _conjunctions(term, inputs)
+    if reason is None:
+        return ConjunctionPlan(term, inputs, entries)
+    if term.kernel.degree == 1 and not term.kernel.cosine:
+        return AffinePlan(term, inputs)
+    raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
 
 
 def map_type(term: TermConfig, data: TermInputs) -> str:
@@ -189,10 +191,7 @@ def observed_only(
 
 
 def frequent_only(fitted: Sequence[FittedTerm], problem: Problem, least: float, workers: Workers) -> list[FittedTerm]:
-    """Return the terms without weights of pairs of a feature and a label whose values sum to less than `least`.
-
-    CRFsuite counts pairs in that way, too.
-    """
+    """Return the terms without weights of pairs of a feature and a label whose values sum to less than `least`."""
     terms = _by_label(fitted, problem)
     for j, term in enumerate(terms):
         if not isinstance(term, MappedTerm) or not term.has_features:

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,13 +33,10 @@ from ..objective.solvers import (
     Trial,
 )
 from ..scoring import Yardstick
-from ..system import Backend, Workers, counted
+from ..system import Workers, counted
 from .dev import Look
 from .held_out import DecoderChoice, Pieces, Split, Splits
 from .prior_search import HeldOut, Prior
-
-if TYPE_CHECKING:
-    from ..device import Device
 
 KIND = "checkpoint"
 EVERY = 300.0  # seconds between two of them
@@ -99,19 +96,17 @@ class Checkpoint:
         self._before: deque[FinishedFit | FinishedStage] = deque()  # out of the file, still to be gone through
         self._state: dict[str, Any] | None = None  # of the fit after those
         self._records: list[FinishedFit | FinishedStage] = []
-        self._device: Device | None = None
+        self._backend: Any = None  # of the device; vectors without one are arrays
         self._observer = Observer()
 
     def begin(self, about: dict[str, Any], workers: Workers, observer: Observer) -> None:
-        """Read the file, where there is one of this run; an error where it is one of another.
-
-        Runs within the run, such as those of folds, go on with the same file.
-        """
+        """Read the file, where there is one of this run; an error where it is one of another."""
         if self._about is not None:
-            return
+            return  # runs within the run, such as those of folds, go on with the same file
         about = {"version": __version__, **about, **self._options}
         self._about = json.loads(json.dumps(about))  # lists for tuples, as in the file
-        self._device, self._observer = device_of(workers), observer
+        device, self._observer = device_of(workers), observer
+        self._backend = None if device is None else device.backend
         if not os.path.exists(self.path):
             return
         contents = read_container(self.path, KIND)
@@ -173,10 +168,7 @@ class Checkpoint:
         return not self._before and self._state is None and time.monotonic() - self._written >= self._every
 
     def keep(self, state: dict[str, Any] | None) -> None:
-        """Write the fits so far, and the state of the one under way.
-
-        A file that cannot be written costs nothing but itself: the run goes on.
-        """
+        """Write the fits so far, and the state of the one under way; the run goes on where that cannot be."""
         text, packed = pack_tree({"records": self._records, "state": state}, lambda own: self._backend.numpy(own))
         arrays = {str(number): array for number, array in enumerate(packed)}
         arrays["tree"] = np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
@@ -190,12 +182,6 @@ class Checkpoint:
         """Remove the file, once the run's model is safe."""
         if os.path.exists(self.path):
             os.unlink(os.path.realpath(self.path))  # a link is the user's
-
-    @property
-    def _backend(self) -> Backend:
-        """Backend of the device; vectors without one are arrays."""
-        assert self._device is not None
-        return self._device.backend
 
 
 def _difference(there: Any, here: Any, name: str = "") -> str | None:

@@ -121,10 +121,9 @@ class Footprint:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        before = ("device", "shards", "shard", "total", "budget", "program", "data", "reading", "building", "fitting")
-        after = ("table", "held", "errors", "waiting", "chains", "threads", "solver")
-        terms = {"terms": [asdict(term) for term in self.terms]}
-        return {name: getattr(self, name) for name in before} | terms | {name: getattr(self, name) for name in after}
+        names = "device shards shard total budget program data reading building fitting terms table held errors waiting"
+        found = {name: getattr(self, name) for name in (*names.split(), "chains", "threads", "solver")}
+        return found | {"terms": [asdict(term) for term in self.terms]}
 
 
 def footprint(

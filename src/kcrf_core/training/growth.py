@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..chains import Clique
-from ..encoding import Dataset
-from ..features import FittedPivots, FittedTerm
+from ..features import FitContext, FittedPivots, FittedTerm
 from ..objective import Vector, certificates
 from ..objective.solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, moved
 from ..system import counted
@@ -56,12 +55,12 @@ class Growing:
         task: TrainingTask,
         sigma2: Mapping[str, float],
         theta: Vector,
-        dataset: Dataset,
+        context: FitContext,
         minimiser: Minimiser,
         run: Run,  # for all fits together; its tolerance is that of the last one
         watch: Watch | None = None,
     ):
-        self._task, self._sigma2, self._theta, self._dataset = task, sigma2, theta, dataset
+        self._task, self._sigma2, self._theta, self._context = task, sigma2, theta, context
         self._objective = task.objective(sigma2)
         self._minimiser, self._observer, self._watch = minimiser, minimiser.observer, watch
         self._run, self._last_tolerance = run, run.tolerance
@@ -164,7 +163,7 @@ class Growing:
         for j, count in wanted.items():
             basis = self._bases[j]
             if basis.has_room() and (new := basis.add(errors[self._objective.terms[j].clique], count)):
-                self._growing[j] = terms[j] = self._growing[j].grown(self._dataset, task.workers, task.dtype)
+                self._growing[j] = terms[j] = self._growing[j].grown(self._context)
                 added += new
         if not added:
             return None

@@ -163,12 +163,9 @@ def make_splits(
 def deal(contents: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """Return the fold of each unit, [G], so that folds have about equal shares of every column of `contents`, [G, A].
 
-    Units are dealt one by one, roughly the weightiest first, each into the fold that has least of what it brings. With
-    u the content of a unit, C that of all units and c_f what fold f has so far, that is the fold with the smallest
-
-        sum_a  c_fa u_a / C_a^2,
-
-    which is the step that adds least to sum_f sum_a (c_fa / C_a)^2, a measure of uneven folds.
+    Units are dealt one by one, roughly the weightiest first. With u the content of a unit, C that of all units and c_f
+    what fold f has so far, each goes to the fold with the smallest sum_a c_fa u_a / C_a^2, which adds least to
+    sum_f sum_a (c_fa / C_a)^2, a measure of uneven folds.
     """
     shares = contents / np.maximum(contents.sum(axis=0), 1e-300)  # u / C
     # Strictly by weight there would be one division only, whatever the seed.
@@ -302,12 +299,8 @@ class DecoderChoice:
 def choose_decoder(yardstick: Yardstick, counts: Mapping[str, np.ndarray], data: str) -> DecoderChoice:
     """Choose the decoder by counts of a yardstick on the same units, one for each decoder.
 
-    Viterbi finds the most probable labelling as a whole, posterior decoding (labels of largest marginal) the one with
-    the most labels right on average. Where sequences are long and labels few, no labelling as a whole is probable, and
-    the best one may be poor; where labels make spans, a path keeps to usual transitions. Both come from the same
-    forward-backward. Posterior decoding is chosen where it is better by more than one standard error.
-
-    A yardstick that looks at probabilities cannot tell decoders apart: counts are those of `Yardstick.of_labels`.
+    Posterior decoding is chosen where it is better than Viterbi by more than one standard error. A yardstick that looks
+    at probabilities cannot tell decoders apart: counts are those of `Yardstick.of_labels`.
     """
     difference, error = yardstick.difference(counts[POSTERIOR], counts[VITERBI])
     return DecoderChoice(

@@ -45,15 +45,14 @@ def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
 
 def check_partial(config: Config, select_terms: bool, certify: str) -> None:
     """Refuse settings that rest on a convex P, where some labels are not observed."""
-    if select_terms:
-        raise ConfigError("terms cannot be chosen where labels are not observed", settings=["select_terms"])
-    if certify == "exact":
-        raise ConfigError(
-            "an exact certificate needs all labels: where some are not observed nothing is certified",
-            settings=["certify"],
-        )
-    if any(term.map.select == GRADIENT for term in config.mapped_terms):
-        raise ConfigError("'select: gradient' needs all labels: choose another way to find pivots", settings=["select"])
+    grows, why = any(term.map.select == GRADIENT for term in config.mapped_terms), "where some are not observed"
+    for setting, wrong, message in (
+        ("select_terms", select_terms, "terms cannot be chosen where labels are not observed"),
+        ("certify", certify == "exact", f"an exact certificate needs all labels: {why} nothing is certified"),
+        ("select", grows, "'select: gradient' needs all labels: choose another way to find pivots"),
+    ):
+        if wrong:
+            raise ConfigError(message, settings=[setting])
 
 
 def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
@@ -82,11 +81,7 @@ def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
 def forbidden_transitions(
     encoding: Encoding, dataset: Dataset, problem: Problem, training: TrainingConfig
 ) -> Edges | None:
-    """Return minus infinity for transitions that the label scheme or the training data rule out; None where none are.
-
-    The data has none that the scheme rules out (see `kept_to_scheme`); it is an error if nothing is possible for labels
-    that are not observed.
-    """
+    """Return minus infinity for transitions that the label scheme or the training data rule out; None without any."""
     allowed = allowed_by(encoding, problem, training, training.scheme_violations in HANDLED)
     if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
         return None
@@ -185,8 +180,13 @@ def kept_to_scheme(
         dataset = replace(dataset, labels=labels)
     else:
         more = f" (as {found.count})" if found.labels > 1 else ""
+        reason = f"the label '{label}' in line {line} must not stand there by the scheme {training.scheme}"
+        try:
+            allowed_transitions([label], training.scheme)
+        except DataError as error:
+            reason = f"{error.message}, and stands in line {line}"
         raise DataError(
-            f"{_reason(training.scheme, label, line)}{more}: correct the data, or let training leave out such "
+            f"{reason}{more}: correct the data, or let training leave out such "
             "sequences ('scheme_violations: drop') or take such labels as not observed (free)",
             dataset.source,
             settings=["scheme_violations"],
@@ -200,15 +200,6 @@ def forbidden_count(encoding: Encoding, dataset: Dataset, training: TrainingConf
         return 0
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     return int(np.count_nonzero(_broken(problem, encoding, training)))
-
-
-def _reason(scheme: str, label: str, line: int) -> str:
-    """Explain what is wrong with the first label that breaks the scheme."""
-    try:
-        allowed_transitions([label], scheme)
-    except DataError as error:
-        return f"{error.message}, and stands in line {line}"
-    return f"the label '{label}' in line {line} must not stand there by the scheme {scheme}"
 
 
 def _broken(problem: Problem, encoding: Encoding, training: TrainingConfig) -> np.ndarray:
@@ -230,10 +221,7 @@ def _broken(problem: Problem, encoding: Encoding, training: TrainingConfig) -> n
 
 
 def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, training: TrainingConfig) -> np.ndarray:
-    """Return labels [N], as few more as possible of them not observed, such that the scheme allows some labelling.
-
-    Viterbi finds them, with a cost of 1 for each label that is observed and not kept.
-    """
+    """Return labels [N], as few more as possible of them not observed, such that the scheme allows some labelling."""
     rows = sequence_rows(problem.offsets, sequences)
     offsets = offsets_of(np.diff(problem.offsets)[sequences])
     cuts = np.zeros((len(sequences), 2), dtype=bool) if problem.cut is None else problem.cut[sequences]

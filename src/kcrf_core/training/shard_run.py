@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -149,7 +149,6 @@ class ShardInputs(TermInputs):
         return _Lengths(first.codes, first.sizes, first.real, first.bag, first.unseen, np.concatenate(norms))
 
     def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[MapSpec, ...]]:
-        """Make the map of each part once, and write it to scratch space."""
         scratch, written, squares, positions, whole = self._data.scratch, [], 0.0, 0, True
         assert scratch is not None
         for part, sequences in zip(self._data.parts, self._data.kept, strict=True):
@@ -220,18 +219,13 @@ class Scratch(ScratchFolder):
         path = os.path.join(self.path, f"map-{self._count:06d}")
         try:
             with open(path, "wb") as stream:
-                for array in arrays:
-                    _write(stream, np.ascontiguousarray(array))
+                for array in map(np.ascontiguousarray, arrays):  # `numpy.save` loses the reason of a failure
+                    np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+                    stream.write(array.reshape(-1).view(np.uint8).data)
         except OSError as error:
             why = f"{error.strerror}, where scratch files of training go: make room, or put the shards on another disk"
             raise OSError(error.errno, why, self._place) from None
         return WrittenMap(path, own.columns, spec.nbytes, own.rows.width, own.rest is not None, group is not None)
-
-
-def _write(stream: IO[bytes], array: np.ndarray) -> None:
-    """Write an array as `numpy.save` does, with the reason of a failure, which `numpy.save` loses in C's streams."""
-    np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
-    stream.write(array.reshape(-1).view(np.uint8).data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +318,6 @@ class ShardedTask(TrainingTask):
     scratch: Scratch = field(kw_only=True)  # where maps are written
 
     def subset(self, sequences: np.ndarray) -> ShardedTask:
-        """Return the task of the sequences of these numbers, in ascending order; their maps are written anew."""
         offsets, borders = self.problem.offsets, self.problem.borders
         ends = np.searchsorted(sequences, borders).tolist()
         alive = [number for number, (first, last) in enumerate(pairwise(ends)) if first < last]
@@ -504,7 +497,6 @@ class ShardRun(TrainingRun):
         )
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
-        """Return the task of the final fit, on all shards."""
         if not isinstance(task, ShardedTask):
             names = [term.config.name for term in task.terms]
             pivots = {term.config.name: term for term in task.terms if term.basis is not None}

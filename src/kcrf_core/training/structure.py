@@ -154,7 +154,8 @@ class Selection:
     def _reconsider(self, name: str) -> None:
         """Drop a term that would not be taken any more beside those that came after it."""
         self._observer.stage(f"without {name}")
-        without = self._without(self.now, name)
+        sigma2 = {other: value for other, value in self.now.sigma2.items() if other != name}
+        without = self._on_all(self._held_out(self.now, sigma2), self.now)
         judgement = self._against_null(without, name)
         if judgement.decision == UNDECIDED:
             held_out, error = _difference(without.held_out, self.now.held_out, self._folds)
@@ -267,11 +268,6 @@ class Selection:
         assert best is not None  # one variance, at least, was tried
         return self._on_all(best, before)
 
-    def _without(self, before: Fit, name: str) -> Fit:
-        """Fit one term less."""
-        sigma2 = {other: value for other, value in before.sigma2.items() if other != name}
-        return self._on_all(self._held_out(before, sigma2), before)
-
     def _sigma2(self, name: str, variance: float) -> float:
         """Return the given sigma2 of a term, or the one for which its scores have this variance."""
         own = self._terms[name].map
@@ -285,10 +281,7 @@ class Selection:
         return new.vector({j: known[name] for j, name in enumerate(names) if name in known})
 
     def _held_out(self, before: Fit, sigma2: dict[str, float]) -> Fit:
-        """Fit without each fold, and find the log-probabilities that these fits give to it.
-
-        Each starts from a fit that has not seen the fold either.
-        """
+        """Fit without each fold, from a fit without it, and find the log-probabilities that these fits give to it."""
         weights, thetas = self._task.problem.weights, []
         held_out = np.zeros(len(weights))
         for fold, theta in zip(self._folds, before.fold_thetas, strict=True):
@@ -324,13 +317,10 @@ def _folds(problem: Problem, seed: int) -> list[np.ndarray]:
 
 
 def exchanged(offsets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return for each position the one whose errors it gets, [N]: of another sequence of about its length, shifted.
-
-    Sequences without weight have no errors to give, and keep theirs.
-    """
+    """Return for each position the one whose errors it gets, [N]: of another sequence of about its length, shifted."""
     lengths = np.diff(offsets)
     source = np.arange(offsets[-1])
-    taking_part = np.flatnonzero((lengths > 0) & (weights > 0))
+    taking_part = np.flatnonzero((lengths > 0) & (weights > 0))  # others have no errors to give, and keep theirs
     size = np.log(lengths[taking_part])
     takers, givers = (
         taking_part[np.argsort(size + LENGTH_SPREAD * rng.standard_normal(len(size)), kind="stable")] for _ in "tg"

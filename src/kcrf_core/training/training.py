@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..chains import NODE, Clique
-from ..config import GRADIENT, Config, TermConfig, variance_text
+from ..config import GRADIENT, Config, variance_text
 from ..device import device_of
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..features import (
@@ -59,9 +59,6 @@ from .problems import (
 from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
 from .warm_start import WarmStart
-
-if TYPE_CHECKING:
-    from ..device import Device
 
 # Kernel values in single precision are another kernel, by a few parts in a million: finer certificates need double.
 SINGLE_TOLERANCE = 1e-5
@@ -243,7 +240,7 @@ def judge(
     """
     options = TrainOptions(basis, observer or Observer(), interrupted or (lambda: False))
     run = TrainingRun(encoding, dataset, config, workers, options)
-    return run.judge(splits, sigma2 or {}, together, enough)
+    return run.judge(splits, start=sigma2, together=together, enough=enough)
 
 
 @dataclass(frozen=True)
@@ -308,14 +305,18 @@ class TrainingRun:
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
         self._minimiser = Minimiser(solve, observer, options.interrupted)
-        executor, device = executor_of(workers), device_of(workers)
-        if device is not None or executor is not None:
-            self._note_helpers(device)
+        self._note_helpers()
 
-    def _note_helpers(self, device: Device | None) -> None:
+    def _note_helpers(self) -> None:
         """Report the work that threads of this process do where there is a device, or else an executor."""
-        options = self._options
-        pivots = [term for term in self._config.mapped_terms if _has_pivots(term)]
+        options, device = self._options, device_of(self._workers)
+        if device is None and executor_of(self._workers) is None:
+            return
+        pivots = [
+            term  # which may have pivots by its configuration
+            for term in self._config.mapped_terms
+            if term.map.type in ("reduced", "full") or term.map.size is not None or not term.kernel.kernel.explicit
+        ]
         if device is None:
             here = {
                 "pivots are chosen": self._basis is None and bool(pivots),
@@ -362,7 +363,14 @@ class TrainingRun:
         if dev is not None:  # to be scored on the way
             watch = Watch(dev, keep, self._encoding, task, prior.sigma2, self._yardstick, decoder, self._observer)
         fitted, growth = self.fit(task, prior, theta, run, watch)
-        solution, decoder = self.kept(fitted, watch, decoder)
+        if watch is not None:
+            is_open = decoder is None
+            solution, decoder = watch.kept(fitted, self.training.tolerance)
+            if is_open:
+                self._observer.note(decoder.text)
+        else:  # without any held-out data, the decoder is that of the earlier model that the fit began with
+            solution, start = fitted, self._options.start
+            decoder = decoder or DecoderChoice(DECODINGS[0] if start is None else start.model.decode)
         mapped = [(j, term) for j, term in enumerate(solution.task.terms) if isinstance(term, MappedTerm)]
         objective, found = solution.objective, solution.result.theta
         precision = self.training.precision
@@ -465,30 +473,16 @@ class TrainingRun:
         splits = plan_splits(task, free, self._hold_out, self.training.seed, reach)
         return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
 
-    def judge(self, splits: Splits, sigma2: Mapping[str, float], together: bool, enough: Callable[[], bool]) -> Prior:
-        """Run the first stages, and judge them by held-out data."""
+    def judge(self, splits: Splits, **how: Any) -> Prior:
+        """Run the first stages, and judge them by held-out data; `how` is that of `choose_prior`."""
         self._minimiser.check_interrupted()
         task = self.fit_terms()
         self._minimiser.check_interrupted()
-        return choose_prior(
-            task,
-            self._given,
-            splits,
-            self._yardstick,
-            self._minimiser,
-            decode=self._decode,
-            start=sigma2,
-            judged=True,
-            together=together,
-            enough=enough,
-        )
+        about = self._given, splits, self._yardstick, self._minimiser
+        return choose_prior(task, *about, decode=self._decode, judged=True, **how)
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
-        """Return the task of the final fit, and the data of its rows.
-
-        Terms that are to grow get their first pivots. Where none is, each distinct sequence is gone through once; a
-        basis that grows looks at all positions.
-        """
+        """Return the task of the final fit, of distinct sequences or with the first pivots that grow, and its data."""
         if _grows(task):
             data = DataInMemory(self._encoding, self._dataset)
             terms = begin_growth(task.terms, FitContext(data, self._config, self._workers, self._observer))
@@ -523,21 +517,6 @@ class TrainingRun:
         run.go_on(complete.problem.positions / max(task.problem.positions, 1))
         return result.theta
 
-    def kept(
-        self, fitted: Solution, watch: Watch | None, decoder: DecoderChoice | None
-    ) -> tuple[Solution, DecoderChoice]:
-        """Return the parameters to keep and the decoder to go with them, by held-out data where that is open.
-
-        Without any, the decoder is that of the earlier model that the fit began with.
-        """
-        if watch is None:
-            start = self._options.start
-            return fitted, decoder or DecoderChoice(DECODINGS[0] if start is None else start.model.decode)
-        solution, chosen = watch.kept(fitted, self.training.tolerance)
-        if decoder is None:
-            self._observer.note(chosen.text)
-        return solution, chosen
-
     def fit(
         self, task: TrainingTask, prior: Prior, theta: Vector, run: Run, watch: Watch | None
     ) -> tuple[Solution, Growth | None]:
@@ -545,7 +524,9 @@ class TrainingRun:
         run.watch(self._observer.tell if watch is None else watch.passed, watch)
         self._observer.stage("training")
         if _grows(task):
-            growing = Growing(task, prior.sigma2, theta, self._dataset, self._minimiser, run, watch)
+            data = DataInMemory(self._encoding, self._dataset)
+            context = FitContext(data, self._config, self._workers, Observer())
+            growing = Growing(task, prior.sigma2, theta, context, self._minimiser, run, watch)
             solution, growth = growing.until_enough()
         else:
             objective = task.objective(prior.sigma2)
@@ -571,6 +552,9 @@ class TrainingRun:
         smaller = replace(model, terms=tuple(terms))
         dev = self._options.dev
         name, judge = ("training", self._dataset) if dev is None else ("dev", dev)
+        observed = judge.labels != UNOBSERVED
+        right = [(each.tag(judge, self._workers) == judge.labels)[observed] for each in (model, smaller)]
+        accuracies = [float(each.mean()) if len(each) else 0.0 for each in right]
         report = PruneReport(
             prune=prune,
             weights=sum(term.nonzero for term in model.terms),
@@ -579,17 +563,14 @@ class TrainingRun:
             objective=result.value,
             certified_gap=result.gap if np.isfinite(result.gap) else None,
             accuracy_on=name,
-            accuracy=_accuracy(model, judge, self._workers),
-            accuracy_left=_accuracy(smaller, judge, self._workers),
+            accuracy=accuracies[0],
+            accuracy_left=accuracies[1],
         )
         result = moved(result, objective, objective.vector(blocks), self.training.tolerance, PRUNED)
         return smaller, replace(solution, result=result), report
 
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
-        """Return the gain that may be left outside the pivots, and how it was found: "estimate" or "exact".
-
-        `growth` is given where the solution is its last fit, for which it may have worked out a bound.
-        """
+        """Return the gain that may be left outside the pivots, and how it was found: "estimate" or "exact"."""
         task, objective, certify = solution.task, solution.objective, self._options.certify
         proven = None if growth is None else growth.proven(task.terms)
         if proven is not None:
@@ -632,17 +613,6 @@ def _kernel_types(config: KernelConfig) -> Iterator[type[Kernel]]:
         yield from _kernel_types(part)
 
 
-def _has_pivots(term: TermConfig) -> bool:
-    """Return True if a term may have pivots by its configuration."""
-    return term.map.type in ("reduced", "full") or term.map.size is not None or not term.kernel.kernel.explicit
-
-
 def _grows(task: TrainingTask) -> bool:
     """Return True if training adds pivots to some term."""
     return any(term.config.map.select == GRADIENT for term in task.terms)
-
-
-def _accuracy(model: Model, dataset: Dataset, workers: Workers) -> float:
-    """Return the share of the observed labels that a model finds."""
-    right = (model.tag(dataset, workers) == dataset.labels)[dataset.labels != UNOBSERVED]
-    return float(right.mean()) if len(right) else 0.0
