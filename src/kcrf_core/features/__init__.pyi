@@ -15,7 +15,6 @@ from .fitted import (
 from .linear import Affine, AffineTerm, ExplicitTerm, FeatureTerm
 from .pivots import FittedPivots, KernelTerm, PivotPlan
 from .plans import (
-    begin_growth,
     fit_terms,
     fit_to,
     frequent_only,
@@ -63,7 +62,6 @@ __all__ = [
     "TermInputs",
     "TermParts",
     "TrainingData",
-    "begin_growth",
     "fit_terms",
     "fit_to",
     "frequent_only",

@@ -23,15 +23,15 @@ from ..maps import (
     without_zeros,
 )
 from ..system import Workers, counted
-from .fitted import TermFootprint, check_memory
+from .fitted import TermFootprint, TermPlan, check_memory
 from .linear import (
     BYTES_ON_THE_WAY,
     BYTES_PER_COLUMN,
     BYTES_PER_ENTRY,
     BYTES_PER_VALUE,
-    FeaturePlan,
     FeatureTerm,
     FittedFeatures,
+    explicit_map,
 )
 from .term import PartsOfRow, StoredTerm, TermParts, WeightTable
 
@@ -57,7 +57,7 @@ SAMPLED_CONJUNCTIONS = 2_000_000
 
 
 @dataclass(frozen=True)
-class ConjunctionPlan(FeaturePlan):
+class ConjunctionPlan(TermPlan):
     """All conjunctions of the features that training inputs have."""
 
     entries: int  # conjunctions, each counted once for every position
@@ -96,7 +96,7 @@ class ConjunctionPlan(FeaturePlan):
             return ExplicitMap(rows_of(inputs), np.zeros((len(inputs), 0)), context.dtype)
 
         if term.kernel.cosine:
-            own, partitions = self._explicit(directions, context, share=False)
+            own, partitions = explicit_map(self, directions, context, share=False)
         else:
             own, partitions = self.data.mapped(made, False, workers)
         roots = np.sqrt(np.bincount(found.columns, minlength=found.size)) if by_degree else None

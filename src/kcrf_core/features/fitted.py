@@ -16,7 +16,6 @@ from ..errors import ConfigError
 from ..system import Workers, counted, size_text
 
 if TYPE_CHECKING:  # `tag` imports this module and needs none of these
-    from ..chains import Problem
     from ..encoding import Dataset, Encoding, Translation
     from ..kernels import Inputs
     from ..maps import FeatureMap, GrowingBasis, Weights
@@ -192,7 +191,6 @@ class TermPlan(ABC):
 class FittedTerm:
     """A term on its training data, before any weight is estimated. This one looks at labels alone."""
 
-    has_features: ClassVar[bool] = False  # each with weights of its own
     takes_over: ClassVar[frozenset[str]] = frozenset()  # kinds of terms of an earlier model, see `warm_start`
 
     config: TermConfig
@@ -205,10 +203,6 @@ class FittedTerm:
     partitions: tuple[MapSpec, ...] | None = field(default=None, kw_only=True)
     basis: TermBasis | None = field(default=None, kw_only=True)  # None: no pivots
     growing: GrowingBasis | None = field(default=None, kw_only=True)  # pivots that training adds to; None: it adds none
-
-    def observed(self, problem: Problem, workers: Workers, observer: Observer) -> FittedTerm:
-        """Return the term with weights for those pairs of features and labels alone that the problem has."""
-        return self
 
 
 @dataclass(frozen=True)

@@ -58,42 +58,37 @@ BYTES_PER_KEPT, BYTES_PER_KEPT_COLUMN = 32, 16
 HALVINGS = 10  # of the range, on a logarithmic scale, in which the largest influence of pruned weights is searched
 
 
-@dataclass(frozen=True)
-class FeaturePlan(TermPlan):
-    """A map with a column for every feature."""
+def explicit_map(
+    plan: TermPlan,
+    matrix: Callable[[Inputs], tuple[scipy.sparse.csr_array, np.ndarray]],  # sparse and dense columns
+    context: FitContext,
+    share: bool,
+) -> tuple[FeatureMap, tuple[MapSpec, ...] | None]:
+    """Return the map of some columns; the values of all partitions decide how entries are held."""
+    from ..maps import ColumnValues, ExplicitMap
 
-    def _explicit(
-        self, matrix: Callable[[Inputs], tuple[scipy.sparse.csr_array, np.ndarray]], context: FitContext, share: bool
-    ) -> tuple[FeatureMap, tuple[MapSpec, ...] | None]:
-        """Return the map of rows that `matrix` gives by sparse and dense columns.
+    data, values, several = plan.data, ColumnValues(), not plan.data.in_memory
 
-        The values of all partitions decide how entries are held.
-        """
-        from ..maps import ColumnValues, ExplicitMap
+    def visit(inputs: Inputs) -> None:
+        values.add(matrix(inputs)[0])
 
-        values, several = ColumnValues(), not self.data.in_memory
+    def made(inputs: Inputs, rows: np.ndarray | slice) -> ExplicitMap:
+        sparse, dense = matrix(inputs)
+        return ExplicitMap(values.compressed(sparse), dense, context.dtype)
 
-        def visit(inputs: Inputs) -> None:
-            values.add(matrix(inputs)[0])
-
-        def made(inputs: Inputs, rows: np.ndarray | slice) -> ExplicitMap:
-            sparse, dense = matrix(inputs)
-            return ExplicitMap(values.compressed(sparse), dense, context.dtype)
-
-        shared = share and self.data.scanned(self.term.name, context.observer, visit if several else None)
-        if several and not share:
-            for inputs in self.data:
-                visit(inputs)
-        return self.data.mapped(made, shared, context.workers)
+    shared = share and data.scanned(plan.term.name, context.observer, visit if several else None)
+    if several and not share:
+        for inputs in data:
+            visit(inputs)
+    return data.mapped(made, shared, context.workers)
 
 
 @dataclass(frozen=True)
 class FittedFeatures(MappedTerm):
     """A term with a weight for every feature, or for those pairs of features and labels that were observed."""
 
-    has_features: ClassVar[bool] = True
-
     def observed(self, problem: Problem, workers: Workers, observer: Observer) -> FittedFeatures:
+        """Return the term with weights for those pairs of features and labels alone that the problem has."""
         clique = self.config.clique
         width = clique.columns(problem.label_count)
         places = self.map.size * width
@@ -209,7 +204,7 @@ class FeatureTerm(Term):
 
 
 @dataclass(frozen=True)
-class LinearPlan(FeaturePlan):
+class LinearPlan(TermPlan):
     """The linear kernel's own features; columns that are equal are merged where that is worth it."""
 
     def fit(self, context: FitContext) -> FittedLinear:
@@ -224,7 +219,7 @@ class LinearPlan(FeaturePlan):
             make = ExplicitMap.of if merged is None else merged.map_of
             found = self.data.mapped(lambda inputs, _: make(inputs, context.dtype), shared, context.workers)
         else:
-            found = self._explicit(lambda inputs: linear_columns(term, inputs), context, share=True)
+            found = explicit_map(self, lambda inputs: linear_columns(term, inputs), context, share=True)
         own, partitions = found
         if merged is not None:
             roots = np.ones(own.size)
@@ -417,7 +412,7 @@ class AffinePlan(LinearPlan):
         seed, config = context.config.training.seed, replace(term.kernel, cosine=False)
         kernel: Any = fit_kernel(config, self.data.fitted_to(), seed, term=term.name)
         affine = Affine.of(kernel)
-        own, partitions = self._explicit(affine.matrix, context, share=True)
+        own, partitions = explicit_map(self, affine.matrix, context, share=True)
         context.observer.note(
             f"term {term.name}: poly kernel of degree 1, explicit map, {counted(own.size, 'feature')}"
         )

@@ -21,12 +21,10 @@ from .fitted import DataInMemory, InputsInMemory, MappedTerm, TermFootprint, Ter
 from .term import ROWS_PER_TASK, PartsOfRow, StoredTerm, Term, TermBasis, TermParts, WeightTable, pack_pivots
 
 if TYPE_CHECKING:
-    from ..chains import Problem
     from ..config import TermConfig
     from ..device import Device
     from ..encoding import Dataset, Encoding, Translation
     from ..maps import Basis, FeatureMap, GrowingBasis, PivotHead, ReducedMap, Weights
-    from ..objective.solvers import Observer
     from .fitted import FitContext, LabelMatch
 
 # For each pair of pivots: their kernel matrix in double precision, factorised in place; `full` takes copies of it.
@@ -249,12 +247,6 @@ class FittedPivots(MappedTerm):
         weights = labels.weights(values, old.clique, self.config.clique)
         found = linear_algebra.solve_triangular(self.head.triangle, weights, lower=True, check_finite=False)
         return found, f"at its {counted(self.map.size, 'pivot')}"
-
-    def observed(self, problem: Problem, workers: Workers, observer: Observer) -> FittedPivots:
-        observer.note(
-            f"term {self.config.name}: pivots keep all coefficients, features that are observed have none here"
-        )
-        return self
 
     def grown(self, context: FitContext) -> FittedPivots:
         """Return the term with the pivots that its basis has by now; the columns that were there stay as they are."""

@@ -15,8 +15,8 @@ from ..maps import conjunction_count, why_not
 from ..objective.solvers import Observer
 from ..system import Workers
 from .conjunctions import MOST_CONJUNCTIONS, ConjunctionPlan
-from .fitted import DataInMemory, FitContext, FittedTerm, MappedTerm, TermInputs, TermPlan, TrainingData
-from .linear import AffinePlan, LinearPlan
+from .fitted import DataInMemory, FitContext, FittedTerm, TermInputs, TermPlan, TrainingData
+from .linear import AffinePlan, FittedFeatures, LinearPlan
 from .pivots import ChosenPlan, FullPlan, GrowingPlan, PivotPlan, StoredPlan, pivot_limits
 from .term import StoredBasis
 
@@ -111,7 +111,7 @@ def fit_terms(
 ) -> list[FittedTerm]:
     """Fit terms to data in memory; those with maps first, in the order of the configuration, then those over labels.
 
-    If they `rehearse`, `begin_growth` is still to be called for those whose basis is to grow.
+    If they `rehearse`, those whose basis is to grow are still to be planned and fitted without that.
     """
     context = FitContext(DataInMemory(encoding, dataset), config, workers, observer)
     return fit_to(context, basis, rehearse)
@@ -162,39 +162,34 @@ def _no_features(config: Config, *terms: TermConfig) -> str:
     return f"no feature of {which} occurs in the data" + (" at least " + " or ".join(given) if given else "")
 
 
-def begin_growth(fitted: Sequence[FittedTerm], context: FitContext) -> list[FittedTerm]:
-    """Return the terms; those whose basis is to grow have their first pivots."""
-    return [
-        plan_term(term.config, context.data, None).fit(context)
-        if term.basis is not None and term.config.map.select == GRADIENT and term.growing is None
-        else term
-        for term in fitted
-    ]
-
-
 def observed_only(
     fitted: Sequence[FittedTerm], problem: Problem, workers: Workers, observer: Observer
 ) -> list[FittedTerm]:
     """Return the terms; those with explicit maps have weights for pairs that the problem has.
 
     Such a pair of a feature and a label, for edge-x terms of a feature and two labels, is a place in W [D, C]; other
-    weights are fixed at zero, as CRFsuite does by default. P over what is left is as convex as before and has its own
-    optimum, no lower than that over all weights. Pivots are inputs, not features of them, and keep all their
-    coefficients. Terms that are not in memory have the partitions of the problem.
+    weights are fixed at zero, as CRFsuite does by default.
     """
-    if not any(term.has_features for term in fitted):
+    if not any(isinstance(term, FittedFeatures) for term in fitted):
         raise ConfigError(
             "'observed_features' is for explicit maps, such as that of the linear kernel: there is none",
             settings=["observed_features"],
         )
-    return [term.observed(problem, workers, observer) for term in _by_label(fitted, problem)]
+    terms = _by_label(fitted, problem)
+    for j, term in enumerate(terms):
+        if isinstance(term, FittedFeatures):
+            terms[j] = term.observed(problem, workers, observer)
+        elif term.basis is not None:  # pivots are inputs, not features of them
+            name = term.config.name
+            observer.note(f"term {name}: pivots keep all coefficients, features that are observed have none here")
+    return terms
 
 
 def frequent_only(fitted: Sequence[FittedTerm], problem: Problem, least: float, workers: Workers) -> list[FittedTerm]:
     """Return the terms without weights of pairs of a feature and a label whose values sum to less than `least`."""
     terms = _by_label(fitted, problem)
     for j, term in enumerate(terms):
-        if not isinstance(term, MappedTerm) or not term.has_features:
+        if not isinstance(term, FittedFeatures):
             continue
         clique, own = term.config.clique, term.map
         rows, columns = clique.observed_columns(problem)

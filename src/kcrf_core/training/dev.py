@@ -166,11 +166,7 @@ class Watch:
         return self._decoder or choose_decoder(self._by_label, counts, "dev")
 
     def kept(self, solution: Solution, tolerance: float) -> tuple[Solution, DecoderChoice]:
-        """Return the solution, or with `keep` "best" the best parameters on the way to it; and the decoder for them.
-
-        Those come with their own P, against the best lower bound of all: they count as certified only where it
-        proves that they are.
-        """
+        """Return the solution, or with `keep` "best" the best parameters on the way to it; and the decoder for them."""
         result = solution.result
         if result.theta is not self._seen:
             self._look(result.theta, result.passes)

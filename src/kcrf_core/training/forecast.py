@@ -194,8 +194,8 @@ def shard_footprint(
 ) -> Footprint:
     """Forecast the memory of training on shards: maps of one shard at a time, and weights of all columns.
 
-    How many weights maps have is estimated by how many more the largest shard has than a half of it; with a cut-off
-    those conjunctions come to be kept that are too rare in one shard, about as many again with every doubling.
+    How many weights maps have is estimated by how many more the largest shard has than a half of it; with a cut-off,
+    about as many again come to be kept with every doubling.
     """
     largest = max(folder.shards, key=lambda shard: shard.positions).load(folder.encoding)
     one = footprint(folder.encoding, largest, config, basis, memory, threads)

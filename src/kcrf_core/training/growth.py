@@ -7,14 +7,14 @@ pivots, first estimated and then bounded over all pairs of positions, is no more
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..chains import Clique
-from ..features import FitContext, FittedPivots, FittedTerm
+from ..features import FitContext, FittedPivots
 from ..objective import Vector, certificates
 from ..objective.solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, moved
 from ..system import counted
@@ -37,11 +37,6 @@ class Growth:
     stop: str  # one of the constants above, or why training stopped before: passes, interrupted
     tolerance: float  # share of P
     rounds: tuple[GrowthRound, ...]
-
-    def proven(self, fitted: Sequence[FittedTerm]) -> float | None:
-        """Return the most that the last fit may gain outside all pivots, where that has been worked out."""
-        all_grow = all(term.growing is not None for term in fitted if term.basis is not None)
-        return self.rounds[-1].bound if all_grow else None
 
     def to_dict(self) -> dict[str, Any]:
         return {"stop": self.stop, "basis_tolerance": self.tolerance, "rounds": [asdict(each) for each in self.rounds]}

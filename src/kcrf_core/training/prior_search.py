@@ -263,11 +263,7 @@ class _Search:
         return best
 
     def _single_terms(self, begun: Steps) -> Steps:
-        """Move each term by itself, upwards while that helps, else downwards.
-
-        Small steps are taken on trial: they are kept once they have gained more, those of other terms included, than
-        rough fits and noise may.
-        """
+        """Move each term by itself, upwards while that helps, else downwards; small steps are taken on trial."""
         kept = best = begun
         # Transitions first: they come last in the list of terms, and mostly they want it most.
         for j in reversed(range(len(self._names))):
@@ -407,6 +403,7 @@ class _Search:
         logs: list[np.ndarray] = []
         counts: dict[str, list[np.ndarray]] = {name: [] for name in DECODINGS}
         finished, variance, used = True, 0.0, self._used(steps)
+        sigma2 = self._fixed | used
         if self._names:  # that of the term that has moved, or of the first one where all have
             name = label if label in self._names else self._names[0]
             variance = _rounded(self._values(steps)[name] * self._scales[name])
@@ -414,7 +411,13 @@ class _Search:
             self._minimiser.observer.stage(
                 f"score variance {variance:g} of {label}, fold {number + 1} of {len(self._folds)}"
             )
-            finished &= self._fitted(fold, steps, self._fixed | used, logs, counts)
+            objective = fold.sample.objective(sigma2)
+            theta = fold.start(steps, objective.vectors) if fold.fits else objective.vectors.zeros()
+            result = self._minimiser.prepare(objective, theta, PATH_TOLERANCE, PATH_PASSES)
+            fold.fits[steps] = result.theta
+            finished &= result.passes < PATH_PASSES
+            self._work += result.work * fold.sample.problem.positions + 2 * fold.held.problem.positions
+            self._judge(fold, fold.held.objective(sigma2).engine.predictions(result.theta), logs, counts)
             all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
             figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
             log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
@@ -434,22 +437,9 @@ class _Search:
         self._found[steps] = found
         return found
 
-    def _fitted(
-        self,
-        fold: _Fold,
-        steps: Steps,
-        sigma2: dict[str, float],
-        logs: list[np.ndarray],
-        counts: dict[str, list[np.ndarray]],
-    ) -> bool:
-        """Add the counts of the units of one fold, of log p and by decoder; return True if the fit was finished."""
-        objective = fold.sample.objective(sigma2)
-        theta = fold.start(steps, objective.vectors) if fold.fits else objective.vectors.zeros()
-        result = self._minimiser.prepare(objective, theta, PATH_TOLERANCE, PATH_PASSES)
-        fold.fits[steps] = result.theta
+    def _judge(self, fold: _Fold, found: Any, logs: list[np.ndarray], counts: dict[str, list[np.ndarray]]) -> None:
+        """Add the counts of the units of one fold, of log p and by decoder."""
         problem = fold.held.problem
-        self._work += result.work * fold.sample.problem.positions + 2 * problem.positions
-        found = fold.held.objective(sigma2).engine.predictions(result.theta)
         gold = np.log(np.maximum(found.gold.astype(np.float64), SMALLEST_PROBABILITY))
         units = problem.offsets, problem.weights
         of_pieces = [(logs, self._log_loss.counts(problem.labels, None, gold, *units))]
@@ -462,4 +452,3 @@ class _Search:
                 totals = np.zeros((len(numbers), each.shape[1]))
                 np.add.at(totals, number, each)
             out.append(totals)
-        return result.passes < PATH_PASSES

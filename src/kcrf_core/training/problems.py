@@ -45,14 +45,13 @@ def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
 
 def check_partial(config: Config, select_terms: bool, certify: str) -> None:
     """Refuse settings that rest on a convex P, where some labels are not observed."""
-    grows, why = any(term.map.select == GRADIENT for term in config.mapped_terms), "where some are not observed"
-    for setting, wrong, message in (
-        ("select_terms", select_terms, "terms cannot be chosen where labels are not observed"),
-        ("certify", certify == "exact", f"an exact certificate needs all labels: {why} nothing is certified"),
-        ("select", grows, "'select: gradient' needs all labels: choose another way to find pivots"),
-    ):
-        if wrong:
-            raise ConfigError(message, settings=[setting])
+    if select_terms:
+        raise ConfigError("terms cannot be chosen where labels are not observed", settings=["select_terms"])
+    if certify == "exact":
+        message = "an exact certificate needs all labels: where some are not observed nothing is certified"
+        raise ConfigError(message, settings=["certify"])
+    if any(term.map.select == GRADIENT for term in config.mapped_terms):
+        raise ConfigError("'select: gradient' needs all labels: choose another way to find pivots", settings=["select"])
 
 
 def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:

@@ -354,18 +354,13 @@ class ShardedTask(TrainingTask):
 def check_shard_terms(config: Config) -> None:
     """Refuse terms that look at all positions at once."""
     for term in config.mapped_terms:
+        at, why = f"term '{term.name}'", "and shards are not in memory at once"
         if term.map.type == "full":
-            raise ConfigError(
-                f"term '{term.name}': map 'full' has every position as a pivot, and shards are not in memory at once; "
-                "'reduced' can",
-                settings=["map"],
-            )
+            message = f"{at}: map 'full' has every position as a pivot, {why}; 'reduced' can"
+            raise ConfigError(message, settings=["map"])
         if term.map.select == GRADIENT:
-            raise ConfigError(
-                f"term '{term.name}': 'select: gradient' looks at all positions after each fit, and shards are not in "
-                "memory at once: choose another way to find pivots",
-                settings=["select"],
-            )
+            message = f"{at}: 'select: gradient' looks at all positions after each fit, {why}"
+            raise ConfigError(f"{message}: choose another way to find pivots", settings=["select"])
 
 
 def train_shards(

@@ -19,10 +19,10 @@ from ..features import (
     FitContext,
     MappedTerm,
     StoredBasis,
-    begin_growth,
     fit_terms,
     frequent_only,
     observed_only,
+    plan_term,
 )
 from ..files import content_digest
 from ..kernels import Kernel, KernelConfig
@@ -485,7 +485,10 @@ class TrainingRun:
         """Return the task of the final fit, of distinct sequences or with the first pivots that grow, and its data."""
         if _grows(task):
             data = DataInMemory(self._encoding, self._dataset)
-            terms = begin_growth(task.terms, FitContext(data, self._config, self._workers, self._observer))
+            context, terms = FitContext(data, self._config, self._workers, self._observer), list(task.terms)
+            for j, term in enumerate(terms):
+                if term.basis is not None and term.config.map.select == GRADIENT and term.growing is None:
+                    terms[j] = plan_term(term.config, data, None).fit(context)
             return replace(task, terms=tuple(terms)), self._dataset
         problem, first = distinct_only(task.problem, [self._dataset], self._observer)
         if first is None:
@@ -572,9 +575,10 @@ class TrainingRun:
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
         """Return the gain that may be left outside the pivots, and how it was found: "estimate" or "exact"."""
         task, objective, certify = solution.task, solution.objective, self._options.certify
-        proven = None if growth is None else growth.proven(task.terms)
-        if proven is not None:
-            return proven, "exact"
+        if growth is not None and all(term.growing is not None for term in task.terms if term.basis is not None):
+            proven = growth.rounds[-1].bound
+            if proven is not None:
+                return proven, "exact"
         if not objective.convex:  # nothing is proven about it
             return None, certify
         if self._minimiser.interrupted():
