@@ -305,13 +305,12 @@ class TrainingRun:
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
         self._minimiser = Minimiser(solve, observer, options.interrupted)
-        self._note_helpers()
+        if device_of(workers) is not None or executor_of(workers) is not None:
+            self._note_helpers()
 
     def _note_helpers(self) -> None:
         """Report the work that threads of this process do where there is a device, or else an executor."""
         options, device = self._options, device_of(self._workers)
-        if device is None and executor_of(self._workers) is None:
-            return
         pivots = [
             term  # which may have pivots by its configuration
             for term in self._config.mapped_terms
