@@ -11,7 +11,7 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
-from kcrf_core.features import KernelTerm, select_bases
+from kcrf_core.features import DataInMemory, FitContext, KernelTerm, select_bases
 from kcrf_core.features.plans import fit_terms
 from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
@@ -424,7 +424,7 @@ def test_repeated_maps_grow(rng, workers):
     term = fit_terms(encoding, dataset, config, None, workers, Observer())[0]
     errors = rng.normal(size=(dataset.positions, 3))
     added = term.growing.add(errors, 20)
-    grown = term.grown(dataset, workers, np.dtype(np.float32))
+    grown = term.grown(FitContext(DataInMemory(encoding, dataset), config, workers, Observer()))
     assert added and isinstance(grown.map, RepeatedMap) and grown.map.size == term.map.size + added
     few, many = (each.map.features(workers) for each in (term, grown))
     np.testing.assert_allclose(many[:, : few.shape[1]], few, atol=1e-5)

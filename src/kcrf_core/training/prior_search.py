@@ -214,8 +214,8 @@ class _Search:
         self._task, self._splits, self._fixed, self._scales = task, splits, fixed, scales
         self._names, self._decode, self._note = list(scales), decode, minimiser.observer.note
         self._found: dict[Steps, _Found] = {}  # on all folds
-        self._enough = enough
-        self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._is_enough())
+        self._enough = lambda: bool(self._found) and enough()
+        self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._enough())
         self._by_figure, self._yardstick = not yardstick.by_probability, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
         self._start = {name: start.get(name, PATH_START / scale) for name, scale in scales.items()}
@@ -246,9 +246,6 @@ class _Search:
             if self._by_figure:
                 best = self._upwards(best)
         return self._prior(best)
-
-    def _is_enough(self) -> bool:
-        return bool(self._found) and self._enough()
 
     def _common_path(self, best: Steps) -> Steps:
         """Move all terms together, upwards while that helps, else downwards."""
@@ -390,7 +387,7 @@ class _Search:
             self._minimiser.check_interrupted()
             found = self._looked(steps, label, rival, decode)
         except Interrupted:
-            if not self._is_enough():
+            if not self._enough():
                 raise
             self._ended = self._cut_short = True
             return False
