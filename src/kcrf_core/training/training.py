@@ -305,7 +305,7 @@ class TrainingRun:
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
         self._minimiser = Minimiser(solve, observer, options.interrupted)
-        if device_of(workers) is not None or executor_of(workers) is not None:
+        if executor_of(workers) is not None or device_of(workers) is not None:
             self._note_helpers()
 
     def _note_helpers(self) -> None:
