@@ -1,9 +1,8 @@
 """The description of columns, features, terms and training, as frozen values.
 
-Each field that a configuration may set is declared here once, with its kind, default, help and section: `reader` checks
-YAML keys by it, `declared_options` makes options of the command line, of `KernelCRF` and of the manual from it, and
-`to_dict` returns the YAML layout. Names to choose from are read from registries when they are needed, since plug-ins
-may add to them. Nothing here imports NumPy.
+Each field that a configuration may set is declared here once, with its kind, default, help and section, for YAML keys,
+options and the manual. Names to choose from are read from registries when they are needed, since plug-ins may add to
+them. Nothing here imports NumPy.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """YAML text as plain dictionaries whose keys remember their lines, and configurations as YAML that people read.
 
-Words and numbers are read as people write them, not as YAML 1.1 does, to which 1:30 is 90, 010 is 8, `no` is false and
-2001-01-01 a date: true and false are truth values, null and ~ are nothing, and a number is one that would be written
-back in the same way, such as 12 and -0.5. All else stays text, so that a column may be called 1e5, 1.50, 010 or no;
-kinds of numbers accept the texts 1e5, 1.50 and 010, as they do on a command line, and refuse 1:30.
+Words and numbers are read as people write them, not as YAML 1.1 does, to which 1:30 is 90, 010 is 8 and `no` is false:
+a number is one that would be written back in the same way, and all else but true, false, null and ~ stays text. So a
+column may be called 1e5, 1.50, 010 or no; kinds of numbers accept the first three, as they do on a command line.
 
-Only plain data comes out of it, and no more than a configuration can need: aliases that stand for each other, or for
-themselves, can say in a line what no memory holds.
+No more comes out than a configuration can need: aliases can say in a line what no memory holds.
 """
 
 from __future__ import annotations

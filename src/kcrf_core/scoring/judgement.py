@@ -325,27 +325,25 @@ def label_curves(marginals: LabelProbabilities, gold: Sequence[str], most: int) 
     counts = dict(zip(column.values, np.bincount(column.codes, minlength=len(column.values)).tolist(), strict=True))
     drawn = [y for y, label in enumerate(marginals.labels) if 0 < counts.get(label, 0) < len(gold)]
     drawn.sort(key=lambda y: (-counts[marginals.labels[y]], y))
-    return [_curve(marginals, y, column) for y in drawn[:most]]
-
-
-def _curve(marginals: LabelProbabilities, y: int, gold: CodedColumn) -> LabelCurve:
-    label = marginals.labels[y]
-    has = gold.codes == gold.values.index(label)
-    values = marginals.values[:, y]
-    order = np.argsort(-values, kind="stable")
-    # Positions of equal probability are predicted together.
-    last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
-    right = np.cumsum(has[order])[last]
-    asked = last + 1
-    total, others = int(has.sum()), int((~has).sum())
-    precision, recall, false_alarms = right / asked, right / total, (asked - right) / others
-    average_precision = float(np.sum(np.diff(recall, prepend=0.0) * precision))
-    heights = recall - np.diff(recall, prepend=0.0) / 2  # in the middle of each step
-    area = float(np.sum(np.diff(false_alarms, prepend=0.0) * heights))
-    # As many points along recall as along false alarms: one curve is steep where the other is flat.
-    some = [np.searchsorted(each, np.linspace(0, 1, MOST_POINTS // 2)) for each in (recall, false_alarms)]
-    points = np.unique(np.minimum(np.concatenate([[0], *some, [len(recall) - 1]]), len(recall) - 1))
-    return LabelCurve(label, total, precision[points], recall[points], false_alarms[points], average_precision, area)
+    curves = []
+    for y in drawn[:most]:
+        label, values = marginals.labels[y], marginals.values[:, y]
+        has = column.codes == column.values.index(label)
+        order = np.argsort(-values, kind="stable")
+        # Positions of equal probability are predicted together.
+        last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
+        right = np.cumsum(has[order])[last]
+        asked = last + 1
+        total, others = int(has.sum()), int((~has).sum())
+        precision, recall, false_alarms = right / asked, right / total, (asked - right) / others
+        average = float(np.sum(np.diff(recall, prepend=0.0) * precision))
+        heights = recall - np.diff(recall, prepend=0.0) / 2  # in the middle of each step
+        area = float(np.sum(np.diff(false_alarms, prepend=0.0) * heights))
+        # As many points along recall as along false alarms: one curve is steep where the other is flat.
+        some = [np.searchsorted(each, np.linspace(0, 1, MOST_POINTS // 2)) for each in (recall, false_alarms)]
+        at = np.unique(np.minimum(np.concatenate([[0], *some, [len(recall) - 1]]), len(recall) - 1))
+        curves.append(LabelCurve(label, total, precision[at], recall[at], false_alarms[at], average, area))
+    return curves
 
 
 def _units(found: Judgement, labelling: Labelling) -> tuple[np.ndarray, int]:

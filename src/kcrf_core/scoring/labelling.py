@@ -79,7 +79,11 @@ def from_tagged(corpus: Corpus) -> Labelling:
         message = "the last two columns have no value in common; is the file tagged? (or give a model with -m)"
         raise DataError(message, corpus.source)
     probabilities, marginals, lacking = _collect(written, gold, predicted, corpus)
-    remarks = [_header(corpus, gold, predicted), _doubt(gold, predicted, corpus.source), lacking]
+    remarks = [_doubt(gold, predicted, corpus.source), lacking]
+    # The first line has the name that `tag` gives to its column, and no label is like it.
+    if predicted[0] == PREDICTED and all(list(labels).count(labels[0]) == 1 for labels in (gold, predicted)):
+        said = f"'{gold[0]}' and '{PREDICTED}' are taken for labels: say so if this is a header ('header')"
+        remarks.insert(0, f"warning: {corpus.source}:{corpus.lines[0]}: {said}")
     return Labelling(
         source=corpus.source,
         gold=gold,
@@ -91,14 +95,6 @@ def from_tagged(corpus: Corpus) -> Labelling:
         marginals=marginals,
         remarks=tuple(remark for remark in remarks if remark is not None),
     )
-
-
-def _header(corpus: Corpus, gold: Sequence[str], predicted: Sequence[str]) -> str | None:
-    """Return a warning where the first line has the name that `tag` gives to its column, and no label is like it."""
-    if predicted[0] != PREDICTED or any(list(labels).count(labels[0]) > 1 for labels in (gold, predicted)):
-        return None
-    said = f"'{gold[0]}' and '{PREDICTED}' are taken for labels: say so if this is a header ('header')"
-    return f"warning: {corpus.source}:{corpus.lines[0]}: {said}"
 
 
 def _doubt(gold: Sequence[str], predicted: Sequence[str], source: str) -> str | None:

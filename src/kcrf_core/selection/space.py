@@ -1,8 +1,7 @@
 """The candidates of a search, derived from the columns of a corpus: choices, and the configuration they make.
 
-A candidate has one value for each choice of the space: features of words, pairs of them, the window and the kernel of
-numbers, of attributes and of vectors, the number of pivots, and the order of the chain. Columns of each kind make a
-block of the space, which turns its choices into features and terms. Settings of the user are no choices.
+A candidate has one value for each choice of the space. Columns of each kind make a block of the space, which turns its
+choices into features and terms. Settings of the user are no choices.
 """
 
 from __future__ import annotations

@@ -114,24 +114,19 @@ class _Helpers:
     """Threads that wait for calls: to call fifteen of them takes some 30 microseconds, futures for as many 200."""
 
     def __init__(self, count: int):
-        self._calls: SimpleQueue = SimpleQueue()
+        self.calls: SimpleQueue = SimpleQueue()
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
         for thread in self._threads:
             thread.start()
 
     def _work(self) -> None:
-        while (call := self._calls.get()) is not None:
+        while (call := self.calls.get()) is not None:
             call()
             del call  # it refers to what the items are worked on with
 
-    def call(self, work: Callable[[], None], count: int) -> None:
-        """Have up to `count` threads call `work`; a busy one comes to it later, with nothing left to do."""
-        for _ in range(min(count, len(self._threads))):
-            self._calls.put(work)
-
     def close(self) -> None:
         for _ in self._threads:
-            self._calls.put(None)
+            self.calls.put(None)
         for thread in self._threads:
             thread.join()
 
@@ -272,7 +267,8 @@ class Workers:
             if self._helpers is None:
                 self._helpers = _Helpers(self.threads - 1)
         line = _Line(function, items, take, len(items) if take is None else 2 * self.threads)
-        self._helpers.call(line.work, len(items) - 1)
+        for _ in range(min(len(items), self.threads) - 1):  # a busy one comes to it later, with nothing left to do
+            self._helpers.calls.put(line.work)
         try:
             line.work()
             line.wait()
