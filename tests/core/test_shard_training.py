@@ -223,7 +223,7 @@ def test_shards_hold_no_more_than_memory_allows(tmp_path, monkeypatch):
     class Watched(executors.LocalExecutor):
         def ask(self, handles, question, arguments):
             yield from super().ask(handles, question, arguments)
-            held.append(self.held)
+            held.append(len(self.made))
 
     monkeypatch.setattr(shard_run, "LocalExecutor", Watched)
     config = parse_config({"training": TRAINING})
