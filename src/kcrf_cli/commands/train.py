@@ -216,7 +216,6 @@ def train(run: TrainArguments) -> None:
             "configuration": config.to_dict(),
         }
         run_log.write("start", about)
-        hold_out = HoldOut(prepared.groups, folds, run.held_out.block)
         if run.checkpoint is not None:
             kept = Checkpoint(run.checkpoint, run.checkpoint_every or EVERY, {"calibrate": run.calibrate})
         with (
@@ -231,6 +230,7 @@ def train(run: TrainArguments) -> None:
             ) as opened,
             opened.workers(threads) as workers,
         ):
+            hold_out = HoldOut(prepared.groups, folds, run.held_out.block)
             for remark in prepared.remarks():
                 interruption.note(remark)
             if dev_set is not None:

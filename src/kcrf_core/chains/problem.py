@@ -10,7 +10,7 @@ objective of two columns, whose rows sum to zero at the optimum (Lemma 13).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -61,6 +61,10 @@ class Problem:
     cut: np.ndarray | None = None
     partitions: np.ndarray | None = None  # [P+1] int64, sequences where partitions begin and end; None: by positions
     least_count: float = 0.0  # pairs of labels that are rarer are taken for not seen
+    positions: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "positions", len(self.labels))
 
     @cached_property
     def borders(self) -> np.ndarray:
@@ -80,10 +84,6 @@ class Problem:
             None if self.cut is None else self.cut[first:last],
             np.array([0, last - first], dtype=np.int64),
         )
-
-    @property
-    def positions(self) -> int:
-        return len(self.labels)
 
     @property
     def weight(self) -> float:

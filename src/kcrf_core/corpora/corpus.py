@@ -67,11 +67,11 @@ class Corpus:
     header: tuple[str, ...] | None = None  # names of the columns that stand in the first line of the file
     # Rows [N, width] of floating-point numbers by name, which may be mapped from files; all finite.
     vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
+    format: str = field(init=False)  # of the file that it came from, or of one that could hold it
 
-    @property
-    def format(self) -> str:
-        """Format of the file that it came from, or of one that could hold it."""
-        return self.file_format or (COLUMN_FORMAT if self.attributes is None else ATTRIBUTE_FORMAT)
+    def __post_init__(self) -> None:
+        possible = COLUMN_FORMAT if self.attributes is None else ATTRIBUTE_FORMAT
+        object.__setattr__(self, "format", self.file_format or possible)
 
     @property
     def positions(self) -> int:

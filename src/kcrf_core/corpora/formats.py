@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -58,16 +58,16 @@ class Format:
     # Puts labels, `numbers` [N] of `labels`, where the format has a place for them. Without it they are one more
     # column, and probabilities and the like can be columns, too.
     put_labels: Callable[[ParsedBlock, Sequence[str], np.ndarray], bytes] | None = None
+    label_columns: tuple[str, ...] = field(init=False)  # named columns that can be a label
+
+    def __post_init__(self) -> None:
+        own = tuple(name for name in self.columns if name not in self.plain_columns)
+        object.__setattr__(self, "label_columns", own)
 
     @property
     def takes_columns(self) -> bool:
         """True if lines can have more columns behind their own."""
         return self.put_labels is None
-
-    @property
-    def label_columns(self) -> tuple[str, ...]:
-        """Named columns that can be a label."""
-        return tuple(name for name in self.columns if name not in self.plain_columns)
 
     def parse(
         self, parts: Iterable[Block], name: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN

@@ -108,7 +108,7 @@ class ConjunctionPlan(TermPlan):
         values = BYTES_PER_VALUE if self.term.kernel.cosine else 0  # else all entries of a column have the same
         fixed = entries * (BYTES_PER_ENTRY + values) + keys * BYTES_PER_KEY + columns * BYTES_PER_COLUMN
         finding = keys * BYTES_PER_DISTINCT + self.entries * BYTES_PER_FOUND + entries * BYTES_ON_THE_WAY
-        building = self.data.whole.nbytes + max(finding, fixed + entries * BYTES_ON_THE_WAY)
+        building = self.data.input_bytes + max(finding, fixed + entries * BYTES_ON_THE_WAY)
         return TermFootprint(self.term.name, what, 0, fixed, building, columns * width)
 
     def _sizes(self) -> tuple[int, int, int]:

@@ -51,6 +51,7 @@ class TermInputs(ABC):
     is_empty = False  # True if the inputs are in memory and no row has anything
     where_shared = ""  # where each distinct input is computed once
     whole: Inputs  # all inputs, if they are in memory
+    input_bytes: int  # likewise
     dataset: Dataset  # likewise
 
     @abstractmethod
@@ -113,6 +114,7 @@ class InputsInMemory(TermInputs):
     def __init__(self, features: tuple[str, ...], inputs: Inputs, dataset: Dataset):
         self.features, self.like = features, inputs.take(slice(0, 0))
         self.whole, self.dataset, self.is_empty = inputs, dataset, inputs.is_empty
+        self.input_bytes = inputs.nbytes
 
     def __iter__(self) -> Iterator[Inputs]:
         yield self.whole

@@ -257,7 +257,7 @@ class LinearPlan(TermPlan):
             entries = merged.entries(inputs)
         real = len(inputs) * (inputs.real.shape[1] + constant) * 8  # in single precision with what rounding took
         fixed = entries * (BYTES_PER_ENTRY + (0 if ones else BYTES_PER_VALUE)) + real + columns * BYTES_PER_COLUMN
-        building = self.data.whole.nbytes + fixed + entries * BYTES_ON_THE_WAY
+        building = self.data.input_bytes + fixed + entries * BYTES_ON_THE_WAY
         parameters = columns * width
         if observed:
             labels = dataset.labels
@@ -361,8 +361,9 @@ class ExplicitTerm(FeatureTerm):
         return not self.cosine
 
     def table(self, encoding: Encoding) -> WeightTable:
-        names, matrix = encoding.feature_names(self.features), matrix_of(self.weights)
-        return WeightTable(len(names), names.__getitem__, lambda rows: as_dense(matrix[rows]))
+        names = encoding.feature_names(self.features)
+        items, matrix = len(names), matrix_of(self.weights)
+        return WeightTable(items, names.__getitem__, lambda rows: as_dense(matrix[rows]))
 
     def parts(self, encoding: Encoding) -> TermParts:
         names = encoding.feature_names(self.features)

@@ -75,7 +75,7 @@ class PivotPlan(TermPlan):
     def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
         from ..maps import inverse_bytes
 
-        N, shared, input_bytes = len(self.data.whole), self.data.shared_rows(), self.data.whole.nbytes
+        N, shared, input_bytes = len(self.data.whole), self.data.shared_rows(), self.data.input_bytes
         rows = N if shared is None else len(shared)
         pivots = counted(self.size, "pivot")
         if self.whole:
@@ -122,9 +122,10 @@ class ChosenPlan(PivotPlan):
 
     def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
         from ..maps import MOST_PIVOTS, choose_pivots
+        from ..objective.solvers import Stage
 
         kernel, observer = self._kernel("pivots", context), context.observer
-        observer.stage("choosing pivots", self.size)
+        observer.tell(Stage("choosing pivots", self.size))
         found = choose_pivots(
             self.select,
             self.data.whole,

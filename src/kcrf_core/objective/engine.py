@@ -161,10 +161,10 @@ class Engine(ABC):
 
     def edges(self, theta: Vector) -> Edges:
         """Return T, s, e and U, those that are there, without what is forbidden."""
-        Y = self.problem.label_count
+        Y, blocks = self.problem.label_count, [self.block(theta, j) for j in self.labelled]
         edges = Edges.zeros(Y)
-        for j, clique in self.labelled.items():
-            edges = clique.edges(self.block(theta, j), edges, Y)
+        for clique, block in zip(self.labelled.values(), blocks, strict=True):
+            edges = clique.edges(block, edges, Y)
         return edges
 
     def potentials(self, theta: Vector) -> Edges:

@@ -16,7 +16,15 @@ import numpy as np
 from ..chains import Clique
 from ..features import FitContext, FittedPivots
 from ..objective import Vector, certificates
-from ..objective.solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, moved
+from ..objective.solvers import (
+    INTERRUPTED,
+    PASSES,
+    GrowthRound,
+    Run,
+    SolverResult,
+    Stage,
+    moved,
+)
 from ..system import counted
 from .dev import Watch
 from .task import Minimiser, Solution, TrainingTask
@@ -119,7 +127,7 @@ class Growing:
     def _fit(self, tight: bool) -> tuple[SolverResult, dict[Clique, np.ndarray], dict[int, float]]:
         """Fit; return the result, the errors at positions, and estimates of each growing term's gain outside."""
         pivots = {term.config.name: term.map.size for term in self._growing.values()}
-        self._observer.stage(f"training on {counted(sum(pivots.values()), 'pivot')}")
+        self._observer.tell(Stage(f"training on {counted(sum(pivots.values()), 'pivot')}"))
         self._run.tolerance = self._last_tolerance if tight else max(self._last_tolerance, LOOSE)
         self._run.proves = tight
         result = self._minimiser.solve(self._objective, self._theta, self._run)
@@ -139,7 +147,7 @@ class Growing:
 
     def _bounds(self) -> dict[int, float]:
         """Return the most that each growing term may gain outside its pivots, were this fit the optimum inside."""
-        self._observer.stage("gain outside the pivots")
+        self._observer.tell(Stage("gain outside the pivots"))
         found, objective = {}, self._objective.in_double()
         for j, term in self._growing.items():
             basis, sigma2 = self._bases[j], self._objective.sigma2[j]
@@ -153,7 +161,7 @@ class Growing:
     def _add_pivots(self, wanted: dict[int, int], errors: dict[Clique, np.ndarray]) -> float | None:
         """Add pivots to some terms; return the ratio of the old size of P to the new one, None where none came."""
         task = self._task
-        self._observer.stage("choosing pivots")
+        self._observer.tell(Stage("choosing pivots"))
         terms, added = list(task.terms), 0
         for j, count in wanted.items():
             basis = self._bases[j]

@@ -20,7 +20,11 @@ import numpy as np
 
 from ..errors import Interrupted
 from ..objective import Vector, Vectors
-from ..objective.solvers import ALL_TERMS, Trial
+from ..objective.solvers import (
+    ALL_TERMS,
+    Stage,
+    Trial,
+)
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import counted
 from .held_out import HANDFUL, DecoderChoice, HoldOut, Split, Splits, choose_decoder, make_splits
@@ -405,8 +409,8 @@ class _Search:
             name = label if label in self._names else self._names[0]
             variance = _rounded(self._values(steps)[name] * self._scales[name])
         for number, fold in enumerate(self._folds):
-            self._minimiser.observer.stage(
-                f"score variance {variance:g} of {label}, fold {number + 1} of {len(self._folds)}"
+            self._minimiser.observer.tell(
+                Stage(f"score variance {variance:g} of {label}, fold {number + 1} of {len(self._folds)}")
             )
             objective = fold.sample.objective(sigma2)
             theta = fold.start(steps, objective.vectors) if fold.fits else objective.vectors.zeros()

@@ -49,7 +49,13 @@ from ..objective import (
     executor_of,
     term_spec,
 )
-from ..objective.solvers import Event, Note, Observer, Run
+from ..objective.solvers import (
+    Event,
+    Note,
+    Observer,
+    Run,
+    Stage,
+)
 from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
 from .prior_search import Prior
@@ -458,7 +464,7 @@ class ShardRun(TrainingRun):
     def _on_shards(self, names: Sequence[str], chosen: Mapping[str, FittedTerm]) -> ShardedTask:
         """Fit the terms of these names to all of the data."""
         training, borders = self.training, self._dataset.borders
-        self._observer.stage("going through shards")
+        self._observer.tell(Stage("going through shards"))
         problem, first = distinct_only(self._problem, self._trained_on(), self._observer)
         data = replace(self._data, scratch=self._scratch)
         alive = list(range(len(data.parts)))

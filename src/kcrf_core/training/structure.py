@@ -31,6 +31,7 @@ from ..objective.solvers import (
     TAKEN,
     UNCONFIRMED,
     UNDECIDED,
+    Stage,
     Structure,
     TermJudgement,
 )
@@ -119,7 +120,7 @@ class Selection:
         self._candidates = [name for name in self._terms if name not in always]
         self.judgements = {name: TermJudgement(name, ALWAYS if name in always else UNDECIDED) for name in self._terms}
         self.added: list[str] = []
-        self._observer.stage("transitions alone" if always else "no term")
+        self._observer.tell(Stage("transitions alone" if always else "no term"))
         empty = np.zeros(0)
         nothing = Fit({}, empty, 0.0, 0.0, (empty,) * len(self._folds), np.zeros(len(task.problem.weights)))
         self.now = self._extended(nothing, always)
@@ -135,7 +136,7 @@ class Selection:
     def _step(self) -> bool:
         """Take the best term that stands out of its null and is confirmed on held-out data; True if there is one."""
         open_ = [name for name in self._candidates if name not in self.added]
-        self._observer.stage("bounds of terms", len(open_))
+        self._observer.tell(Stage("bounds of terms", len(open_)))
         for name in open_:
             self._minimiser.check_interrupted()  # bounds are no fits
             self.judgements[name] = self._against_null(self.now, name)
@@ -153,7 +154,7 @@ class Selection:
 
     def _reconsider(self, name: str) -> None:
         """Drop a term that would not be taken any more beside those that came after it."""
-        self._observer.stage(f"without {name}")
+        self._observer.tell(Stage(f"without {name}"))
         sigma2 = {other: value for other, value in self.now.sigma2.items() if other != name}
         without = self._on_all(self._held_out(self.now, sigma2), self.now)
         judgement = self._against_null(without, name)
@@ -240,7 +241,7 @@ class Selection:
         """Fit a term beside those that are there, and ask the sequences that were held out."""
         name, sigma2, bound, null = judgement.term, judgement.sigma2, judgement.bound, judgement.null
         assert sigma2 is not None and bound is not None and null is not None  # it stood out of its null
-        self._observer.stage(f"with {name}")
+        self._observer.tell(Stage(f"with {name}"))
         tried = self._extended(fit, [name])
         held_out, error = _difference(fit.held_out, tried.held_out, self._folds)
         scale = tried.sigma2[name] / sigma2  # bounds are proportional to sigma2

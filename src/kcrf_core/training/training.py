@@ -36,6 +36,7 @@ from ..objective.solvers import (
     Observer,
     Run,
     SolverResult,
+    Stage,
     Structure,
     Trial,
     moved,
@@ -400,7 +401,8 @@ class TrainingRun:
         )
         names = [term.config.name for term in solution.task.terms]
         config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
-        info = {"config": config.to_dict(), "digest": self.data_digest(), "training": report.to_dict()}
+        reported = report.to_dict()
+        info = {"config": config.to_dict(), "digest": self.data_digest(), "training": reported}
         return replace(model, info=info), report
 
     def _about(self) -> dict[str, Any]:
@@ -509,7 +511,7 @@ class TrainingRun:
             self._observer.note("no sequence has all its labels: training begins at zero")
             return theta
         complete = task.subset(which)
-        self._observer.stage("complete sequences")
+        self._observer.tell(Stage("complete sequences"))
         result = self._minimiser.solve(complete.objective(prior.sigma2), theta, run)
         what = "optimum" if result.reason == CERTIFIED else "best point found"
         self._observer.note(
@@ -524,7 +526,7 @@ class TrainingRun:
     ) -> tuple[Solution, Growth | None]:
         """Minimise P, on more and more pivots where terms are to grow."""
         run.watch(self._observer.tell if watch is None else watch.passed, watch)
-        self._observer.stage("training")
+        self._observer.tell(Stage("training"))
         if _grows(task):
             data = DataInMemory(self._encoding, self._dataset)
             context = FitContext(data, self._config, self._workers, Observer())
@@ -541,7 +543,7 @@ class TrainingRun:
         prune, objective, result = self._options.prune, solution.objective, solution.result
         if prune is None:
             return model, solution, None
-        self._observer.stage("pruning")
+        self._observer.tell(Stage("pruning"))
         blocks = {j: objective.block(result.theta, j) for j in range(len(objective.terms))}
         terms = []
         for j, term in zip(objective.mapped, model.terms, strict=True):

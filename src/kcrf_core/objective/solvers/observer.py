@@ -178,8 +178,5 @@ class Observer:
     def note(self, text: str) -> None:
         self.tell(Note(text))
 
-    def stage(self, name: str, total: int | None = None) -> None:
-        self.tell(Stage(name, total))
-
     def pivots(self, done: int, total: int) -> None:
         self.tell(PivotsChosen(done, total))
