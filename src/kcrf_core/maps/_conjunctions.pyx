@@ -90,12 +90,13 @@ def number_rows(
     cdef Py_ssize_t N = indptr.shape[0] - 1
     cdef uint64 mask = slots.shape[0] - 1
     cdef const int* features = &indices[0] if indices.shape[0] else NULL
+    cdef int64* known = <int64*>&keys[0] if keys.shape[0] else NULL  # of an empty table all slots are free
     cdef int64* more = &count if count >= 0 else NULL
     with nogil:
         while row < N and (more == NULL or count + ends[row + 1] - ends[row] <= keys.shape[0]):
             number_row(
-                features + indptr[row], indptr[row + 1] - indptr[row], degree, base, <int64*>&keys[0], <int*>&slots[0],
-                mask, more, &out[ends[row]],
+                features + indptr[row], indptr[row + 1] - indptr[row], degree, base, known, <int*>&slots[0], mask, more,
+                &out[ends[row]],
             )
             row += 1
     return row, count
