@@ -93,7 +93,7 @@ test-slow: $(VENV)/test-tools
 
 test-all: test test-debug test-slow
 
-# Two engines where there is a card, else the one without.
+# Two engines where there is a GPU, else the one without.
 test-gpu: $(VENV)/gpu-tools
 	KCRF_TEST_ENGINES=$$($(BIN)/python -c 'import torch; print("torch:cpu" + ",cuda" * torch.cuda.is_available())') \
 	    $(BIN)/python -m pytest tests/core/test_device_engine.py tests/core/test_device_pivots.py
