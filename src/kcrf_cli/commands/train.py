@@ -87,7 +87,7 @@ class TrainArguments(options.PreparedArguments):
     verbose: bool = options.verbose("pass over the data")
 
     def __post_init__(self) -> None:
-        """Refuse options that contradict each other, and files that cannot be written."""
+        """Refuse options that contradict each other."""
         self.engine.choice()
         self.configuration.chosen  # noqa: B018, --set may contradict an option
         whole = self.calibrate and is_folder(self.data)
@@ -100,6 +100,9 @@ class TrainArguments(options.PreparedArguments):
             (whole, "--calibrate divides data that is held in memory into folds: give text or one dataset"),
         )
         super().__post_init__()
+
+    def check_files(self) -> None:
+        """Refuse outputs that cannot be written or are inputs."""
         vectors = [path for _, path in (*self.vectors, *self.dev_vectors)]
         inputs = (self.data, self.configuration.config, self.basis, self.dev, self.held_out.folds_file, *vectors)
         if self.output is not None:
@@ -185,6 +188,7 @@ def train(run: TrainArguments) -> None:
     from ..io.events import Interruption, ProgressMessages, RunLog
 
     began = time.perf_counter()
+    run.check_files()
     threads = run.engine.threads
     prepare = partial(files.prepare, run, run.basis, run.held_out.group)
     if files.printed_instead(run, prepare):

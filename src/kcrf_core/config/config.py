@@ -290,11 +290,12 @@ class Config:
     order: int = field(init=False, repr=False, compare=False)  # number of preceding labels that a label depends on
 
     def __post_init__(self) -> None:
-        types, labels = list(CLIQUES), [term for term in self.terms if not term.clique.mapped]
+        types = {name: number for number, name in enumerate(CLIQUES)}
+        labels = [term for term in self.terms if not term.clique.mapped]
         derived = {
             "layout": Layout(self.separator, self.header, self.comment, self.missing),
             "mapped_terms": tuple(term for term in self.terms if term.clique.mapped),
-            "label_terms": tuple(sorted(labels, key=lambda term: types.index(term.type))),
+            "label_terms": tuple(sorted(labels, key=lambda term: types[term.type])),
             "order": 2 if any(term.clique.second_order for term in self.terms) else 1,
         }
         for name, value in derived.items():

@@ -21,8 +21,8 @@ from ..config import FeatureConfig
 from ..corpora import AttributeRows, CodedColumn, Columns, Corpus, TrainingColumns
 from ..errors import ConfigError, DataError
 from ..kernels import NOTHING, UNSEEN
-from ..maps import PairTable, number_pairs
 from ..system import positions_within
+from .code_pairs import PairTable, distinct_pairs
 from .label_ratio import LabelRatios, fit_ratios
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def fit_conjunction(
                     combined = np.where(gone, np.int32(NOTHING), codes[0])
                     for part_codes, table in zip(codes[1:], tables[w], strict=False):
                         combined = table.numbers(combined, part_codes)
-                seen, combined = number_pairs(combined, codes[stage + 1], size)
+                seen, combined = distinct_pairs(combined, codes[stage + 1], size)
                 found[w].append((seen, np.bincount(combined[combined >= 0], minlength=len(seen))))
                 # Merged now and then, so that all keys are not gone through for a few.
                 if sum(len(new) for new, _ in found[w][1:]) > len(found[w][0][0]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -148,7 +148,7 @@ class FeatureTerm(Term):
 
     @property
     def weight_count(self) -> int:
-        return held_values(self.weights).size
+        return self.weights.size
 
     @property
     def nonzero(self) -> int:
@@ -362,8 +362,8 @@ class ExplicitTerm(FeatureTerm):
 
     def table(self, encoding: Encoding) -> WeightTable:
         names = encoding.feature_names(self.features)
-        items, matrix = len(names), matrix_of(self.weights)
-        return WeightTable(items, names.__getitem__, lambda rows: as_dense(matrix[rows]))
+        matrix = cache(lambda: matrix_of(self.weights))
+        return WeightTable(len(names), names.__getitem__, lambda rows: as_dense(matrix()[rows]))
 
     def parts(self, encoding: Encoding) -> TermParts:
         names = encoding.feature_names(self.features)

@@ -204,6 +204,7 @@ class KernelConfig:
     parts: tuple[KernelConfig, ...] = ()  # of a composite kernel
     features: tuple[str, ...] = ("*",)  # of a part: those that it looks at, among those of what it is part of
     weight: float = 1.0  # of a part of a sum
+    title: str = field(init=False)  # in messages
 
     def __post_init__(self) -> None:
         declared = self.kernel.settings()
@@ -212,6 +213,8 @@ class KernelConfig:
                 raise ConfigError(f"'{key}' does not belong to the kernel '{self.type}'")
         settings = {key: self.settings.get(key, one.default) for key, one in declared.items()}
         object.__setattr__(self, "settings", settings)
+        name = f"{self.type} of {', '.join(part.title for part in self.parts)}" if self.parts else self.type
+        object.__setattr__(self, "title", f"cosine {name}" if self.cosine else name)
 
     def __getattr__(self, name: str) -> Any:
         settings = self.__dict__.get("settings", {})
@@ -223,12 +226,6 @@ class KernelConfig:
     def kernel(self) -> KernelType:
         """Class of such kernels."""
         return KERNELS[self.type]
-
-    @property
-    def title(self) -> str:
-        """Name of the kernel in messages."""
-        name = f"{self.type} of {', '.join(part.title for part in self.parts)}" if self.parts else self.type
-        return f"cosine {name}" if self.cosine else name
 
     def to_dict(self, within: KernelConfig | None = None) -> dict[str, Any]:
         """Return the layout of the YAML file, for the kernel of a term or for a part of the kernel `within`."""

@@ -3,6 +3,7 @@ from collections.abc import Callable
 from numpy.random import Generator
 
 from ..system import Registry
+from ._conjunctions import fill_slots, number_pairs
 from .columns import ColumnOrder, add_products, largest_values, present_columns, scaled_rows, sparse_block
 from .compressed import ColumnValues, CompressedRows
 from .conjunction_table import (
@@ -19,7 +20,7 @@ from .conjunction_table import (
 from .explicit import ColumnSupports, ExplicitMap, ExplicitSpec, MergedColumns
 from .factorisation import Basis, Candidates, DeviceWorkers, Factorisation, KernelSource, kernel_device
 from .feature_map import FeatureMap, sum_of_parts, sums_of_rows
-from .hash_tables import PairTable, number_pairs
+from .hash_tables import NO_PAIR, empty_slots
 from .heads import Evaluated, ExplicitHead, Extent, Head, PivotHead, Rounding, summation_error
 from .native import TOGETHER, new_sums, ordered_sums, product
 from .partition_sums import Partitions, add_rows, new_token, summed_by, tree_sum
@@ -46,6 +47,7 @@ __all__ = [
     "LARGEST_DEGREE",
     "LITTLE_LEFT",
     "MOST_PIVOTS",
+    "NO_PAIR",
     "PIECE_VALUES",
     "TOGETHER",
     "Basis",
@@ -72,7 +74,6 @@ __all__ = [
     "KernelSource",
     "KernelSpec",
     "MergedColumns",
-    "PairTable",
     "Partitions",
     "PivotHead",
     "ReducedMap",
@@ -87,7 +88,9 @@ __all__ = [
     "automatic_size",
     "choose_pivots",
     "conjunction_count",
+    "empty_slots",
     "feature_base",
+    "fill_slots",
     "find_conjunctions",
     "full_basis",
     "held_values",

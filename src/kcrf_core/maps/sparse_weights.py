@@ -35,6 +35,10 @@ class SparseWeights:
     def shape(self) -> tuple[int, int]:
         return len(self.ends) - 1, self.width
 
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
     @classmethod
     def of(cls, weights: np.ndarray) -> SparseWeights:
         """Return those of weights [D, C] that are not zero."""

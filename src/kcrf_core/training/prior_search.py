@@ -413,7 +413,7 @@ class _Search:
                 Stage(f"score variance {variance:g} of {label}, fold {number + 1} of {len(self._folds)}")
             )
             objective = fold.sample.objective(sigma2)
-            theta = fold.start(steps, objective.vectors) if fold.fits else objective.vectors.zeros()
+            theta = fold.start(steps, objective.vectors) if fold.fits else None
             result = self._minimiser.prepare(objective, theta, PATH_TOLERANCE, PATH_PASSES)
             fold.fits[steps] = result.theta
             finished &= result.passes < PATH_PASSES

@@ -112,11 +112,12 @@ class Minimiser:
     observer: Observer
     interrupted: Callable[[], bool]
 
-    def prepare(self, objective: Objective, theta: Vector, tolerance: float, max_passes: int) -> SolverResult:
+    def prepare(self, objective: Objective, theta: Vector | None, tolerance: float, max_passes: int) -> SolverResult:
         """Minimise P within the tolerance, or as well as so many passes can, in preparation of the final fit.
 
-        Nothing that such a fit finds is worth keeping after an interruption.
+        It begins at zero without a theta. Nothing that it finds is worth keeping after an interruption.
         """
+        theta = objective.vectors.zeros() if theta is None else theta
         run = Run(tolerance, max_passes, self.observer.tell, self.interrupted, proves=False)
         result = self.solve(objective, theta, run)
         if result.reason == INTERRUPTED:
