@@ -99,7 +99,7 @@ FORMAT = '''
 
 import numpy as np
 
-from kcrf_core.corpora import FORMATS, Corpus, Format, ParsedBlock
+from kcrf_core.corpora import FORMATS, Corpus, Format, ParsedBlock, encode_lines
 from kcrf_core.errors import DataError
 
 
@@ -126,7 +126,7 @@ def put_labels(parsed, labels, numbers):
         tokens = line.split()
         if tokens:
             lines[at] = " ".join(f"{word}/{labels[number]}" for _, (word, number) in zip(tokens, words))
-    return ("\\n".join(lines) + "\\n" * parsed.block.ends_with_newline).encode()
+    return encode_lines(lines, parsed.block.ends_with_newline)
 
 
 FORMATS.register(
@@ -504,3 +504,10 @@ def test_kernels_that_disagree_about_a_setting(monkeypatch):
     monkeypatch.setattr("kcrf_core.kernels.kernel.KERNELS", registry)
     with pytest.raises(ConfigError, match="the kernel 'other' declares 'degree', which means something else"):
         kernel_settings()
+
+
+def test_the_former_place_of_solvers_warns():
+    from kcrf_core import solvers
+
+    with pytest.warns(DeprecationWarning, match=r"kcrf_core\.objective\.solvers"):
+        assert solvers.SOLVERS is SOLVERS

@@ -144,9 +144,10 @@ def train(run: TrainArguments) -> None:
     """Train a model on the labelled sequences of DATA.
 
     Nothing needs to be set: numeric columns are real features, words and tags are recognised and get features that suit
-    them (--dump-config shows which, --plain does without), the kernel is linear, and the prior variance is chosen on
-    held-out sequences. Training stops when the objective is proven to be within --tolerance of its optimum. The first
-    Ctrl-C or SIGTERM ends the final fit early with the best model so far; before that fit it writes nothing.
+    them (--dump-config shows which, --plain does without), the kernel is linear (rbf where all columns are numbers),
+    and the prior variance is chosen on held-out sequences. Training stops when the objective is proven to be within
+    --tolerance of its optimum. The first Ctrl-C or SIGTERM ends the final fit early with the best model so far; before
+    that fit it writes nothing.
 
     DATA may be a folder of shards (see `featurize`) that does not fit into memory: what is chosen is then chosen on a
     sample, and it says on how much.

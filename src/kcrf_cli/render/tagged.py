@@ -6,6 +6,7 @@ Behind the input's columns stand novelty=R, probability=P and LABEL:p ..., if as
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -27,12 +28,12 @@ MARK = BYTE_ORDER_MARK.encode()
 EXPLAINED = "#: "  # words begin with `#` and `# ` stands in files separated by spaces
 
 
-class Writer:
+class Writer(ABC):
     """Writes one block, some sequences after others."""
 
+    @abstractmethod
     def sequences(self, decoded: Decoded) -> bytes:
         """Return the next sequences with their labels."""
-        raise NotImplementedError
 
     def rest(self) -> bytes:
         """Return the end of the block, after the last sequence."""

@@ -369,7 +369,8 @@ def plain_kernels() -> list[str]:
 KERNEL = DeclaredSetting(
     OneOf(plain_kernels),
     KernelConfig.type,
-    "Kernel on the inputs; sums and products of them stand in a configuration. Default: linear.",
+    "Kernel on the inputs; sums and products of them stand in a configuration. Default: "
+    "linear; rbf where all columns are numbers.",
     option="kernel",
 )
 COSINE = DeclaredSetting(

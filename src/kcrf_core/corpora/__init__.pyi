@@ -15,7 +15,7 @@ from .crfsuite import WEIGHT, escaped
 from .embeddings import NamedVectors, VectorStream, open_vectors, with_vectors
 from .formats import Format, guess_format, read_corpus, stream_corpus, stream_parsers
 from .layout import MISSING, PLAIN, Layout
-from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name
+from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
 from .sequences import (
     BREAKS,
     COLUMNS,
@@ -86,6 +86,7 @@ __all__ = [
     "concatenate",
     "corpus_of",
     "display_name",
+    "encode_lines",
     "escaped",
     "form_of",
     "guess_format",

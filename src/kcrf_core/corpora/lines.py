@@ -13,7 +13,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -226,6 +226,11 @@ def end_of_quoted_rows(
         line = first_line + data.count(b"\n", 0, at)
         raise DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
     return end, at
+
+
+def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
+    """Return the bytes of consecutive lines, for formats of plug-ins that change lines of a block."""
+    return ("\n".join(lines) + "\n" * ends_with_newline).encode("utf-8")
 
 
 def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:

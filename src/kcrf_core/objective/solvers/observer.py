@@ -163,7 +163,7 @@ Event: TypeAlias = (
 class Observer:
     """A listener to a training run; this one ignores all events.
 
-    >>> from kcrf_core.solvers import Note, Observer
+    >>> from kcrf_core.objective.solvers import Note, Observer
     >>> class Notes(Observer):
     ...     def tell(self, event):
     ...         if isinstance(event, Note):
