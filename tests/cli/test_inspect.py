@@ -262,6 +262,21 @@ def test_importance(kcrf, model, data, tmp_path):
     assert kcrf("inspect", model, "--importance", tmp_path / "none").code == 1
 
 
+def test_importance_of_columns_and_of_features(kcrf, data, tmp_path):
+    path = tmp_path / "m.npz"
+    (tmp_path / "c.yaml").write_text("features:\n- column: c0\n- {column: c0, transform: prefix, length: 1}\n")
+    assert kcrf("train", data, "--config", tmp_path / "c.yaml", "--sigma2", "1", "-q", "-o", path).code == 0
+    options = ("--top", "0", "--importance", data, "--repetitions", "1", "--threads", "1")
+    found = json.loads(kcrf("inspect", path, *options, "--json").text)["importance"]
+    assert {one["feature"] for one in found} == {"c0"} and found[0]["features"] == ["c0", "c0.prefix1"]
+    text = kcrf("inspect", path, *options).text
+    assert "in all features made of it" in text and "column[offset]" in text
+    text = kcrf("inspect", path, *options, "--importance-of", "features").text
+    assert "feature[offset]" in text and "c0.prefix1[0]" in text
+    done = kcrf("inspect", path, "--importance-of", "features")
+    assert done.code == 2 and "give --importance DATA" in done.err
+
+
 def test_two_labels_have_one_list(kcrf, tmp_path):
     (tmp_path / "two.conll").write_text("a X\nb Y\n\n" * 4)
     assert kcrf("train", tmp_path / "two.conll", "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0

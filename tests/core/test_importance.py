@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kcrf_core import KernelCRF
+from kcrf_core.config import load_template, parse_config
 from kcrf_core.corpora import ITEMS, corpus_of, read_corpus
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import DataError
@@ -78,3 +79,54 @@ def test_attributes_go_by_how_their_names_begin(kernel):
     assert found[0].name == "w" and {one.name for one in found} == {"w", "next:w", "n"}
     assert found[0].loss > 0.3 and all(abs(one.loss) < 0.1 for one in found[1:])
     assert found[-1].offset is None
+
+
+def test_features_of_a_column_are_shuffled_together(tmp_path):
+    """A word with its affixes and conjunctions, in the place of contradictions among them."""
+    generator = np.random.default_rng(1)
+    rows = ["".join(f"{'abcdef'[w]}x\t{generator.integers(9)}\t{'PQ'[w % 2]}\n" for w in generator.integers(6, size=5))
+            for _ in range(40)]  # fmt: skip
+    (tmp_path / "data").write_text("\n".join(rows))
+    features = [
+        {"column": "c0"}, {"column": "c0", "transform": "prefix", "length": 1}, {"column": "c1", "type": "categorical"},
+        {"conjunction": ["c0", "c1[1]"]},
+    ]  # fmt: skip
+    corpus = read_corpus(tmp_path / "data")
+    config, _ = configured({"features": [{**one, "window": 0} for one in features]}, {"sigma2": 1.0}, corpus, "test")
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(1) as workers:
+        model = train(encoding, dataset, config, workers=workers)[0]
+        together, alone = ({one.name: one for one in importances(model, dataset, workers, 1, by_feature=each)}
+                           for each in (False, True))  # fmt: skip
+    assert list(together) == ["c0[0]", *(name for name in together if name != "c0[0]")]
+    assert {name: one.features for name, one in together.items()} == {
+        "c0[0]": ("c0", "c0.prefix1", "c0/c1[1]"), "c1[0]": ("c1",), "c1[1]": ("c0/c1[1]",)
+    }  # fmt: skip
+    assert set(alone) == {"c0[0]", "c0.prefix1[0]", "c1[0]", "c0/c1[1][0]"}
+    assert together["c0[0]"].loss > 3 * max(one.loss for one in alone.values())
+    # Another word after this one, in the conjunction alone: the word that it is about stays in it.
+    assert abs(together["c1[1]"].loss) < 0.5 * alone["c0/c1[1][0]"].loss
+
+
+def test_numbers_go_with_their_missing_values(tmp_path):
+    (tmp_path / "data").write_text("1\t0\ta\n\t2\tb\n3\t1\ta\n\n2\t1\tb\n" * 3)
+    corpus = read_corpus(tmp_path / "data")
+    options = {"sigma2": 1.0, "plain": True, "missing_indicator": True, "kernel": "linear", "window": [0]}
+    config, _ = configured({}, options, corpus, "test")
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(1) as workers:
+        model = train(encoding, dataset, config, workers=workers)[0]
+        found = {one.name: one.features for one in importances(model, dataset, workers, 1)}
+    assert found["c0[0]"] == ("c0", "c0.missing")
+
+
+def test_lines_of_templates_go_by_the_columns_they_see(tmp_path):
+    (tmp_path / "data").write_text("u\tv\ta\nw\tv\tb\n\nu\tz\ta\n\n" * 4)
+    config = parse_config(load_template("U0:%x[0,0]\nU1:%x[0,0]/%x[-1,1]\nU2:%x[-1,1]\n", "t"), "t")
+    encoding, dataset = fit_encoding(config, read_corpus(tmp_path / "data"))
+    with Workers(1) as workers:
+        model = train(
+            encoding, dataset, replace(config, training=replace(config.training, sigma2=1.0)), workers=workers
+        )[0]
+        found = {one.name: one.features for one in importances(model, dataset, workers, 1)}
+    assert found == {"c0[0]": ("U0", "U1"), "c1[-1]": ("U1", "U2")}

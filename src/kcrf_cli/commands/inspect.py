@@ -34,9 +34,13 @@ class InspectArguments:
     )
     importance: str | None = options.option(
         "Permutation importance on labelled data: the drop in log-likelihood when the values of a column at an offset "
-        "are shuffled; --plot draws it. Default: weights alone.",
+        "are shuffled, in all features made of it; --plot draws it. Default: weights alone.",
         "DATA",
         type=click.Path(),
+    )
+    importance_of: str | None = options.option(
+        "Shuffle all features of a column at an offset together, or each feature alone. Default: columns.",
+        type=click.Choice(("columns", "features")),
     )
     repetitions: int = options.count("Number of shuffles for --importance. Default: 3.", 3)
     threads: int | None
@@ -57,6 +61,7 @@ def inspect(run: InspectArguments) -> None:
       kcrf inspect model.npz --top 3
       kcrf inspect model.npz --dump | grep -F "c1[0]="
       kcrf inspect model.npz --top 0 --importance sample_data/pitch_accent.conll --repetitions 1
+      kcrf inspect model.npz --top 0 --importance sample_data/pitch_accent.conll --importance-of features
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
       kcrf inspect emb.npz --top 1 --vectors emb=sample_data/pitch_accent.npy
     """
@@ -69,7 +74,13 @@ def inspect(run: InspectArguments) -> None:
     from ..report import plots
 
     file = run.file
-    options.refuse((run.dump and run.json, "--dump and --json both want standard output: give one of them"))
+    options.refuse(
+        (run.dump and run.json, "--dump and --json both want standard output: give one of them"),
+        (
+            run.importance_of and run.importance is None,
+            "--importance-of says what to shuffle: give --importance DATA, too",
+        ),
+    )
     files.check_outputs([run.plot], file)
     if is_folder(file):
         other = run.dump or run.plot is not None or run.vectors
@@ -144,7 +155,7 @@ def _show_folder(path: str, as_json: bool) -> None:
 
 
 def _importance(model: Model, run: InspectArguments, data: str) -> list[Importance]:
-    """Return the importance of each feature, by labelled data; a bar shows the progress."""
+    """Return the importance of each column or feature, by labelled data; a bar shows the progress."""
     from kcrf_core.model import importances, load_dataset
     from kcrf_core.system import Workers
 
@@ -158,4 +169,5 @@ def _importance(model: Model, run: InspectArguments, data: str) -> list[Importan
         layout = encoding.columns, encoding.layout
         dataset = encoding.encode(files.read_data(data, encoding.format, *layout, run.threads, True, run.vectors))
     with Workers(run.threads) as workers, files.progress_bar(False, "features") as progress:
-        return importances(model, dataset, workers, run.repetitions, done=progress)
+        by_feature = run.importance_of == "features"
+        return importances(model, dataset, workers, run.repetitions, done=progress, by_feature=by_feature)

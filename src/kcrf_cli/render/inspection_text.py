@@ -35,13 +35,21 @@ def text(found: dict[str, Any], path: str, top: int) -> str:
             parts.append(_strongest("strongest triples of labels", found["triples"]["top"]))
         parts += [_top(term, found["labels"]) for term in found["terms"] if term.get("top")]
         if "importance" in found:
-            rows = []
-            for one in found["importance"]:
-                name = one["feature"] if one["offset"] is None else f"{one['feature']}[{one['offset']}]"
-                rows.append([name, f"{one['loss']:.4f} +- {one['standard_error']:.4f}", f"{100 * one['accuracy']:.2f}"])
-            title = "permutation importance: drop when the values of one feature are shuffled, +- standard error over"
-            parts.append(f"{title} sequences\n" + table(("feature[offset]", "log p", "accuracy, points"), rows))
+            parts.append(_importance(found["importance"]))
     return "\n\n".join(part for part in parts if part)
+
+
+def _importance(found: list[dict[str, Any]]) -> str:
+    """Return a table of permutation importance; where several features were shuffled together, with their number."""
+    rows, together = [], any(len(one["features"]) > 1 for one in found)
+    for one in found:
+        name = one["feature"] if one["offset"] is None else f"{one['feature']}[{one['offset']}]"
+        rows.append([name, f"{one['loss']:.4f} +- {one['standard_error']:.4f}", f"{100 * one['accuracy']:.2f}"])
+        rows[-1] += [str(len(one["features"]))] if together else []
+    what = "column at an offset are shuffled, in all features made of it" if together else "feature are shuffled"
+    title = f"permutation importance: drop when the values of a {what}, +- standard error over sequences"
+    header = ("column[offset]" if together else "feature[offset]", "log p", "accuracy, points", "features")
+    return f"{title}\n" + table(header[: len(rows[0])], rows)
 
 
 def _head(found: dict[str, Any], path: str) -> str:

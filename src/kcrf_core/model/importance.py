@@ -1,8 +1,12 @@
-"""Permutation importance of each feature at each offset.
+"""Permutation importance of each column at each offset.
 
-The values of one feature at one offset are shuffled among all positions of labelled data: its importance is the drop in
-the mean log p(y_t | x) of gold labels, and in accuracy. Losses of sequences, means over repetitions, are taken as
-independent for the standard error.
+The values of one column at one offset are shuffled among all positions of labelled data, in all features that are made
+of them: its importance is the drop in the mean log p(y_t | x) of gold labels, and in accuracy. Losses of sequences,
+means over repetitions, are taken as independent for the standard error.
+
+A word whose affixes stay, or the reverse, contradicts them, which no data does. So features of a column are shuffled
+together; a conjunction gets the value of the other position in the place of its own, and stays unseen where training
+did not see one of both tuples.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..encoding import Dataset
+from ..encoding import ConjunctionFeature, Dataset
 from ..errors import DataError
 from ..scoring import SMALLEST_PROBABILITY
 from ..system import Workers
@@ -23,13 +27,14 @@ from .model import Model
 
 @dataclass(frozen=True)
 class Importance:
-    """Importance of a feature at one offset."""
+    """Importance of a column, or of a feature, at one offset."""
 
-    feature: str
+    feature: str  # the name of either
     offset: int | None  # None for attributes, which have none
     loss: float  # of the mean log p of gold labels, in nats for each position
     error: float  # its standard error
     accuracy: float  # of the accuracy, from 0 to 1
+    features: tuple[str, ...]  # those that were shuffled
 
     @property
     def name(self) -> str:
@@ -46,8 +51,9 @@ def importances(
     repetitions: int = 3,
     seed: int = 0,
     done: Callable[[], None] | None = None,
+    by_feature: bool = False,
 ) -> list[Importance]:
-    """Return the importance of all features at all offsets, the largest first."""
+    """Return the importance of all columns, or of each feature alone, at all offsets, the largest first."""
     if dataset.labels is None or not (dataset.labels >= 0).any():
         raise DataError("no labels that the model knows: importance needs labelled data", dataset.source)
     usual = _judged(model, dataset, workers)
@@ -64,11 +70,20 @@ def importances(
     }
     groups = dataset_groups(model.encoding)
     groups = [group for group in groups if group.columns.bag or (group.feature.config.name, group.place) in seen]
-    for number, group in enumerate(groups):
+    # By column and offset: the groups made of it, and of conjunctions the parts that are.
+    members: dict[tuple[str, int | None], list[tuple[InputGroup, list[bool]]]] = {}
+    for group in groups:
+        cells = [(group.column, group.offset)] if by_feature else group.cells
+        for cell in dict.fromkeys(cells):
+            members.setdefault(cell, []).append((group, [one == cell for one in cells]))
+    for number, ((name, offset), own) in enumerate(members.items()):
         losses, accuracies = [], []
         for repetition in range(repetitions):
             order = np.random.default_rng([seed, number, repetition]).permutation(dataset.positions)
-            logs, right = _judged(model, _dealt(dataset, group, order), workers)
+            shuffled = dataset
+            for group, parts in own:
+                shuffled = _dealt(shuffled, group, parts, order)
+            logs, right = _judged(model, shuffled, workers)
             losses.append(usual[0] - logs)
             accuracies.append(float((usual[1] - right).sum()))
         # The mean over positions with known labels, and its standard error over sequences.
@@ -76,15 +91,16 @@ def importances(
         loss, n = float(sums.sum() / total), int(np.count_nonzero(counts))
         effects = (sums - loss * counts)[counts > 0] / total
         error = float(np.sqrt(n / (n - 1) * (effects @ effects))) if n > 1 else float("inf")
-        found.append(Importance(group.column, group.offset, loss, error, float(np.mean(accuracies) / total)))
+        features = tuple(dict.fromkeys(group.column for group, _ in own))
+        found.append(Importance(name, offset, loss, error, float(np.mean(accuracies) / total), features))
         if done is not None:
             done()
     return sorted(found, key=lambda one: -one.loss)
 
 
-def _dealt(dataset: Dataset, group: InputGroup, order: np.ndarray) -> Dataset:
-    """Return the dataset with values of some columns in another order."""
-    columns = group.columns
+def _dealt(dataset: Dataset, group: InputGroup, parts: list[bool], order: np.ndarray) -> Dataset:
+    """Return the dataset with values of a group in another order, of a conjunction those of some parts."""
+    columns, feature = group.columns, group.feature
     if group.attributes is not None:
         from scipy.sparse import diags_array
 
@@ -96,7 +112,16 @@ def _dealt(dataset: Dataset, group: InputGroup, order: np.ndarray) -> Dataset:
         return replace(dataset, bag=dataset.own_bag[order], bag_unseen=dataset.bag_unseen[order])
     name, own_columns = ("codes", columns.codes) if columns.codes else ("real", columns.real)
     values = getattr(dataset, name).copy()
-    values[:, own_columns] = values[order][:, own_columns]
+    dealt = values[order][:, own_columns]
+    if isinstance(feature, ConjunctionFeature) and not all(parts):
+        mine, other = values[:, own_columns[0]], dealt[:, 0]
+        both = np.flatnonzero((mine >= 0) & (other >= 0))
+        pairs = zip(*(feature.part_codes(group.place, codes[both]) for codes in (mine, other)), parts, strict=True)
+        mixed = [(new if part else old).astype(np.int32) for old, new, part in pairs]
+        dealt = np.minimum(mine, other)  # unseen if one of them is
+        dealt[both] = feature.numbered(mixed, group.place)
+        dealt = dealt[:, None]
+    values[:, own_columns] = dealt
     return replace(dataset, **{name: values})
 
 

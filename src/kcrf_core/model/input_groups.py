@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..encoding import AttributeFeature, Encoding, Feature, RealFeature, View, field_name, real_names
+from ..encoding import (
+    AttributeFeature,
+    ConjunctionFeature,
+    Encoding,
+    Feature,
+    RealFeature,
+    View,
+    field_name,
+    real_names,
+)
 from ..kernels import NOTHING, Group, Inputs
 
 MOST_COLUMNS = 32  # of a feature up to which each number is a group
@@ -45,6 +54,21 @@ class InputGroup:
     def name(self) -> str:
         """Name without a value: `word[-1]`."""
         return self.column if self.offset is None else f"{self.column}[{self.offset}]"
+
+    @property
+    def cells(self) -> list[tuple[str, int | None]]:
+        """Columns of the data with offsets that its values are made of, one for each part of a conjunction.
+
+        Attributes, lines of templates, vectors and images stand for themselves.
+        """
+        feature, config, own = self.feature, self.feature.config, self.offset
+        if own is None:
+            return [(self.column, None)]
+        if isinstance(feature, ConjunctionFeature):
+            pairs = zip(feature.parts, config.parts, strict=True)
+            return [((part.config.columns or (part.config.name,))[0], own + shift) for part, (_, shift) in pairs]
+        name = config.columns[0] if len(config.columns) == 1 else self.column
+        return [(name.removesuffix(".missing") if self.columns.real else name, own)]
 
     def described(self, inputs: Inputs, row: int) -> str:
         """Return the name with the value of an input: `word[-1]=the`."""
