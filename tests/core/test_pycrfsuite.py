@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -364,7 +366,10 @@ def test_groups_are_held_out(tmp_path, capsys):
         trainer.append(items, list(labels), group=number % 2)
     trainer.train(str(tmp_path / "model"), holdout=1)
     out = capsys.readouterr().out
-    assert "Item accuracy: " in out and " / 4 " in out
+    assert "Item accuracy: " in out and " / 4 " in out and "Macro-average precision, recall, F1: (" in out
+    last = trainer.logparser.last_iteration
+    assert last["item_accuracy"] == sum(score.match for score in last["scores"].values()) / Fraction(4)
+    assert last["avg_f1"] == pytest.approx(np.mean([score.f1 for score in last["scores"].values()]), rel=1e-12)
     with Tagger().open(tmp_path / "model") as tagger:
         assert "word:läuft" not in tagger.info().attributes
 
@@ -396,8 +401,35 @@ def test_what_is_said_can_be_heard(tmp_path, capsys):
     assert len(counting.logparser.iterations) > 2 and counting.logparser.last_iteration["loss"] > 0
     out = capsys.readouterr().out
     assert len(counting.losses) == len(counting.logparser.iterations) and "Iteration" not in out
-    said = [line for line in counting.logparser.log if "Iteration" not in line and "Loss" not in line]
-    assert all(line in out for line in said if "this iteration" not in line)  # nothing else is lost
+    text = "".join(counting.logparser.log)
+    before, after = text.index("***** Iteration #1 "), text.index("certified")
+    assert out == text[:before] + text[after:]  # nothing else is lost
+
+
+@pytest.mark.parametrize(("possible", "third"), [(False, "V"), (True, "V"), (True, "N")])
+def test_figures_of_iterations(tmp_path, capsys, possible, third):
+    """Iterations are as many as asked for, at most, and the last one describes the weights that are written."""
+    trainer = Trainer(
+        params={"c2": 0.01, "feature.possible_states": possible, "feature.possible_transitions": possible}
+    )
+    for items, labels in SEQUENCES:
+        trainer.append(items, list(labels.replace("V", third)))
+    trainer.train(str(tmp_path / "model"))
+    log = trainer.logparser
+    out = capsys.readouterr().out
+    assert [int(number) for number in re.findall(r"Iteration #(\d+)", out)] == [one["num"] for one in log.iterations]
+    with Tagger().open(tmp_path / "model") as tagger:
+        info = tagger.info()
+    weights = np.array([*info.state_features.values(), *info.transitions.values()])
+    last = log.last_iteration
+    assert log.featgen_num_features == last["active_features"] == len(weights)
+    assert last["feature_norm"] == pytest.approx(np.linalg.norm(weights), rel=1e-5)
+    assert last["error_norm"] < log.iterations[0]["error_norm"] and last["linesearch_trials"] >= 1
+    assert log.training_seconds >= log.featgen_seconds >= 0
+    for most in (1, 3):
+        trainer.set("max_iterations", most)
+        trainer.train(str(tmp_path / "model"))
+        assert [one["num"] for one in trainer.logparser.iterations] == list(range(1, most + 1))
 
 
 @pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow", "averaged-perceptron"])

@@ -10,9 +10,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +25,8 @@ from ..encoding import AttributeFeature, fit_encoding
 from ..errors import KcrfError
 from ..exchange import CrfsuiteModel, crfsuite_of, write_crfsuite
 from ..model import packed_names
-from ..objective.solvers import Note, Observer, Progress
+from ..objective.solvers import Event, Note, Observer, Progress
+from ..scoring import Evaluation, metrics
 from ..system import Workers
 from ..training import train as fit
 from .tagger import ItemSequence, Tagger, summed_items
@@ -58,13 +62,39 @@ _HELP = {  # of the algorithms in _GRADUAL; other parameters have no effect
     "feature.possible_transitions": "Weights for all pairs of labels, not those of the data alone.",
     "c1": "Coefficient of the L1 norm of weights.",
     "c2": "Coefficient of the L2 norm of weights.",
-    "max_iterations": "The most passes over the data.",
+    "max_iterations": "The most iterations.",
     **dict.fromkeys(("epsilon", "period", "delta"), _STOPPING),
 }
 
 
+_TITLES = {  # of the figures of an iteration
+    "loss": "Loss",
+    "feature_norm": "Feature norm",
+    "error_norm": "Error norm",
+    "active_features": "Active features",
+    "linesearch_trials": "Line search trials",
+}
+
+
+class LabelScore(NamedTuple):
+    """Counts and figures of a label on held-out sequences."""
+
+    match: int  # labelled so, and rightly
+    model: int  # labelled so
+    ref: int  # with this label
+    precision: float
+    recall: float
+    f1: float
+
+
 class CRFSuiteError(Exception):
     """Training failed."""
+
+
+def _show(text: str) -> None:
+    """Write to stdout at once, so that progress is seen through a pipe, too."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 class BaseTrainer:
@@ -88,7 +118,7 @@ class BaseTrainer:
     def message(self, message: str) -> None:
         """Print a message if `verbose`; override it to do something else."""
         if self.verbose:
-            sys.stdout.write(message)
+            _show(message)
 
     def _event(self, name: str, **about: Any) -> None:
         """Note that the messages of an event are complete."""
@@ -160,8 +190,7 @@ class BaseTrainer:
         self.message("Feature generation\n")
         self._event("start")
         self.message("type: CRF1d\n")
-        for name in _COMMON:
-            self.message(f"{name}: {float(self._values[name]):f}\n")
+        self._list_parameters(_COMMON)
         try:
             found = self._fitted(kept, began)
             if found is None:
@@ -184,19 +213,37 @@ class BaseTrainer:
             else:
                 with open(path, "wb") as stream:
                     stream.write(data)
-        if holdout >= 0 and found is not None:
+        held_out = [(items, labels) for items, labels, group in self._sequences if group == holdout and len(items)]
+        if holdout >= 0 and held_out and found is not None:
             with Tagger().open_inmemory(data) as tagger:
-                pairs = [
-                    pair
-                    for items, labels, group in self._sequences
-                    if group == holdout
-                    for pair in zip(tagger.tag(items), labels, strict=True)
-                ]
-            right = sum(tagged == label for tagged, label in pairs)
-            if pairs:
-                self.message(f"Item accuracy: {right} / {len(pairs)} ({right / len(pairs):.4f})\n")
-        self.message(f"Total seconds required for training: {time.perf_counter() - began:.3f}\n\n")
-        self._event("end")
+                tagged = [tagger.tag(items) for items, _ in held_out]
+            self._tell_performance(metrics.evaluate_sequences([labels for _, labels in held_out], tagged, None))
+        seconds = time.perf_counter() - began
+        self.message(f"Total seconds required for training: {seconds:.3f}\n\n")
+        self._event("end", training_seconds=seconds)
+
+    def _list_parameters(self, names: Iterable[str]) -> None:
+        for name in names:
+            value = self._values[name]
+            self.message(f"{name}: {value:f}\n" if isinstance(value, float) else f"{name}: {value:d}\n")
+
+    def _tell_performance(self, found: Evaluation) -> None:
+        """Print scores of held-out sequences as CRFsuite does, and add them to the last iteration."""
+        self.message("Performance by label (#match, #model, #ref) (precision, recall, F1):\n")
+        scores: dict[str, LabelScore] = {}
+        for one in found.labels:
+            scores[one.name] = LabelScore(
+                one.correct, one.predicted, one.gold, precision=one.precision, recall=one.recall, f1=one.f1
+            )
+            self.message("    {}: ({}, {}, {}) ({:.4f}, {:.4f}, {:.4f})\n".format(one.name, *scores[one.name]))
+        precision, recall, f1 = np.mean([score[3:] for score in scores.values()], axis=0).tolist()
+        self.message(f"Macro-average precision, recall, F1: ({precision:f}, {recall:f}, {f1:f})\n")
+        about: dict[str, Any] = {"avg_precision": precision, "avg_recall": recall, "avg_f1": f1}
+        counts = {"item": (found.correct, found.positions), "instance": (found.correct_sequences, found.sequences)}
+        for name, (right, total) in counts.items():
+            about |= {f"{name}_accuracy": Fraction(right, total), f"{name}_accuracy_float": right / total}
+            self.message(f"{name.capitalize()} accuracy: {right} / {total} ({right / total:.4f})\n")
+        self._event("performance", scores=scores, **about)
 
     def _fitted(self, kept: Sequence[tuple[ItemSequence, list[str], int]], began: float) -> Any:
         if not kept:
@@ -219,7 +266,8 @@ class BaseTrainer:
                     **({"c1": self.get("c1")} if "c1" in self._values else {}),
                     "sigma2": 1 / (2 * self.get("c2")) if self.get("c2") else "inf",
                     "tolerance": TOLERANCE,
-                    "max_passes": min(max(self.get("max_iterations"), 1), MOST_PASSES),
+                    # The starting point takes a pass, and is no iteration.
+                    "max_passes": min(max(self.get("max_iterations"), 1), MOST_PASSES) + 1,
                     "observed_features": not states,
                 },
             }
@@ -227,48 +275,86 @@ class BaseTrainer:
         encoding, dataset = fit_encoding(config, corpus)
         (feature,) = encoding.features
         assert isinstance(feature, AttributeFeature)
-        self.message(f"Number of features: {len(feature.vocabulary.values)}\n")
-        self.message(f"Seconds required: {time.perf_counter() - began:.3f}\n\n")
-        self._event("featgen_end", features=len(feature.vocabulary.values))
-        if self._algorithm != "lbfgs":
-            self.message(f"{self._algorithm}: the same objective is minimised by another algorithm\n\n")
+        doubled = len(feature.vocabulary.values) if states and len(encoding.labels) == 2 else 0
+        pairs = Counter(pair for own in labels for pair in pairwise(own))
+        unused = 0 if transitions else len(encoding.labels) ** 2 - sum(count >= least for count in pairs.values())
+        observer = _Listener(self, began, doubled, unused)
         with Workers() as workers:
-            more: dict[str, Any] = {"observer": _Listener(self), "min_frequency": least if sums_matter else None}
-            model, report = fit(encoding, dataset, config, workers=workers, **more)
+            frequency = least if sums_matter else None
+            model, report = fit(encoding, dataset, config, workers=workers, observer=observer, min_frequency=frequency)
         self._event("optimization_end")
         self.message(f"{report.result.reason}: loss {report.result.value:f}, {report.result.passes} passes\n\n")
         return model
 
 
 class _Listener(Observer):
-    """An observer that passes events of training on as messages."""
+    """An observer that passes events of training on as messages.
 
-    def __init__(self, trainer: BaseTrainer):
-        self._trainer, self._before, self._passes = trainer, time.perf_counter(), 0
+    A pass that finds a smaller loss is an iteration; others are trials of the line search, or proofs.
+    """
 
-    def tell(self, event: Any) -> None:
+    def __init__(self, trainer: BaseTrainer, began: float, doubled: int, unused: int):
+        self._trainer, self._before = trainer, began
+        self._doubled = doubled  # parameters, the first of all, that stand for opposite weights of two labels
+        self._unused = unused  # parameters of transitions that have no weight: they stay zero
+        self._iterations = -1  # the starting point is none
+        self._trials = 0
+
+    def tell(self, event: Event) -> None:
         if isinstance(event, Note):
             self._trainer.message(f"{event.text}\n")
         elif isinstance(event, Progress):
-            if not self._passes:
-                self._trainer._event("prepared")
-            self._passes += 1
-            now = time.perf_counter()
-            seconds, self._before = now - self._before, now
-            self._trainer.message(f"***** Iteration #{event.passes} *****\n")
-            self._trainer.message(f"Loss: {event.value:f}\n")
-            self._trainer.message(f"Seconds required for this iteration: {seconds:.3f}\n")
-            self._trainer.message("\n")
-            self._trainer._event("iteration", num=event.passes, scores={}, loss=event.value, time=seconds)
+            self._trials += 1
+            if event.theta is not None:
+                now = time.perf_counter()
+                seconds, self._before = now - self._before, now
+                self._iterations += 1
+                if self._iterations:
+                    self._tell_iteration(event, seconds)
+                else:
+                    self._tell_start(np.size(event.theta) + self._doubled - self._unused, seconds)
+                self._trials = 0
+
+    def _tell_start(self, weights: int, seconds: float) -> None:
+        trainer = self._trainer
+        trainer.message(f"Number of features: {weights}\n")
+        trainer.message(f"Seconds required: {seconds:.3f}\n\n")
+        trainer._event("featgen_end", featgen_num_features=weights, featgen_seconds=seconds)
+        other = "" if trainer._algorithm == "lbfgs" else f" of the objective of {trainer._algorithm}"
+        trainer.message(f"L-BFGS optimization{other}\n")
+        trainer._list_parameters(name for name in ("c1", "c2", "max_iterations") if name in trainer._values)
+        trainer.message("\n")
+
+    def _tell_iteration(self, event: Progress, seconds: float) -> None:
+        trainer, theta = self._trainer, np.asarray(event.theta)
+        if self._iterations == 1:
+            trainer._event("prepared")
+        about: dict[str, Any] = {"num": self._iterations, "scores": {}, "loss": event.value}
+        about["feature_norm"] = float(np.linalg.norm(theta))
+        if event.gradient is not None:
+            about["error_norm"] = float(np.linalg.norm(np.asarray(event.gradient)))
+        about["active_features"] = int(np.count_nonzero(theta) + np.count_nonzero(theta[: self._doubled]))
+        about |= {"linesearch_trials": self._trials, "time": seconds}
+        trainer.message(f"***** Iteration #{self._iterations} *****\n")
+        for key, title in _TITLES.items():
+            if key in about:
+                trainer.message(
+                    f"{title}: {about[key]}\n" if isinstance(about[key], int) else f"{title}: {about[key]:f}\n"
+                )
+        trainer.message(f"Seconds required for this iteration: {seconds:.3f}\n")
+        trainer.message("\n")
+        trainer._event("iteration", **about)
 
 
 @dataclass
 class IterationLog:
-    """Messages so far, and the number, loss and time of each iteration."""
+    """Messages so far, and figures of each iteration under the names that python-crfsuite gives them."""
 
     log: list[str] = field(default_factory=list)
     iterations: list[dict[str, Any]] = field(default_factory=list)
     featgen_num_features: int | None = None
+    featgen_seconds: float | None = None
+    training_seconds: float | None = None
     last_log: str = ""  # messages of the last event
     reported: int = 0  # messages that belong to events so far
 
@@ -293,21 +379,26 @@ class Trainer(BaseTrainer):
     def _event(self, name: str, **about: Any) -> None:
         found = self.logparser
         assert found is not None
+        if name == "performance":
+            if found.last_iteration is not None:
+                found.last_iteration.update(about)
+            return  # its messages belong to the event that follows
         found.last_log, found.reported = "".join(found.log[found.reported :]), len(found.log)
         if name == "iteration":
             found.iterations.append(about)
-        elif name == "featgen_end":
-            found.featgen_num_features = about["features"]
+        else:
+            for key, value in about.items():
+                setattr(found, key, value)
         if self.verbose:
             arguments = (found.last_log, about) if name == "iteration" else (found.last_log,)
             getattr(self, f"on_{name}")(*arguments)
 
     def on_start(self, log: str) -> None:
         """Print the messages up to this event."""
-        sys.stdout.write(log)
+        _show(log)
 
     on_featgen_end = on_prepared = on_optimization_end = on_end = on_start
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
         """Print the messages of an iteration."""
-        sys.stdout.write(log)
+        _show(log)

@@ -79,6 +79,7 @@ class Progress:
     products: int
     work: float
     theta: Vector | None = None  # where P is the smallest so far, and None elsewhere
+    gradient: Vector | None = None  # of P there, without an L1 penalty
 
 
 def relative_gap(value: float, lower: float) -> float:
@@ -354,11 +355,11 @@ class Run:
         improved = self._best is None or value < self._best.value
         if improved:
             self._best = _Best(value, theta, found)
-        self._tell(value, theta if improved else None)
+        self._tell(value, *((theta, found and found.gradient) if improved else ()))
 
-    def _tell(self, value: float, best: Vector | None = None) -> None:
+    def _tell(self, value: float, *best: Vector | None) -> None:
         if self._observe is not None:
-            self._observe(Progress(self.passes, value, self._gap(), self._lower, self.products, self.work, best))
+            self._observe(Progress(self.passes, value, self._gap(), self._lower, self.products, self.work, *best))
 
     def _pass(self, objective: Objective, theta: Vector) -> Point:
         self.passes += 1
