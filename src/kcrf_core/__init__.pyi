@@ -8,6 +8,7 @@ from .estimator import KernelCRF as CRF
 from .model import Model
 from .scoring import Evaluation, evaluate
 from .scoring import metrics as metrics
+from .scoring import scorers as scorers
 from .system import Workers
 from .training import Report, train
 
@@ -33,6 +34,7 @@ __all__ = [
     "metrics",
     "parse_config",
     "read_corpus",
+    "scorers",
     "train",
     "with_vectors",
 ]

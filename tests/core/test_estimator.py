@@ -69,6 +69,7 @@ def test_dictionaries_train_the_model_of_the_same_attribute_file(rng, tmp_path):
     crf = KernelCRF(algorithm="lbfgs", c1=0, c2=0.1).fit(X, y)
     crf.save(tmp_path / "ours.npz")
     assert (tmp_path / "ours.npz").read_bytes() == (tmp_path / "theirs.npz").read_bytes()
+    assert crf.size_ == (tmp_path / "ours.npz").stat().st_size and crf.num_attributes_ == len(crf.attributes_)
     tagged = kcrf("tag", "-m", tmp_path / "ours.npz", data).split("\n")
     assert [line.split("\t")[1] for line in tagged if line] == flat(crf.predict(X))
 

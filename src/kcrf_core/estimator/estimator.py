@@ -620,6 +620,16 @@ class KernelCRF(Protocol):
         return plain_names(self._model().encoding.features)
 
     @property
+    def num_attributes_(self) -> int:
+        """Number of attributes that training has seen, or of columns."""
+        return len(self.attributes_)
+
+    @property
+    def size_(self) -> int:
+        """Bytes that `save` writes."""
+        return self._model().file_size
+
+    @property
     def state_features_(self) -> NamedWeights:
         """Weights by (attribute, label) of a linear kernel; columns, named c0, c1, ..., are scaled."""
         return state_weights(self._model(), self._label_values())

@@ -15,7 +15,7 @@ from ..corpora import MOST_LABELS, CodedColumn
 from ..errors import ConfigError, DataError
 from . import SCHEMES
 from .schemes import detect_scheme, split_label
-from .spans import Score, SpanFinder, SpanMatches, SpanScores, mean_figure, ratio, score_rows, tell_iob_apart
+from .spans import Score, SpanFinder, SpanMatches, SpanScores, mean_f1, ratio, score_rows, tell_iob_apart
 
 
 @dataclass(frozen=True, eq=False)  # no ==: it would be ambiguous for the matrix
@@ -153,8 +153,8 @@ def evaluate(
         strict_counts=strict_counts,
         accuracy=int(correct.sum()) / N,
         sequence_accuracy=ratio(int(np.count_nonzero(right)), len(right)),
-        macro_f1=mean_figure(labels),
-        weighted_f1=mean_figure(labels, weighted=True),
+        macro_f1=mean_f1(labels),
+        weighted_f1=mean_f1(labels, weighted=True),
     )
 
 

@@ -156,11 +156,11 @@ def ratio(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator else 0.0
 
 
-def mean_figure(scores: Sequence[Score], figure: str = "f1", weighted: bool = False) -> float:
-    """Return the plain mean of a figure over scores (macro average), or the mean weighted by gold counts."""
+def mean_f1(scores: Sequence[Score], weighted: bool = False) -> float:
+    """Return the plain mean of F1 over scores (macro average), or the mean weighted by gold counts."""
     weights = [score.gold if weighted else 1 for score in scores]
     pairs = zip(weights, scores, strict=True)
-    return ratio(math.fsum(weight * getattr(score, figure) for weight, score in pairs), sum(weights))
+    return ratio(math.fsum(weight * score.f1 for weight, score in pairs), sum(weights))
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class SpanMatches:
     def scores(self) -> SpanScores:
         counts = [np.bincount(kinds, minlength=len(self.types)) for _, kinds in self.items]
         total, types = Score("", *(int(count.sum()) for count in counts)), score_rows(self.types, *counts)
-        return SpanScores(total, types, mean_figure(types), mean_figure(types, weighted=True))
+        return SpanScores(total, types, mean_f1(types), mean_f1(types, weighted=True))
 
     def by_unit(self, units: np.ndarray) -> np.ndarray:
         """Count gold, predicted and correct spans [U, 3] that begin in each unit; `units` [U+1] are offsets."""
