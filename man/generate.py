@@ -1,10 +1,10 @@
 """Write the manual pages man/*.1 from the commands and from man/*.md; with --check, fail if they are stale.
 
-NAME and prose stand in man/<page>.md. OPTIONS lists the options of the command: names, choices and help are those of
-the program. Text under the heading of an option in man/options.md, or in the page's own section OPTIONS, takes the
-place of its help where that is too short; a heading without text stands for the help alone. Of Markdown there are
-headings, paragraphs, `code` (bold), *emphasis*, fenced code, definition lists (a term, then a line that begins with
-": "), numbered lists and quotes (indented).
+NAME and prose stand in man/<page>.md. OPTIONS lists all options of the command in the sections of its help: names,
+choices and help are those of the program. Text under the heading of an option in man/options.md, or in the page's own
+section OPTIONS, takes the place of its help where that is too short; a heading without text stands for the help alone.
+Of Markdown there are headings, paragraphs, `code` (bold), *emphasis*, fenced code, definition lists (a term, then a
+line that begins with ": "), numbered lists and quotes (indented).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from kcrf_cli import options
 from kcrf_cli.main import CONTEXT, main
 from kcrf_core import __version__
 
@@ -99,12 +100,17 @@ def headed(markdown: str, level: str) -> dict[str, str]:
     return dict(zip((name.strip() for name in parts[1::2]), (text.strip("\n") for text in parts[2::2]), strict=True))
 
 
-def options_of(command: click.Command) -> list[click.Option]:
-    """List the options of a command, in the order of its help."""
+def sections_of(command: click.Command) -> dict[str, list[click.Option]]:
+    """Return the options of a command by section, in the order of its help."""
     context = click.Context(main, info_name="kcrf", **CONTEXT)
     if command is not main:
         context = click.Context(command, parent=context, info_name=command.name)
-    return [one for one in command.get_params(context) if isinstance(one, click.Option)]
+    return options.sections_of(command, context)
+
+
+def options_of(command: click.Command) -> list[click.Option]:
+    """List the options of a command, in the order of its help."""
+    return [one for members in sections_of(command).values() for one in members]
 
 
 def tag(option: click.Option) -> str:
@@ -148,10 +154,12 @@ def page(name: str, command: click.Command, markdown: str, shared: dict[str, str
         if heading != "OPTIONS":
             out += body(text)[1:] if body(text)[:1] == [".PP"] else body(text)
             continue
-        for option in options_of(command):
-            long = "--" + str(option.name).replace("_", "-")
-            long = long if long in option.opts else max(option.opts, key=len)
-            out += entry(option, own.pop(long, shared.get(long, "")))
+        for title, members in sections_of(command).items():
+            out += [f'.SS "{title}"'] if command is not main else []
+            for option in members:
+                long = options.flag(str(option.name))
+                long = long if long in option.opts else max(option.opts, key=len)
+                out += entry(option, own.pop(long, shared.get(long, "")))
     if own:
         raise SystemExit(f"man/{name}.md: the command has no {', '.join(own)}")
     return "\n".join(out) + "\n"

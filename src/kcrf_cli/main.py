@@ -62,7 +62,10 @@ class _Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Click's own way to show the help without arguments is an error whose message is the help, since 8.2.
-        return super().parse_args(ctx, [*args[1:2], "--help"] if args[:1] in ([], ["help"]) else args)
+        if args[:1] in ([], ["help"]):
+            names, every = [name for name in args if not name.startswith("-")][1:2], {"--all", "--help-all"} & {*args}
+            args = [*names, "--help-all" if names and every else "--help"]
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] in COMMANDS and args[0] not in SUMMARIES:

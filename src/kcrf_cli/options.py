@@ -6,6 +6,7 @@ those that `kcrf_core.config` declares, made when a command is used, so that plu
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import re
@@ -30,6 +31,22 @@ Run = TypeVar("Run")
 
 ARGUMENTS = "kcrf.arguments"  # of the subcommand, as they were typed
 DEFAULT_FOLDS = 5
+
+
+# Sections of the help, in order. Options of files to write and of messages need not name theirs, OUTPUT.
+DATA, FEATURES, MODEL, OPTIMISATION = "Data", "Features", "Model", "Optimisation"
+VALIDATION, DECODING, STATISTICS = "Validation", "Decoding", "Statistics"
+OUTPUT, COMPUTATION, HELP = "Output", "Computation", "Help"
+SECTIONS = (DATA, FEATURES, MODEL, OPTIMISATION, VALIDATION, DECODING, STATISTICS, OUTPUT, COMPUTATION, HELP)
+FEW = 10  # options that a short help can list all of
+
+
+class Option(click.Option):
+    """An option with its section of the help; `common` ones are in the short help, too."""
+
+    def __init__(self, *arguments: Any, section: str = OUTPUT, common: bool = False, **more: Any):
+        super().__init__(*arguments, **more)
+        self.section, self.common = section, common
 
 
 def flag(name: str) -> str:
@@ -96,7 +113,8 @@ class _Settings:
                 if setting.kind is not boolean:
                     looks = {"type": _type_of(setting), "metavar": setting.metavar}
                 text = re.sub("`([a-z0-9_]+)`", lambda found: flag(found[1]), setting.help)
-                _MADE[one.name] = setting, click.Option([*names, one.name], help=text, **looks)
+                looks |= {"section": one.heading, "common": setting.common}
+                _MADE[one.name] = setting, Option([*names, one.name], help=text, **looks)
             yield _MADE[one.name][1]
 
     def value(self, values: dict[str, Any], name: str) -> Any:
@@ -110,10 +128,10 @@ class _Settings:
 
 
 def option(help: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
-    """Return a field that is an option with the name of the field, or with those given; `more` is for click.Option."""
+    """Return a field that is an option with the name of the field, or with those given; `more` is for `Option`."""
 
     def make(name: str) -> click.Parameter:
-        return click.Option([*(names or [flag(name)]), name], help=help, metavar=metavar, **more)
+        return Option([*(names or [flag(name)]), name], help=help, metavar=metavar, **more)
 
     return field(metadata={"entry": _Single(cache(make))})
 
@@ -123,9 +141,9 @@ def switch(help: str, *names: str, **more: Any) -> Any:
     return option(help, None, *names, is_flag=True, **more)
 
 
-def count(help: str, default: int | None = None, least: int = 1) -> Any:
+def count(help: str, default: int | None = None, least: int = 1, **more: Any) -> Any:
     """Return a field that is an option with a whole number N."""
-    return option(help, "N", type=click.IntRange(min=least), default=default)
+    return option(help, "N", type=click.IntRange(min=least), default=default, **more)
 
 
 def file(help: str, metavar: str = "FILE", *names: str, **more: Any) -> Any:
@@ -157,7 +175,70 @@ class Command(click.Command):
         super().__init__(name, **more)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return [*self._options.parameters(), *super().get_params(ctx)]
+        return [*self._options.parameters(), *super().get_params(ctx), _HELP_ALL]
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        text = inspect.cleandoc(self.help or "")
+        if self._shortened(ctx):
+            *paragraphs, example = text.split("\n\n")
+            text = "\n\n".join([*paragraphs[:2], "\n".join(example.split("\n")[:4])])
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(text)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        short, hidden = self._shortened(ctx), 0
+        for title, members in sections_of(self, ctx).items():
+            listed = [one for one in members if not short or getattr(one, "common", False)]
+            hidden += len(members) - len(listed)
+            records = [one.get_help_record(ctx) or ("", "") for one in listed]
+            if short:
+                records = [(names, _brief(one)) for one, (names, _) in zip(listed, records, strict=True)]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records, col_max=24 if short else 30)
+        if short:
+            formatter.write_paragraph()
+            formatter.write_text(f"{hidden} more options: {ctx.command_path} --help-all")
+
+    def _shortened(self, ctx: click.Context) -> bool:
+        """Return True if the help lists only common options: the command has many, and not all are asked for."""
+        return _EVERYTHING not in ctx.meta and len(self.get_params(ctx)) > FEW
+
+
+def sections_of(command: click.Command, ctx: click.Context) -> dict[str, list[click.Option]]:
+    """Return the options of a command by the section of the help that lists them."""
+    found = [one for one in command.get_params(ctx) if isinstance(one, click.Option)]
+    sections = {title: [one for one in found if getattr(one, "section", HELP) == title] for title in SECTIONS}
+    return {title: members for title, members in sections.items() if members}
+
+
+def _brief(option: click.Option) -> str:
+    """Return the first sentence of an option's help, and its default if it has one."""
+    first, *more = re.split(r"(?<=\.) (?=[A-Z])", option.help or "")
+    default = [one for one in more if one.startswith("Default: ") and one != "Default: none."]
+    return " ".join([first, *default]) + "  [required]" * option.required
+
+
+_EVERYTHING = "kcrf.help-all"  # in the context of a command whose whole help is asked for
+
+
+def _show_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_EVERYTHING] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_HELP_ALL = Option(
+    ["--help-all"],
+    section=HELP,
+    help="Show all options and exit.",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+)
 
 
 def read_options(kind: type[Run], values: dict[str, Any]) -> Run:
@@ -260,7 +341,7 @@ class PlotToDraw(FileToWrite):
 
 PLOTS = (".png", ".svg", ".pdf")
 FILE = click.Path(dir_okay=False)  # that is read
-DATA = click.Path(allow_dash=True)  # text, or what `featurize` wrote
+DATA_FILE = click.Path(allow_dash=True)  # text, or what `featurize` wrote
 
 
 def memory_size(text: str) -> int:
@@ -304,24 +385,23 @@ def label_number(text: str) -> tuple[str, float]:
 
 def output(help: str = "File to write.", required: bool = True, stdout: bool = False) -> Any:
     """Return -o for a file, or for stdout where that may be."""
-    return option(
-        help, "FILE", "-o", "--output", type=FileToWrite(dir_okay=False, allow_dash=stdout), required=required
-    )
+    kind = FileToWrite(dir_okay=False, allow_dash=stdout)
+    return option(help, "FILE", "-o", "--output", type=kind, required=required, common=True)
 
 
-def written(help: str, metavar: str = "FILE", stdout: bool = False) -> Any:
+def written(help: str, metavar: str = "FILE", stdout: bool = False, **more: Any) -> Any:
     """Return an option that names one more file to write."""
-    return option(help, metavar, type=FileToWrite(dir_okay=False, allow_dash=stdout))
+    return option(help, metavar, type=FileToWrite(dir_okay=False, allow_dash=stdout), **more)
 
 
-def plot(help: str, metavar: str = "FILE") -> Any:
+def plot(help: str, metavar: str = "FILE", **more: Any) -> Any:
     """Return an option that names a plot to draw."""
-    return option(help, metavar, type=PlotToDraw(dir_okay=False))
+    return option(help, metavar, type=PlotToDraw(dir_okay=False), **more)
 
 
 def vectors(help: str) -> Any:
     """Return an option that names files of vectors."""
-    return option(help, "NAME=FILE", type=OfKind(named_path), multiple=True)
+    return option(help, "NAME=FILE", type=OfKind(named_path), multiple=True, section=DATA)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,18 +409,21 @@ class Configuration:
     """A configuration file, and options that set something in it."""
 
     config: str | None = option(
-        "Description of columns, features, terms and training: YAML, or a CRF++ template. Default: features by what "
-        "the columns look like, numbers, words or tags.",
+        "Configuration file: YAML, or a CRF++ template. Default: features that suit the columns (numbers, words or "
+        "tags).",
         "FILE",
         "-c",
         "--config",
         type=FILE,
+        section=FEATURES,
+        common=True,
     )
     set: tuple[str, ...] = option(
-        "Set a value anywhere in the configuration, as terms.pssm.map.size=3000 or features.word.window=-1..1; terms "
-        "and features are called by name or number. Can be repeated. Default: none.",
+        "Set a value of the configuration, as terms.pssm.map.size=3000 or features.word.window=-1..1; PATH names "
+        "terms and features by name or number. Can be repeated. Default: none.",
         "PATH=VALUE",
         multiple=True,
+        section=FEATURES,
     )
     settings: dict[str, Any]
 
@@ -383,27 +466,36 @@ class EngineOptions:
 
     threads: int | None
     memory: int | None = option(
-        "Memory for feature maps, as 500M or 4G: what does not fit is computed again, with the same result. Program, "
-        "data and weights come on top. Default: 60 % of what is free.",
+        "Memory for feature maps, as 500M or 4G. Values that do not fit are computed again, with the same result. The "
+        "program, the data and the weights need further memory. Default: 60 % of the free memory.",
         "SIZE",
         type=OfKind(memory_size),
+        section=COMPUTATION,
     )
     engine: str | None = option(
-        "Compute backend. A GPU by PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second; torch:cpu to try "
-        "it without one. A Dask cluster (pip install 'kcrf[cluster]'): dask://HOST:PORT or tls://HOST:PORT of its "
-        "scheduler; dask for one on this machine, to try it, with a worker for each of --threads. --memory is then "
-        "that of the GPU, or of each worker. A cluster gives the same result to the last bit, a GPU within the same "
-        "certificate. Default: threads of this process.",
+        "Compute backend. A GPU with PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second GPU; torch:cpu "
+        "runs the same code without a GPU. A Dask cluster (pip install 'kcrf[cluster]'): dask://HOST:PORT or "
+        "tls://HOST:PORT of its scheduler; dask starts a cluster on this machine with one worker per thread. --memory "
+        "then applies to the GPU or to each worker. A cluster gives the same bits as threads, a GPU a result that is "
+        "certified to the same tolerance. Default: threads of this process.",
         "ENGINE",
+        section=COMPUTATION,
     )
     engine_timeout: float | None = option(
-        "Seconds to wait for the first worker of a cluster, and for one that is silent. Default: 60.",
+        "Seconds to wait for the first worker of a cluster, and for a worker that does not answer. Default: 60.",
         "SECONDS",
         type=click.FloatRange(min=0, min_open=True),
+        section=COMPUTATION,
     )
-    tls_ca: str | None = option("With tls://: certificates of who signs others (PEM). Default: none.", "FILE")
-    tls_cert: str | None = option("With tls://: your own certificate (PEM). Default: none.", "FILE")
-    tls_key: str | None = option("With tls://: the key of your certificate (PEM). Default: none.", "FILE")
+    tls_ca: str | None = option(
+        "With tls://: certificates of the authorities to trust (PEM). Default: none.", "FILE", section=COMPUTATION
+    )
+    tls_cert: str | None = option(
+        "With tls://: your own certificate (PEM). Default: none.", "FILE", section=COMPUTATION
+    )
+    tls_key: str | None = option(
+        "With tls://: the key of your certificate (PEM). Default: none.", "FILE", section=COMPUTATION
+    )
 
     def choice(self) -> ClusterEngine | DeviceChoice | None:
         """Return what the options ask for; None for threads."""
@@ -432,7 +524,7 @@ def verbose(what: str) -> Any:
             raise click.UsageError("--quiet and --verbose contradict each other: give one of them")
         return value
 
-    text = f"Print a line on stderr for each {what}. Default: a progress bar, and only on a terminal."
+    text = f"Print a line on stderr for each {what}. Default: a progress bar, on terminals only."
     return switch(text, "-v", "--verbose", callback=check)
 
 
@@ -441,22 +533,25 @@ class HeldOutOptions:
     """Sequences that are held out together."""
 
     group: str | None = option(
-        "Keep sequences with the same value in this column (a speaker, a document) together where some are held out; "
-        "it is no feature unless the configuration says so. Default: each sequence for itself.",
+        "Hold out sequences with the same value in this column (a speaker, a document) together. The column is not a "
+        "feature unless the configuration lists it. Default: each sequence by itself.",
         "COLUMN",
+        section=VALIDATION,
     )
     folds_file: str | None = file(
-        "Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none."
+        "File with the number of a fold on each line, one line per sequence. Default: folds are drawn at random.",
+        section=VALIDATION,
     )
     block: int | None = count(
-        "Hold out blocks of about N positions, with gaps beside them that are not learnt from. Default: whole "
-        "sequences, and blocks where there are fewer than 20."
+        "Hold out blocks of about N positions; positions beside a block are not used for training. Default: whole "
+        "sequences, or blocks if there are fewer than 20 sequences.",
+        section=VALIDATION,
     )
 
     def __post_init__(self) -> None:
         names = [flag(item.name) for item in fields(self) if getattr(self, item.name) is not None]
         if len(names) > 1:
-            raise click.UsageError(f"{' and '.join(names)} both say what is held out together: give one of them")
+            raise click.UsageError(f"{' and '.join(names)} both define what is held out together: give one of them")
 
 
 @dataclass(frozen=True)
@@ -464,17 +559,19 @@ class Weighing:
     """Costs of labels in posterior decoding."""
 
     cost: tuple[tuple[str, float], ...] = option(
-        "Posterior decoding (labels of largest marginal) in which missing this label costs C times as much as missing "
-        "another: the label of the largest cost times probability is given; PER means B-PER, I-PER and so on. Can be "
-        "repeated. Default: 1.",
+        "Posterior decoding (labels of largest marginal) with the label of the largest cost times probability: missing "
+        "LABEL costs C times as much as missing another label. PER means B-PER, I-PER and so on. Can be repeated. "
+        "Default: 1.",
         "LABEL=C",
         type=OfKind(label_number),
         multiple=True,
+        section=DECODING,
     )
     threshold: tuple[str, float] | None = option(
-        "Posterior decoding of two labels: give this one where its probability is at least P. Default: 0.5.",
+        "With two labels: predict LABEL where its marginal probability is at least P. Default: 0.5.",
         "LABEL=P",
         type=OfKind(label_number),
+        section=DECODING,
     )
 
     def decision(self, decode: str | None) -> Decision:
@@ -489,35 +586,40 @@ class Weighing:
 
 
 SHARED: dict[str, Any] = {  # options of several commands, by the name of their field
-    "data": argument("DATA", DATA),
+    "data": argument("DATA", DATA_FILE),
     "format": option(
-        "Format of text data. Default: the model's if there is one, else that which the name ends in, as in "
-        "data.conllu, else conll.",
+        "Format of text data. Default: the format of the model if there is one, else by the name of the file "
+        "(.conllu, .crfsuite), else conll.",
         type=NamedChoice("corpora:FORMATS"),
+        section=DATA,
     ),
     "vectors": vectors(
-        "Vectors beside the text: a .npy file of floats, [positions, width], with a row for each position, as "
-        "emb=train.npy. Of files with the same name rows follow one another. Default: none."
+        "Vectors beside the text, as emb=train.npy: an array of floats [positions, width] with one row per position. "
+        "Files with the same name are concatenated. Default: none."
     ),
-    "dev_vectors": vectors("Vectors beside DEV, as --vectors has them beside DATA. Default: none."),
+    "dev_vectors": vectors("Vectors beside DEV, in the form of --vectors. Default: none."),
     "metric": option(
-        "The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
-        "log-loss of labels. Default: f1 where labels are those of a scheme (B-X, I-X, O and the like), else accuracy.",
+        "Metric to choose by: F1 of spans (f1), the unweighted mean of F1 over types of spans or over labels, "
+        "accuracy, or log-loss of labels. Default: f1 if the labels follow a scheme (B-X, I-X, O), else accuracy.",
         type=NamedChoice("scoring:METRICS"),
+        section=VALIDATION,
     ),
     "decode": option(
-        "Labels to give: the most probable labelling as a whole, or at each position the label of the largest marginal "
-        "(of labellings that are possible, where transitions are forbidden). Default: as the model stores it.",
+        "Decoder: the most probable labelling as a whole (viterbi), or the label of the largest marginal at each "
+        "position (posterior). Forbidden transitions stay impossible. Default: that of the model.",
         type=NamedChoice("scoring:DECODINGS"),
+        section=DECODING,
     ),
     "weighing": group(Weighing),
     "held_out": group(HeldOutOptions),
-    "folds": option(f"Number of folds. Default: {DEFAULT_FOLDS}.", "K", type=click.IntRange(min=2)),
-    "threads": count("Threads; they never change the result. Default: one for each core (and job)."),
+    "folds": option(
+        f"Number of folds. Default: {DEFAULT_FOLDS}.", "K", type=click.IntRange(min=2), section=VALIDATION, common=True
+    ),
+    "threads": count("Number of threads; it does not change the result. Default: all cores.", section=COMPUTATION),
     "engine": group(EngineOptions),
-    "dry_run": switch("Print how much memory the command would take, and stop."),
-    "dump_config": switch("Print the configuration in force as YAML, and stop: with -c, it gives the same run."),
-    "json": switch("Print figures as JSON on stdout."),
+    "dry_run": switch("Print how much memory the command would need, and stop."),
+    "dump_config": switch("Print the complete configuration as YAML, and stop; -c reads it for the same run."),
+    "json": switch("Print the results as JSON on stdout."),
     "quiet": switch("Print nothing but errors on stderr.", "-q", "--quiet", is_eager=True),
 }
 

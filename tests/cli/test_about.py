@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 
+import click
 import pytest
 
 from kcrf_cli.about import SHELLS
 from kcrf_cli.main import main
+from kcrf_cli.options import FEW, SECTIONS
 
 
 def test_versions(kcrf):
@@ -24,6 +27,48 @@ def test_without_arguments_there_is_the_help(kcrf):
     done = kcrf()
     assert done == kcrf("--help") and done.code == 0
     assert done.text.startswith("Usage: kcrf [OPTIONS] COMMAND [ARGS]...\n\n  Label sequences")
+
+
+def listed(text):
+    """Options of a help text by section, in order; names of options stand two spaces from the margin."""
+    found = {}
+    for line in text.splitlines():
+        if title := re.fullmatch(r"([A-Z]\w+):", line):
+            section = found.setdefault(title[1], [])
+        elif found and (names := re.match(r"  (?:-\w, )?(--[a-z0-9-]+)", line)):
+            section.append(names[1])
+    return found
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_each_option_has_one_section_and_the_short_help_fits_a_page(kcrf, monkeypatch, name):
+    monkeypatch.setenv("COLUMNS", "80")
+    command = main.commands[name]
+    with click.Context(command, info_name=name) as context:
+        flags = [flag for one in command.get_params(context) if isinstance(one, click.Option) for flag in one.opts]
+    short, whole = kcrf(name, "--help").text, kcrf(name, "--help-all").text
+    sections, common = listed(whole), listed(short)
+    every = [flag for members in sections.values() for flag in members]
+    assert len(every) == len({*every}) and {*every} <= {*flags}
+    assert {flag for flag in flags if flag.startswith("--")} - {*every} <= {"--method"}  # another name of --select
+    assert list(sections) == [title for title in SECTIONS if title in sections]
+    assert len(short.splitlines()) <= 45
+    hidden = len(every) - sum(map(len, common.values()))
+    assert all([*filter(members.__contains__, sections[title])] == members for title, members in common.items())
+    if hidden:
+        assert len(every) > FEW and short.endswith(f"\n\n{hidden} more options: kcrf {name} --help-all\n")
+        assert 5 <= len(every) - hidden <= 16
+    else:
+        assert short == whole
+
+
+def test_help_has_the_help_of_a_command(kcrf):
+    assert {*listed(kcrf("train", "-h").text)} >= {"Data", "Features", "Model", "Optimisation", "Output"}
+    assert kcrf("help", "train") == kcrf("train", "--help")
+    assert kcrf("help", "train", "--all") == kcrf("train", "--help-all") == kcrf("help", "--all", "train")
+    assert kcrf("help", "--all") == kcrf("help") == kcrf("--help")
+    wrong = kcrf("help", "tran")
+    assert wrong.code == 2 and "No such command 'tran'" in wrong.err
 
 
 @pytest.mark.parametrize("shell", SHELLS)

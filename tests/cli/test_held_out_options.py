@@ -61,7 +61,7 @@ def test_few_long_sequences_and_blocks_that_are_asked_for(kcrf, long, spoken, tm
 
 def test_only_one_of_them(kcrf, spoken, tmp_path):
     done = kcrf("train", spoken, "-o", tmp_path / "m.npz", "--group", "c0", "--block", "20")
-    assert done.code == 2 and "--group and --block both say what is held out together" in done.err
+    assert done.code == 2 and "--group and --block both define what is held out together" in done.err
 
 
 def test_cross_validation_in_blocks_says_so_and_goes_on(kcrf, long, tmp_path):

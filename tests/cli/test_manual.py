@@ -78,7 +78,7 @@ def option_names(page: str) -> set[str]:
     return {name for option in generate.options_of(COMMANDS[page]) for name in option.opts}
 
 
-EVERY_OPTION = set().union(*map(option_names, PAGES))
+EVERY_OPTION = set().union(*map(option_names, PAGES), {"--all"})  # `kcrf help COMMAND --all`
 
 
 # ----------------------------------------------------------------------------- pages
@@ -140,6 +140,16 @@ def test_no_page_mentions_an_option_that_does_not_exist(page):
     # Named together with its command, an option must be one of that very command.
     for command, name in re.findall(rf"\bkcrf ([a-z-]+)\s+({OPTION.pattern})", text):
         assert name in option_names(f"kcrf-{command}"), f"{page}: kcrf {command} has no {name}"
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES) - {"kcrf"}))
+def test_pages_have_the_sections_of_the_help(page):
+    text = (MAN / f"{page}.1").read_text(encoding="utf-8").partition(".SH OPTIONS\n")[2].partition("\n.SH")[0]
+    before, *found = re.split(r'^\.SS "(\w+)"\n', text, flags=re.MULTILINE)
+    sections = generate.sections_of(COMMANDS[page])
+    assert before == "" and found[::2] == list(sections)
+    for written, members in zip(found[1::2], sections.values(), strict=True):
+        assert all(generate.tag(option) in written.split("\n") for option in members)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -246,7 +246,7 @@ def test_a_kernel_by_the_command_line(plugin, accent, tmp_path):
 
 @kernel_plugin
 def test_settings_of_a_kernel_are_options_and_keys(plugin, accent, tmp_path):
-    text = kcrf("train", "--help").stdout
+    text = kcrf("train", "--help-all").stdout
     assert "image|cauchy]" in text and "Power of cauchy. Default: 1." in text and "[0<x<=10]" in text
     assert "--power" in kcrf("train", accent, "--kernel", "cauchy", "--power", "11", "--dry-run", code=2).stderr
     line = kcrf("train", accent, "--kernel", "rbf", "--power", "2", "--dry-run", code=2).stderr
@@ -267,7 +267,7 @@ def test_settings_of_a_kernel_are_options_and_keys(plugin, accent, tmp_path):
             parse_config({"terms": [{"kernel": wrong}]})
         assert said in str(error.value)
     plugin.unload()
-    assert "power" not in kernel_settings() and "--power" not in kcrf("train", "--help").stdout
+    assert "power" not in kernel_settings() and "--power" not in kcrf("train", "--help-all").stdout
 
 
 @kernel_plugin
@@ -359,7 +359,7 @@ def test_a_kernel_for_the_cpu_alone(plugin, rng, accent, tmp_path):
 
 @solver_plugin
 def test_a_solver(plugin, accent, tmp_path):
-    assert "|steepest]" in kcrf("train", "--help").stdout
+    assert "|steepest]" in kcrf("train", "--help-all").stdout
     model, options = tmp_path / "model.npz", ("--sigma2", "0.3", "--tolerance", "0.02", "--plain", "-q")
     done = kcrf("train", accent, "--solver", "steepest", *options, "--json", "-o", model)
     found = json.loads(done.stdout)
@@ -432,7 +432,7 @@ def test_a_format_by_the_command_line(plugin, slashed, tmp_path):
 @format_plugin
 def test_a_format_by_its_name(plugin, slashed, tmp_path):
     tagged = slashed[0].rename(tmp_path / "data.txt")
-    assert "crfsuite|slashed]" in kcrf("train", "--help").stdout
+    assert "crfsuite|slashed]" in kcrf("train", "--help-all").stdout
     config = tmp_path / "config.yaml"
     config.write_text("columns: [word, accent]\nfeatures: [{column: word, transform: lower}]\n")
     options = ("--format", "slashed", "-c", config, "--sigma2", "1", "-q")

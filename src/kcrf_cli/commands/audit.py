@@ -32,42 +32,46 @@ LEAST_LISTED, TIMES_EXPECTED, SHARE_LISTED = 1000, 3, 0.05
 class AuditArguments:
     data: str
     model: str | None = options.file(
-        "Judge by this model, which may have learnt from DATA. Default: models of folds, none of which has seen the "
-        "labels that it judges.",
+        "Judge labels by this model, even if it was trained on DATA. Default: cross-validated models.",
         "FILE",
         "-m",
         "--model",
+        section=options.MODEL,
+        common=True,
     )
     output: str | None = options.output(
-        "Worklist to write: line, text, gold, suggested, probability, reason, between TABs, the worst first; - for "
-        "stdout. Default: none.",
+        "Worklist to write, most doubtful labels first. Columns, separated by tabs: line, text, gold, suggested, "
+        "probability, reason; - for stdout. Default: none.",
         required=False,
         stdout=True,
     )
     rank: str | None = options.option(
-        "Rank by the probability that the label is wrong, by p(gold label | input, other labels), or by p(gold label | "
-        "input). Default: wrong; with -m context.",
+        "Order of the list: by the probability that the label is wrong, by p(gold label | input, other labels), or by "
+        "p(gold label | input). Default: wrong; with -m context.",
         type=click.Choice(RANKINGS),
     )
-    top: int = options.count("Positions to print, and a quarter as many spans and sequences. Default: 20.", 20, 0)
+    top: int = options.count("Number of positions to print; a quarter as many spans and sequences. Default: 20.", 20, 0)
     most: int | None = options.count(
-        "Positions in the worklist, in --json and in the page. Default: three times those expected to be wrong, 1000 "
-        "at least (200 in the page)."
+        "Number of positions in the worklist, in --json and in the page. Default: three times the estimated number of "
+        "errors, at least 1000 (200 in the page)."
     )
-    html: str | None = options.written("Write a page with the text around them. Default: none.")
+    html: str | None = options.written(
+        "HTML page to write, with doubtful labels in context. Default: none.", common=True
+    )
     plot: str | None = options.plot(
-        "Plot (.png, .svg, .pdf) of how many wrong labels to expect among the first ones. Default: none."
+        "Plot (.png, .svg, .pdf) of the expected number of errors among the first labels of the list. Default: none."
     )
     apply: str | None = options.written(
-        "Write DATA with corrected labels to this new file, and what differs to FILE.diff. Default: no corrections."
+        "Write DATA with corrected labels to FILE, and FILE.diff. Default: none.",
+        common=True,
     )
     accept: str | None = options.file(
-        "With --apply: take the corrections that are left in a worklist, after a person has gone through it. Default: "
-        "those that --least says.",
+        "With --apply: make the corrections of this worklist, from which a person has deleted the false ones. Default: "
+        "corrections by --least.",
         "WORKLIST",
     )
     least: float | None = options.option(
-        "With --apply: correct labels that are wrong with this probability at least. Default: 0.9.",
+        "With --apply: correct labels that are wrong with at least this probability. Default: 0.9.",
         "P",
         type=click.FloatRange(0, 1),
     )
@@ -107,12 +111,14 @@ class AuditArguments:
 
 @options.command(AuditArguments)
 def audit(run: AuditArguments) -> None:
-    """Find labels of DATA that are probably wrong, the worst first, and say how many there are.
+    """List the labels of DATA that are probably wrong, and estimate their number.
 
-    Each fold of whole sequences is judged by a model of the others: a label is doubtful where it is improbable, given
-    the input and the labels beside it. How many are wrong is estimated by the largest likelihood, in which a model's
-    own doubts are no errors. Spans and sequences are judged as a whole, too. Nothing is changed: --apply writes another
-    file, and what differs.
+    A label is doubtful if a model trained on other folds finds it improbable, given the input and the neighbouring
+    labels. DATA is not changed.
+
+    --apply writes a new file with corrected labels, and its differences from DATA. The number of errors is a
+    maximum-likelihood estimate that accounts for the uncertainty of the models. Spans and sequences are judged as a
+    whole, too.
 
     \b
     Example:

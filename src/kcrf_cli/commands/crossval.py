@@ -29,44 +29,53 @@ class CrossvalArguments:
         "Results to write, as JSON; - for stdout. Default: none.", required=False, stdout=True
     )
     tsv: str | None = options.written(
-        "Results as a table separated by TABs, a line for each fold; - for stdout. Default: none.", stdout=True
+        "Results as tab-separated rows, one per fold; - for stdout. Default: none.", stdout=True
     )
     plot: str | None = options.plot(
-        "Plot (.png, .svg, .pdf) of F1 or accuracy against setting, with deviations over folds. Default: none."
+        "Plot (.png, .svg, .pdf) of F1 or accuracy of each setting, with standard deviations over folds. Default: none."
     )
     journal: str | None = options.written(
-        "Where finished trainings are kept, so that a run that was stopped goes on from there. Default: the output "
-        "with .journal at its end, until the output is written."
+        "File that keeps finished fits, so that the same command continues an interrupted run. Default: the output "
+        "file with .journal appended; it is removed when the output is written."
     )
     configuration: options.Configuration = options.group(options.Configuration, *options.MODEL_SECTIONS)
     format: str | None
     folds: int | None
     held_out: options.HeldOutOptions
     stratify: bool = options.switch(
-        "Give all folds about the same share of every label. Default: folds of equal size, by chance."
+        "Give all folds about the same share of every label. Default: random folds of equal size.",
+        section=options.VALIDATION,
     )
     grid: tuple[str, ...] = options.option(
-        "Values to try for an option (degree=1,2,3) or for a dotted path of the configuration (training.sigma2=1,10); "
-        "several make a grid. Default: one setting.",
+        "Values to try for an option (degree=1,2,3) or a path of the configuration (training.sigma2=1,10). Repeated, "
+        "options make a grid. Default: one setting.",
         "KEY=V,V,...",
         multiple=True,
+        section=options.VALIDATION,
+        common=True,
     )
     nested: bool = options.switch(
-        "Choose among the settings anew for each fold, by inner folds of its training part, and judge the choice by "
-        "the fold. Default: judge every setting."
+        "Nested cross-validation: for each fold, choose a setting by inner folds of its training part, and score the "
+        "choice on the fold. Default: score every setting.",
+        section=options.VALIDATION,
     )
     inner_folds: int | None = options.option(
-        "Number of inner folds; --nested is understood. Default: as many as --folds, 5 with --folds-file.",
+        "Number of inner folds; implies --nested. Default: that of --folds; 5 with --folds-file.",
         "K",
         type=click.IntRange(min=2),
+        section=options.VALIDATION,
     )
-    jobs: int = options.count("Trainings at a time. Default: 1.", 1)
+    jobs: int = options.count(
+        "Number of models that are trained at the same time; they share the cores. Default: 1.",
+        1,
+        section=options.COMPUTATION,
+    )
     weighing: options.Weighing
     vectors: tuple[tuple[str, str], ...]
     engine: options.EngineOptions
     json: bool
     quiet: bool
-    verbose: bool = options.verbose("training that is done")
+    verbose: bool = options.verbose("finished fit")
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
@@ -87,11 +96,12 @@ class CrossvalArguments:
 
 @options.command(CrossvalArguments)
 def crossval(run: CrossvalArguments) -> None:
-    """Train and judge on K folds of whole sequences of DATA.
+    """Cross-validate on K folds of whole sequences of DATA.
 
-    Each fold is judged by a model trained on the others, its vocabulary, pivots and sigma2 included. A table of
-    means and deviations goes to stdout, every fold's figures to the output file. What was finished before a run was
-    stopped is not done again.
+    Each fold is labelled by a model whose weights, vocabulary, pivots and sigma2 come from the other folds alone. A
+    table of means and standard deviations goes to stdout.
+
+    The scores of every fold go to the output file. The same command continues an interrupted run.
 
     \b
     Example:

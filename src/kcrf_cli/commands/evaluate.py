@@ -41,66 +41,85 @@ class EvaluateArguments:
         "FILE",
         "-m",
         "--model",
+        section=options.DATA,
+        common=True,
     )
     decode: str | None
     weighing: options.Weighing
     metric: str | None
     gold: str | None = options.option(
-        "File with the gold labels; those of DATA are predicted, both in the last column, or in the column of CoNLL-U "
-        "that --label names. Default: DATA has both.",
+        "File with the gold labels in its last column; DATA then has the predicted labels there. CoNLL-U files have "
+        "them in the column --label. Default: DATA has both.",
         "FILE",
         type=click.Path(dir_okay=False, allow_dash=True),
+        section=options.DATA,
+        common=True,
     )
     label: str | None = options.option(
         "Column of CoNLL-U files to compare with --gold. Default: upos.",
         "NAME",
         type=options.NamedChoice(label_columns, case_sensitive=False),
+        section=options.DATA,
     )
     compare: str | None = options.option(
         "Compare with another system on the same data: a tagged file or, with -m, another model. Default: none.",
         "OTHER",
         type=click.Path(dir_okay=False, allow_dash=True),
+        section=options.DATA,
+        common=True,
     )
     scheme: str | None = options.option(
-        "Scheme of the labels; none for labels that only look like spans. Default: detected, and printed.",
+        "Scheme of the labels; none if labels like B-X are not spans. Default: detected, and printed.",
         type=options.NamedChoice("scoring:SCHEMES", "none"),
+        section=options.DATA,
+        common=True,
     )
     strict: bool = options.switch(
-        "Count only spans that are written as the scheme demands. Default: as conlleval, which reads an I that nothing "
-        "begins as the beginning of a span."
+        "Count only spans that follow the scheme. Default: as conlleval, where an I without a B before it begins a "
+        "span.",
+        section=options.STATISTICS,
     )
     bootstrap: int | None = options.count(
-        "Give confidence intervals, from N resamples of the sequences; 0 for none. Default: 1000 with --html, else 0.",
+        "Print confidence intervals from N bootstrap resamples of the sequences. Default: 1000 with --html, else 0 "
+        "(none).",
         least=0,
+        section=options.STATISTICS,
+        common=True,
     )
     block: int | None = options.count(
-        "Resample and exchange blocks of about N positions. Default: whole sequences, and blocks of long ones where "
-        "there are fewer than 20."
+        "Resample and permute blocks of about N positions. Default: whole sequences, or blocks of long ones if there "
+        "are fewer than 20 sequences.",
+        section=options.STATISTICS,
     )
     confidence: float = options.option(
-        "Confidence of intervals. Default: 0.95.",
+        "Confidence level of intervals. Default: 0.95.",
         "C",
+        section=options.STATISTICS,
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
         default=0.95,
     )
-    draws: int = options.count("Draws of the randomisation test of --compare. Default: 10000.", 10000)
+    draws: int = options.count(
+        "Permutations of the randomisation test of --compare. Default: 10000.", 10000, section=options.STATISTICS
+    )
     bins: int = options.option(
         "Bins of the calibration error and the reliability curve. Default: 10.",
         "N",
+        section=options.STATISTICS,
         type=click.IntRange(1, 1000),
         default=10,
     )
-    seed: int = options.count("Random seed. Default: 0.", 0, least=0)
+    seed: int = options.count("Random seed. Default: 0.", 0, least=0, section=options.STATISTICS)
     details: bool = options.switch(
-        "Print figures by label beside those of spans, the confusion of labels and the reliability curve, too. "
-        "Default: what fits a screen."
+        "Print also the scores of each label, the confusion matrix and the reliability curve. Default: what fits on a "
+        "screen.",
+        common=True,
     )
     html: str | None = options.written(
-        "Write everything as one page with plots and the worst sequences. Default: none."
+        "Write an HTML page with all scores, plots and the sequences with most errors. Default: none.", common=True
     )
-    worst: int = options.count("Sequences with the most errors to show in the page. Default: 20.", 20, least=0)
+    worst: int = options.count("Number of sequences with most errors in the page. Default: 20.", 20, least=0)
     plot: str | None = options.plot(
-        "Plot the figures (.pdf, .svg or .png; needs matplotlib), as wide as a column of a paper. Default: none.",
+        "Plot the scores (.pdf, .svg or .png; needs matplotlib), as wide as a column of a paper. Default: none.",
         "FIGURE",
     )
     plot_kind: str | None = options.option(
@@ -109,9 +128,9 @@ class EvaluateArguments:
         type=click.Choice(PLOT_KINDS),
     )
     fail_under: tuple[tuple[str, float], ...] = options.option(
-        "End with exit code 6 if a figure, rounded to two decimals as it is printed, is below P per cent, as "
-        f"accuracy=80; figures: {', '.join(TARGETS)}. Can be repeated. Default: none.",
-        "FIGURE=P",
+        "Exit with code 6 if a score is below P per cent, as accuracy=80 (rounded to two decimals, as printed). "
+        f"Scores: {', '.join(TARGETS)}. Can be repeated. Default: none.",
+        "SCORE=P",
         type=options.OfKind(options.label_number),
         multiple=True,
     )
@@ -120,7 +139,7 @@ class EvaluateArguments:
     layout: Mapping[str, Any] = options.settings("layout")
     threads: int | None
     json: bool
-    tsv: bool = options.switch("Print figures as tab-separated rows on stdout.")
+    tsv: bool = options.switch("Print the results as tab-separated rows on stdout.")
     quiet: bool
 
     def __post_init__(self) -> None:
@@ -160,11 +179,10 @@ class EvaluateArguments:
 
 @options.command(EvaluateArguments)
 def evaluate(run: EvaluateArguments) -> None:
-    """Score DATA: tagged output with gold and predicted labels as its last two columns, or, with -m, labelled data.
+    """Score DATA: output of `tag` (last two columns: gold, predicted), or with -m labelled data.
 
-    Prints accuracy, and for labels of the IOB kind (B-NP, I-NP, O and the like) precision, recall and F1 of spans
-    as conlleval computes them; else the same per label. Where there are probabilities, from -m or as LABEL:p columns,
-    prints how well they are calibrated.
+    Prints accuracy and precision, recall and F1: of spans, as conlleval computes them, if labels are like B-NP, I-NP
+    and O, else of each label. If there are probabilities (from -m, or LABEL:p columns), also prints their calibration.
 
     \b
     Example:

@@ -18,7 +18,7 @@ class ExportArguments:
     model: str = options.argument("MODEL", options.FILE)
     output: str = options.output()
     to: str | None = options.option(
-        "The program to write for. Default: by the name of the file, .crfsuite, .crfpp or .wapiti.",
+        "Program to write for. Default: by the suffix of the output, .crfsuite, .crfpp or .wapiti.",
         type=options.NamedChoice("exchange:PROGRAMS"),
     )
     quiet: bool
@@ -26,11 +26,11 @@ class ExportArguments:
 
 @options.command(ExportArguments)
 def export(run: ExportArguments) -> None:
-    """Write MODEL so that CRFsuite, CRF++ or Wapiti reads it, and labels as kcrf does.
+    """Convert MODEL to a model of CRFsuite, CRF++ or Wapiti that gives the same labels.
 
-    The model must be linear and of first order. For CRFsuite features are attributes by the names that `featurize
-    --like MODEL --export crfsuite` gives them in data; for CRF++ and Wapiti they are lines of a template, and the file
-    holds them. CRF++'s file is binary, or text (which `crf_learn --convert` reads) if its name ends in .txt.
+    The model must be linear and of first order. For CRFsuite, features become attributes; `featurize --like MODEL
+    --export crfsuite` writes data with these attributes. For CRF++ and Wapiti, features become lines of a template
+    inside the file. A file for CRF++ is binary, or text (for `crf_learn --convert`) if its name ends in .txt.
 
     \b
     Example:

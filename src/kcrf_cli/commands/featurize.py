@@ -27,32 +27,37 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 
 @dataclass(frozen=True, kw_only=True)
 class FeaturizeArguments:
-    data: tuple[str, ...] = options.argument("DATA...", options.DATA, nargs=-1, required=True)
+    data: tuple[str, ...] = options.argument("DATA...", options.DATA_FILE, nargs=-1, required=True)
     output: str | None = options.option(
-        "Dataset to write (.npz), folder of --shards, or the text of --export.",
+        "Output: a dataset (.npz), a folder with --shards, or text with --export.",
         "FILE",
         "-o",
         "--output",
         type=options.FileToWrite(allow_dash=True),
+        common=True,
     )
     shards: int | None = options.option(
-        "Write a folder of N shards in memory that does not grow with the data; in a file whose name ends in .npz, "
-        "only mark where they begin. Default: one file, encoded in memory.",
+        "Write a folder of N shards, in constant memory. If the output is an .npz file, it only marks where shards "
+        "begin. Default: one file, encoded in memory.",
         "N",
         type=click.IntRange(1, MOST_SHARDS),
+        common=True,
     )
     configuration: options.Configuration = options.group(options.Configuration, "layout", "encoding", "unobserved")
     like: str | None = options.option(
-        "Encode as this dataset, folder of shards, basis or model did: its vocabulary, scaling and labels.",
+        "Encode with the vocabulary, scaling and labels of this dataset, folder of shards, basis or model.",
         "FILE",
         type=click.Path(),
+        section=options.FEATURES,
+        common=True,
     )
     export: str | None = options.option(
-        "Write the encoded data as text for other programs instead of a dataset: attributes of CRFsuite, or rows of "
-        "SVMlight with a header that says what the numbers mean. Goes to -o, or to stdout. Default: a dataset.",
+        "Write text for other programs instead of a dataset: attributes for CRFsuite, or rows for SVMlight with a "
+        "header that names the features. The text goes to -o or to stdout. Default: a dataset.",
         type=options.NamedChoice("encoding:EXPORTS"),
+        common=True,
     )
-    show: int | None = options.count("Print the features of the first N positions.")
+    show: int | None = options.count("Print the features of the first N positions.", common=True)
     format: str | None
     threads: int | None
     vectors: tuple[tuple[str, str], ...]
@@ -119,12 +124,12 @@ class FeaturizeArguments:
 def featurize(run: FeaturizeArguments) -> None:
     """Encode DATA, so that later commands need not read and encode it again.
 
-    The file holds the numbers, the vocabulary and the scaling; `select-basis`, `train` and `evaluate -m` take it
-    in place of text. With --show, the features of the first positions are printed, to check a configuration.
+    The output has the encoded data, the vocabulary and the scaling; `select-basis`, `train` and `evaluate -m` take it
+    in place of text. --show prints the features of the first positions, to check a configuration.
 
-    With --shards data of any size, in any number of files, becomes a folder of shards, which those commands and `tag`
-    take in place of a file, reading one shard after another. A damaged or missing shard is named, and a run that is
-    interrupted leaves no folder behind.
+    With --shards, data of any size, in any number of files, becomes a folder of shards. These commands and `tag` take
+    it in place of a file and read one shard after another. Errors name a damaged or missing shard. An interrupted run
+    leaves no folder behind.
 
     \b
     Example:

@@ -17,14 +17,16 @@ class ImportArguments:
     model: str = options.argument("MODEL", options.FILE)
     output: str = options.output()
     columns: Sequence[str] | None = options.option(
-        "Names for the columns of the data, the label's last, where it has more columns than the model looks at: "
-        "word,pos,chunk,label. Default: c0, c1, ..., label, as many as the model looks at.",
+        "Names of the columns of the data, the label last, as word,pos,chunk,label; needed if the data has more "
+        "columns than the model uses. Default: c0, c1, ..., label, as many as the model uses.",
         "NAMES",
+        section=options.DATA,
         type=options.OfKind(comma_separated_names),
     )
     encoding: str = options.option(
-        "The encoding of strings in MODEL, such as euc-jp; data is UTF-8 here. Default: utf-8.",
+        "Character encoding of MODEL, such as euc-jp; kcrf's own data is UTF-8. Default: utf-8.",
         "NAME",
+        section=options.DATA,
         default="utf-8",
     )
     json: bool
@@ -33,11 +35,10 @@ class ImportArguments:
 
 @options.command(ImportArguments, "import")
 def import_(run: ImportArguments) -> None:
-    """Make a model of ours out of MODEL, which CRFsuite, CRF++ (text or binary) or Wapiti wrote.
+    """Convert MODEL, written by CRFsuite, CRF++ (text or binary) or Wapiti, to a kcrf model.
 
-    Which of them it was is seen from the file. The new model gives the same labels and probabilities, and is used
-    like any other: by tag, evaluate, inspect, and train --init. It takes the data that the other one took: attribute
-    files, or columns with the label last.
+    The program is detected from the file. The new model gives the same labels and probabilities for the same data
+    (attribute files, or columns with the label last), and works with tag, evaluate, inspect and train --init.
 
     \b
     Example:

@@ -21,22 +21,25 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class InspectArguments:
     file: str = options.argument("FILE", click.Path())
-    top: int = options.count("Print the N strongest features or pivots of each label. Default: 10.", 10, 0)
+    top: int = options.count("Print the N strongest features or pivots of each label. Default: 10.", 10, 0, common=True)
     dump: bool = options.switch(
-        "Print every weight that is not zero instead, one in a line: term, feature, label, weight, between TABs."
+        "Print every non-zero weight instead, one per line, separated by tabs: term, feature, label, weight.",
+        common=True,
     )
     plot: str | None = options.plot(
-        "Plot the transitions of a model, or what the pivots of a basis leave (.png, .svg or .pdf; needs matplotlib). "
-        "Default: no plot."
+        "Plot the transitions of a model, or the part of the kernel that a basis leaves unexplained (.png, .svg or "
+        ".pdf; needs matplotlib). Default: none.",
+        common=True,
     )
     vectors: tuple[tuple[str, str], ...] = options.vectors(
-        "Check vectors that are meant for FILE, and print their rows, width and range. Default: none."
+        "Check that vectors fit FILE, and print their rows, width and range. Default: none."
     )
     importance: str | None = options.option(
         "Permutation importance on labelled data: the drop in log-likelihood when the values of a column at an offset "
-        "are shuffled, in all features made of it; --plot draws it. Default: weights alone.",
+        "are shuffled, in all features made of it; --plot draws it. Default: only weights are shown.",
         "DATA",
         type=click.Path(),
+        common=True,
     )
     importance_of: str | None = options.option(
         "Shuffle all features of a column at an offset together, or each feature alone. Default: columns.",
@@ -44,16 +47,16 @@ class InspectArguments:
     )
     repetitions: int = options.count("Number of shuffles for --importance. Default: 3.", 3)
     threads: int | None
-    json: bool
+    json: bool = options.switch("Print the contents as JSON on stdout.", common=True)
 
 
 @options.command(InspectArguments)
 def inspect(run: InspectArguments) -> None:
-    """Show what FILE holds: a model, a basis, a dataset or a folder of shards.
+    """Show the contents of FILE: a model, a basis, a dataset or a folder of shards.
 
-    Of a model: labels, terms with their kernels and sizes, the certificate, where it comes from, transitions, and
-    the features or pivots with the largest weights for each label. A pivot is identified by its line in the
-    training data. With --importance also the permutation importance of each column on labelled data.
+    For a model: labels, terms with their kernels and sizes, the certificate, the training data, transitions, and the
+    features or pivots with the largest weights for each label. A pivot is identified by its line in the training data.
+    --importance adds the permutation importance of each column on labelled data.
 
     \b
     Example:

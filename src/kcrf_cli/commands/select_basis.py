@@ -17,7 +17,8 @@ class BasisArguments(options.PreparedArguments):
         options.Configuration, "kernel", "layout", "encoding", "unobserved", "precision", "seed"
     )
     plot: str | None = options.plot(
-        "Plot what is left against the number of pivots (.png, .svg or .pdf; needs matplotlib). Default: no plot."
+        "Plot the unexplained part of the kernel against the number of pivots (.png, .svg or .pdf; needs matplotlib). "
+        "Default: no plot."
     )
 
 
@@ -25,9 +26,11 @@ class BasisArguments(options.PreparedArguments):
 def select_basis(run: BasisArguments) -> None:
     """Choose pivots among the positions of DATA, for `train --basis`.
 
-    A kernel model with M pivots scores a position by its kernel values with them. Pivots are chosen so that they
-    leave little of the kernel unexplained; the unexplained part of the trace is printed. The basis file keeps
-    kernel, encoding and the source line of each pivot. Of a folder of shards (see `featurize`) a sample is looked at.
+    A kernel model with M pivots (inducing points) scores a position by its kernel values with them. Pivots are chosen
+    to leave little of the kernel's trace unexplained; the unexplained part is printed.
+
+    The basis file has the kernel, the encoding and the source line of each pivot. From a folder of shards (see
+    `featurize`) pivots are chosen on a sample.
 
     \b
     Example:

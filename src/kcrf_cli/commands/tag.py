@@ -34,59 +34,78 @@ MOST_BEST = 10_000  # all labellings of a sequence are held at once
 
 @dataclass(frozen=True, kw_only=True)
 class TagArguments:
-    data: str = options.argument("[INPUT]", options.DATA, default="-")
-    model: str = options.option("Model to label with.", "FILE", "-m", "--model", type=options.FILE, required=True)
+    data: str = options.argument("[INPUT]", options.DATA_FILE, default="-")
+    model: str = options.option(
+        "Model to label with.",
+        "FILE",
+        "-m",
+        "--model",
+        type=options.FILE,
+        required=True,
+        section=options.DATA,
+        common=True,
+    )
     output: str | None = options.output("File to write. Default: stdout.", required=False, stdout=True)
     decode: str | None
     weighing: options.Weighing
     lag: int | None = options.option(
-        "Give each label when K more lines have been read, in memory that does not grow, as sequences that do not end "
-        "need it; posterior decoding by what is known then, without what tells of whole labellings (--nbest, "
-        "--sequence-probability, --explain, --json-lines) and without --vectors. Default: label whole sequences.",
+        "Print each label after K more lines have been read, in constant memory: for streams that do not end. Labels "
+        "come from posterior decoding of the lines read so far. Not with --nbest, --sequence-probability, --explain, "
+        "--json-lines or --vectors. Default: label whole sequences.",
         "K",
         type=click.IntRange(min=0),
+        section=options.DECODING,
     )
     scheme: str | None = options.option(
-        "Scheme of the labels: what it forbids is impossible. Default: what training forbade.",
+        "Scheme of the labels; transitions that it forbids are impossible. Default: that of the model.",
         type=options.NamedChoice("scoring:SCHEMES"),
+        section=options.DECODING,
     )
     force: bool = options.switch(
-        "Keep the labels that INPUT has, and find the others around them; probabilities are given the kept ones."
+        "Keep the labels that INPUT has in its last column, and predict the missing ones; probabilities are "
+        "conditional on the kept labels.",
+        section=options.DECODING,
     )
     free: str | None = options.option(
-        "With --force: what stands where the label is not known. Default: what training took for labels that are not "
-        f"observed, else {FREE}.",
+        "With --force: the mark of a missing label. Default: the mark of labels that were not observed in training, "
+        f"else {FREE}.",
         "LABEL",
+        section=options.DECODING,
     )
     marginals: str | None = options.option(
-        "Columns LABEL:p with the marginal probability, to six digits, of the predicted label or of each.",
+        "Add columns LABEL:p with the marginal probability of the predicted label (best) or of every label (all).",
         type=click.Choice(["best", "all"]),
+        common=True,
     )
     sequence_probability: bool = options.switch(
-        "A column probability=P with the probability of the whole labelling of the sequence."
+        "Add a column probability=P with the probability of the whole labelling of the sequence."
     )
     nbest: int | None = options.option(
-        "The K best labellings of each sequence, each headed by a line '# RANK PROBABILITY'.",
+        "Print the K most probable labellings of each sequence, each after a line '# RANK PROBABILITY'.",
         "K",
         type=click.IntRange(min=1, max=MOST_BEST),
+        common=True,
     )
     novelty: bool = options.switch(
-        "A column novelty=R, from 0 to 1: how much of the position the pivots of the model leave unexplained."
+        "Add a column novelty=R, from 0 to 1: the part of the position that the model's pivots leave unexplained."
     )
     explain: int | None = options.option(
-        "Under each position, lines beginning with '#: ': the K features, conjunctions and transitions that speak most "
-        "for its label against the runner-up, and of a model with pivots the training positions most like it.",
+        "Under each position print the K features, conjunctions and transitions that favour its label most over the "
+        "second-best one; for a model with pivots also the most similar training positions. Lines begin with '#: '.",
         "K",
         type=click.IntRange(min=1),
+        common=True,
     )
-    json_lines: bool = options.switch("Write a JSON object for each sequence instead of its lines.")
+    json_lines: bool = options.switch("Write a JSON object for each sequence instead of its lines.", common=True)
     vectors: tuple[tuple[str, str], ...]
     format: str | None
     threads: int | None
     engine: str | None = options.option(
-        "Compute scores of pivots on a GPU by PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second; "
-        "torch:cpu to try it without one. Labels are the same, but for ties. Default: threads of this process.",
+        "Compute scores of pivots on a GPU with PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second GPU; "
+        "torch:cpu runs the same code without a GPU. Labels are the same, except for ties. Default: threads of this "
+        "process.",
         "ENGINE",
+        section=options.COMPUTATION,
     )
     quiet: bool
 
@@ -152,17 +171,18 @@ class TagArguments:
 
 @options.command(TagArguments)
 def tag(run: TagArguments) -> None:
-    """Label the sequences of INPUT (default: stdin), which may or may not carry gold labels.
+    """Label the sequences of INPUT (default: stdin), with or without a column of gold labels.
 
-    Every line is repeated as it is, with the predicted label as one more column. Sequences are labelled as they
-    arrive, so `tag` can stand in a pipe and takes the same memory for any length of input. CoNLL-U files get the
-    label in its own column, in place of what stood there; attribute files give two columns, the label they had and
-    the predicted one. Probabilities, where they are asked for, stand between the two labels, so that the predicted one
-    is always last and `kcrf evaluate` reads them all. A folder of shards (see `featurize`) has no text any more: it
-    gives the line that each position has in its source, its label if it has one, and the predicted one.
+    Every line is copied, with the predicted label as a new last column. Sequences are labelled as they arrive, so `tag`
+    works in a pipe and needs the same memory for input of any length.
 
-    With --lag a sequence need not end: each label leaves when K more lines have been read. With --engine cuda the
-    scores of pivots come from a GPU.
+    In CoNLL-U files the predicted label replaces the value of its column. For attribute files the output has two
+    columns, the label in the file and the predicted one. Probabilities stand before the predicted label, which is
+    always last, so `kcrf evaluate` reads all of these. A folder of shards (see `featurize`) contains no text: the
+    output has the line number of each position in its source, its gold label if there is one, and the predicted label.
+
+    With --lag, sequences need not end: each label is printed after K more lines have been read. With --engine cuda, a
+    GPU computes the scores of pivots.
 
     \b
     Example:

@@ -28,62 +28,73 @@ if TYPE_CHECKING:
 class TrainArguments(options.PreparedArguments):
     configuration: options.Configuration = options.group(options.Configuration, *options.MODEL_SECTIONS, "unobserved")
     basis: str | None = options.file(
-        "Pivots, kernel and encoding from `select-basis`; options that contradict them are refused."
+        "Pivots, kernel and encoding from `select-basis`; options that contradict them are refused.",
+        section=options.MODEL,
     )
     held_out: options.HeldOutOptions
     certify: str = options.option(
-        "Certificate of what could still be gained outside the pivots: an estimate, or a bound that takes all pairs of "
-        "positions. Default: estimate.",
+        "Certificate of the gain that pivots beyond the chosen ones could bring: an estimate, or a bound computed from "
+        "all pairs of positions. Default: estimate.",
         type=click.Choice(["estimate", "exact"]),
+        section=options.OPTIMISATION,
         default="estimate",
     )
     select_terms: bool = options.switch(
-        "Keep only those terms of the configuration that do better than chance, fit by fit on held-out sequences."
+        "Keep only the terms of the configuration that improve the fit on held-out sequences by more than chance "
+        "would, one term after another.",
+        section=options.MODEL,
     )
     min_gain: float | None = options.option(
-        "With --select-terms: leave out terms that are proven to gain less in P, in nats. Default: 1.",
+        "With --select-terms: leave out terms that are proven to improve the objective P by less than G nats. Default: "
+        "1.",
         "G",
         type=click.FloatRange(min=0),
+        section=options.MODEL,
     )
     init: str | None = options.file(
-        "Start from this model, by the names of its labels and features, and with its sigma2 unless --sigma2 is given. "
-        "Default: from zero.",
+        "Start from the weights of this model, matched by the names of labels and features, and from its sigma2 unless "
+        "--sigma2 is given. Default: start from zero.",
         "MODEL",
+        section=options.OPTIMISATION,
     )
     dev: str | None = options.option(
-        "Labelled data to score while training goes on; nothing is learnt from it. Default: none.",
+        "Labelled data to score during training; it is not trained on. Default: none.",
         "DEV",
-        type=options.DATA,
+        type=options.DATA_FILE,
+        section=options.VALIDATION,
+        common=True,
     )
     dev_vectors: tuple[tuple[str, str], ...]
     keep: str | None = options.option(
-        "Parameters to write: the last ones, which are certified, or those that label DEV best. Default: last.",
+        "Weights to write: the last ones, which are certified, or those with the best score on DEV. Default: last.",
         type=click.Choice(["last", "best"]),
+        section=options.VALIDATION,
     )
     prune: float | None = options.option(
-        "Drop weights and pivots after training that change no score of any position of DATA by more than EPS, all of "
-        "them together. Default: keep all.",
+        "After training, drop weights and pivots as long as no score of a position of DATA changes by more than EPS in "
+        "total. Default: keep all.",
         "EPS",
         type=options.OfKind(Number(0)),
+        section=options.MODEL,
     )
     calibrate: bool = options.switch(
-        "Calibrate probabilities by scores of five folds that models of the others give, where that lowers their "
-        "log-loss by more than a standard error; folds keep to --group and --folds-file, and weights stay as they are. "
-        "Default: probabilities as they come."
+        "Calibrate probabilities by five-fold cross-validation, if that lowers held-out log-loss by more than a "
+        "standard error. Weights do not change; folds respect --group and --folds-file. Default: no calibration.",
+        section=options.MODEL,
     )
     log: str | None = options.written(
-        "Write what happens as JSON, one line per event, - for stdout. Default: no log.", stdout=True
+        "Write a log of the run as JSON, one line per event; - for stdout. Default: no log.", stdout=True
     )
     checkpoint: str | None = options.written(
-        "Keep the run in FILE every few minutes; the same command goes on from there, with the bytes of a run that was "
-        "not stopped. FILE is removed once the model is written. Default: none."
+        "Save the state of the run to FILE every few minutes. The same command then continues an interrupted run, with "
+        "the same result. FILE is removed when the model is written. Default: none."
     )
     checkpoint_every: float | None = options.option(
-        "With --checkpoint: how often to write it, as 90s, 10m or 1h. Default: 5m.",
+        "With --checkpoint: time between two saves, as 90s, 10m or 1h. Default: 5m.",
         "TIME",
         type=options.OfKind(options.duration),
     )
-    strict: bool = options.switch("Exit with 5 if the tolerance was not certified.")
+    strict: bool = options.switch("Exit with code 5 if the tolerance was not certified.")
     verbose: bool = options.verbose("pass over the data")
 
     def __post_init__(self) -> None:
@@ -143,14 +154,15 @@ class TrainArguments(options.PreparedArguments):
 def train(run: TrainArguments) -> None:
     """Train a model on the labelled sequences of DATA.
 
-    Nothing needs to be set: numeric columns are real features, words and tags are recognised and get features that suit
-    them (--dump-config shows which, --plain does without), the kernel is linear (rbf where all columns are numbers),
-    and the prior variance is chosen on held-out sequences. Training stops when the objective is proven to be within
-    --tolerance of its optimum. The first Ctrl-C or SIGTERM ends the final fit early with the best model so far; before
-    that fit it writes nothing.
+    No option but -o is needed: features follow from the columns (--dump-config shows them), the kernel is linear, or
+    rbf if all columns are numbers, and the prior variance is chosen on held-out sequences.
 
-    DATA may be a folder of shards (see `featurize`) that does not fit into memory: what is chosen is then chosen on a
-    sample, and it says on how much.
+    Words and tags are recognised and get features that suit them; --plain uses columns as they are. Training stops when
+    the objective is proven to be within --tolerance of its optimum. The first Ctrl-C or SIGTERM ends the final fit and
+    writes the best model so far; before the final fit nothing is written.
+
+    DATA may be a folder of shards (see `featurize`) that does not fit into memory. Choices are then made on a sample,
+    whose size is printed.
 
     \b
     Example:

@@ -32,50 +32,56 @@ class TuneArguments:
     )
     format: str | None
     effort: str | None = options.option(
-        "Amount of work, counted so that the result is the same every time: about ten seconds, ten minutes or two "
-        "hours of two cores. Default: normal.",
+        "Amount of work: about ten seconds, ten minutes or two hours on two cores; the result is reproducible. "
+        "Default: normal.",
         type=options.NamedChoice("selection:EFFORTS"),
+        section=options.OPTIMISATION,
+        common=True,
     )
     budget: float | None = options.option(
-        "Time to search, as 90s, 10m or 2h, in the place of an effort: another machine, or a busy one, may come to "
-        "another result.",
+        "Time to search, as 90s, 10m or 2h, instead of --effort. The result depends on the speed of the machine.",
         "TIME",
         type=options.OfKind(options.duration),
+        section=options.OPTIMISATION,
+        common=True,
     )
     shape: tuple[int, int] | None = options.option(
-        "The columns of numbers are pixels of images with so many rows and columns, as 16x8. Default: they are no "
-        "images.",
+        "The columns of numbers are pixels of images with R rows and C columns, as 16x8. Default: not images.",
         "RxC",
         type=options.OfKind(image_shape),
+        section=options.DATA,
     )
     metric: str | None
     dev: str | None = options.option(
-        "Labelled data to judge candidates by; nothing is learnt from it. Default: parts of DATA are held out.",
+        "Labelled data to compare candidates on; it is not trained on. Default: parts of DATA are held out.",
         "DEV",
-        type=options.DATA,
+        type=options.DATA_FILE,
+        section=options.VALIDATION,
+        common=True,
     )
     dev_vectors: tuple[tuple[str, str], ...]
     held_out: options.HeldOutOptions
     nested: int | None = options.option(
-        "Judge the whole procedure: search again without each of K outer folds, and judge what is found by the fold; "
-        "all searches share the effort. Default: no outer folds; K is 3.",
+        "Nested cross-validation: repeat the search without each of K outer folds and score its result on that fold. "
+        "All searches share the effort. Default: no outer folds; K is 3.",
         "[K]",
+        section=options.VALIDATION,
         is_flag=False,
         flag_value=3,
         type=click.IntRange(min=2),
     )
     vectors: tuple[tuple[str, str], ...]
     plot: str | None = options.plot(
-        "Plot (.png, .svg, .pdf) of the figures of all candidates against the work spent. Default: none."
+        "Plot (.png, .svg, .pdf) of the scores of all candidates against the work spent. Default: none."
     )
     journal: str | None = options.written(
-        "Where judgements are kept, so that a search that was stopped goes on from there. Default: the output with "
-        ".journal at its end, until the output is written."
+        "File that keeps finished trials, so that the same command continues an interrupted search. Default: the "
+        "output file with .journal appended; it is removed when the output is written."
     )
     engine: options.EngineOptions
     json: bool
     quiet: bool
-    verbose: bool = options.verbose("judgement")
+    verbose: bool = options.verbose("trial")
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
@@ -98,11 +104,13 @@ class TuneArguments:
 def tune(run: TuneArguments) -> None:
     """Find a configuration for the labelled sequences of DATA.
 
-    Features, windows, kernels, numbers of pivots, transitions, decoders and prior variances are tried on subsets of
-    the data, better ones on larger subsets, and judged on held-out sequences. The best candidate, or the simplest one
-    that is not significantly worse, is written as YAML for `kcrf train -c`, with a leaderboard in comments. Features
-    and terms of a configuration file are kept, and the rest is searched for. Ctrl-C ends the search with the best so
-    far; the same command continues a search that was ended otherwise.
+    Candidates differ in features, windows, kernels, numbers of pivots, transitions, decoders and prior variances. The
+    best one, or the simplest one that is not significantly worse, is written as YAML for `kcrf train -c`.
+
+    Candidates are scored on held-out sequences, first on small subsets of the data; the better ones go on to larger
+    subsets. The YAML file has a leaderboard in comments. If a configuration file is given, its features and terms are
+    kept and the rest is searched for. Ctrl-C ends the search with the best candidate so far; the same command continues
+    a search that ended in another way.
 
     \b
     Example:

@@ -66,33 +66,36 @@ class MapConfig:
     type: str = declared(
         OneOf(MAPS),
         AUTO,
-        "Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots, or every distinct "
-        "input as a pivot. Default: auto, explicit where it is exact and `size` is not given, else reduced.",
+        "Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots (reduced), or every "
+        "distinct input as a pivot (full). Default: auto, explicit if it is exact and `size` is not given, else "
+        "reduced.",
         option="map",
     )
     size: int | None = declared(
         Automatic(Whole(1)),
         None,  # see `maps.automatic_size`
-        "Number of pivots. Default: chosen automatically, at most 2,000.",
+        "Number of pivots (inducing points). Default: chosen automatically, at most 2,000.",
         metavar="M",
+        common=True,
     )
     select: str = declared(
         OneOf(lambda: (*METHODS, GRADIENT)),
         "random",
-        "Choose pivots at random by the unexplained part of the kernel, greedily where most is unexplained, uniformly, "
-        "as centres of clusters, or, while training goes on, those that lower the objective most. Default: random.",
+        "Choice of pivots: at random with the unexplained part of the kernel as probability (random), greedily the "
+        "least explained position, uniformly, centres of clusters, or during training those that lower the objective "
+        "most (gradient). Default: random.",
         aliases=("method",),
     )
     residual: float = declared(
         values.fraction,
         0.0,
-        "Choose no more pivots once this part of the kernel's trace is left unexplained. Default: 0.",
+        "Stop choosing pivots when at most this part of the kernel's trace is unexplained. Default: 0.",
         metavar="R",
     )
     basis_tolerance: float | None = declared(
         values.not_negative,
         None,  # BASIS_TOLERANCE of the growth module
-        "With `select` gradient: add no more pivots once their possible gain is proven to be at most this part of the "
+        "With `select` gradient: stop adding pivots when their possible gain is proven to be at most this part of the "
         "objective. Default: 0.01.",
         metavar="B",
         section="basis_tolerance",
@@ -100,7 +103,7 @@ class MapConfig:
     cut_off: int = declared(
         Whole(1),
         1,
-        "Leave out conjunctions that are in fewer training positions (explicit poly). Default: 1.",
+        "Ignore conjunctions that occur at fewer than N training positions (explicit poly). Default: 1.",
         metavar="N",
     )
 
@@ -128,71 +131,77 @@ class TrainingConfig:
 
     sigma2: float | None = declared(
         values.variance,
-        help="Prior variance of weights, for kernels other than linear that of scores. Default: auto, chosen per term "
-        "on held-out sequences.",
+        help="Prior variance (regularisation strength 1/sigma2). It is that of the weights, or of the scores if the "
+        "kernel is not linear; a configuration can give each term its own. Default: auto, chosen on held-out data.",
+        heading="Model",
+        common=True,
     )
     c1: float | None = declared(
         values.not_negative,
-        help="An L1 penalty on weights, as CRFsuite's: most become zero, and the model small (explicit maps; with or "
-        "without `c2`). Default: 0.",
+        help="L1 penalty on the weights, as in CRFsuite; most weights become zero (explicit maps; with or without "
+        "`c2`). Default: 0.",
         metavar="C",
+        heading="Model",
     )
     solver: str = declared(
         OneOf(SOLVERS),
         AUTO,
-        "Solver; the optimum is the same. Default: auto, L-BFGS that begins on a part of the pivots; with `c1` "
-        "proximal.",
+        "Solver; all reach the same optimum. Default: auto, L-BFGS that starts with a part of the pivots; proximal "
+        "with `c1`.",
     )
     tolerance: float = declared(
         values.tolerance,
         1e-3,
-        "Stop when the certified relative gap to the optimum is this small, 1e-12 at least. Default: 0.001.",
+        "Stop when the certified relative gap to the optimum is at most T, which is at least 1e-12. Default: 0.001.",
         metavar="T",
     )
     max_passes: int = declared(
         Whole(1),
         1000,
-        "Stop the fit after this many passes over the data, certified or not. Default: 1000.",
+        "Stop after this many passes over the data, certified or not. Default: 1000.",
         metavar="N",
     )
-    seed: int = declared(Whole(0), 0, "Random seed. Default: 0.", metavar="N")
+    seed: int = declared(Whole(0), 0, "Random seed. Default: 0.", metavar="N", common=True)
     precision: str = declared(OneOf(PRECISIONS), "single", "Precision of feature maps and scores. Default: single.")
     scheme: str | None = declared(
         OneOf(SCHEMES),
-        help="Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
+        help="Scheme of the labels; transitions that it forbids have probability zero. Default: none.",
         section="chain",
     )
     scheme_violations: str | None = declared(
         OneOf(SCHEME_VIOLATIONS),
-        help="With `scheme`: training labels that it forbids where they stand are an error, have their sequences left "
-        "out (drop), or are taken as not observed (free), after which nothing is certified. Default: error.",
+        help="With `scheme`: training labels that it forbids are an error, their sequences are left out (drop), or the "
+        "labels count as not observed (free), which rules out a certificate. Default: error.",
         section="chain",
     )
     decode: str = declared(
         OneOf((AUTO, *DECODINGS)),
         AUTO,
-        "Labels that the model gives: the most probable labelling as a whole (viterbi), or the most probable label at "
-        "each position (posterior). Default: auto, posterior where held-out data shows it to be better by more than a "
+        "Decoder of the model: the most probable labelling as a whole (viterbi), or the label of the largest marginal "
+        "at each position (posterior). Default: auto, posterior if it is better on held-out data by more than a "
         "standard error.",
+        heading="Decoding",
     )
     metric: str = declared(
         OneOf((AUTO, *METRICS)),
         AUTO,
-        "The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
-        "log-loss of labels. Default: auto, f1 where labels are those of a scheme (B-X, I-X, O and the like), else "
+        "Metric to choose by: F1 of spans (f1), the unweighted mean of F1 over types of spans or over labels, "
+        "accuracy, or log-loss of labels. Default: auto, f1 if the labels follow a scheme (B-X, I-X, O), else "
         "accuracy.",
+        heading="Validation",
     )
     observed_transitions: bool = declared(
         boolean,
         False,
-        "Give probability zero to pairs of labels that do not follow each other in the training data. Default: not.",
+        "Give probability zero to transitions that do not occur in the training data. Default: all are possible.",
         section="chain",
     )
     observed_features: bool = declared(
         boolean,
         False,
-        "Weights only for features with the labels that they stand with in the training data, as CRFsuite has them "
-        "(explicit maps): a far smaller model. Default: for all labels.",
+        "Weights only for pairs of feature and label that occur in the training data, as in CRFsuite; the model is "
+        "much smaller (explicit maps). Default: weights for all labels.",
+        heading="Model",
     )
 
 
@@ -212,50 +221,55 @@ class Config:
 
     columns: tuple[str, ...] | None = declared(
         values.column_names,
-        help="Names of the columns, the label's last, as word,class,label. Of a CoNLL-U file those to use, as "
-        "form,lemma,upos. Default: c0,c1,...,label, and form,upos of CoNLL-U.",
+        help="Names of the columns, the label last, as word,class,label. For a CoNLL-U file, the columns to use; "
+        "without this option form,upos. Default: c0,c1,...,label.",
         metavar="NAMES",
+        heading="Data",
+        common=True,
         text=values.comma_separated_names,
     )
     window: tuple[int, ...] | None = declared(
         values.window,
-        help="Offsets that columns are looked at, as -1..1, where the configuration names none. Default: -2..2 for "
-        "categorical columns and for real ones whose neighbours correlate, 0 for other real ones.",
+        help="Offsets at which columns are features, as -1..1, unless the configuration has a window. Default: -2..2 "
+        "for words, tags and numbers that correlate with their neighbours, 0 for other numbers.",
         metavar="A..B",
         text=values.window_range,
     )
     min_count: int = declared(
         Whole(1),
         1,
-        "Ignore values, conjunctions and attributes that occur less often in the training data. Default: 1.",
+        "Ignore values, conjunctions and attributes that occur fewer than N times in the training data. Default: 1.",
         metavar="N",
     )
     unobserved: str | None = declared(
         values.text,
-        help="This label, such as ?, stands for labels that are not observed: training sums over all possibilities. "
+        help="Label, such as ?, of positions whose label is not observed; training sums over all possible labels. "
         "Default: all labels are observed.",
         metavar="LABEL",
         section="unobserved",
     )
     weight: str | None = declared(
         values.text,
-        help="Column with the weight of the sequence, the same in all its rows; it is no feature. Default: all are 1.",
+        help="Column with the weight of the sequence, the same in all its rows; it is not a feature. Default: all "
+        "weights are 1.",
         metavar="COLUMN",
+        heading="Data",
     )
     separator: str | None = declared(
         values.separator,
-        help="Separator of columns: ',' reads CSV, with quotes as spreadsheets write them; also tab and space. "
-        "Default: TABs if the first line has one, else spaces.",
+        help="Separator of columns; ',' reads CSV files. The words tab and space name those characters; quotes in CSV "
+        "are as spreadsheets write them. Default: tab if the first line has one, else space.",
         metavar="CHARACTER",
         section="layout",
+        common=True,
     )
     header: bool = declared(
-        boolean, False, "The first line has the names of the columns. Default: it is data.", section="layout"
+        boolean, False, "The first line names the columns. Default: data.", section="layout", common=True
     )
     comment: tuple[str, ...] = declared(
         values.names,
         (),
-        "Pass over lines that begin so, as '#', or '#,-DOCSTART-' for either. Default: all lines are data.",
+        "Skip lines that begin with one of these marks, as '#' or '#,-DOCSTART-'. Default: all lines are data.",
         metavar="MARKS",
         section="layout",
         text=values.comma_separated,
@@ -264,21 +278,22 @@ class Config:
         values.marks,
         MISSING,
         "Marks of missing numbers, as 'NA,-999' or '?,undefined'; they become the training mean. Default: NA, ?, _, "
-        "nan and nothing.",
+        "nan and an empty value.",
         metavar="MARKS",
+        heading="Data",
         text=values.comma_separated,
     )
     missing_indicator: bool = declared(
         boolean,
         False,
-        "One more column for each real one, which says where values are missing. Default: none.",
+        "Add a feature for each column of numbers that is 1 where its value is missing. Default: none.",
     )
     ignore: tuple[str, ...] = declared(values.column_names, ())  # columns that are no features unless they are named
     plain: bool = declared(
         boolean,
         False,
-        "Take columns as they are. Default: words also by their parts, shape and lower case, tags with their "
-        "neighbours, as `dump_config` shows.",
+        "Use columns as they are. Default: words also get prefixes, suffixes, shape and lower case, tags their "
+        "neighbours; `dump_config` shows them.",
     )
     suggested: bool = declared(boolean, False)  # features were derived from the columns, and terms may still be
     features: tuple[FeatureConfig, ...] | None = None  # None: one per column
@@ -369,27 +384,38 @@ def plain_kernels() -> list[str]:
 KERNEL = DeclaredSetting(
     OneOf(plain_kernels),
     KernelConfig.type,
-    "Kernel on the inputs; sums and products of them stand in a configuration. Default: "
-    "linear; rbf where all columns are numbers.",
+    "Kernel on the inputs. A configuration can have sums and products of kernels. Default: linear; rbf if all columns "
+    "are numbers.",
     option="kernel",
+    common=True,
 )
 COSINE = DeclaredSetting(
     boolean,
     KernelConfig.cosine,
-    "Divide the kernel by the lengths of both inputs, k(x,x')/sqrt(k(x,x)k(x',x')). Default: not.",
+    "Normalise the kernel, k(x,x')/sqrt(k(x,x)k(x',x')). Default: not normalised.",
 )
 ORDER = DeclaredSetting(
     Whole(1, 2),
     1,
-    "Labels that a label depends on directly: the one before, or the two before. Default: 1.",
+    "Order of the chain: the number of preceding labels that a label depends on directly, 1 or 2. Default: 1.",
     "N",
 )
 C2 = DeclaredSetting(
     values.not_negative,
     None,
-    "`sigma2` in CRFsuite's terms, 1/(2 C); 0 (with `c1`) for no such prior. Default: as `sigma2` says.",
+    "L2 penalty as in CRFsuite, another way to give `sigma2` = 1/(2 C); 0 for none, only with `c1`. Default: that of "
+    "`sigma2`.",
     "C",
+    heading="Model",
 )
+
+
+HEADINGS = {  # section of the help for each section of settings
+    **dict.fromkeys(("layout", "unobserved"), "Data"),
+    "encoding": "Features",
+    **dict.fromkeys(("kernel", "basis_tolerance", "chain"), "Model"),
+    "training": "Optimisation",
+}
 
 
 @dataclass(frozen=True)
@@ -400,6 +426,7 @@ class DeclaredOption:
     section: str
     setting: DeclaredSetting
     path: str  # its place in the configuration; empty where it stands for several
+    heading: str  # the section of the help that lists it
 
 
 def declared_options(*wanted: str) -> dict[str, DeclaredOption]:
@@ -417,7 +444,10 @@ def declared_options(*wanted: str) -> dict[str, DeclaredOption]:
         ({"c2": C2}, "", "training"),
     )
     found = [
-        DeclaredOption(one.option or name, one.section or section, one, path.format(name))
+        DeclaredOption(
+            *(one.option or name, one.section or section, one, path.format(name)),
+            one.heading or HEADINGS[one.section or section],
+        )
         for settings, path, section in places
         for name, one in settings.items()
         if one.help

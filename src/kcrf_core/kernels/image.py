@@ -63,13 +63,13 @@ class ImageKernel(RBFKernel):
     shape: tuple[int, int] = setting(
         Shape(),
         None,
-        "Rows and columns of pixels that the real columns are, row by row, as 16x8 (image). Default: none.",
+        "Rows and columns of the image whose pixels the real columns are, row by row, as 16x8 (image). Default: none.",
         needed="of the image, such as 16x8",
     )
     reach: int = setting(
         Whole(0, LARGEST_REACH),
         2,
-        "How far apart the two pixels of a product may stand, in pixels (image). Default: 2.",
+        "Largest distance of the two pixels of a product, in pixels (image). Default: 2.",
         "P",
     )
     blur: float = setting(

@@ -35,6 +35,8 @@ class DeclaredSetting:
     option: str | None = None  # its name as an option, if it is not that of the key
     aliases: tuple[str, ...] = ()  # further names of the option
     text: Callable[[str], Any] | None = None  # reads the value of the option, where that is not written as in YAML
+    heading: str | None = None  # the section of the help that lists the option; None for that of `section`
+    common: bool = False  # the short help lists the option, too
 
 
 def declared(kind: Callable[[Any], Any], default: Any = None, help: str = "", **more: Any) -> Any:
