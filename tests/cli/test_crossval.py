@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kcrf_core.selection.cross_validation
@@ -261,6 +263,92 @@ def test_groups_and_files_of_folds(kcrf, small, tmp_path):
     assert results["divided_by"] == "file"
     assert [fold["fold"] for fold in results["settings"][0]["folds"]] == [10, 11, 12, 13]
     assert [fold["sequences"] for fold in results["settings"][0]["folds"]] == [15] * 4
+
+
+@pytest.fixture
+def subjects(tmp_path):
+    """Seven subjects with two sequences each, as CSV with a header; the names of subjects have commas."""
+    rng, lines = np.random.default_rng(0), ["subject,x,state"]
+    for s in range(14):
+        walks = rng.random(5) < 0.5
+        values = walks + rng.normal(0, 0.6, 5)
+        lines += [f'"S,{s // 2}",{x:.3f},{"walk" if on else "rest"}' for on, x in zip(walks, values, strict=True)]
+        lines.append("")
+    path = tmp_path / "subjects.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+CSV = ("--separator", ",", "--header")
+
+
+def test_folds_are_named_by_their_groups(kcrf, subjects):
+    options = ("crossval", subjects, *CSV, "--group", "subject", "--sigma2", "1", "-q")
+    done = kcrf(*options, "--folds", "7")
+    names = [line.split("  ")[0] for line in done.text.split("\n")[:9]]
+    assert names == ["group", *(f"S,{s}" for s in range(7)), "all"]
+    folds = json.loads(kcrf(*options, "--folds", "3", "--json").out)["settings"][0]["folds"]
+    assert sorted(name for fold in folds for name in fold["groups"]) == [f"S,{s}" for s in range(7)]
+    assert [fold["fold"] for fold in folds] == ["+".join(fold["groups"]) for fold in folds]
+    assert all(fold["positions"] == 10 * len(fold["groups"]) for fold in folds)
+    many = json.loads(kcrf(*options, "--folds", "2", "--json").out)["settings"][0]["folds"]
+    assert {len(fold["groups"]) for fold in many} == {3, 4}
+    long = next(fold for fold in many if len(fold["groups"]) == 4)
+    assert long["fold"] == f"{long['groups'][0]}+3_more"
+
+
+@pytest.mark.parametrize("marginals", ["best", "all"])
+def test_predictions_are_read_by_evaluate(kcrf, subjects, tmp_path, marginals):
+    """Every position has the label of the model that has not seen it, in the order and layout of the data."""
+    written, out = tmp_path / "p.csv", tmp_path / "r.json"
+    options = (*CSV, "--group", "subject", "--folds", "3", "--grid", "sigma2=0.001,1", "-q", "-o", out)
+    assert kcrf("crossval", subjects, *options, "--predictions", written, "--marginals", marginals).code == 0
+    rows = list(csv.reader(line for line in written.read_text().split("\n") if line))
+    given = list(csv.reader(line for line in subjects.read_text().split("\n") if line))
+    assert [row[:3] for row in rows] == given
+    assert rows[0][3:] == ["fold", *(["marginal"] if marginals == "best" else ["p(rest)", "p(walk)"]), "predicted"]
+    results = json.loads(out.read_text())
+    best = results["settings"][results["best"]]["folds"]
+    assert len(results["settings"]) == 2 and "predictions" not in best[0]
+    for fold in best:
+        own = [row for row in rows if row[3] == f"fold={fold['fold']}"]
+        assert {row[0] for row in own} == set(fold["groups"]) and len(own) == fold["positions"]
+        assert np.isclose(np.mean([row[2] == row[-1] for row in own]), fold["accuracy"], rtol=1e-12)
+    judged = json.loads(kcrf("evaluate", written, *CSV, "--json").out)
+    pooled = results["pooled"]
+    assert judged["confusion"] == pooled["confusion"] and judged["labels"] == pooled["labels"]
+    figures = ("calibration_error", *(("log_loss", "brier") if marginals == "all" else ()))
+    for name in figures:
+        assert np.isclose(judged["calibration"][name], pooled["calibration"][name], rtol=1e-4)
+
+
+def test_predictions_of_blocks_nested_choices_and_attributes(kcrf, small, tmp_path):
+    written = tmp_path / "p.tsv"
+    plain = [line.split("\t") for line in small.read_text().split("\n") if line]
+    nested = ("--grid", "min-count=1,3", "--nested", "--inner-folds", "2", "--journal", tmp_path / "kept")
+    for more in (("--block", "20"), nested, nested):  # the last time from the journal
+        text = written.read_text() if written.exists() else ""
+        assert kcrf("crossval", small, "--folds", "2", "--sigma2", "1", *more, "--predictions", written).code == 0
+        rows = [line.split("\t") for line in written.read_text().split("\n") if line]
+        assert [row[:-3] for row in rows] == plain and {row[-3] for row in rows} == {"fold=0", "fold=1"}
+        assert all(row[-2].startswith(f"{row[-1]}:0.") or row[-2] == f"{row[-1]}:1.000000" for row in rows)
+    assert written.read_text() == text
+    bags = tmp_path / "d.crfsuite"
+    bags.write_text("X\ta:2\tb\n\nY\tb\nX\ta\n\nY\tb\nX\ta\n")
+    assert kcrf("crossval", bags, "--folds", "3", "--sigma2", "1", "--predictions", written).code == 0
+    rows = [line.split("\t") for line in written.read_text().split("\n")]
+    assert [row[:2] for row in rows[:4]] == [["a:2 b", "X"], [""], ["b", "Y"], ["a", "X"]] and len(rows) == 8
+    assert kcrf("evaluate", written).code == 0
+
+
+def test_scores_of_all_folds_together(kcrf, small):
+    """Text has scores by label, with --details the confusion and the reliability curve."""
+    brief, long = (kcrf("crossval", small, *QUICK, "-q", *more).text for more in ((), ("--details",)))
+    assert "All folds together:" in brief and "expected calibration error" in brief
+    assert brief.count("precision") == 1 and "gold \\ predicted" not in brief
+    assert "gold \\ predicted" in long and "confidence   positions" in long
+    done = kcrf("crossval", small, *QUICK, "--marginals", "all")
+    assert done.code == 2 and "--predictions" in done.err
 
 
 def test_nested_selection_judges_what_inner_folds_choose(kcrf, small, tmp_path):

@@ -31,8 +31,20 @@ class CrossvalArguments:
     tsv: str | None = options.written(
         "Results as tab-separated rows, one per fold; - for stdout. Default: none.", stdout=True
     )
+    predictions: str | None = options.written(
+        "Write DATA with out-of-fold labels and their probabilities (of the best setting), for kcrf evaluate. "
+        "Default: none.",
+        common=True,
+    )
+    marginals: str = options.option(
+        "Columns LABEL:p of --predictions: of the predicted label or of each. Default: best.",
+        type=click.Choice(["best", "all"]),
+        default="best",
+        section=options.OUTPUT,
+    )
     plot: str | None = options.plot(
-        "Plot (.png, .svg, .pdf) of F1 or accuracy of each setting, with standard deviations over folds. Default: none."
+        "Plot (.png, .svg, .pdf) of F1 or accuracy of each fold, or of each setting of a grid, with means and standard "
+        "deviations over folds. Default: none."
     )
     journal: str | None = options.written(
         "File that keeps finished fits, so that the same command continues an interrupted run. Default: the output "
@@ -70,6 +82,10 @@ class CrossvalArguments:
         1,
         section=options.COMPUTATION,
     )
+    details: bool = options.switch(
+        "Print the confusion matrix and the reliability curve of all folds together, too. Default: scores by label.",
+        section=options.OUTPUT,
+    )
     weighing: options.Weighing
     vectors: tuple[tuple[str, str], ...]
     engine: options.EngineOptions
@@ -83,9 +99,10 @@ class CrossvalArguments:
         options.refuse(
             (engine and self.jobs > 1, "--engine has one training at a time, on all of it: leave out --jobs"),
             (printed > 1, "only one of --json, -o - and --tsv - can go to stdout"),
+            (self.marginals == "all" and not self.predictions, "--marginals are columns of --predictions: give a FILE"),
         )
         inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
-        files.check_outputs((self.output, self.tsv, self.plot, self.journal), *inputs)
+        files.check_outputs((self.output, self.tsv, self.plot, self.journal, self.predictions), *inputs)
         if is_encoded(self.data):
             about = "is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
             raise click.UsageError(f"{self.data} {about}")
@@ -99,7 +116,7 @@ def crossval(run: CrossvalArguments) -> None:
     """Cross-validate on K folds of whole sequences of DATA.
 
     Each fold is labelled by a model whose weights, vocabulary, pivots and sigma2 come from the other folds alone. A
-    table of means and standard deviations goes to stdout.
+    line for each fold, or for each setting of a grid, goes to stdout, then scores by label of all folds together.
 
     The scores of every fold go to the output file. The same command continues an interrupted run.
 
@@ -109,14 +126,17 @@ def crossval(run: CrossvalArguments) -> None:
           --sigma2 1 -o results.json
       kcrf crossval sample_data/pitch_accent.conll --folds 3 --metric macro-f1 --grid decode=viterbi,posterior \\
           --sigma2 1
+      kcrf crossval sample_data/pitch_accent.conll --folds 2 --sigma2 1 --predictions folds.tsv --plot folds.png
+      kcrf evaluate folds.tsv --details
     """
     from kcrf_core.encoding import described
-    from kcrf_core.scoring import Decision
+    from kcrf_core.scoring import Decision, JudgementOptions, judge
     from kcrf_core.selection import (
         Division,
         base_seed,
         make_plan,
         make_settings,
+        out_of_fold,
         parse_grid,
         run_plan,
         summarise,
@@ -146,7 +166,7 @@ def crossval(run: CrossvalArguments) -> None:
     seed, folds = base_seed(raw, chosen), run.folds or options.DEFAULT_FOLDS
     division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
     weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
-    plan = make_plan(corpus, raw, source, settings, division, weighed)
+    plan = make_plan(corpus, raw, source, settings, division, weighed, run.marginals == "all")
     with (
         _kept(plan, run.journal, output, run.quiet) as kept,
         open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=tell) as opened,
@@ -169,17 +189,26 @@ def crossval(run: CrossvalArguments) -> None:
             "grid": points,
         }
         results = summarise(plan, found, picked, about)
+        labelling, fold_names = out_of_fold(plan, found, picked or [results["best"]] * len(plan.folds))
+        metric = configs[0].training.metric
+        wanted = JudgementOptions(scheme=plan.scheme, metric=None if metric == "auto" else metric)
+        pooled = judge(labelling, None, wanted)
+        results["pooled"] = pooled.to_dict()
+        if run.predictions is not None:
+            files.write_out(
+                crossval_text.predictions(corpus, configs[0].layout, labelling, fold_names), run.predictions
+            )
         for path, text in ((output, render.as_json(results)), (tsv, crossval_text.as_tsv(results))):
             if path not in (None, "-"):
                 files.write_out(text, path)
         if run.plot is not None:
-            plots.settings(run.plot, results)
+            (plots.folds if len(settings) == 1 else plots.settings)(run.plot, results)
     if tsv == "-":
         files.write_out(crossval_text.as_tsv(results))
     elif run.json or output == "-":
         files.write_out(render.as_json(results))
     else:
-        files.show(crossval_text.table(results))
+        files.show(crossval_text.text(results, pooled, run.details))
 
 
 @contextmanager

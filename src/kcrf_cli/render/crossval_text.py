@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from kcrf_core.corpora import PREDICTED
 from kcrf_core.system import counted
 
 from . import figures as render
 from .visible import shown
+
+if TYPE_CHECKING:
+    from kcrf_core.corpora import Corpus, Layout
+    from kcrf_core.scoring import Judgement, Labelling
 
 TITLES = {
     "accuracy": "accuracy %",
@@ -20,35 +26,58 @@ TITLES = {
 LABEL_TITLES = {"precision": "precision", "recall": "recall", "f1": "F1"}
 
 
-def table(results: dict[str, Any]) -> str:
-    """Return a line for each setting; with nested selection a line for each outer fold and one for all of them."""
+def text(results: dict[str, Any], pooled: Judgement, details: bool) -> str:
+    """Return a line for each fold or setting, then the scores of all folds together, of the best setting."""
+    from . import evaluation_text
+
+    which = "All folds together"
+    if "nested" in results:
+        which += ", each by the setting chosen for it"
+    elif len(results["settings"]) > 1:
+        which += f", by the best setting ({_name(results['settings'][results['best']])})"
+    return "\n\n".join([table(results), f"{which}:", evaluation_text.text(pooled, details)])
+
+
+def _name(entry: dict[str, Any]) -> str:
     from kcrf_core.selection import Setting
 
+    return Setting(entry["setting"], {}).name
+
+
+def table(results: dict[str, Any]) -> str:
+    """Return a line for each setting of a grid; of one setting, or with nested selection, for each fold and for all."""
     measures = [measure for measure in TITLES if measure in results["settings"][0]]
-    names = [Setting(entry["setting"], {}).name for entry in results["settings"]]
+    names = [_name(entry) for entry in results["settings"]]
     titles = [TITLES[measure] for measure in measures]
     nested = results.get("nested")
-    if nested is None:
+    if nested is None and len(names) > 1:
         rows = []
         for number, (name, entry) in enumerate(zip(names, results["settings"], strict=True)):
-            mark = "*" if number == results["best"] and len(names) > 1 else ""
+            mark = "*" if number == results["best"] else ""
             rows.append([name, *_spreads(entry, measures), _decoder(entry), _worst_gap(entry["folds"]), mark])
         text = render.table(["setting", *titles, "decoder", "certified gap", ""], rows)
         unknown, judged = results["settings"][0], list(zip(names, results["settings"], strict=True))
     else:
+        unknown = results["settings"][0] if nested is None else nested
+        chosen = [] if nested is None else ["chosen"]
         rows = [
             [
                 str(fold["fold"]),
+                f"{fold['sequences']:,}",
+                f"{fold['positions']:,}",
                 *(_figure(m, fold[m]) for m in measures),
                 _decoder({"folds": [fold]}),
                 _worst_gap([fold]),
-                names[fold["chosen"]],
+                *(names[fold[key]] for key in chosen),
             ]
-            for fold in nested["folds"]
+            for fold in unknown["folds"]
         ]
-        rows.append(["all", *_spreads(nested, measures), _decoder(nested), _worst_gap(nested["folds"]), ""])
-        text = render.table(["fold", *titles, "decoder", "certified gap", "chosen"], rows)
-        unknown, judged = nested, [("chosen", nested)]
+        sizes = [f"{sum(fold[key] for fold in unknown['folds']):,}" for key in ("sequences", "positions")]
+        last = [*_spreads(unknown, measures), _decoder(unknown), _worst_gap(unknown["folds"]), *("" for _ in chosen)]
+        kind = "group" if results["divided_by"] == "group" else "fold"
+        header = [kind, "sequences", "positions", *titles, "decoder", "certified gap", *chosen]
+        text = render.table(header, [*rows, ["all", *sizes, *last]])
+        judged = [("chosen", unknown)]
     for title, entry in judged:
         for label, score in entry.get("labels", {}).items():
             which = "" if len(judged) == 1 else f", {title}"
@@ -90,3 +119,29 @@ def as_tsv(results: dict[str, Any]) -> str:
 
     header, lines = rows(results)
     return "\n".join("\t".join(typed(cell) for cell in line) for line in [header, *lines])
+
+
+def predictions(corpus: Corpus, layout: Layout, found: Labelling, folds: Sequence[int | str]) -> str:
+    """Return the columns of the data, the fold, probabilities and the predicted label of each position.
+
+    Separators are those of the data, TABs where they are not given. Sequences end with an empty line.
+    """
+    assert found.probabilities is not None
+    separator, every = layout.separator or "\t", found.marginals
+    columns = list(corpus.columns)
+    if corpus.attributes is not None:
+        columns.insert(0, [" ".join(names) for names in corpus.attributes.texts(0, corpus.positions)])
+    if every is None:
+        both = zip(found.predicted, found.probabilities.predicted.tolist(), strict=True)
+        added = [[f"{label}:{p:.6f}" for label, p in both]]
+    else:
+        columns_of = zip(every.labels, every.values.T.tolist(), strict=True)
+        added = [[f"{label}:{p:.6f}" for p in values] for label, values in columns_of]
+    rows = zip(*columns, [f"fold={name}" for name in folds], *added, found.predicted, strict=True)
+    lines = [separator.join(map(layout.written, row)) for row in rows]
+    if corpus.header is not None:
+        names = ["marginal"] if every is None else [f"p({label})" for label in every.labels]
+        lines[0] = separator.join(map(layout.written, [*corpus.header, "fold", *names, PREDICTED])) + "\n" + lines[0]
+    for end in set(corpus.offsets[1:-1].tolist()) - {0}:
+        lines[end - 1] += "\n"
+    return "\n".join(lines)

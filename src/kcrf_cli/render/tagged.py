@@ -178,10 +178,7 @@ class JsonWriter(Writer):
         corpus = self._corpus
         own = slice(self._position + rows.start, self._position + rows.stop)
         if corpus.attributes is not None:
-            bag, tokens = corpus.attributes, []
-            for first, last in pairwise(bag.indptr[own.start : own.stop + 1].tolist()):
-                pairs = [(bag.names[e], float(bag.values[e])) for e in range(first, last)]
-                tokens.append([name if value == 1 else f"{name}:{value:g}" for name, value in pairs])
+            tokens = corpus.attributes.texts(own.start, own.stop)
         else:
             columns = corpus.columns[:-1] if self._with_labels else corpus.columns
             tokens = [list(row) for row in zip(*(column[own] for column in columns), strict=True)]

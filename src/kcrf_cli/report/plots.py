@@ -136,9 +136,8 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         tilted = max(map(len, names)) * len(names) > 60
         axes.set_xticks(range(len(names)), names, rotation=30 if tilted else 0, ha="right" if tilted else "center")
         axes.set_xlim(-0.5, len(names) - 0.5)
-    titles = {"f1": "span F1, %", "macro_f1": "macro F1, %", "log_loss": "log-loss, nats"}
     axes.set_title(f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds", fontsize=10)
-    axes.set(xlabel=across or "", ylabel=titles.get(measure, "accuracy, %"))
+    axes.set(xlabel=across or "", ylabel=_measure_title(measure))
     if "nested" in results:
         judged = results["nested"][measure]
         mean, deviation = scale * judged["mean"], scale * judged["deviation"]
@@ -148,6 +147,32 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
     if len(lines) > 1 or "nested" in results:
         figure.legend(loc="outside upper center", ncols=3, fontsize=8)
     _save(figure, path)
+
+
+def folds(path: str, results: Mapping[str, Any]) -> None:
+    """Draw the metric of one setting on each fold, and its mean with the standard deviation over folds."""
+    measure, (entry,) = results["judged_by"], results["settings"]
+    scale = 1 if measure == "log_loss" else 100
+    names = [_plain(shortened(str(fold["fold"]))) for fold in entry["folds"]]
+    values = [scale * fold[measure] for fold in entry["folds"]]
+    mean, deviation = (scale * entry[measure][key] for key in ("mean", "deviation"))
+    figure, axes = _figure(min(max(6.0, 1.0 + 0.22 * len(names)), 40.0))
+    axes.axhspan(mean - deviation, mean + deviation, color=BLUE, alpha=0.12, lw=0)
+    axes.axhline(mean, color=BLUE, lw=1, ls="--")
+    axes.plot(range(len(values)), values, "o", ms=5, color=BLUE)
+    upright = sum(map(len, names)) > 60
+    axes.set_xticks(range(len(names)), names, rotation=90 if upright else 0, fontsize=MIDDLE)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    unit = "" if measure == "log_loss" else " %"
+    digits = 4 if measure == "log_loss" else 2
+    axes.set_title(f"Mean {mean:.{digits}f}{unit}, standard deviation over folds {deviation:.{digits}f} (band)")
+    axes.set(xlabel="group" if results["divided_by"] == "group" else "fold", ylabel=_measure_title(measure))
+    axes.grid(True, axis="y", alpha=0.3)
+    _save(figure, path)
+
+
+def _measure_title(measure: str) -> str:
+    return {"f1": "span F1, %", "macro_f1": "macro F1, %", "log_loss": "log-loss, nats"}.get(measure, "accuracy, %")
 
 
 def _numeric(values: list[Any]) -> bool:

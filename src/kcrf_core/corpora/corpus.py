@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -31,6 +32,13 @@ class AttributeRows:
     indptr: np.ndarray  # [N+1] int64
     names: Sequence[str]  # [nnz]
     values: np.ndarray  # [nnz] float64; ones may have no memory of their own
+
+    def texts(self, first: int, last: int) -> list[list[str]]:
+        """Return the attributes of positions first:last, with their values unless they are 1."""
+        pairs = [(self.names[e], float(self.values[e])) for e in range(self.indptr[first], self.indptr[last])]
+        written = [name if value == 1 else f"{name}:{value:g}" for name, value in pairs]
+        ends = (self.indptr[first : last + 1] - self.indptr[first]).tolist()
+        return [written[start:end] for start, end in pairwise(ends)]
 
     def take(self, rows: np.ndarray | slice) -> AttributeRows:
         """Return the attributes of some positions."""

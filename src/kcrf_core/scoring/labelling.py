@@ -1,7 +1,8 @@
 """Gold and predicted labels of the same positions, read from one tagged file or from two files.
 
-The columns of a tagged file end with: the gold label; `novelty=R` and `probability=P`, if `tag` wrote them; `LABEL:p`,
-either one column for each label or one for the predicted label, if it wrote these; the predicted label.
+The columns of a tagged file end with: the gold label; `novelty=R` and `probability=P`, if `tag` wrote them, or
+`fold=NAME`, if `crossval` did; `LABEL:p`, either one column for each label or one for the predicted label, if they
+wrote these; the predicted label.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _ROUNDING = 0.002
 # Columns are doubted to be gold and predicted labels if there are so many positions, and both figures are below these.
 _LEAST_DOUBTED, _LEAST_OVERLAP, _LEAST_KAPPA = 50, 1 / 3, 0.1
 
-# Beginnings of values of the other columns of `tag`.
-_REMARKS = ("novelty=", "probability=")
+# Beginnings of values of the other columns of `tag` and `crossval`.
+_REMARKS = ("novelty=", "probability=", "fold=")
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -24,16 +26,20 @@ from ..config import Config
 from ..corpora import CodedColumn, Corpus
 from ..encoding import Dataset, Encoding, column_names, configured, described, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
-from ..model import Model, decided_labels
+from ..model import Model
 from ..scoring import (
     FEW_SEQUENCES,
-    SMALLEST_PROBABILITY,
     Decision,
+    Labelling,
+    LabelProbabilities,
+    Probabilities,
     Score,
     Yardstick,
+    calibrate,
     choose_yardstick,
     detect_scheme,
     evaluate,
+    readable_column,
 )
 from ..system import Budget, Whole, Workers, available_threads, piece_rows, sequence_rows
 from ..training import Blocks, OpenEngine, Units, apart, blocks_of, groups_of, size_contents, train, without_column
@@ -41,7 +47,9 @@ from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
 from .processes import Processes, TaskFailed
 
+SCHEMA = 3
 AS_STORED = Decision()
+MOST_GROUPS = 3  # of a fold whose name has all of them
 
 
 @dataclass(frozen=True)
@@ -59,9 +67,10 @@ class Division:
 
 @dataclass(frozen=True)
 class Fold:
-    name: int
+    name: int | str  # a number, or the names of its groups
     test: np.ndarray  # numbers of sequences, or of blocks
     inner: tuple[np.ndarray, ...] = ()  # test parts of the inner folds
+    groups: tuple[str, ...] = ()  # in the order of the data, where groups are kept together
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,9 @@ class Plan:
     folds: tuple[Fold, ...]
     decision: Decision = AS_STORED
     blocks: Blocks | None = None  # the units that are divided; None: whole sequences
+    marginals: bool = False  # keep the probabilities of all labels, beside those of predicted labels
     units: int = field(init=False)  # number of sequences or blocks
+    labels: tuple[str, ...] = field(init=False)  # of the corpus, sorted
     costs: dict[str, float] = field(init=False)  # of missing each label of the corpus; empty if all are equal
     nested: bool = field(init=False)
     scheme: str | None = field(init=False)  # by all labels of the corpus: a fold may lack those that show it
@@ -95,6 +106,7 @@ class Plan:
         own_costs = {} if costs is None else dict(zip(labels, costs.tolist(), strict=True))
         derived = {
             "units": self.corpus.sequences if self.blocks is None else len(self.blocks.pieces.first),
+            "labels": tuple(labels),
             "costs": own_costs,
             "nested": bool(self.folds[0].inner),
             "scheme": detect_scheme(labels),
@@ -126,7 +138,16 @@ class Plan:
         inner = {} if task.inner is None else {"inner_fold": task.inner}
         if self.blocks is not None:
             inner["blocks"] = self.units
-        return {"setting": self.settings[task.setting].typed, "fold": self.folds[task.fold].name, **inner}
+        fold = self.folds[task.fold]
+        groups = {"groups": list(fold.groups)} if fold.groups else {}
+        return {"setting": self.settings[task.setting].typed, "fold": fold.name, **groups, **inner}
+
+    def rows(self, test: np.ndarray) -> np.ndarray:
+        """Return the places of sequences or blocks in the corpus."""
+        if self.blocks is None:
+            return sequence_rows(self.corpus.offsets, test)
+        held = self.blocks.pieces.take(test)
+        return piece_rows(held.first, held.last)
 
     def describe(self, task: Task) -> str:
         inner = "" if task.inner is None else f", inner fold {task.inner}"
@@ -148,6 +169,7 @@ def make_plan(
     settings: tuple[Setting, ...],
     division: Division,
     decision: Decision = AS_STORED,
+    marginals: bool = False,
 ) -> Plan:
     """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
     configs = [described(raw, setting.options, source) for setting in settings]
@@ -164,7 +186,10 @@ def make_plan(
         blocks = blocks_of(problem, division.block, reach)
     divided = corpus if blocks is None else _pieces(corpus, blocks.pieces.first, blocks.pieces.last)
     units = _units(divided, division, names)
+    groups: Sequence[str] = ()
     if division.group is not None:
+        column = divided.columns[list(names).index(division.group)]
+        groups = [column[first] for first in divided.offsets[:-1].tolist()]
         raw = without_column(raw, configs[0], names, division.group, corpus.vectors)
     everything, seed = np.arange(divided.sequences), division.seed
     if division.numbers is not None:
@@ -179,8 +204,20 @@ def make_plan(
             rest = np.setdiff1d(everything, test)
             units.check(rest, division.inner, divided.source, f"inner folds without fold {name}")
             inner = units.dealt(rest, division.inner, [seed, 3, f])
-        folds.append(Fold(name, test, tuple(inner)))
-    return Plan(corpus, raw, source, settings, tuple(folds), decision, blocks)
+        own = tuple(dict.fromkeys(groups[s] for s in test.tolist())) if groups else ()
+        folds.append(Fold(_group_name(own) if own else name, test, tuple(inner), own))
+    if groups:
+        folds.sort(key=lambda fold: int(fold.test[0]))
+    return Plan(corpus, raw, source, settings, tuple(folds), decision, blocks, marginals)
+
+
+def _group_name(groups: Sequence[str]) -> str:
+    """Return the name of a fold: S03, S03+S07, or S03+12_more.
+
+    >>> _group_name(["a", "b", "c", "d"])
+    'a+3_more'
+    """
+    return "+".join(groups) if len(groups) <= MOST_GROUPS else f"{groups[0]}+{len(groups) - 1}_more"
 
 
 def base_seed(raw: Mapping[str, Any], options: Mapping[str, Any]) -> int:
@@ -227,11 +264,15 @@ def run_task(
         test, test_part = data.test, data.test_part
         model, report = train(data.encoding, data.dataset, data.config, workers=workers)
         costs = np.array([plan.costs[label] for label in model.labels]) if plan.costs else None
-        best = _over_cuts(model, test, lambda own, part: decided_labels(own, part, plan.decision, costs, workers))
-        more = {"log_loss": _log_loss(model, test, workers)} if plan.judged_by == "log_loss" else {}
-        tagged = CodedColumn(list(model.labels), best)
+        decode = plan.decision.decoder(model.decode)
+        found = _over_cuts(replace(model, decode=decode), test, partial(_inferred, costs=costs, workers=workers))
+    best, marginals = found[:, 0].astype(np.int64), found[:, 1:]
+    probabilities = Probabilities.of(marginals, test.known_labels, best)
+    tagged, more = CodedColumn(list(model.labels), best), {}
     gold, reported = test_part.columns[-1], plan.reported_labels
     scores = evaluate(gold, tagged, test_part.offsets, scheme=plan.scheme, known_labels=model.labels)
+    if plan.judged_by == "log_loss":
+        more["log_loss"] = calibrate(probabilities, best == test.known_labels).log_loss or 0.0
     if plan.judged_by == "macro_f1":
         more["macro_f1"] = scores.macro_f1 if scores.spans is None else scores.spans.macro_f1
     return {
@@ -241,13 +282,66 @@ def run_task(
         "sequence_accuracy": scores.sequence_accuracy,
         "f1": None if scores.spans is None else scores.spans.total.f1,
         **more,
-        "decode": plan.decision.decoder(model.decode),
+        "decode": decode,
         **({"labels": {one.name: one.to_dict() for one in scores.labels if one.name in reported}} if reported else {}),
         "unknown_gold": scores.unknown_gold,
         "unknown_labels": sorted(set(gold) - set(model.labels)),
         "training": report.to_dict(),
         "seconds": round(time.perf_counter() - began, 3),
+        "predictions": _packed_predictions(plan, tagged, probabilities, marginals),
     }
+
+
+def _inferred(model: Model, part: Dataset, costs: np.ndarray | None, workers: Workers) -> np.ndarray:
+    """Return the number of the label at each position, and its marginals: [n, 1 + Y]."""
+
+    def of_few(few: Dataset) -> np.ndarray:
+        found = model.infer(few, costs)
+        return np.column_stack([found.labels, found.marginals.node])
+
+    return np.concatenate([np.empty((0, 1 + len(model.labels))), *model.over_parts(part, of_few, workers)])
+
+
+def _packed_predictions(
+    plan: Plan, tagged: CodedColumn, probabilities: Probabilities, marginals: np.ndarray
+) -> dict[str, str]:
+    """Return labels and probabilities of a test part as text for a journal."""
+    assert probabilities.gold is not None and probabilities.squares is not None
+    three = np.column_stack([probabilities.predicted, probabilities.gold, probabilities.squares])
+    arrays = {"labels": tagged.numbered(plan.labels).astype("<i4"), "probabilities": three.astype("<f4")}
+    if plan.marginals:
+        every = np.zeros((len(marginals), len(plan.labels)), "<f4")  # a label that the model does not know has none
+        every[:, [plan.labels.index(label) for label in tagged.values]] = marginals
+        arrays["marginals"] = every
+    return {name: b64encode(zlib.compress(array.tobytes())).decode() for name, array in arrays.items()}
+
+
+def out_of_fold(plan: Plan, found: Found, settings: Sequence[int]) -> tuple[Labelling, list[int | str]]:
+    """Return labels that models gave to the test part of each fold, by a setting for each, and folds of positions."""
+    N, Y, corpus = plan.corpus.positions, len(plan.labels), plan.corpus
+    labels, three = np.zeros(N, dtype=np.int32), np.zeros((N, 3), dtype=np.float32)
+    every = np.zeros((N if plan.marginals else 0, Y), dtype=np.float32)
+    folds = np.zeros(N, dtype=np.int64)
+    for f, s in enumerate(settings):
+        rows, packed = plan.rows(plan.folds[f].test), found[Task(s, f)]["predictions"]
+        unpacked = {name: zlib.decompress(b64decode(text)) for name, text in packed.items()}
+        labels[rows], folds[rows] = np.frombuffer(unpacked["labels"], "<i4"), f
+        three[rows] = np.frombuffer(unpacked["probabilities"], "<f4").reshape(-1, 3)
+        if plan.marginals:
+            every[rows] = np.frombuffer(unpacked["marginals"], "<f4").reshape(-1, Y)
+    decoders = {found[Task(s, f)]["decode"] for f, s in enumerate(settings)}
+    labelling = Labelling(
+        source=corpus.source,
+        gold=corpus.columns[-1],
+        predicted=CodedColumn(list(plan.labels), labels),
+        offsets=corpus.offsets,
+        lines=corpus.lines,
+        words=readable_column(corpus.columns[:-1]),
+        probabilities=Probabilities(*three.T.astype(np.float64)),
+        marginals=LabelProbabilities(plan.labels, every) if plan.marginals else None,
+        decode=decoders.pop() if len(decoders) == 1 else None,
+    )
+    return labelling, [plan.folds[f].name for f in folds.tolist()]
 
 
 @dataclass(frozen=True)
@@ -270,8 +364,7 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
         training_part, test_part = corpus.subset(rest), corpus.subset(test)
         config = plan.config(task.setting, training_part)
         encoding, dataset = fit_encoding(config, training_part)
-        rows = sequence_rows(corpus.offsets, test)
-        return FoldData(config, encoding, dataset, encoding.encode(test_part), test_part, rows)
+        return FoldData(config, encoding, dataset, encoding.encode(test_part), test_part, plan.rows(test))
     held = blocks.pieces.take(test)
     fit = apart(blocks.pieces.take(rest), held, blocks.gap, corpus.offsets)
     if not len(fit.first):
@@ -294,7 +387,7 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
     if encoding.features_of_labels:
         to_fit = replace(dataset, cut=to_fit.cut)
     test_part = _pieces(corpus, held.first, held.last)
-    return FoldData(config, encoding, to_fit, to_test, test_part, piece_rows(held.first, held.last))
+    return FoldData(config, encoding, to_fit, to_test, test_part, plan.rows(test))
 
 
 def _over_cuts(model: Model, dataset: Dataset, found: Callable[[Model, Dataset], np.ndarray]) -> np.ndarray:
@@ -315,25 +408,17 @@ def cut_parts(model: Model, dataset: Dataset) -> Iterator[tuple[Model, Dataset, 
             yield own, dataset.subset(alike), sequence_rows(dataset.offsets, alike)
 
 
-def _log_loss(model: Model, test: Dataset, workers: Workers) -> float:
-    """Return the log-loss of the labels that the model knows; 0 if there is none."""
-
-    def of_gold(own: Model, part: Dataset) -> np.ndarray:
-        return own.marginals(part, workers)[np.arange(part.positions), np.maximum(part.known_labels, 0)]
-
-    probability = _over_cuts(model, test, of_gold)[test.known_labels >= 0]
-    return -float(np.log(np.maximum(probability, SMALLEST_PROBABILITY)).mean()) if len(probability) else 0.0
-
-
 def task_key(plan: Plan, data: str, task: Task) -> str:
     """Return the digest of all that the result of a task depends on; `data` is that of the corpus."""
     parts = [part.tolist() for part in plan.parts(task)]
-    costs = [plan.costs] if plan.costs else []
+    costs: list[Any] = [plan.costs] if plan.costs else []
     if plan.blocks is not None:
         pieces = plan.blocks.pieces
         parts.append([pieces.first.tolist(), pieces.last.tolist(), plan.blocks.gap])
     options = plan.settings[task.setting].options  # which may be about features that only the data determines
-    return digest_of(__version__, data, plan.config(task.setting).to_dict(), options, plan.scheme, parts, *costs)
+    costs += ["marginals"] if plan.marginals else []
+    versions = __version__, SCHEMA
+    return digest_of(*versions, data, plan.config(task.setting).to_dict(), options, plan.scheme, parts, *costs)
 
 
 Found = dict[Task, dict[str, Any]]
@@ -436,7 +521,6 @@ def task_count(plan: Plan) -> int:
     return len(_first_tasks(plan)) + (len(plan.folds) if plan.nested else 0)
 
 
-SCHEMA = 2
 MEASURES = ("accuracy", "sequence_accuracy", "f1", "macro_f1", "log_loss")
 COUNTS = ("sequences", "positions", "unknown_gold")
 
@@ -475,7 +559,7 @@ def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:
     folds = []
     for task in tasks:
         place = {key: value for key, value in plan.place(task).items() if key != "setting"}
-        folds.append({**place, **found[task]})
+        folds.append({**place, **{key: value for key, value in found[task].items() if key != "predictions"}})
     out: dict[str, Any] = {}
     for measure in MEASURES:
         values = [value for fold in folds if (value := fold.get(measure)) is not None]
