@@ -212,7 +212,7 @@ def conll_rows(data):
     for number, line in enumerate(data.split(b"\n"), start=1):
         content = line.removesuffix(b"\r")
         text = content.decode().removeprefix("\ufeff") if number == 1 else content.decode()
-        if text.strip(" "):
+        if text.strip(" \t"):
             if separator is None:
                 separator = "\t" if "\t" in text else " "
             values = text.split("\t") if separator == "\t" else [value for value in text.split(" ") if value]

@@ -111,14 +111,18 @@ class _Settings:
                 names = [flag(name) for name in (one.name, *setting.aliases)]
                 looks: dict[str, Any] = {"is_flag": True, "default": None}
                 if setting.kind is not boolean:
-                    looks = {"type": _type_of(setting), "metavar": setting.metavar}
+                    several = isinstance(setting.default, tuple)
+                    looks = {"type": _type_of(setting), "metavar": setting.metavar, "multiple": several}
                 text = re.sub("`([a-z0-9_]+)`", lambda found: flag(found[1]), setting.help)
                 looks |= {"section": one.heading, "common": setting.common}
                 _MADE[one.name] = setting, Option([*names, one.name], help=text, **looks)
             yield _MADE[one.name][1]
 
     def value(self, values: dict[str, Any], name: str) -> Any:
-        found = {one.name: values[one.name] for one in self._options() if values[one.name] is not None}
+        found = {one.name: values[one.name] for one in self._options() if values[one.name] not in (None, ())}
+        for one in self._options():
+            if isinstance(one.setting.default, tuple) and one.name in found:  # lists, as often as the option is given
+                found[one.name] = [item for items in found[one.name] for item in items]
         return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
 
     def _options(self) -> list[DeclaredOption]:

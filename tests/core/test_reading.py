@@ -121,7 +121,7 @@ def test_only_ascii_spaces_and_line_feeds_separate():
 
 
 def test_spaces_belong_to_the_values_of_a_tab_file_and_values_may_be_empty():
-    assert sequences(whole(b"New York\tB\n\t\n a \t\n")) == [[["New York", "B"], ["", ""], [" a ", ""]]]
+    assert sequences(whole(b"New York\tB\n\tC\n a \t\n")) == [[["New York", "B"], ["", "C"], [" a ", ""]]]
 
 
 def test_spaces_alone_end_a_sequence_in_a_tab_file_too():

@@ -153,7 +153,7 @@ class EvaluateArguments:
             (twice, "standard input can be read once: give the other as a file"),
             (gold and model, "-m finds the gold labels in DATA: leave out --gold"),
             (label and not gold, "--label names the column to compare with --gold: give that, too"),
-            (model and self.layout, "-m has the layout of its data: leave out --separator, --header and --comment"),
+            (model and self.layout, "-m has the layout of its data: leave out --separator, --header and the like"),
             (decided and not model, "--decode, --cost and --threshold are for labels of a model: give -m, too"),
             (self.vectors and not model, "--vectors are for the model that labels DATA: give -m, too"),
             (self.plot_kind and not self.plot, "--plot-kind chooses what to draw: give --plot FIGURE, too"),
@@ -170,11 +170,10 @@ class EvaluateArguments:
         self, path: str, format_: str, columns: Sequence[str] | None = None, layout: Layout | None = None
     ) -> Corpus:
         """Read text, by default with the layout that options describe."""
-        from kcrf_core.corpora import Layout
+        from kcrf_core.config import parse_config
 
-        marks = tuple(self.layout.get("comment", ()))
-        own = Layout(self.layout.get("separator"), self.layout.get("header", False), marks)
-        return files.read_data(path, format_, columns, layout or own, self.threads, self.quiet)
+        layout = layout or parse_config(self.layout).layout
+        return files.read_data(path, format_, columns, layout, self.threads, self.quiet)
 
 
 @options.command(EvaluateArguments)

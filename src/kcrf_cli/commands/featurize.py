@@ -199,6 +199,8 @@ def _featurized_in_parts(
     ):
         with files.progress_bar(run.quiet, "reading", paths=run.data) as progress:
             spool.read(run.data, run.format, names, workers, progress)
+        for each in spool.remarks:
+            files.unless(run.quiet)(each)
         hand_back()
         if known is not None:
             encoding = known

@@ -91,6 +91,8 @@ def read_data(
     with progress_bar(quiet, name, paths=[path]) as progress, Workers(threads) as workers:
         opened = open_vectors(vectors)
         corpus = read_corpus(path, format_, columns, workers, layout or PLAIN, progress)
+    for remark in corpus.remarks:
+        unless(quiet)(remark)
     return with_vectors(corpus, opened) if opened else corpus
 
 

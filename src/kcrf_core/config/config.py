@@ -8,7 +8,7 @@ them. Nothing here imports NumPy.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..chains import CLIQUES
@@ -266,6 +266,14 @@ class Config:
     header: bool = declared(
         boolean, False, "The first line names the columns. Default: data.", section="layout", common=True
     )
+    sequence: str | None = declared(
+        values.text,
+        help="Column whose value is the same in the rows of a sequence. An empty value repeats the one above, blank "
+        "lines still end sequences. Default: blank lines alone end them.",
+        metavar="COLUMN",
+        section="layout",
+        common=True,
+    )
     comment: tuple[str, ...] = declared(
         values.names,
         (),
@@ -288,7 +296,14 @@ class Config:
         False,
         "Add a feature for each column of numbers that is 1 where its value is missing. Default: none.",
     )
-    ignore: tuple[str, ...] = declared(values.column_names, ())  # columns that are no features unless they are named
+    ignore: tuple[str, ...] = declared(
+        values.column_names,
+        (),
+        "Columns that are no features, such as row numbers, as id,time. Can be repeated. Default: none.",
+        metavar="NAMES",
+        heading="Data",
+        text=values.comma_separated_names,
+    )
     plain: bool = declared(
         boolean,
         False,
@@ -308,7 +323,7 @@ class Config:
         types = {name: number for number, name in enumerate(CLIQUES)}
         labels = [term for term in self.terms if not term.clique.mapped]
         derived = {
-            "layout": Layout(self.separator, self.header, self.comment, self.missing),
+            "layout": Layout(**{item.name: getattr(self, item.name) for item in fields(Layout)}),
             "mapped_terms": tuple(term for term in self.terms if term.clique.mapped),
             "label_terms": tuple(sorted(labels, key=lambda term: types[term.type])),
             "order": 2 if any(term.clique.second_order for term in self.terms) else 1,
@@ -334,10 +349,9 @@ def variance_text(sigma2: float | None) -> float | str | None:
 
 def layout_dict(layout: Layout) -> dict[str, Any]:
     """Return the settings of files of columns that are not the default."""
-    given = {key: getattr(layout, key) for key in ("separator", "header", "comment", "missing")}
     return {
         key: list(value) if isinstance(value, tuple) else value
-        for key, value in given.items()
+        for key, value in vars(layout).items()
         if value != getattr(PLAIN, key)
     }
 

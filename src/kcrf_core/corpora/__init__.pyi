@@ -14,7 +14,7 @@ from .corpus import (
 from .crfsuite import WEIGHT, escaped
 from .embeddings import NamedVectors, VectorStream, open_vectors, with_vectors
 from .formats import Format, guess_format, read_corpus, stream_corpus, stream_parsers
-from .layout import MISSING, PLAIN, Layout
+from .layout import MISSING, PLAIN, Layout, column_place
 from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
 from .sequences import (
     BREAKS,
@@ -82,6 +82,7 @@ __all__ = [
     "check_labels",
     "check_sequences",
     "check_weights",
+    "column_place",
     "column_weights",
     "concatenate",
     "corpus_of",

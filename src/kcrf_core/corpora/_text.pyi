@@ -1,8 +1,16 @@
 import numpy as np
 
 def last_sequence_end(
-    data: bytes | bytearray, begin: int, separator: int, marks: np.ndarray, sizes: np.ndarray
-) -> tuple[int, int, bool]: ...
+    data: bytes | bytearray,
+    begin: int,
+    separator: int,
+    marks: np.ndarray,
+    sizes: np.ndarray,
+    quoted: bool = True,
+    place: int = -1,
+    out: np.ndarray | None = None,
+    before: bytes | None = None,
+) -> tuple[int, int, bool, bytes | None]: ...
 def split_rows(
     data: bytes,
     begin: int,

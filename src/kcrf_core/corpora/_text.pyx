@@ -32,8 +32,11 @@ cdef enum:
     LONGEST_QUOTED = 131072            # bytes of a value, as Python's csv has it: else one stray quote takes in a file
 
 
-cdef inline bint blank(const unsigned char* data, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    while first < last and data[first] == SPACE:
+cdef inline bint blank(
+    const unsigned char* data, Py_ssize_t first, Py_ssize_t last, unsigned char separator
+) noexcept nogil:
+    """Return True if a line holds nothing but spaces, TABs and separators."""
+    while first < last and (data[first] == SPACE or data[first] == TAB or data[first] == separator):
         first += 1
     return first == last
 
@@ -144,25 +147,57 @@ def last_sequence_end(
     unsigned char separator,
     const unsigned char[::1] marks,    # of comments
     const int[::1] sizes,
+    bint quoted=True,                  # whether values may stand in quotes
+    Py_ssize_t place=-1,               # of the column whose values tell sequences apart
+    unsigned char[::1] out=None,       # [bytes of data] scratch for its values without quotes, where they may have them
+    bytes before=None,                 # its value above `begin`, if that is known
 ):
-    """Return the end of the last blank line of rows with quotes, or 0, and the first row that is not whole.
+    """Return the end of the last whole sequence, or 0, and where to go on: at the first row that is not whole.
 
-    The third value is True if the quote of that row is never closed.
+    The third result is True if the quote of that row is never closed. With a column, the second is the end of the last
+    row that is whole, or of that sequence, and the fourth the value of the column there. An empty value repeats the one
+    above it.
     """
-    cdef Py_ssize_t first = begin, stop = 0, columns, end = 0, size = data.shape[0]
+    cdef Py_ssize_t first = begin, stop = 0, columns = 0, end = 0, size = data.shape[0], row_end = begin, known = -1
+    cdef int64 start = 0
+    cdef int length = 0
+    cdef const unsigned char* value = NULL
+    cdef const unsigned char* source = &data[0]
+    cdef unsigned char* scratch = NULL
+    if place >= 0 and quoted:
+        scratch = &out[0]
+        source = scratch
+    if before is not None:
+        value, known = before, len(before)
     with nogil:
         while first < size:
             stop = line_end(&data[0], first, size)
             if stop == size:
                 break
-            if blank(&data[0], first, before_return(&data[0], first, stop)):
+            if blank(&data[0], first, before_return(&data[0], first, stop), separator):
                 end = stop + 1
+                known = -1
             elif not is_comment(&data[0], first, stop, marks, sizes):
-                stop = split_quoted(&data[0], first, size, separator, 0, NULL, NULL, NULL, 0, &columns)
-                if stop < 0 or stop == size:
-                    break
+                if quoted:
+                    stop = split_quoted(
+                        &data[0], first, size, separator, place + 1, scratch, &start, &length, 0, &columns
+                    )
+                    if stop < 0 or stop == size:
+                        break
+                else:
+                    columns = split_row(
+                        &data[0], first, before_return(&data[0], first, stop), separator, place + 1, place + 1,
+                        &start, &length, 0,
+                    )
+                if 0 <= place < columns and length:
+                    if known >= 0 and (known != length or memcmp(value, source + start, length) != 0):
+                        end = row_end
+                    value, known = source + start, length
+                row_end = stop + 1
             first = stop + 1
-    return end, first, stop == TOO_LONG
+    if place < 0:
+        return end, first, stop == TOO_LONG, None
+    return end, max(row_end, end), stop == TOO_LONG, value[:known] if known >= 0 else None
 
 
 def split_rows(
@@ -192,7 +227,7 @@ def split_rows(
         while first < size and row < capacity:
             stop = line_end(&data[0], first, size)
             last = before_return(&data[0], first, stop)
-            if blank(&data[0], first, last):
+            if blank(&data[0], first, last, separator):
                 between = True
             elif not is_comment(&data[0], first, last, marks, sizes):
                 numbers[row] = line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import ConfigError
 from . import FORMATS
@@ -18,10 +18,10 @@ _WEIGHT = re.compile(rb"(?:\A|\n)(?:\xef\xbb\xbf)?(?:# ?weight=|@weight:)[^\n]*\
 
 @dataclass(frozen=True)
 class Arrival:
-    """Consecutive lines, parsed, with the blank lines that end sequences before and after their positions."""
+    """Consecutive lines, parsed, with the ends of sequences before and after their positions."""
 
     parsed: ParsedBlock
-    ends_before: bool  # a blank line stands before its first position, or anywhere if it has none
+    ends_before: bool  # a sequence ends before its first position, or anywhere if it has none
     ends_after: bool  # a blank line stands after its last position
 
 
@@ -37,16 +37,27 @@ def arriving_lines(
         parts = blocks(stream, name, sequence_per_line=True)
         if layout.quoted:
             parts = _cut(parts, lambda block: _end_of_rows(block, name, layout))
-        for parsed in chosen.parse(_cut(parts, _before_weight), name, columns, layout):
-            block, lines = parsed.block, parsed.corpus.lines
+        value: str | None = None  # of the column that tells sequences apart, in the sequence that goes on, if one does
+        parts = (replace(block, before=value) for block in _cut(parts, _before_weight))
+        for parsed in chosen.parse(parts, name, columns, layout):
+            block, corpus, lines = parsed.block, parsed.corpus, parsed.corpus.lines
             if not len(lines):
-                yield Arrival(parsed, _has_blank(block, 0, block.line_count), False)
+                ends = _has_blank(block, 0, block.line_count, layout)
+                value = None if ends else value
+                yield Arrival(parsed, ends, False)
                 continue
             behind = int(lines[-1]) + 1 - block.first_line
             if layout.quoted:  # lines inside of the last row, which may be blank, end nothing
                 behind = block.data.count(b"\n", 0, int(parsed.row_ends[-1])) + 1
-            before = _has_blank(block, 0, int(lines[0]) - block.first_line)
-            yield Arrival(parsed, before, _has_blank(block, behind, block.line_count))
+            before = _has_blank(block, 0, int(lines[0]) - block.first_line, layout)
+            after = _has_blank(block, behind, block.line_count, layout)
+            if parsed.sequence_place is not None:
+                first, *_ = own = list(corpus.columns[parsed.sequence_place])
+                before |= value is not None and first not in ("", value)
+                above = value if value is not None and corpus.sequences == 1 and not before else ""
+                value = next(filter(None, reversed(own[int(corpus.offsets[-2]) :])), above)
+                value = None if after else value
+            yield Arrival(parsed, before, after)
 
 
 def _cut(parts: Iterator[Block], end: Callable[[Block], int]) -> Iterator[Block]:
@@ -79,6 +90,7 @@ def _before_weight(block: Block) -> int:
     return len(block.data) if found is None else found.start() + block.data.startswith(b"\n", found.start())
 
 
-def _has_blank(block: Block, first: int, last: int) -> bool:
+def _has_blank(block: Block, first: int, last: int, layout: Layout) -> bool:
     """Return True if one of the lines first:last of a block, counted from 0, is blank."""
-    return first < last and any(not line.strip(" ") for line in block.content()[first:last])
+    blanks = layout.blanks.decode()
+    return first < last and any(not line.strip(blanks) for line in block.content()[first:last])

@@ -10,6 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +21,8 @@ from ..system import counted
 from . import _text
 from .corpus import Corpus
 from .formats import Format
-from .layout import Layout
-from .lines import Block, ParsedBlock
+from .layout import Layout, column_place
+from .lines import Block, ParsedBlock, mark_length, unclosed_quote
 from .tables import Cells, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights
 
@@ -31,7 +33,8 @@ COMMENT_MARKS = ("#", "%", "//", "-DOCSTART-")
 
 SPACES = re.compile(" +")
 
-_WEIGHT = WeightLines("# weight=", rb"# ?weight=([^\r\n]*)()", spaces=" ")
+_WEIGHT_MARKS = ("# weight=", "#weight=")
+_WEIGHT = WeightLines(_WEIGHT_MARKS[0], rb"# ?weight=([^\r\n]*)()", spaces=" ")
 
 
 @dataclass(frozen=True)
@@ -105,17 +108,12 @@ def parse_block(
         separator = width = None
         first, last, number = _first_row(data, begin, layout)
         if first >= 0:
-            separator = layout.separator or ("\t" if data.find(b"\t", first, last) >= 0 else " ")
+            separator = _separator(data, first, last, layout)
+            values, end, below, lines = _row_at(data, first, separator, layout)
+            width = len(values)
             if layout.header:
-                header, header_end, begin, line = _header(
-                    data, first, separator, layout, name, block.first_line + number
-                )
-                line += number
-                width = len(header)
-            elif layout.quoted:
-                width = len(_quoted_row(data, first, separator)[0])
-            else:
-                width = len(_values(data[first:last].decode("utf-8"), separator))
+                header = _header(values, name, block.first_line + number)
+                header_end, begin, line = end, below, number + lines
     nothing = np.zeros(0, np.int64)
     rows = None
     if width is not None and separator is not None:
@@ -126,22 +124,91 @@ def parse_block(
         cells = () if header is None else Cells(b"", np.zeros(no_rows, np.int64), np.zeros(no_rows, np.int32))
         corpus = Corpus(name, cells, np.zeros(1, np.int64), nothing, header=header)
         return ParsedBlock(block, corpus, separator, nothing, layout, header_end)
-    weighed = sequence_weights(weights, rows.lines, rows.offsets, _WEIGHT, name)
-    corpus = Corpus(name, rows.cells, rows.offsets, rows.lines, weighed, header=header)
-    return ParsedBlock(block, corpus, separator, rows.ends, layout, header_end)
+    offsets = rows.offsets
+    place = None if width is None else sequence_place(layout, columns, header, width)
+    if place is not None:
+        offsets = _divided(rows.cells, place, offsets, block.before)
+    weighed = sequence_weights(weights, rows.lines, offsets, _WEIGHT, name)
+    corpus = Corpus(name, rows.cells, offsets, rows.lines, weighed, header=header)
+    return ParsedBlock(block, corpus, separator, rows.ends, layout, header_end, place)
 
 
-def _first_row(data: bytes, begin: int, layout: Layout) -> tuple[int, int, int]:
+def sequence_place(layout: Layout, columns: Sequence[str], header: Sequence[str] | None, width: int) -> int | None:
+    """Return the place of the column that tells sequences apart; None without one, or where data to tag lacks it."""
+    if layout.sequence is None:
+        return None
+    if layout.sequence in columns and layout.sequence not in (header or ()):
+        lacking = len(columns) - 1 > width if header is None else bool(set(header) & set(columns))
+        return None if lacking else columns.index(layout.sequence)
+    return column_place("sequence", layout.sequence, header or [f"c{number}" for number in range(width)])
+
+
+def _divided(cells: Cells, place: int, offsets: np.ndarray, before: str | None) -> np.ndarray:
+    """Return the offsets of sequences that a column divides further; an empty value repeats the one above it.
+
+    `before` is the value above the first row, if the sequence there may go on.
+    """
+    column, lengths = cells.coded(place), cells.lengths[place]
+    named = np.flatnonzero(lengths)  # rows with a value
+    codes, first = column.codes[named], np.repeat(offsets[:-1], np.diff(offsets))[named]
+    same = np.zeros(len(named), dtype=bool)
+    same[1:] = (codes[1:] == codes[:-1]) & (named[:-1] >= first[1:])
+    if before is not None and len(named) and first[0] == 0:
+        same[0] = column.values[codes[0]] == before
+    return np.union1d(offsets, named[~same])
+
+
+class SequenceCut:
+    """Ends of sequences that a column tells apart, in the rows of a file that has only arrived in part."""
+
+    def __init__(self, layout: Layout, columns: tuple[str, ...], name: str):
+        self._layout, self._columns, self._name = layout, columns, name
+        self._place: int | None = None
+        self._before: bytes | None = None
+        self._separator = ""  # until the first row is known
+
+    def __call__(self, data: bytearray, begin: int, first_line: int) -> tuple[int, int]:
+        """Return the end of the last whole sequence, or 0, and where to search from when there is more."""
+        layout, marks = self._layout, packed_marks((*self._layout.comment, *_WEIGHT_MARKS))
+        quoted = layout.quoted and b'"' in data
+        if not self._separator:
+            begin = begin or mark_length(data)
+            first, last, _ = _first_row(data, begin, layout)
+            if first < 0:
+                return 0, begin
+            separator = _separator(data, first, last, layout)
+            if _text.last_sequence_end(data, first, ord(separator), *marks, quoted)[1] <= first:
+                return 0, begin  # not yet whole
+            # The first row may be a header, and begins no sequence for certain.
+            values, _, begin, _ = _row_at(data, first, separator, layout)
+            self._place = sequence_place(layout, self._columns, values if layout.header else None, len(values))
+            self._separator = separator
+        place = -1 if self._place is None else self._place
+        out = np.empty(len(data) if quoted else 0, np.uint8)
+        end, at, unclosed, self._before = _text.last_sequence_end(
+            data, begin, ord(self._separator), *marks, quoted, place, out, self._before
+        )
+        if unclosed:
+            raise unclosed_quote(self._name, first_line + data.count(b"\n", 0, at))
+        return end, at
+
+
+def _first_row(data: bytes | bytearray, begin: int, layout: Layout) -> tuple[int, int, int]:
     """Return the first and last byte of the first row from `begin` on, and its line from 0; -1 if there is none."""
     marks, line = tuple(mark.encode() for mark in layout.comment), 0
     while begin < len(data):
         found = data.find(b"\n", begin)
         stop = len(data) if found < 0 else found
         row = data[begin:stop].removesuffix(b"\r")
-        if row.strip(b" ") and not row.startswith(marks):
+        if row.strip(layout.blanks) and not row.startswith(marks):
             return begin, begin + len(row), line
         begin, line = stop + 1, line + 1
     return -1, -1, -1
+
+
+def _separator(data: bytes | bytearray, first: int, last: int, layout: Layout) -> str:
+    """Return what separates the values of a row."""
+    return layout.separator or ("\t" if data.find(b"\t", first, last) >= 0 else " ")
 
 
 def _values(row: str, separator: str) -> list[str]:
@@ -149,35 +216,31 @@ def _values(row: str, separator: str) -> list[str]:
     return SPACES.split(row.strip(" ")) if separator == " " else row.split(separator)
 
 
-def _quoted_row(data: bytes, first: int, separator: str) -> tuple[list[str], int]:
-    """Return the row with values in quotes that begins at a place, and the number of its lines."""
-    reader = csv.reader(io.StringIO(data[first:].decode("utf-8"), newline=""), delimiter=separator)
-    try:
-        return next(reader), reader.line_num
-    except csv.Error:
-        return [""], 1  # a quote that is not closed: splitting says so, with the line
-
-
-def _header(
-    data: bytes, first: int, separator: str, layout: Layout, name: str, line: int
-) -> tuple[tuple[str, ...], int, int, int]:
-    """Return the names in a row that begins at a place, its end, the beginning of the next and the lines between."""
-    taken = 1
+def _row_at(data: bytes | bytearray, first: int, separator: str, layout: Layout) -> tuple[list[str], int, int, int]:
+    """Return the values of a row that begins at a place, its end, the beginning of the next and the lines between."""
+    values, lines = [""], 1
     if layout.quoted:
-        names, taken = _quoted_row(data, first, separator)
+        reader = csv.reader(io.StringIO(data[first:].decode("utf-8", "replace"), newline=""), delimiter=separator)
+        with suppress(csv.Error):  # a quote that is not closed: splitting says so, with the line
+            values, lines = next(reader), reader.line_num
     stop = first - 1
-    for _ in range(taken):
+    for _ in range(lines):
         found = data.find(b"\n", stop + 1)
         stop = len(data) if found < 0 else found
     end = stop - (data[stop - 1 : stop] == b"\r")
     if not layout.quoted:
-        names = _values(data[first:end].decode("utf-8"), separator)
-    if "" in names:
+        values = _values(data[first:end].decode("utf-8", "replace"), separator)
+    return values, end, min(stop + 1, len(data)), lines
+
+
+def _header(values: Sequence[str], name: str, line: int) -> tuple[str, ...]:
+    """Return the values of a row as names of columns."""
+    if "" in values:
         raise DataError("an empty name in the header line", name, line)
-    if len(set(names)) < len(names):
-        twice = next(one for number, one in enumerate(names) if one in names[:number])
+    if len(set(values)) < len(values):
+        twice = next(one for number, one in enumerate(values) if one in values[:number])
         raise DataError(f"the header line has '{twice}' twice: rename one of them", name, line)
-    return tuple(names), end, min(stop + 1, len(data)), taken
+    return tuple(values)
 
 
 def _hint(row: str, first: str, separator: str, layout: Layout, what: str) -> tuple[str, list[str]]:
@@ -199,4 +262,4 @@ def _hint(row: str, first: str, separator: str, layout: Layout, what: str) -> tu
     return f"{what}{named}; is a value missing?", []
 
 
-CONLL = Format("conll", "CoNLL", has_layouts=True, parse_block=parse_block)
+CONLL = Format("conll", "CoNLL", has_layouts=True, parse_block=parse_block, cut=SequenceCut)

@@ -73,6 +73,7 @@ class Corpus:
     names: tuple[str, ...] | None = None  # of the columns, where the format has names for them
     file_format: str | None = None  # of the file that it was read from; None for one that never was a file
     header: tuple[str, ...] | None = None  # names of the columns that stand in the first line of the file
+    remarks: tuple[str, ...] = ()  # for users, about how the file was read
     # Rows [N, width] of floating-point numbers by name, which may be mapped from files; all finite.
     vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
     format: str = field(init=False)  # of the file that it came from, or of one that could hold it

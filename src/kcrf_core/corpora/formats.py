@@ -11,13 +11,14 @@ import numpy as np
 
 from ..errors import ConfigError, DataError, suggestion
 from ..files import COMPRESSIONS
-from ..system import PAUSE, Pause, Workers, listed
+from ..system import PAUSE, Pause, Workers, counted, listed
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
 from .layout import PLAIN, Layout
 from .lines import (
     CONTENTS,
     Block,
+    Cut,
     ParsedBlock,
     append_labels,
     blocks_and_pauses,
@@ -53,6 +54,8 @@ class Format:
     sequence_per_line: bool = False  # else a blank line ends a sequence
     has_layouts: bool = False  # what separates values, comments and the like can be said
     parse_block: Callable[[Block, str, tuple[str, ...], Layout, ParsedBlock | None], ParsedBlock] | None = None
+    # Makes the function that cuts a file into blocks where a column tells sequences apart, by layout, columns and name.
+    cut: Callable[[Layout, tuple[str, ...], str], Cut] | None = None
     # Lines that more columns can stand behind: of attribute files, those with the labels alone.
     with_columns: Callable[[ParsedBlock], ParsedBlock] = lambda parsed: parsed
     # Puts labels, `numbers` [N] of `labels`, where the format has a place for them. Without it they are one more
@@ -118,8 +121,7 @@ class Format:
 
     def check_layout(self, layout: Layout) -> None:
         """Refuse a layout for a format that has none."""
-        given = {"separator": layout.separator is not None, "header": layout.header, "comment": layout.comment}
-        settings = [key for key, value in given.items() if value]
+        settings = [key for key in ("separator", "header", "comment", "sequence") if getattr(layout, key)]
         if settings and not self.has_layouts:
             message = f"'{settings[0]}' is for files of columns, and {self.title} has its own rules"
             raise ConfigError(message, settings=settings)
@@ -175,7 +177,10 @@ def stream_parsers(
     """Yield functions that parse the blocks of a file, for any thread; see `Format.parsers`."""
     chosen, name = FORMATS[guess_format(path) if format is None else format], display_name(path)
     with opened(path) as stream:
-        parts = blocks_and_pauses(stream, name, chosen.sequence_per_line, layout)
+        cut = None
+        if chosen.cut is not None and layout.sequence is not None:
+            cut = chosen.cut(layout, tuple(columns or ()), name)
+        parts = blocks_and_pauses(stream, name, chosen.sequence_per_line, layout, cut)
         yield from chosen.parsers(parts, name, columns, layout, may_wait(stream))
 
 
@@ -186,19 +191,28 @@ def packed_parts(
     workers: Workers | None = None,
     layout: Layout = PLAIN,
     progress: Callable[[int], object] | None = None,
+    remarks: list[str] | None = None,
 ) -> Iterator[Corpus]:
-    """Yield the sequences of each block of a file, without its bytes; raise an error if there are none at all."""
+    """Yield the sequences of each block of a file, without its bytes; raise an error if there are none at all.
 
-    def packed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int]:
+    In the end, `remarks` for users about the file are added to those that are given.
+    """
+
+    def packed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int, list[str]]:
         parsed = parse()
         corpus = packed(parsed.corpus, layout.missing)
-        return corpus, len(parsed.block.data), 0 if corpus.positions else parsed.content
+        return corpus, len(parsed.block.data), 0 if corpus.positions else parsed.content, parsed.sequence_values
 
     parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
     # More ahead than there are threads would only take memory.
     parts = map(packed_part, parsers) if workers is None else workers.stream(packed_part, parsers, workers.threads)
-    read = positions = content = 0
-    for corpus, size, own in parts:
+    read = positions = content = returns = 0
+    last, seen = "", set[str]()
+    for corpus, size, own, values in parts:
+        for value in values:
+            returns += value != last and value in seen
+            seen.add(value)
+            last = value
         read, positions, content = read + size, positions + corpus.positions, max(content, own)
         yield corpus
         if progress is not None:
@@ -206,6 +220,10 @@ def packed_parts(
     if not positions:
         only = f"only {CONTENTS[content]}" if read else "the file is empty"
         raise DataError(f"no data: {only}", display_name(path))
+    if returns and remarks is not None:
+        begin = counted(returns, "sequence begins", "sequences begin")
+        returned = f"{begin} with a value of '{layout.sequence}' that an earlier sequence has, with others between them"
+        remarks.append(f"warning: {returned}: are its rows sorted?")
 
 
 def read_corpus(
@@ -225,7 +243,7 @@ def read_corpus(
     >>> corpus.sequences, corpus.positions, corpus.width
     (500, 5652, 6)
     """
-    builder = CorpusBuilder()
-    for part in packed_parts(path, format, columns, workers, layout, progress):
+    builder, remarks = CorpusBuilder(), list[str]()
+    for part in packed_parts(path, format, columns, workers, layout, progress, remarks):
         builder.add(part)
-    return builder.corpus(workers)
+    return replace(builder.corpus(workers), remarks=tuple(remarks))

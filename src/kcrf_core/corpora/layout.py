@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from ..errors import ConfigError, suggestion
+from ..system import listed
 
 # Texts for a missing measurement, unless a layout names others.
 MISSING = ("NA", "?", "_", "nan", "NaN", "NAN", "")
@@ -16,11 +20,17 @@ class Layout:
     header: bool = False  # the first line that is a row has names
     comment: tuple[str, ...] = ()  # beginnings of lines that are skipped
     missing: tuple[str, ...] = MISSING  # what stands for numbers that are missing
+    sequence: str | None = None  # column with the same value, or none, in consecutive rows of a sequence
 
     @property
     def quoted(self) -> bool:
         """True if values may stand in quotes, as in CSV. TABs and spaces separate words, and quotes are such words."""
         return self.separator not in (None, "\t", " ")
+
+    @property
+    def blanks(self) -> bytes:
+        """Characters of lines that end a sequence: such a line has no others."""
+        return b" \t" + (self.separator or "").encode()
 
     def written(self, value: str, quotes: bool = False) -> str:
         """Return a value as it is written, in quotes where it needs them or `quotes` is set."""
@@ -31,3 +41,11 @@ class Layout:
 
 
 PLAIN = Layout()
+
+
+def column_place(key: str, name: str, names: Sequence[str]) -> int:
+    """Return the place of the column that the setting `key` names among those of input."""
+    if name in names:
+        return names.index(name)
+    there = f"there is no '{name}'{suggestion(name, names)} (columns: {listed(names)})"
+    raise ConfigError(f"'{key}' names no column: {there}", settings=(key,))

@@ -13,7 +13,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,6 +34,10 @@ PREDICTED = "predicted"  # the name of the column of labels, where columns have 
 
 BYTE_ORDER_MARK = "\ufeff"
 
+# Returns the end of the last whole sequence in data, or 0, and where to search from when there is more. It is given
+# the data, where to search from, and the number of the first line.
+Cut = Callable[[bytearray, int, int], tuple[int, int]]
+
 CONTENTS = ("blank lines", "comments", "a header line")  # that a block without positions may have
 
 _PACKED = "looks like {} data, not like text (give the file a name ending in {}, or pipe it through {})"
@@ -46,12 +50,19 @@ ARCHIVES = {
 }
 
 
+def mark_length(data: bytes | bytearray) -> int:
+    """Return the length of the byte order mark that data begins with, 0 without one."""
+    mark = BYTE_ORDER_MARK.encode()
+    return len(mark) if data.startswith(mark) else 0
+
+
 @dataclass(frozen=True)
 class Block:
     """Consecutive lines of a file that hold whole sequences; only the last one of a file may lack its line feed."""
 
     first_line: int  # number of the first one in the file, from 1
     data: bytes  # as it was read; once `checked`, UTF-8 without NULs and without carriage returns inside lines
+    before: str | None = None  # value of the column `Layout.sequence` in the sequence that goes on in the block
 
     @property
     def ends_with_newline(self) -> bool:
@@ -60,8 +71,7 @@ class Block:
     @property
     def begin(self) -> int:
         """Place of the first line, behind a byte order mark."""
-        mark = BYTE_ORDER_MARK.encode()
-        return len(mark) if self.first_line == 1 and self.data.startswith(mark) else 0
+        return mark_length(self.data) if self.first_line == 1 else 0
 
     @cached_property
     def line_count(self) -> int:
@@ -92,6 +102,7 @@ class ParsedBlock:
     ends: np.ndarray | None = None  # [N] where the line of each position ends in block.data; None: no more columns
     layout: Layout = PLAIN
     header_end: int | None = None  # where the line with the names of columns ends in block.data, if that is in it
+    sequence_place: int | None = None  # of the column that tells sequences apart
 
     @property
     def cells(self) -> Cells:
@@ -106,9 +117,17 @@ class ParsedBlock:
         return self.ends
 
     @property
+    def sequence_values(self) -> list[str]:
+        """Values of the column that tells sequences apart, of each sequence that has one."""
+        if self.sequence_place is None:
+            return []
+        column, first = self.cells.coded(self.sequence_place), self.corpus.offsets[:-1]
+        return [value for code in column.codes[first].tolist() if (value := column.values[code])]
+
+    @property
     def content(self) -> int:
         """Content of the block apart from positions, as a number in `CONTENTS`."""
-        text = self.block.data.removeprefix(BYTE_ORDER_MARK.encode()).strip(b" \r\n")
+        text = self.block.data.removeprefix(BYTE_ORDER_MARK.encode()).strip(b"\r\n" + self.layout.blanks)
         return 2 if self.header_end is not None else int(bool(text))
 
     def label_places(self) -> tuple[np.ndarray, np.ndarray]:
@@ -162,9 +181,13 @@ def blocks(
 
 
 def blocks_and_pauses(
-    stream: io.BufferedReader, name: str, sequence_per_line: bool = False, layout: Layout = PLAIN
+    stream: io.BufferedReader,
+    name: str,
+    sequence_per_line: bool = False,
+    layout: Layout = PLAIN,
+    cut: Cut | None = None,
 ) -> Iterator[Block | Pause]:
-    """Cut a stream after blank lines, or after any line that is a sequence, as late as what has arrived allows.
+    """Cut a stream after blank lines, after any line that is a sequence, or by `cut`, as late as it has arrived.
 
     All sequences that are complete are handed out before more is asked for, so that a pipe is answered at
     once; what is kept is never more than one unfinished sequence and one read. There is a `PAUSE` among the blocks
@@ -191,11 +214,13 @@ def blocks_and_pauses(
         if b"\n" in chunk:
             if sequence_per_line:
                 end = searched = pending.rfind(b"\n") + 1
+            elif cut is not None:
+                end, searched = cut(pending, searched, first_line)
             elif layout.quoted and b'"' in pending:
                 # A blank line inside of quotes ends nothing.
                 end, searched = end_of_quoted_rows(pending, searched, first_line, layout, name)
             else:
-                end = _end_of_last_blank_line(pending, searched)
+                end = _end_of_last_blank_line(pending, searched, layout.blanks)
                 searched = pending.rfind(b"\n") + 1
         if end:
             with memoryview(pending) as view:
@@ -216,16 +241,19 @@ def end_of_quoted_rows(
     A row begins at `begin`; a byte order mark before the first one is no part of it.
     """
     assert layout.separator is not None  # as values may stand in quotes
-    mark = BYTE_ORDER_MARK.encode()
-    skipped = len(mark) if begin == 0 and first_line == 1 and data.startswith(mark) else 0
-    end, at, unclosed = _text.last_sequence_end(
+    skipped = mark_length(data) if begin == 0 and first_line == 1 else 0
+    end, at, unclosed, _ = _text.last_sequence_end(
         data, begin + skipped, ord(layout.separator), *packed_marks(layout.comment)
     )
     at = at if at > skipped else begin
     if unclosed:
-        line = first_line + data.count(b"\n", 0, at)
-        raise DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
+        raise unclosed_quote(name, first_line + data.count(b"\n", 0, at))
     return end, at
+
+
+def unclosed_quote(name: str, line: int) -> DataError:
+    """Return the error for a row whose quoted value does not end."""
+    return DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
 
 
 def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
@@ -256,12 +284,12 @@ def put_texts(
     return out.tobytes()
 
 
-def _end_of_last_blank_line(data: bytearray, start: int) -> int:
+def _end_of_last_blank_line(data: bytearray, start: int, blanks: bytes) -> int:
     """Return the place after the last blank line of `data[start:]`, or 0 if it has none; `start` begins a line."""
     end = data.rfind(b"\n", start)
     while end >= start:  # backwards, since the last blank line is rarely far from the end
         begin = max(data.rfind(b"\n", start, end) + 1, start)
-        if not data[begin:end].removesuffix(b"\r").strip(b" "):
+        if not data[begin:end].removesuffix(b"\r").strip(blanks):
             return end + 1
         end = begin - 1
     return 0

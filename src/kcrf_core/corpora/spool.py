@@ -221,6 +221,7 @@ class Spool(TrainingColumns):
         self._weights: list[np.ndarray | None] = []
         self._files: list[tuple[str, int]] = []  # names, and the number of the first sequence of each
         self.warnings: list[str] = []
+        self.remarks: list[str] = []  # for users, about how files were read
         self.tables: dict[tuple[Hashable, ...], np.ndarray] = {}  # codes of all values of a column, for all parts
         self.lock = threading.Lock()
 
@@ -243,7 +244,7 @@ class Spool(TrainingColumns):
         """Read files one after another, in memory that does not grow with them; see `read_corpus`."""
         for path in paths:
             self._files.append((display_name(path), sum(map(len, self._lengths))))
-            for part in packed_parts(path, format, columns, workers, self._layout, progress):
+            for part in packed_parts(path, format, columns, workers, self._layout, progress, self.remarks):
                 if part.positions:
                     self._add(packed(part, self._layout.missing))
         assert self._like is not None  # files without data are refused

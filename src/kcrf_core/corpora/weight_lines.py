@@ -77,7 +77,7 @@ def taken_weights(
             before = data[begin:end]
             above -= 1
             if above in weights or not (marks and before.startswith(marks)):
-                if before.strip(b" \r\n\xef\xbb\xbf") or above in weights:
+                if before.strip(b" \t\r\n\xef\xbb\xbf") or above in weights:
                     raise DataError(f"{form.mark} stands only at the head of a sequence, and once", name, line)
                 break
             end -= len(before)

@@ -24,7 +24,7 @@ from ..corpora import Columns, Corpus
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
 from ..system import listed, positions_within
-from .encoding import CATEGORICAL_WINDOW, column_names
+from .encoding import CATEGORICAL_WINDOW, column_names, left_out_columns
 from .features import transformed, window_text
 
 # A column of words has this many values, or this many of which this part stands once.
@@ -167,10 +167,7 @@ class _Maker:
     def __init__(self, config: Config, corpus: Corpus):
         self.config, self.corpus = config, corpus
         names = column_names(config, corpus)
-        for name in config.ignore:
-            if name not in names[:-1]:
-                raise ConfigError(f"'ignore' names no column: there is no '{name}' (columns: {listed(names[:-1])})")
-        left_out = {config.weight, *config.ignore}
+        left_out = left_out_columns(config, names)
         self.places = {name: place for place, name in enumerate(names[:-1]) if name not in left_out}
         self.columns = Columns(corpus, config.missing, fitting=True)
         self.words: list[str] = []

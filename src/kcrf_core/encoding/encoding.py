@@ -27,6 +27,7 @@ from ..corpora import (
     SeenValues,
     Spool,
     TrainingColumns,
+    column_place,
     column_weights,
 )
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
@@ -265,7 +266,8 @@ class Encoding:
         elif self.unobserved is not None:
             out.append(f"warning: no label is '{self.unobserved}', which stands for labels that are not observed")
         if amount.sequences == 1 and amount.positions > 100:
-            out.append("warning: all is one sequence; are the blank lines between sequences missing?")
+            missing = "are blank lines missing, or does a column tell sequences apart ('sequence')?"
+            out.append(f"warning: all is one sequence; {missing}")
         if (Y := len(self.labels)) > MANY_LABELS:
             out.append(f"warning: {Y:,} labels: is the last column the label? Time grows by their square")
         if any(" " in label for label in self.labels):
@@ -468,8 +470,7 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
     """Fit vocabularies and scaling to training data, which may come in parts."""
     corpus = columns.corpus
     names = column_names(config, corpus)
-    if config.weight is not None and config.weight not in names[:-1]:
-        raise ConfigError(f"'weight' names no column: there is no '{config.weight}' (columns: {listed(names[:-1])})")
+    left_out = left_out_columns(config, names)
     labels = tuple(sorted(set(columns.value_counts(corpus.width - 1)[0]) - {config.unobserved}))
     if not labels:
         raise DataError(f"all labels are '{config.unobserved}': there is none to learn", corpus.source)
@@ -489,7 +490,7 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
         )
     settings = config.features
     if settings is None:
-        settings = tuple(FeatureConfig(n, (n,)) for n in names[:-1] if n != config.weight and n not in config.ignore)
+        settings = tuple(FeatureConfig(name, (name,)) for name in names[:-1] if name not in left_out)
         if corpus.attributes is not None:
             settings = (FeatureConfig("attributes", (), "attributes", window=(0,)),)
         for name in corpus.vectors:
@@ -522,6 +523,12 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
     for term in config.mapped_terms:
         encoding.term_features(term)  # a glob that matches nothing is refused before work starts
     return encoding
+
+
+def left_out_columns(config: Config, names: Sequence[str]) -> set[str]:
+    """Return the columns that are no features unless the configuration says so; each must be there."""
+    named = [("weight", config.weight), ("sequence", config.sequence), *(("ignore", name) for name in config.ignore)]
+    return {names[column_place(key, name, names[:-1])] for key, name in named if name is not None}
 
 
 def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
@@ -635,7 +642,7 @@ class _Fitter:
         """Return the columns of a feature, with those that a glob such as `v*` matches in its place."""
         if not any(map(GLOB.intersection, feature.columns)):
             return feature.columns
-        inputs = [name for name in self.names[:-1] if name != self.config.weight]
+        inputs = [name for name in self.names[:-1] if name not in (self.config.weight, self.config.sequence)]
         found: dict[str, None] = {}
         for pattern in feature.columns:
             if pattern in self.places or not GLOB.intersection(pattern):

@@ -100,7 +100,9 @@ def make_space(
     if corpus.attributes is not None:
         blocks.append(GivenBlock(attributes=True))
     else:
-        inputs = [name for name in names[:-1] if name not in (config.weight, *config.ignore, *left_out)]
+        inputs = [
+            name for name in names[:-1] if name not in (config.weight, config.sequence, *config.ignore, *left_out)
+        ]
         blocks += _column_blocks(corpus, raw, source, inputs, shape)
     for name, array in corpus.vectors.items():
         feature = {"vectors": name, "name": name}

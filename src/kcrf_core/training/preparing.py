@@ -146,7 +146,7 @@ def _read(
 
 ENCODING_PARTS = (
     *("columns", "window", "min_count", "unobserved", "weight", "ignore", "plain", "features"),
-    *("separator", "header", "comment", "missing"),
+    *("separator", "header", "comment", "missing", "sequence"),
 )
 
 
