@@ -74,14 +74,119 @@ def test_dictionaries_train_the_model_of_the_same_attribute_file(rng, tmp_path):
     assert [line.split("\t")[1] for line in tagged if line] == flat(crf.predict(X))
 
 
-def test_arrays_train_the_model_of_the_same_columns(rng, tmp_path):
-    X, y = number_data(rng)
-    path = tmp_path / "data.conll"
+def as_columns(path, X, y):
+    """Two numbers and a label on each line."""
     rows = [
         [f"{a!r}\t{b!r}\t{label}" for (a, b), label in zip(numbers.tolist(), labels, strict=True)]
         for numbers, labels in zip(X, y, strict=True)
     ]
     path.write_text("\n\n".join("\n".join(block) for block in rows) + "\n")
+    return path
+
+
+def kernel_of(model):
+    return parse_config(model.info["config"]).mapped_terms[0].kernel.type
+
+
+def test_the_default_kernel_is_that_of_the_command(rng, tmp_path):
+    """For numbers an rbf kernel, unless a setting is about weights of columns; for dictionaries a linear one."""
+    X, y = number_data(rng)
+    path = as_columns(tmp_path / "data.conll", X, y)
+    kcrf("train", path, "--sigma2", 3, "-o", tmp_path / "theirs.npz", "-q")
+    theirs, ours = Model.load(tmp_path / "theirs.npz"), KernelCRF(sigma2=3).fit(X, y)
+    assert kernel_of(ours.model_) == kernel_of(theirs) == "rbf"
+    dataset = theirs.encoding.encode(read_corpus(path))
+    np.testing.assert_allclose(np.concatenate(ours.predict_proba(X)), theirs.marginals(dataset), rtol=1e-5, atol=1e-5)
+    for more in ({"c1": 0.1}, {"all_possible_states": False}, {"map": "explicit"}):
+        assert kernel_of(KernelCRF(sigma2=3, **more).fit(X, y).model_) == "linear"
+    assert kernel_of(KernelCRF(config={"training": {"sigma2": 3.0}}).fit(X, y).model_) == "rbf"
+    assert kernel_of(KernelCRF(sigma2=3).fit(*word_data(rng, 5)).model_) == "linear"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arguments", "what"),
+    [
+        ({}, {"groups": ["one", "two", "one", "three"] * 5}, "on 3 held-out groups in 3 folds"),
+        ({}, {"folds": [0, 1] * 10}, "in 2 folds"),
+        ({"block": 7}, {}, "held-out blocks with gaps of"),
+    ],
+)
+def test_held_out_together(rng, caplog, parameters, arguments, what):
+    X, y = number_data(rng, 19)
+    X, y = [X[0][:0], *X], [[], *y]  # one without a position
+    with caplog.at_level(logging.INFO, logger="kcrf_core"):
+        KernelCRF(kernel="linear", tolerance=0.1, verbose=True, **parameters).fit(X, y, **arguments)
+    assert what in caplog.text
+
+
+def test_calibrated_probabilities(rng):
+    X = [rng.normal(size=(6, 2)) for _ in range(24)]
+    y = [["up" if a > 0 else "down" for a, _ in x] for x in X]
+    crf = KernelCRF(kernel="linear", sigma2=0.1, calibrate=True).fit(X, y, groups=[number // 4 for number in range(24)])
+    assert crf.calibration_.kept and crf.model_.calibration is not None
+    assert crf.calibration_.log_loss < crf.calibration_.log_loss_before
+    crf.set_params(calibrate=False).fit(X, y)
+    assert crf.calibration_ is None and crf.model_.calibration is None
+
+
+def test_labels_with_a_lag_are_those_of_tag(rng, tmp_path):
+    X, y = number_data(rng, 20)
+    crf = KernelCRF(sigma2=3, window=[-1, 0, 1]).fit(X, y)
+    crf.save(tmp_path / "model.npz")
+    path = as_columns(tmp_path / "data.conll", X, y)
+    for lag in (0, 1, 3):
+        crf.set_params(lag=lag)
+        tagged = kcrf("tag", "-m", tmp_path / "model.npz", "--lag", lag, "-q", path)
+        assert [line.split("\t")[-1] for line in tagged.split("\n") if line] == flat(crf.predict(X))
+        assert [list(crf.predict_online(iter(x))) for x in X] == crf.predict(X)
+    assert [len(labels) for labels in crf.predict([X[0][:0], X[0]])] == [0, len(X[0])] and crf.predict([]) == []
+    late = crf.set_params(lag=9).predict_proba(X)  # no sequence is as long
+    whole = crf.set_params(lag=None).predict_proba(X)
+    np.testing.assert_allclose(np.concatenate(late), np.concatenate(whole), rtol=1e-9)
+    readings = iter([[0.0, 1.0]] * 3)
+    assert next(crf.predict_online(readings, lag=1)) in crf.classes_ and len(list(readings)) == 1
+    with pytest.raises(ConfigError, match="label by label"):
+        crf.set_params(lag=1, decode="viterbi").predict(X)
+
+
+def test_options_of_train(rng, tmp_path):
+    X, y = number_data(rng, 20)
+    first = KernelCRF(sigma2=3).fit(X, y)
+    first.save(tmp_path / "model.npz")
+    for earlier in (first, first.model_, tmp_path / "model.npz"):
+        again = KernelCRF().fit(X, y, init=earlier)  # with its sigma2, which is not searched for
+        assert again.n_iter_ < first.n_iter_ and again.report_["sigma2"] == first.report_["sigma2"]
+    hidden = [["?", *labels[1:]] for labels in y]
+    partial = KernelCRF(sigma2=3, unobserved="?", threshold={"same": 0.01}).fit(X, hidden)
+    assert partial.classes_ == ["other", "same"]
+    few = flat(partial.set_params(threshold=None).predict(X)).count("same")
+    assert flat(partial.set_params(threshold={"same": 0.01}).predict(X)).count("same") > few
+    best = KernelCRF(sigma2=3, keep="best").fit(X, y, X_dev=X[:3], y_dev=y[:3])
+    assert best.report_["dev"] and KernelCRF(sigma2=3, prune=1.0).fit(X, y).size_ < first.size_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arguments", "message"),
+    [
+        ({"keep": "best"}, {}, "keep='best' needs X_dev"),
+        ({"keep": "first"}, {}, "keep='first': there are last and best"),
+        ({"prune": -1}, {}, "prune=-1: a number of at least 0"),
+        ({"min_gain": 1}, {}, "min_gain needs select_terms"),
+        ({"block": 0}, {}, "block must be a whole number of at least 1"),
+        ({"memory": "1G"}, {}, "memory must be a whole number"),
+        ({"threshold": 0.1}, {}, "threshold=0.1: a dictionary"),
+        ({}, {"groups": ["a"]}, "groups must have a value for each of the 5 sequences, not 1"),
+        ({"block": 3}, {"groups": range(5)}, "give one of them"),
+    ],
+)
+def test_options_that_contradict(rng, parameters, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        KernelCRF(sigma2=3, **parameters).fit(*number_data(rng, 5), **arguments)
+
+
+def test_arrays_train_the_model_of_the_same_columns(rng, tmp_path):
+    X, y = number_data(rng)
+    path = as_columns(tmp_path / "data.conll", X, y)
     crf = KernelCRF(kernel="poly", sigma2=3, size=30, window=[-1, 0]).fit(X, y)
     crf.save(tmp_path / "model.npz")
     kcrf("train", path, "--kernel", "poly", "--sigma2", 3, "--size", 30, "--window", "-1..0", "-o",
@@ -257,7 +362,7 @@ def test_weights_by_name_give_the_scores(rng):
 
 def test_weights_of_columns_and_of_two_labels(rng):
     X, y = number_data(rng)
-    crf = KernelCRF(sigma2=1, window="-1..1", scale="none").fit(X, y)
+    crf = KernelCRF(kernel="linear", sigma2=1, window="-1..1", scale="none").fit(X, y)
     assert crf.n_features_in_ == 2
     assert crf.attributes_ == ["c0[-1]", "c1[-1]", "c0[0]", "c1[0]", "c0[1]", "c1[1]"]
     one = crf.predict_proba([[[0.0, 0.0]]])[0], crf.predict_proba([[[2.0, -1.0]]])[0]
@@ -595,7 +700,7 @@ def test_what_is_told_of_sequences_without_positions(rng):
         with pytest.raises(ValueError, match="n must be a whole number"):
             crf.explain(X, n=n)
     with pytest.raises(ConfigError, match="no pivots"):
-        KernelCRF(sigma2=1).fit(X, y).novelty(X)
+        KernelCRF(kernel="linear", sigma2=1).fit(X, y).novelty(X)
 
 
 def test_costs_count_where_labels_are_explained(rng):
@@ -660,7 +765,7 @@ def test_an_audit_of_spans_and_of_sequences_without_positions(rng):
     "more, message",
     [
         ({"folds": 1}, "2 at least"),
-        ({"folds": [0, 1]}, "a fold for each of the 60 sequences"),
+        ({"folds": [0, 1]}, "a value for each of the 60 sequences"),
         ({"folds": [3] * 60}, "all sequences are in one fold"),
         ({"rank": "best"}, "there are wrong, context, marginal"),
         ({"folds": None}, "not fitted yet"),

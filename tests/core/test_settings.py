@@ -13,8 +13,42 @@ from kcrf_core.config import MODEL_SECTIONS, declared_options, parse_config, wit
 from kcrf_core.errors import ConfigError
 from kcrf_core.system import AUTO, Automatic, Number, OneOf, Whole, boolean
 
-# Parameters that scikit-learn and sklearn-crfsuite call otherwise.
-RENAMED = {"max_passes": "max_iterations", "seed": "random_state", "observed_features": "all_possible_states"}
+# Options of train and tag that are an argument or a method of KernelCRF under another name.
+CALLED = {
+    "max_passes": "max_iterations",
+    "seed": "random_state",
+    "observed_features": "all_possible_states",
+    "threads": "n_jobs",
+    "group": "groups",
+    "folds_file": "folds",
+    "weight": "sample_weight",
+    "dev": "X_dev",
+    "marginals": "predict_marginals",
+    "sequence_probability": "predict_nbest",
+    "nbest": "predict_nbest",
+    "model": "load",
+    "output": "save",
+    "missing_indicator": "missing",
+    "json": "report_",
+}
+# Those that it has not, and why.
+FILES = "about files, and KernelCRF takes values that are read"
+CONNECTION = "in the `ClusterEngine` that `engine` may be"
+COMMAND = "about what a command prints or how it exits"
+NOT_THERE = {
+    "data": "X",
+    "ignore": "columns are left out of X",
+    "sequence": "sequences are the entries of X",
+    **dict.fromkeys(("columns", "separator", "header", "comment", "format"), FILES),
+    **dict.fromkeys(("vectors", "dev_vectors"), "arrays stand within the dictionaries of X"),
+    **dict.fromkeys(("engine_timeout", "tls_ca", "tls_cert", "tls_key"), CONNECTION),
+    **dict.fromkeys(("dry_run", "dump_config", "quiet", "log", "strict", "json_lines", "help_all"), COMMAND),
+    "set": "a path into `config`, which is a dictionary",
+    "plain": "arrays and dictionaries get no features but their own",
+    "basis": "pivots of a file, for runs that share them",
+    **dict.fromkeys(("checkpoint", "checkpoint_every"), "`training.train` takes a `Checkpoint`"),
+    **dict.fromkeys(("force", "free"), "`model.Decoder` takes `Wishes(force=True)`"),
+}
 
 
 def test_every_setting_is_a_parameter_of_the_estimator():
@@ -23,12 +57,29 @@ def test_every_setting_is_a_parameter_of_the_estimator():
     for name, option in declared_options().items():
         if option.section not in MODEL_SECTIONS:
             continue
-        own = RENAMED.get(name, name)
+        own = CALLED.get(name, name)
         assert own in parameters, f"KernelCRF lacks {name}"
         if own == name:
             default = option.setting.default
-            assert parameters[name].default in (default, AUTO if default is None else default), name
+            usual = (None, "linear") if name == "kernel" else (default, AUTO if default is None else default)
+            assert parameters[name].default in usual, name
             assert f"\n{name} : " in documentation
+
+
+@pytest.mark.parametrize("name", ["train", "tag"])
+def test_every_option_has_its_place_in_the_estimator(name):
+    command = main.commands[name]
+    options = {one.name for one in command.get_params(click.Context(command)) if one.name[0] != "_"}
+    there = {*dir(KernelCRF), *inspect.signature(KernelCRF).parameters, *inspect.signature(KernelCRF.fit).parameters}
+    lacking = {option for option in options - set(NOT_THERE) if CALLED.get(option, option) not in there}
+    assert not lacking, f"KernelCRF lacks {sorted(lacking)}"
+    assert not there & set(NOT_THERE), "in the list of what is not there"
+
+
+def test_exceptions_are_options():
+    commands = [main.commands[name] for name in ("train", "tag")]
+    known = {one.name for command in commands for one in command.get_params(click.Context(command))}
+    assert known >= {*CALLED, *NOT_THERE}
 
 
 def test_every_setting_is_an_option_of_train():

@@ -33,6 +33,7 @@ from ..corpora import (
     LabelSequences,
     LabelValue,
     NumberColumn,
+    Position,
     SequenceWeights,
     check_labels,
     check_sequences,
@@ -42,10 +43,10 @@ from ..corpora import (
 )
 from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, plain_names, window_of_numbers
-from ..errors import suggestion
-from ..model import Decoder, Explanation, Model, NamedWeights, Wishes, decided_labels, state_weights
-from ..objective.solvers import CERTIFIED, Event, Note, Observer, Progress, Trial
-from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
+from ..errors import ConfigError, suggestion
+from ..model import Decoder, Explanation, LagDecoder, Model, NamedWeights, Wishes, decided_labels, state_weights
+from ..objective.solvers import BEST, CERTIFIED, PRUNED, STATIONARY, Event, Note, Observer, Progress, Trial
+from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
 from ..selection import (
     BY_FOLDS,
     BY_MODEL,
@@ -62,7 +63,7 @@ from ..selection import (
 )
 from ..selection import tune as search
 from ..system import AUTO, Workers
-from ..training import HoldOut, open_engine, train
+from ..training import HoldOut, WarmStart, fit_calibration, open_engine, train
 from .auditing import LabelAudit
 from .parameters import (
     decision_of,
@@ -73,6 +74,7 @@ from .parameters import (
     search_config,
     seed_of,
     threads_of,
+    train_options,
 )
 from .scikit_learn import NotFittedError, Protocol, own_or
 
@@ -163,8 +165,28 @@ class KernelCRF(Protocol):
         each that marks missing values.
     min_count : dictionaries only: attributes that training has less often are left out.
 
+    kernel=None is "rbf" with 500 pivots for arrays of up to 200,000 positions, unless `c1`, `map`, `cut_off` or
+    `all_possible_states` ask for weights of columns, and "linear" for the rest, as on the command line.
+
+    Training beyond that:
+
+    block : positions of the blocks that are held out where choices are made, with gaps beside them that are not learnt
+        from. None: whole sequences, and blocks where there are fewer than 20.
+    calibrate : True calibrates probabilities by scores of five folds that models of the others give, where that lowers
+        their log-loss by more than a standard error; `calibration_` has the figures.
+    unobserved : the label in y that stands for labels that are not known. None: all are known.
+    select_terms : True keeps those terms of `config` alone that do better than chance on held-out sequences.
+    min_gain : with `select_terms`, leave out terms that are proven to gain less in P, in nats. None: 1.
+    prune : drop weights and pivots after training that change no score of a training position by more than this.
+    keep : "best" keeps the parameters that label `X_dev` best, "last" those that are certified.
+    certify : "exact" bounds what could be gained outside the pivots over all pairs of positions, "estimate" estimates.
+    memory : bytes that training may take for kernel values. None: by the memory that is free.
+
     Decisions and running:
 
+    lag : positions of look-ahead: `predict` and probabilities give each label by what is known when so many more
+        positions have been read, as `predict_online` does for positions that arrive. None: by whole sequences.
+    threshold : of two labels, the probability from which on one is given, as {"event": 0.1}: another form of `cost`.
     cost : what missing a label costs, as {"event": 20}; labels that are not named cost 1. `predict` takes the label of
         the largest cost times probability at each position (of possible labellings, the one with the largest sum), and
         probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: by `decode`.
@@ -183,7 +205,7 @@ class KernelCRF(Protocol):
     sklearn-crfsuite: docs/python.md explains each.
     """
 
-    kernel: str | Mapping[str, object] = "linear"
+    kernel: str | Mapping[str, object] | None = None
     degree: int = 2
     gamma: float | str | None = None
     coef0: float = 1.0
@@ -208,6 +230,17 @@ class KernelCRF(Protocol):
     decode: str | None = "auto"
     metric: str | None = "auto"
     cost: Mapping[LabelValue, float] | None = None
+    threshold: Mapping[LabelValue, float] | None = None
+    lag: int | None = None
+    block: int | None = None
+    calibrate: bool = False
+    unobserved: LabelValue | None = None
+    select_terms: bool = False
+    min_gain: float | None = None
+    prune: float | None = None
+    keep: str = "last"
+    certify: str = "estimate"
+    memory: int | None = None
     sigma2: float | str | None = "auto"
     solver: str = "auto"
     tolerance: float = 1e-3
@@ -262,10 +295,18 @@ class KernelCRF(Protocol):
         y: LabelSequences,
         sample_weight: SequenceWeights | None = None,
         *,
+        groups: Sequence[object] | ArrayLike | None = None,
+        folds: Sequence[object] | ArrayLike | None = None,
         X_dev: InputSequences | None = None,
         y_dev: LabelSequences | None = None,
+        init: KernelCRF | Model | str | os.PathLike[str] | None = None,
     ) -> KernelCRF:
         """Train on sequences X with labels y. `sample_weight` has a weight for each sequence.
+
+        `groups` has a value for each sequence, such as a speaker: those with the same one are held out together where
+        choices are made on held-out data, and for `calibrate`. `folds` has the fold of each sequence instead. `init` is
+        an estimator, a model or the path of one to begin with, by the names of labels and features; its sigma2 is kept
+        unless the parameter is a number.
 
         `X_dev` and `y_dev` are scored at the end and while training goes on; nothing is learnt from them, and
         `report_["dev"]` has the figures.
@@ -277,12 +318,17 @@ class KernelCRF(Protocol):
         """
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev go together")
+        X = check_sequences(X)
         form, corpus = _training_corpus(X, y, sample_weight)
         names = LabelNames.of(y)
+        block = None if self.block is None else _whole(self.block, "block")
+        together, parts = (
+            None if given is None else _numbers(given, name, X)
+            for name, given in (("groups", groups), ("folds", folds))
+        )
+        hold_out = HoldOut(together, parts, block)
         config = parse_config(*raw_config(*self._settings(form, corpus)))
         encoding, dataset = fit_encoding(config, corpus)
-        # A cost of no label should be heard of before training.
-        decision_of(self.cost, self.decode).costs(encoding.labels)
         dev = None
         if X_dev is not None:
             X_dev = check_sequences(X_dev)
@@ -291,12 +337,26 @@ class KernelCRF(Protocol):
             dev = encoding.encode(
                 corpus_of(X_dev, form, check_labels(y_dev, X_dev), width=_form_and_width(encoding)[1])
             )
+        # A cost of no label should be heard of before training.
+        self._decision().costs(encoding.labels)
+        options = train_options(self.get_params(), dev is not None)
+        if init is not None:
+            model = (
+                init._model() if isinstance(init, KernelCRF) else init if isinstance(init, Model) else Model.load(init)
+            )
+            options["start"] = WarmStart(model, "init")
+            options["start"].check_columns(encoding)
         with self._computing() as (observer, workers):
-            model, report = train(encoding, dataset, config, workers=workers, observer=observer, dev=dev)
+            model, report = train(
+                encoding, dataset, config, workers=workers, observer=observer, dev=dev, hold_out=hold_out, **options
+            )
+            calibration = None
+            if self.calibrate:
+                model, calibration = fit_calibration(model, report, encoding, dataset, config, workers, hold_out)
         if names.type != "text":
             model = replace(model, info={**model.info, "estimator": {"labels": names.type}})
-        self.model_ = model
-        if report.result.reason != CERTIFIED:
+        self.model_, self.calibration_ = model, calibration
+        if report.result.reason not in (CERTIFIED, STATIONARY, BEST, PRUNED):
             message = f"stopped ({report.result.reason}) within {report.result.gap:.2g} of the optimum, not "
             message += f"{config.training.tolerance:g}; max_iterations or tolerance can be larger"
             warnings.warn(message, own_or(UserWarning, "ConvergenceWarning"), stacklevel=2)
@@ -332,14 +392,11 @@ class KernelCRF(Protocol):
         """
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev go together")
+        X = check_sequences(X)
         form, corpus = _training_corpus(X, y, sample_weight)
         width = corpus.width - 1 if form == COLUMNS else None
         dev = None if X_dev is None or y_dev is None else _training_corpus(X_dev, y_dev, None)[1]
-        codes = None
-        if groups is not None:
-            codes = np.unique(np.asarray(groups), return_inverse=True)[1]
-            if codes.shape != (corpus.sequences,):
-                raise ValueError(f"groups: {len(codes):,} values for {corpus.sequences:,} sequences")
+        hold_out = HoldOut(None if groups is None else _numbers(groups, "groups", X))
         with self._computing() as (observer, workers):
             found = search(
                 corpus,
@@ -349,18 +406,19 @@ class KernelCRF(Protocol):
                 metric=None if self.metric == AUTO else self.metric,
                 effort=effort,
                 budget=budget,
-                hold_out=HoldOut(groups=codes),
+                hold_out=hold_out,
                 dev=dev,
                 workers=workers,
                 listener=TuningLog(observer),
             )
         self.config, self.tuning_ = found.raw, found
-        return self.fit(X, y, sample_weight, X_dev=X_dev, y_dev=y_dev)
+        return self.fit(X, y, sample_weight, groups=groups, X_dev=X_dev, y_dev=y_dev)
 
     @contextmanager
     def _computing(self) -> Iterator[tuple[Observer, Workers]]:
         """Open the engine to train with, and yield an observer, which logs if `verbose`, and threads."""
         threads, level = threads_of(self.n_jobs), LOGGER.level
+        memory = None if self.memory is None else _whole(self.memory, "memory")
         observer = LoggingObserver(int(self.verbose) > 1) if self.verbose else Observer()
         own = logging.StreamHandler() if self.verbose and not LOGGER.hasHandlers() else None  # writes to stderr
         if own is not None:
@@ -368,7 +426,7 @@ class KernelCRF(Protocol):
         if self.verbose and not LOGGER.isEnabledFor(logging.INFO):
             LOGGER.setLevel(logging.INFO)
         try:
-            engine = open_engine(self.engine, threads=threads, tell=observer.note)
+            engine = open_engine(self.engine, threads=threads, memory=memory, tell=observer.note)
             with engine as opened, opened.workers(threads) as workers:
                 yield observer, workers
         finally:
@@ -376,13 +434,16 @@ class KernelCRF(Protocol):
             if own is not None:
                 LOGGER.removeHandler(own)
 
-    def _settings(self, form: str, corpus: Corpus) -> tuple[dict[str, Any], int | None, list[str]]:
-        """Return parameters, completed from the data, the number of columns and the vectors: all of a configuration."""
+    def _settings(self, form: str, corpus: Corpus) -> tuple[dict[str, Any], int | None, list[str], int]:
+        """Return parameters, completed from the data, with the number of columns, the vectors and the positions."""
         params = self.get_params()
         if form == COLUMNS and params["window"] is None and corpus.width > 1:
             columns = [column.numbers for column in corpus.columns[:-1] if isinstance(column, NumberColumn)]
             params["window"] = window_of_numbers(np.stack(columns, axis=1), corpus)
-        return params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors)
+        return params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors), corpus.positions
+
+    def _decision(self) -> Decision:
+        return decision_of(self.cost, self.threshold, self.decode)
 
     def predict(self, X: InputSequences) -> list[list[LabelValue]]:
         """Return the best labels of each sequence, a list of lists, by the decoder of the model (see `decode`)."""
@@ -393,6 +454,35 @@ class KernelCRF(Protocol):
     def predict_single(self, xseq: InputSequence) -> list[LabelValue]:
         """Return the best labels of one sequence."""
         return self.predict([xseq])[0]
+
+    def predict_online(self, positions: Iterable[Position], lag: int | None = None) -> Iterator[LabelValue]:
+        """Yield the label of each position of one sequence as soon as `lag` more positions have come.
+
+        Positions may come from a sensor that does not end; memory does not grow. `lag` is the parameter by default, and
+        0 where that is None. Labels are those that `predict` gives for the whole sequence with this `lag`.
+
+        >>> from kcrf_core import KernelCRF
+        >>> crf = KernelCRF(sigma2=1).fit([[[0.0], [1.0]], [[1.0], [0.0]]], [["a", "b"], ["b", "a"]])
+        >>> readings = iter([[0.0], [1.0], [0.9], [0.1]])
+        >>> labels = crf.predict_online(readings, lag=1)
+        >>> next(labels), next(readings)  # the first label needed two readings
+        ('a', [0.9])
+        """
+        decoder, values = self._lagging(lag if lag is not None else self.lag or 0), self._label_values()
+        form, width = _form_and_width(self._model().encoding)
+        with Workers(1, memory=0):
+            for position in positions:
+                found = decoder.feed(corpus_of(check_sequences([[position]]), form, width=width), False)
+                yield from map(values.__getitem__, found.labels.tolist())
+            if decoder.waiting:
+                yield from map(values.__getitem__, decoder.end().labels.tolist())
+
+    def _lagging(self, lag: int, marginals: bool = False) -> LagDecoder:
+        decision, model = self._decision(), self._model()
+        if decision.decode == DECODINGS[0]:
+            raise ConfigError("lag decides label by label, as they are due: it does not go with decode='viterbi'")
+        wishes = Wishes(decode=DECODINGS[1], costs=decision.costs(model.labels), marginals=marginals)
+        return LagDecoder(model, _whole(lag, "lag", least=0), wishes)
 
     def predict_proba(self, X: InputSequences) -> list[np.ndarray]:
         """Return probabilities of labels given the whole sequence: an array [T, Y] for each, columns as `classes_`."""
@@ -447,7 +537,7 @@ class KernelCRF(Protocol):
         >>> abs(sum(part.value for part in why.contributions) + why.others - why.difference) < 1e-9
         True
         """
-        values, model, decision = self._label_values(), self._model(), decision_of(self.cost, self.decode)
+        values, model, decision = self._label_values(), self._model(), self._decision()
         wishes = Wishes(decision.decoder(model.decode), costs=decision.costs(model.labels), explain=_whole(n, "n"))
         return [[one.with_labels(values) for one in found] for found in self._found(X, wishes)]
 
@@ -545,11 +635,19 @@ class KernelCRF(Protocol):
 
     def _best(self, X: InputSequences, marginals: bool = False) -> tuple[list[Any], np.ndarray]:
         """Return the sequences, and numbers of the best labels of all positions, [N], or the marginals, [N, Y]."""
+        if self.lag is not None:
+            X, corpus = self._corpus(X)
+            decoder = self._lagging(self.lag, marginals)
+            if not corpus.positions:
+                return X, np.zeros((0, len(self.model_.labels)) if marginals else 0, dtype=np.int32)
+            with Workers(1, memory=0):
+                found = decoder.feed(corpus, True)
+            return X, found.labels if found.marginals is None else found.marginals
         X, dataset = self._encoded(X)
         with Workers(threads_of(self.n_jobs), memory=0) as workers:
             if marginals:
                 return X, self.model_.marginals(dataset, workers)
-            decision = decision_of(self.cost, self.decode)
+            decision = self._decision()
             return X, decided_labels(self.model_, dataset, decision, decision.costs(self.model_.labels), workers)
 
     def _found(self, X: InputSequences, wishes: Wishes) -> list[Any]:
@@ -570,6 +668,10 @@ class KernelCRF(Protocol):
         return [next(known) if len(sequence) else nothing for sequence in X]
 
     def _encoded(self, X: InputSequences) -> tuple[list[Any], Dataset]:
+        X, corpus = self._corpus(X)
+        return X, self.model_.encoding.encode(corpus)
+
+    def _corpus(self, X: InputSequences) -> tuple[list[Any], Corpus]:
         encoding = self._model().encoding
         X = check_sequences(X)
         form, width = _form_and_width(encoding)
@@ -580,7 +682,7 @@ class KernelCRF(Protocol):
         corpus = corpus_of(X, form, width=width)
         if not present:
             corpus = replace(corpus, vectors={name: np.zeros((0, size)) for name, size in encoding.vectors.items()})
-        return X, encoding.encode(corpus)
+        return X, corpus
 
     @property
     def classes_(self) -> list[LabelValue]:
@@ -696,11 +798,20 @@ def _training_corpus(X: InputSequences, y: LabelSequences, sample_weight: Sequen
     return form, corpus
 
 
-def _whole(number: Any, name: str) -> int:
-    """Return a number above 0, checked."""
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-        raise ValueError(f"{name} must be a whole number above 0, not {number!r}")
+def _whole(number: Any, name: str, least: int = 1) -> int:
+    """Return a whole number of at least `least`, checked."""
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}")
     return int(number)
+
+
+def _numbers(values: Any, name: str, X: list[Any]) -> np.ndarray:
+    """Return a number for each different one of the values, one for each sequence that has a position."""
+    listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
+    if len(listed) != len(X):
+        raise ValueError(f"{name} must have a value for each of the {len(X):,} sequences, not {len(listed):,}")
+    codes = {value: code for code, value in enumerate(dict.fromkeys(listed))}
+    return np.array([codes[value] for value, sequence in zip(listed, X, strict=True) if len(sequence)], dtype=np.int64)
 
 
 def _division(folds: int | Sequence[object] | ArrayLike, X: list[Any], seed: int) -> Division:
@@ -709,10 +820,7 @@ def _division(folds: int | Sequence[object] | ArrayLike, X: list[Any], seed: int
         if folds < 2:
             raise ValueError(f"folds={folds}: each is judged by a model of the others, so there must be 2 at least")
         return Division(int(folds), seed=seed)
-    numbers = np.unique(np.asarray(folds), return_inverse=True)[1] if isinstance(folds, Iterable) else np.zeros(0)
-    if numbers.shape != (len(X),):
-        raise ValueError(f"folds must be a number of folds, or a fold for each of the {len(X):,} sequences")
-    there = numbers[[number for number, sequence in enumerate(X) if len(sequence)]]
+    there = _numbers(folds, "folds", X)
     if len(np.unique(there)) < 2:
         raise ValueError("folds: all sequences are in one fold, and each is judged by a model of the others")
     return Division(numbers=there, seed=seed)

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..config import MODEL_SECTIONS, MapConfig, declared_options, parse_config, plain_kernels, with_options
+from ..encoding import kernel_is_open, number_terms
 from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig
 from ..scoring import Decision
@@ -73,23 +74,46 @@ def documented(kind: type[Estimator]) -> type[Estimator]:
     return kind
 
 
-def decision_of(cost: Any, decode: Any) -> Decision:
+def decision_of(cost: Any, threshold: Any, decode: Any) -> Decision:
     """Return the rule by which `predict` chooses labels: the model's, unless parameters give another."""
-    decode = None if decode in (None, AUTO) else decode
-    if cost is None:
-        return Decision(decode)
-    if not isinstance(cost, Mapping):
-        raise ConfigError(f"cost={cost!r}: a dictionary from labels to numbers is needed, as {{'event': 20}}")
-    return Decision(decode, {str(_plain(label)): _plain(value) for label, value in cost.items()})
+    numbers = []
+    for name, given, example in (("cost", cost, 20), ("threshold", threshold, 0.1)):
+        if not isinstance(given, Mapping | None):
+            raise ConfigError(
+                f"{name}={given!r}: a dictionary from labels to numbers is needed, as {{'event': {example}}}"
+            )
+        numbers.append({str(_plain(label)): _plain(value) for label, value in (given or {}).items()})
+    return Decision(None if decode in (None, AUTO) else decode, *numbers)
+
+
+def train_options(params: Mapping[str, Any], scored: bool) -> dict[str, Any]:
+    """Return parameters that `train` takes beside a configuration; `scored` says that there is data to judge by."""
+    for name, choices in (("keep", ("last", "best")), ("certify", ("estimate", "exact"))):
+        if params[name] not in choices:
+            raise ConfigError(f"{name}={params[name]!r}: there are {' and '.join(choices)}")
+    if params["keep"] == "best" and not scored:
+        raise ConfigError("keep='best' needs X_dev and y_dev, the data to judge by")
+    for name in ("prune", "min_gain"):
+        value = params[name]
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= 0
+        ):
+            raise ConfigError(f"{name}={value!r}: a number of at least 0 is needed")
+    if params["min_gain"] is not None and not params["select_terms"]:
+        raise ConfigError("min_gain needs select_terms=True, whose limit it is")
+    return {name: params[name] for name in ("keep", "certify", "prune", "select_terms")} | (
+        {} if params["min_gain"] is None else {"min_gain": params["min_gain"]}
+    )
 
 
 def raw_config(
-    params: Mapping[str, Any], columns: int | None, vectors: Sequence[str] = ()
+    params: Mapping[str, Any], columns: int | None, vectors: Sequence[str] = (), positions: int = 0
 ) -> tuple[dict[str, Any], str]:
     """Return the configuration for data with this many columns of numbers, or None for attributes, and vectors by name.
 
     It is that of a file, with its name in messages.
     """
+    unobserved = {} if params["unobserved"] is None else {"unobserved": str(_plain(params["unobserved"]))}
     params = {name: _plain(value) for name, value in params.items()}
     if params["algorithm"] not in (None, "lbfgs"):
         raise ConfigError(
@@ -112,9 +136,19 @@ def raw_config(
             raise ConfigError(
                 f"config={params['config']!r}: a dictionary in the layout of a configuration file is needed"
             )
-        return {**column_titles(columns), **params["config"]}, "config"
+        raw = {**column_titles(columns), **unobserved, **params["config"]}
+        if columns is not None and kernel_is_open(raw, {}, positions):
+            raw["terms"] = number_terms()
+        return raw, "config"
     options = {name: params[name] for name in _names("chain", "training") if params[name] is not None}
     kernel = params["kernel"]
+    if kernel is None:
+        kernel = KernelConfig.type
+        asked = {name: params[name] for name, usual in (("map", AUTO), ("cut_off", 1)) if params[name] != usual}
+        asked |= {"c1": params["c1"], "observed_features": params["all_possible_states"] in OFF}
+        if columns is not None and kernel_is_open({}, asked, positions):
+            node = number_terms()[0]
+            kernel, params["size"] = node["kernel"]["type"], params["size"] or node["map"]["size"]
     if isinstance(kernel, Mapping):
         options["terms.node.kernel"] = dict(kernel)
     else:
@@ -133,7 +167,7 @@ def raw_config(
     if params["all_possible_states"] in OFF:
         options["observed_features"] = True
     options["seed"] = seed_of(params["random_state"])
-    raw: dict[str, Any] = {"min_count": 1 if params["min_count"] is None else params["min_count"]}
+    raw = {"min_count": 1 if params["min_count"] is None else params["min_count"], **unobserved}
     shape = {key: params[key] for key in ("scale", "window") if params[key] is not None}
     if columns is not None:
         raw |= column_titles(columns)
@@ -199,7 +233,7 @@ def params_of(info: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
     training = config.training
     found = {name: getattr(training, name) for name in _names("chain", "training") if hasattr(training, name)}
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
-    found |= {"order": config.order, "min_count": config.min_count}
+    found |= {"order": config.order, "min_count": config.min_count, "unobserved": config.unobserved}
     if training.observed_features:
         found["all_possible_states"] = False
     # Text has all its features linearly beside a kernel that was asked for.

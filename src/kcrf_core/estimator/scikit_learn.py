@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # Arguments besides X and y.
-METADATA = {"fit": ("sample_weight", "X_dev", "y_dev"), "score": ("sample_weight",)}
+METADATA = {"fit": ("sample_weight", "groups", "folds", "X_dev", "y_dev", "init"), "score": ("sample_weight",)}
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -47,7 +47,7 @@ class Protocol:
         return found
 
     def set_fit_request(self, **requests: bool | str | None) -> Self:
-        """Ask for `sample_weight`, `X_dev` or `y_dev` of `fit` to be passed on, where metadata routing is enabled."""
+        """Ask for arguments of `fit`, as `sample_weight=True`, to be passed on, where metadata routing is enabled."""
         return self._request("fit", requests)
 
     def set_score_request(self, **requests: bool | str | None) -> Self:

@@ -26,7 +26,19 @@ from .observer import (
     Trial,
     WorkersThere,
 )
-from .run import BEST, CERTIFIED, INTERRUPTED, PASSES, PRUNED, STATE_CLASSES, Progress, Run, SolverResult, moved
+from .run import (
+    BEST,
+    CERTIFIED,
+    INTERRUPTED,
+    PASSES,
+    PRUNED,
+    STATE_CLASSES,
+    STATIONARY,
+    Progress,
+    Run,
+    SolverResult,
+    moved,
+)
 
 SOLVERS: Registry[Callable[..., SolverResult]]
 
@@ -43,6 +55,7 @@ __all__ = [
     "PROOF_POINTS",
     "PRUNED",
     "STATE_CLASSES",
+    "STATIONARY",
     "TAKEN",
     "UNCONFIRMED",
     "UNDECIDED",
