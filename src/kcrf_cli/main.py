@@ -23,7 +23,8 @@ from kcrf_core import errors
 from kcrf_core._version import __version__
 
 from . import about, options
-from .io.files import STDOUT, discard, say
+from .io.files import STDOUT
+from .io.progress import discard, say
 from .other_tools import COMMANDS, explain
 from .render.visible import shown
 

@@ -528,7 +528,7 @@ def verbose(what: str) -> Any:
             raise click.UsageError("--quiet and --verbose contradict each other: give one of them")
         return value
 
-    text = f"Print a line on stderr for each {what}. Default: a progress bar, on terminals only."
+    text = f"Print details on stderr: {what}. Default: results, and the remaining time of long work."
     return switch(text, "-v", "--verbose", callback=check)
 
 

@@ -41,7 +41,7 @@ def stopped(number, wanted, *arguments):
 RUNS = {
     "search": (
         ["--plain"],
-        ["  score variance 0.316 of all, fold 2", "  score variance 3.16 of all", "  training: pass 4"],
+        [*(f"  sigma2 search, setting {number} of about " for number in (1, 3)), "  training: pass 4"],
     ),
     "terms": (
         ["-c", "terms.yaml", "--sigma2", "10", "--tolerance", "1e-5"],
@@ -90,7 +90,7 @@ def test_shards_go_on_too(kcrf, data, tmp_path):
     assert kcrf("featurize", data, "-o", folder, "--shards", "3", "--plain", "-q").code == 0
     assert kcrf("train", folder, "-q", "-o", tmp_path / "whole.npz").code == 0
     command = ("train", folder, "-o", tmp_path / "m.npz", "--checkpoint", kept, *EVERY)
-    for moment in ("  score variance 1 of all", "  training: pass 5"):
+    for moment in ("  sigma2 search, setting 2 ", "  training: pass 5"):
         assert stopped(signal.SIGKILL, moment, *command, "-v")[0] == -signal.SIGKILL
         assert kept.exists()
     assert kcrf(*command).code == 0

@@ -68,7 +68,7 @@ def same_model(kcrf, engine, tmp_path, *arguments):
     one, other = tmp_path / "one.npz", tmp_path / "other.npz"
     done = kcrf("train", *arguments, "--threads", "1", "-q", "-o", one)
     assert done.code == 0, done.err
-    done = kcrf("train", *arguments, "--engine", engine, "-o", other)
+    done = kcrf("train", *arguments, "--engine", engine, "-v", "-o", other)
     assert done.code == 0, done.err
     assert one.read_bytes() == other.read_bytes()
     assert "cluster: 2 workers with 2 threads" in done.err and "cluster: 3 shards" in done.err

@@ -163,7 +163,7 @@ def test_sample_configuration_with_two_kernels(kcrf, sample_data, accent, tmp_pa
         tmp_path / "m.npz",
     )  # fmt: skip
     assert done.code == 0
-    assert "term lexical: poly" in done.err and "term acoustic: rbf" in done.err
+    assert re.search(r"^model: lexical \(poly kernel, .*, acoustic \(rbf kernel, ", done.err, re.MULTILINE)
 
 
 @pytest.mark.parametrize("sequences", [60, pytest.param(400, marks=pytest.mark.slow)])
@@ -229,7 +229,7 @@ def test_numbers_alone_get_a_kernel_from_text_and_from_encoded_data(kcrf, sample
     data, own, encoded = sample_data / "digits.conll", tmp_path / "own.npz", tmp_path / "encoded.npz"
     options = ("--size", "30", "--sigma2", "1", "-o")
     done = kcrf("train", data, *options, own)
-    assert "an rbf kernel over all numbers" in done.err and "rbf kernel, reduced map, 30 pivots" in done.err
+    assert "an rbf kernel over all numbers" in done.err and "model: node (rbf kernel, 30 pivots), edge; " in done.err
     kcrf("featurize", data, "-q", "-o", tmp_path / "d.npz")
     assert kcrf("train", tmp_path / "d.npz", *options, encoded).code == 0
     assert own.read_bytes() == encoded.read_bytes()
@@ -261,7 +261,7 @@ def test_pictures_by_options(kcrf, sample_data, tmp_path):
 def test_cosine_is_an_option(kcrf, accent, tmp_path):
     model = tmp_path / "m.npz"
     done = kcrf("train", accent, "--kernel", "poly", "--cosine", "--size", "30", "--sigma2", "1", "-o", model)
-    assert done.code == 0 and "cosine poly kernel, reduced map" in done.err
+    assert done.code == 0 and "(cosine poly kernel, 30 pivots)" in done.err
     assert kcrf("evaluate", "-m", model, accent).code == 0
 
 
@@ -422,7 +422,7 @@ def test_an_interrupt_before_the_final_fit_writes_nothing(sample_data, tmp_path,
     model = folder / "m.npz"
     if older:
         model.write_bytes(b"an older model")
-    command = ("train", sample_data / "digits.conll", *options, "-o", model)
+    command = ("train", sample_data / "digits.conll", *options, "-v", "-o", model)
     with process(*command, cwd=tmp_path) as running:
         seen = ""
         for line in running.stderr:

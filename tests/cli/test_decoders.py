@@ -40,7 +40,7 @@ def model(kcrf, folder):
     """Trained once on long sequences, without a word about decoders; what was said is beside it."""
     path = folder / "model.npz"
     if not path.exists():
-        done = kcrf("train", folder / "train.conll", "-o", path, "--json")
+        done = kcrf("train", folder / "train.conll", "-o", path, "--json", "-v")
         assert done.code == 0
         (folder / "said.txt").write_text(done.err)
         (folder / "report.json").write_bytes(done.out)
@@ -60,7 +60,7 @@ def test_training_stores_what_held_out_data_speaks_for(kcrf, folder, model):
     assert found["difference"] > found["standard_error"] > 0
     said = (folder / "said.txt").read_text()
     assert f"decoder: posterior decoding; held-out accuracy {100 * found['posterior']:.2f}" in said
-    assert "  decoder: posterior decoding, by accuracy of held-out data" in said
+    assert f"; posterior decoding; accuracy {100 * found['posterior']:.2f} on 80 held-out sequences in " in said
     assert Model.load(model).decode == "posterior"
     shown = kcrf("inspect", model)
     assert f"decoder: posterior decoding (held-out accuracy {100 * found['viterbi']:.2f} by Viterbi" in shown.text
@@ -68,7 +68,7 @@ def test_training_stores_what_held_out_data_speaks_for(kcrf, folder, model):
 
 
 def test_short_and_easy_sequences_keep_viterbi(kcrf, folder, tmp_path):
-    done = kcrf("train", folder / "easy.conll", "-o", tmp_path / "model.npz")
+    done = kcrf("train", folder / "easy.conll", "-v", "-o", tmp_path / "model.npz")
     assert "decoder: Viterbi; held-out accuracy" in done.err
     assert Model.load(tmp_path / "model.npz").decode == "viterbi"
 
@@ -130,11 +130,11 @@ def test_what_is_asked_for_is_stored(kcrf, folder, tmp_path):
 
 def test_dev_decides_where_nothing_is_held_out(kcrf, folder, tmp_path):
     path, test = tmp_path / "model.npz", folder / "test.conll"
-    done = kcrf("train", folder / "train.conll", "--sigma2", 1, "--dev", test, "-o", path, "--json")
+    done = kcrf("train", folder / "train.conll", "--sigma2", 1, "--dev", test, "-v", "-o", path, "--json")
     report = json.loads(done.out)
     assert report["decoder"]["data"] == "dev" and report["dev"]["decode"] == "posterior"
     assert "decoder: posterior decoding; dev accuracy" in done.err
-    assert re.search(r"^  dev: accuracy [0-9.]+ %, .* by posterior decoding", done.err, re.MULTILINE)
+    assert re.search(r"^dev: accuracy [0-9.]+ %, .* by posterior decoding", done.err, re.MULTILINE)
     assert Model.load(path).decode == "posterior"
     found = json.loads(kcrf("evaluate", "-m", path, test, "--json").out)
     assert found["accuracy"] == report["dev"]["accuracy"] == pytest.approx(report["decoder"]["posterior"], rel=1e-12)

@@ -184,7 +184,7 @@ def test_info_that_is_not_what_it_should_be(kcrf, model):
 
 def test_observed_features(kcrf, data, model, tmp_path):
     small = tmp_path / "small.npz"
-    done = kcrf("train", data, "--sigma2", "1", "--observed-features", "-o", small, "--json")
+    done = kcrf("train", data, "--sigma2", "1", "--observed-features", "-o", small, "--json", "-v")
     found = json.loads(done.text)
     assert "those of pairs seen" in done.err and found["stop"] == "certified" and found["bytes"] == small.stat().st_size
     dumped = [line.split("\t") for line in kcrf("inspect", small, "--dump").text.splitlines()]
@@ -229,7 +229,7 @@ def test_dry_run_counts_observed_weights(kcrf, data, tmp_path):
         done = kcrf("train", data, "--sigma2", "1", *options, "--dry-run", "--json")
         totals.append(json.loads(done.text)["solver"])
     assert totals[1] < totals[0]
-    done = kcrf("train", data, "--sigma2", "1", "--observed-features", "-o", tmp_path / "m.npz")
+    done = kcrf("train", data, "--sigma2", "1", "--observed-features", "-v", "-o", tmp_path / "m.npz")
     told = kcrf("train", data, "--sigma2", "1", "--observed-features", "--dry-run").text
     fitted = next(line for line in done.err.split("\n") if "those of pairs seen" in line)
     assert f"with {fitted.split()[2]} weights" in told

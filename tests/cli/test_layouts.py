@@ -36,7 +36,7 @@ def rows_of(text):
 def test_a_model_remembers_the_layout_of_its_data(kcrf, notes, tmp_path):
     model = tmp_path / "model.npz"
     options = ["--separator", ",", "--header", "--missing", "NA,-999", "--sigma2", "1"]
-    done = kcrf("train", notes, *options, "-o", model)
+    done = kcrf("train", notes, *options, "-v", "-o", model)
     assert done.code == 0, done.err
     assert "categorical: word (4 values); real: f0" in done.err
     assert "24 missing values taken for the training mean: 24 of f0" in done.err

@@ -18,7 +18,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import fit_terms
 from kcrf_core.maps import DeviceWorkers
 from kcrf_core.objective import ObjectiveTerm
-from kcrf_core.objective.solvers import Observer
+from kcrf_core.objective.solvers import Note, Observer
 from kcrf_core.system import size_text
 from kcrf_core.training import footprint
 
@@ -113,7 +113,7 @@ def test_what_cannot_fit_is_refused_at_once(kcrf, tmp_path, sample_data, monkeyp
 def test_nothing_is_forecast_where_nobody_sees_it(kcrf, tmp_path, sample_data, monkeypatch):
     """Working it out goes through the data; a log has it, though."""
     calls = []
-    monkeypatch.setattr("kcrf_cli.io.files.memory_line", lambda *args: calls.append(args) or "memory: some")
+    monkeypatch.setattr("kcrf_cli.io.files.memory_note", lambda *args: calls.append(args) or Note("memory: some"))
     data, model, log = sample_data / "digits.conll", tmp_path / "model.npz", tmp_path / "log"
     options = ["--kernel", "rbf", "--size", 20]
     assert kcrf("train", data, *options, "--sigma2", 1, "-q", "-o", model).code == 0
@@ -121,7 +121,7 @@ def test_nothing_is_forecast_where_nobody_sees_it(kcrf, tmp_path, sample_data, m
     assert not calls
     assert kcrf("train", data, *options, "--sigma2", 1, "-q", "--log", log, "-o", model).code == 0
     assert len(calls) == 1 and "memory: some" in log.read_text()
-    assert "memory: some" in kcrf("select-basis", data, *options, "-o", model).err and len(calls) == 2
+    assert "memory: some" in kcrf("select-basis", data, *options, "-v", "-o", model).err and len(calls) == 2
 
 
 def test_a_forecast_says_what_training_would_say(kcrf, sample_data):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,17 +19,14 @@ from kcrf_core.objective.solvers import (
     DevProgress,
     DevScore,
     Event,
-    FinalFit,
     GrowthRound,
     Note,
     Observer,
-    PivotsChosen,
     Progress,
     Stage,
     Structure,
     TermJudgement,
     Trial,
-    WorkersThere,
 )
 from listening import Recorder
 
@@ -79,12 +77,12 @@ def test_a_warm_start_says_so_and_saves_passes(kcrf, parts, tmp_path):
     first = kcrf("train", training, "--sigma2", 1, "--json", "-o", tmp_path / "a.npz")
     again = kcrf("train", training, "--sigma2", 1, "--json", "--init", tmp_path / "a.npz", "-o", tmp_path / "b.npz")
     assert first.code == again.code == 0
-    assert "starting from" in again.err and "2 of 2 labels" in again.err and "choosing sigma2" not in again.err
+    assert "starting from" in again.err and "2 of 2 labels" in again.err and "held-out" not in again.err
     before, after = json.loads(first.out), json.loads(again.out)
     assert after["sigma2"] == before["sigma2"] and after["passes"] < before["passes"] / 2
     np.testing.assert_allclose(after["objective"], before["objective"], rtol=1e-3)
     anew = kcrf("train", training, "--sigma2", "auto", "--init", tmp_path / "a.npz", "-o", tmp_path / "c.npz")
-    assert "choosing sigma2" in anew.err
+    assert re.search(r"^sigma2: .*held-out", anew.err, re.MULTILINE)
 
 
 def test_a_new_model_may_take_the_place_of_its_start(kcrf, small, tmp_path):
@@ -241,10 +239,7 @@ def test_a_log_on_a_full_disk_costs_the_exit_code_but_not_the_model(kcrf, small,
 def test_observers_and_the_log_hear_every_event(tmp_path):
     told = [
         Note("two labels"),
-        Stage("training"),
-        FinalFit(),
-        PivotsChosen(3, 10),
-        WorkersThere(2),
+        Stage("training", final=True),
         Progress(7, 20.0, 0.5, 10.0, 2, 9.0),
         Trial("all", 0.1, {"node": 0.2}, -0.7, "accuracy", {"viterbi": 0.6}, 2, 2),
         GrowthRound({"node": 10}, 20.0, None, 3.0, None, 7),
@@ -260,13 +255,11 @@ def test_observers_and_the_log_hear_every_event(tmp_path):
         log.write("end", {})
     assert heard[0].events == heard[1].events == told
     lines = events(path)
-    # A stage is named in the lines of its passes, and pivots have no line.
-    assert [line["event"] for line in lines] == [
-        "note", "workers", "pass", "trial", "growth", "dev", "structure", "end"
-    ]  # fmt: skip
-    assert lines[0]["text"] == "two labels" and lines[1]["count"] == 2 and lines[2]["stage"] == "training"
-    assert lines[2]["pass"] == lines[4]["passes"] == lines[5]["pass"] == 7
-    assert lines[3]["sigma2"] == {"node": 0.2} and lines[6]["chosen"] == ["node"]
+    # A stage is named in the lines of its passes.
+    assert [line["event"] for line in lines] == ["note", "pass", "trial", "growth", "dev", "structure", "end"]
+    assert lines[0]["text"] == "two labels" and lines[1]["stage"] == "training"
+    assert lines[1]["pass"] == lines[3]["passes"] == lines[4]["pass"] == 7
+    assert lines[2]["sigma2"] == {"node": 0.2} and lines[5]["chosen"] == ["node"]
 
 
 # ----------------------------------------------------------------------------- pivots that training adds
@@ -276,7 +269,7 @@ def test_a_growing_basis_is_told_logged_and_reported(kcrf, parts, tmp_path):
     training, _ = parts
     model, log = tmp_path / "m.npz", tmp_path / "run.jsonl"
     options = ["--kernel", "rbf", "--select", "gradient", "--size", "400", "--basis-tolerance", "0.2", "--sigma2", "1"]
-    done = kcrf("train", training, *options, "--json", "--log", log, "-o", model)
+    done = kcrf("train", training, *options, "--json", "--log", log, "-v", "-o", model)
     figures = json.loads(done.out)
     rounds = figures["growth"]["rounds"]
     assert figures["growth"]["stop"] == "tolerance" and figures["growth"]["basis_tolerance"] == 0.2
@@ -292,7 +285,7 @@ def test_a_growing_basis_is_told_logged_and_reported(kcrf, parts, tmp_path):
         )
     assert f"gain outside them (at most) {rounds[-1]['bound']:.4g}" in done.err
     assert "gain still possible outside the pivots (at most)" in done.err
-    assert f"  node {rounds[-1]['pivots']['node']:,} pivots: more would gain no more than 0.2 of P\n" in done.err
+    assert f"\nnode {rounds[-1]['pivots']['node']:,} pivots: more would gain no more than 0.2 of P\n" in done.err
     assert kcrf("tag", "-m", model, training).code == 0
 
 

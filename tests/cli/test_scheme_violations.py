@@ -28,7 +28,7 @@ def test_the_error_has_a_remedy_that_works(kcrf, data, tmp_path):
         done = kcrf(
             "train", data, "--scheme", "iob2", "--scheme-violations", handled, "--sigma2", 1, "-o", model, "--json"
         )
-        assert done.code == 0 and words in done.err and "2 sequences" in done.err.split("certif")[-1]
+        assert done.code == 0 and words in done.err
         found = json.loads(done.text)
         assert found["scheme_violations"]["handled"] == handled
         assert found["stop"] == ("certified" if handled == "drop" else "stationary")

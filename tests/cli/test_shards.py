@@ -34,7 +34,7 @@ def shards(kcrf, data, tmp_path):
 def test_from_text_to_figures(kcrf, data, shards, tmp_path):
     one, model, other = tmp_path / "one.npz", tmp_path / "model.npz", tmp_path / "other.npz"
     assert kcrf("featurize", data, "-o", one, "--shards", 4, "-q").code == 0
-    trained = kcrf("train", shards, "--sigma2", 1, "--memory", 1, "-o", model)
+    trained = kcrf("train", shards, "--sigma2", 1, "--memory", 1, "-v", "-o", model)
     assert trained.code == 0 and "4 shards" in trained.err
     assert kcrf("train", one, "--sigma2", 1, "-o", other, "-q").code == 0
     assert model.read_bytes() == other.read_bytes()

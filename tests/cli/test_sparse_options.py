@@ -14,7 +14,8 @@ def test_training_counts_weights_that_are_not_zero(kcrf, tmp_path, first_accents
     told = json.loads(done.text)
     assert told["c1"] == 1 and told["sigma2"] == {"node": "inf", "edge": "inf"}
     assert told["certified_gap"] <= 0.01 and told["nonzero_parameters"] < told["parameters"] / 2
-    assert f"c1: 1; 1 score column, {told['nonzero_parameters']:,} of {told['parameters']:,} parameters" in done.err
+    assert f"; {told['nonzero_parameters']:,} of {told['parameters']:,} parameters not zero" in done.err
+    assert "sigma2: node inf, edge inf; c1 1; " in done.err
     shown = json.loads(kcrf("inspect", path, "--json").text)
     [node] = [term for term in shown["terms"] if term["name"] == "node"]
     assert node["weights"] <= told["nonzero_parameters"]

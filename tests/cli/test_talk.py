@@ -1,4 +1,4 @@
-"""What commands say on stderr: a bar for people who watch, lines for those who ask, nothing for those who do not."""
+"""Messages of commands on stderr: a few lines, progress on a terminal, details if asked for, nothing if quiet."""
 
 from __future__ import annotations
 
@@ -44,12 +44,50 @@ def command(request, first_accents, tmp_path):
     return ["crossval", data, "--folds", "2", "--sigma2", "1", "-o", tmp_path / "r.json"]
 
 
-def test_a_bar_is_for_terminals_alone(kcrf, command):
+def test_a_line_of_progress_is_for_terminals_alone(kcrf, command):
     code, _, seen = on_a_terminal(command, NO_COLOR="1")
-    assert code == 0 and "\r" in seen and ("passes [" in seen or "trainings:" in seen)
+    assert (code == 0 and "\rtraining: pass " in seen) or "\rtrainings: 1 of 2 (fold " in seen
     assert "\x1b[3" not in seen and "\x1b[1m" not in seen  # no colours
+    assert seen.rindex("\r\x1b[K") > seen.rindex("\rtraining")  # removed in the end
     done = kcrf(*command)
-    assert done.code == 0 and "\r" not in done.err and "passes [" not in done.err and "trainings:" not in done.err
+    assert done.code == 0 and "\r" not in done.err and "pass " not in done.err and "trainings:" not in done.err
+
+
+def test_training_prints_six_lines(kcrf, first_accents, tmp_path):
+    data, model = first_accents(60), tmp_path / "a model.npz"
+    done = kcrf("train", data, "--plain", "-o", model)
+    forms = [
+        r"data: 60 sequences, [\d,]+ positions, 2 labels \(0, 1\)",
+        r"features: categorical: c0 \(\d+ values\), c1 \(\d+ values\); real: c2, c3, c4",
+        r"model: node \(linear kernel, [\d,]+ dimensions\), edge; [\d,]+ parameters in 1 score column",
+        r"sigma2: node [\d.]+, edge [\d.]+; (Viterbi|posterior .*); accuracy [\d.]+ on 60 held-out sequences in .*",
+        r"certified: within 0\.000\d+ of the optimum \(tolerance 0\.001\); \d+ passes, .*",
+        re.escape(f"wrote '{model}'; next: kcrf tag -m '{model}' FILE, or kcrf evaluate -m '{model}' TEST"),
+    ]
+    lines = done.err.splitlines()
+    assert len(lines) == len(forms)
+    for line, form in zip(lines, forms, strict=True):
+        assert re.fullmatch(form, line), line
+    details = kcrf("train", data, "--plain", "-v", "-o", model).err.splitlines()
+    assert set(lines[:4]) | set(lines[5:]) <= set(details)  # time and memory differ
+    for part in (
+        "memory: about",
+        "choosing sigma2 on",
+        "held-out log p(label)",
+        "decoder: ",
+        "\nP ",
+        " training: pass ",
+    ):
+        assert part in "\n".join(details), part
+
+
+def test_features_by_the_data_take_the_place_of_columns(kcrf, first_accents, tmp_path):
+    command = ("featurize", first_accents(60), "-o", tmp_path / "data.npz")
+    short, long = (kcrf(*command, *more).err.splitlines() for more in ((), ("-v",)))
+    assert [line.split(":")[0] for line in short[:2]] == ["data", "features"] and "added by the data" in short[1]
+    assert short[-1] == f"wrote {tmp_path}/data.npz; next: kcrf train {tmp_path}/data.npz -o model.npz"
+    assert set(short) < set(long) and len(short) == 4
+    assert next(line for line in long if line not in short).startswith("features: categorical: c0 (")
 
 
 def test_quiet_says_nothing_even_to_a_terminal(command):
@@ -67,7 +105,7 @@ def test_verbose_says_it_in_lines(kcrf, command):
     else:
         assert sorted(line for line in lines if "done: " in line) == ["  done: fold 0", "  done: fold 1"]
     _, _, seen = on_a_terminal([*command, "-v"])
-    assert "passes [" not in seen and "trainings:" not in seen
+    assert "\r\x1b[K" not in seen and "trainings: 1" not in seen
 
 
 def test_quiet_and_verbose_contradict_each_other(kcrf, command):
@@ -82,7 +120,7 @@ def test_one_is_not_many(kcrf, tmp_path):
     said = [kcrf("train", data, "-o", model).err, kcrf("inspect", model).text, kcrf("featurize", data, "--json").err]
     said += [kcrf("evaluate", "-m", model, data).text, kcrf("train", data, "--dev", data, "-o", model).err]
     said += [kcrf("select-basis", data, "--kernel", "rbf", "-o", tmp_path / "b.npz").err]
-    assert said[0].startswith("1 sequence, 1 position, 1 label (x)\n") and "1 pivot " in said[-1]
+    assert said[0].startswith("data: 1 sequence, 1 position, 1 label (x)\n") and "1 pivot, " in said[-1]
     for text in said:
         assert not re.search(r"\b1 (?!pass\b)[a-z-]+( [a-z-]+)?s\b(?! right| of )", text), text
 
@@ -90,7 +128,7 @@ def test_one_is_not_many(kcrf, tmp_path):
 def test_lines_of_trials_line_up(kcrf, first_accents, tmp_path):
     config = tmp_path / "config.yaml"
     config.write_text("terms: [{name: a-rather-long-name, features: [c0]}, {name: b, features: [c1]}, {type: edge}]\n")
-    done = kcrf("train", first_accents(60), "-c", config, "-o", tmp_path / "m.npz")
+    done = kcrf("train", first_accents(60), "-c", config, "-v", "-o", tmp_path / "m.npz")
     trials = [line for line in done.err.splitlines() if "held-out log p" in line]
     assert {line.split()[2] for line in trials} >= {"a-rather-long-name", "b", "edge"}
     assert len({line.index("held-out log p") for line in trials}) == 1

@@ -12,7 +12,7 @@ from kcrf_core.corpora import read_corpus
 from kcrf_core.encoding import UNOBSERVED, fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.files import pack_tree, unpack_tree
-from kcrf_core.objective.solvers import FinalFit, Observer, Progress
+from kcrf_core.objective.solvers import Observer, Progress, Stage
 from kcrf_core.system import Workers
 from kcrf_core.training import Checkpoint, HoldOut, fit_calibration, train
 
@@ -165,7 +165,7 @@ def test_an_interruption_leaves_a_checkpoint_of_its_moment(sample_data, workers,
 
     class Listening(Observer):
         def tell(self, event):
-            if isinstance(event, FinalFit) or (seen and isinstance(event, Progress)):
+            if (isinstance(event, Stage) and event.final) or (seen and isinstance(event, Progress)):
                 seen.append(event)
 
     path = tmp_path / "run.checkpoint"
@@ -213,7 +213,7 @@ def test_a_checkpoint_that_cannot_be_written_costs_no_model(sample_data, workers
     notes = []
 
     class Listening(Observer):
-        def note(self, text):
+        def report(self, text):
             notes.append(text)
 
     run = runner("lbfgs", sample_data, workers, tmp_path)

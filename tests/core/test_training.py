@@ -22,7 +22,7 @@ from kcrf_core.files import read_container, write_container
 from kcrf_core.kernels import gram
 from kcrf_core.maps import sparse_block
 from kcrf_core.model import Model
-from kcrf_core.objective.solvers import FinalFit, Observer
+from kcrf_core.objective.solvers import Observer, Stage
 from kcrf_core.system import Workers
 from kcrf_core.training import footprint, train
 from listening import Recorder
@@ -230,7 +230,7 @@ def test_interruption_gives_a_usable_model(rng):
     recorder = Recorder()
 
     def interrupted():
-        return bool(recorder.of(FinalFit))
+        return any(stage.final for stage in recorder.of(Stage))
 
     model, report = fit(corpus, {"tolerance": 1e-7}, interrupted=interrupted, observer=recorder)
     assert report.result.reason == "interrupted"
@@ -247,7 +247,7 @@ def test_interrupted_in_the_search_for_sigma2_there_is_no_model(rng, asked):
 
     with pytest.raises(Interrupted, match="before the final fit"):
         fit(toy_corpus(rng, 60), interrupted=interrupted, observer=recorder)
-    assert not recorder.of(FinalFit)
+    assert not any(stage.final for stage in recorder.of(Stage))
 
 
 def test_unseen_words_do_not_stop_a_tagger(rng):

@@ -175,6 +175,8 @@ def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
     from kcrf_core.selection import Division, audit_by_folds, base_seed, make_plan, make_settings
     from kcrf_core.training import open_engine
 
+    from ..io.progress import progress
+
     engine, threads, held_out = run.engine.choice(), run.engine.threads, run.held_out
     encoded = f"{run.data} is encoded already, with a vocabulary that has seen all folds: give the text"
     options.refuse((is_encoded(run.data), encoded))
@@ -192,9 +194,9 @@ def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
     with (
         open_engine(engine, threads=threads, memory=run.engine.memory, tell=files.unless(run.quiet)) as opened,
         opened.workers(threads) as workers,
-        files.progress_bar(run.quiet, "folds", len(plan.folds)) as progress,
+        progress(run.quiet, "folds", len(plan.folds)) as moved,
     ):
-        found = audit_by_folds(plan, run.rank or "wrong", workers=workers, done=lambda task: progress())
+        found = audit_by_folds(plan, run.rank or "wrong", workers=workers, done=lambda task: moved())
     return found, first.layout, column_names(first, corpus)
 
 

@@ -91,7 +91,7 @@ class CrossvalArguments:
     engine: options.EngineOptions
     json: bool
     quiet: bool
-    verbose: bool = options.verbose("finished fit")
+    verbose: bool = options.verbose("every training that is done")
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
@@ -144,6 +144,7 @@ def crossval(run: CrossvalArguments) -> None:
     )
     from kcrf_core.training import open_engine
 
+    from ..io.progress import progress
     from ..render import crossval_text
     from ..report import plots
 
@@ -170,13 +171,13 @@ def crossval(run: CrossvalArguments) -> None:
     with (
         _kept(plan, run.journal, output, run.quiet) as kept,
         open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=tell) as opened,
-        files.progress_bar(run.quiet or run.verbose, "trainings", task_count(plan)) as progress,
+        progress(run.quiet or run.verbose, "trainings", task_count(plan)) as moved,
     ):
 
         def done(task: Task) -> None:
             if run.verbose:
-                files.say(f"  done: {plan.describe(task)}")
-            progress(1, plan.describe(task))
+                tell(f"  done: {plan.describe(task)}")
+            moved(1, plan.describe(task))
 
         found, picked = run_plan(plan, run.jobs, threads, opened.memory, kept, done, opened)
         costs = {"cost": dict(decision.cost), "threshold": dict(decision.threshold)}

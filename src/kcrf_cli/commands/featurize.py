@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -63,6 +64,7 @@ class FeaturizeArguments:
     vectors: tuple[tuple[str, str], ...]
     json: bool
     quiet: bool
+    verbose: bool = options.verbose("kinds of columns")
 
     @property
     def in_parts(self) -> bool:
@@ -175,8 +177,10 @@ def featurize(run: FeaturizeArguments) -> None:
     counter = TermCounter(encoding, settings)
     counter.add(dataset)
     _report(run, encoding, Amount.of(dataset), counter.counts(), remark)
-    if not run.quiet and run.export is not None and any(term.type == "edge-x" for term in settings.terms):
-        files.say("features of edge-x terms are written like others: as text they belong to positions, not transitions")
+    if run.export is not None and any(term.type == "edge-x" for term in settings.terms):
+        files.unless(run.quiet)(
+            "features of edge-x terms are written like others: as text they belong to positions, not transitions"
+        )
 
 
 def _featurized_in_parts(
@@ -188,6 +192,8 @@ def _featurized_in_parts(
     from kcrf_core.model import new_folder, save_dataset, save_shards
     from kcrf_core.system import Workers, hand_back
 
+    from ..io.progress import progress
+
     output, remark, amount = str(run.output), None, Amount()
     names, layout = (settings.columns, settings.layout) if known is None else (known.columns, known.layout)
     single = output.endswith(".npz")
@@ -197,8 +203,8 @@ def _featurized_in_parts(
         Spool(folder, run.vectors, layout, run.shards or 1, fitting=known is None) as spool,
         Workers(run.threads) as workers,
     ):
-        with files.progress_bar(run.quiet, "reading", paths=run.data) as progress:
-            spool.read(run.data, run.format, names, workers, progress)
+        with progress(run.quiet, "reading", paths=run.data) as moved:
+            spool.read(run.data, run.format, names, workers, moved)
         for each in spool.remarks:
             files.unless(run.quiet)(each)
         hand_back()
@@ -218,12 +224,12 @@ def _featurized_in_parts(
 
         def shards() -> Iterator[Dataset]:
             nonlocal amount
-            with files.progress_bar(run.quiet, "encoding", shard_count, unit=" shards", delay=1) as progress:
+            with progress(run.quiet, "encoding shards", shard_count) as moved:
                 for dataset in encoding.encoded_shards(spool, workers):
                     counter.add(dataset)
                     amount = amount.plus(Amount.of(dataset))
                     yield dataset
-                    progress()
+                    moved()
 
         if single:
             dataset = join_datasets(list(shards()))
@@ -255,16 +261,17 @@ def _report(
     }
     if run.json:
         files.write_json(figures)
-    tell, remarks = files.unless(run.quiet), encoding.remarks(amount)
-    for each in [*remarks[1:2], *filter(None, [remark]), *remarks[2:]]:
-        tell(each)
-    tell(
-        ", ".join(counted(figures[f"{noun}s"], noun) for noun in ("sequence", "position", "label"))
-        + f"; {figures['categorical_columns']} categorical and "
-        f"{counted(figures['real_columns'], 'real column')} after windows"
-        + (f", {counted(figures['attributes'], 'attribute')}" if figures["attributes"] else "")
-    )
+    tell = files.unless(run.quiet)
+    for line in (*encoding.remarks(amount, remark), *([encoding.kinds()] if run.verbose and remark else [])):
+        tell(line)
+    encoded = f"{figures['categorical_columns']} categorical and {counted(figures['real_columns'], 'real column')}"
+    if figures["attributes"]:
+        encoded += f", {counted(figures['attributes'], 'attribute')}"
     for term in figures["terms"]:
         if CLIQUES[term["type"]].mapped:
             distinct, weights = counted(term["values"], "distinct value"), counted(term["weights"], "weight")
-            tell(f"term {term['name']}: {distinct}, {weights} if linear")
+            encoded += f"; term {term['name']}: {distinct}, {weights} if linear"
+    tell(f"encoded, with windows: {encoded}")
+    if run.output not in (None, "-"):
+        name = shlex.quote(run.output)
+        tell(f"wrote {name}" + ("" if run.export else f"; next: kcrf train {name} -o model.npz"))

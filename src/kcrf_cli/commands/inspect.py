@@ -162,6 +162,8 @@ def _importance(model: Model, run: InspectArguments, data: str) -> list[Importan
     from kcrf_core.model import importances, load_dataset
     from kcrf_core.system import Workers
 
+    from ..io.progress import progress
+
     encoding = model.encoding
     if is_archive(data):
         archive = load_dataset(data)
@@ -171,6 +173,6 @@ def _importance(model: Model, run: InspectArguments, data: str) -> list[Importan
     else:
         layout = encoding.columns, encoding.layout
         dataset = encoding.encode(files.read_data(data, encoding.format, *layout, run.threads, True, run.vectors))
-    with Workers(run.threads) as workers, files.progress_bar(False, "features") as progress:
+    with Workers(run.threads) as workers, progress(False, "features") as moved:
         by_feature = run.importance_of == "features"
-        return importances(model, dataset, workers, run.repetitions, done=progress, by_feature=by_feature)
+        return importances(model, dataset, workers, run.repetitions, done=moved, by_feature=by_feature)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ class BasisArguments(options.PreparedArguments):
         "Plot the unexplained part of the kernel against the number of pivots (.png, .svg or .pdf; needs matplotlib). "
         "Default: no plot."
     )
+    verbose: bool = options.verbose("memory, kinds of columns")
 
 
 @options.command(BasisArguments)
@@ -55,23 +57,27 @@ def select_basis(run: BasisArguments) -> None:
     dataset, config, folder = prepared.dataset, prepared.config, prepared.folder
     device = engine if isinstance(engine, DeviceChoice) else None
     with (
-        closing(ProgressMessages(run.quiet)) as messages,
-        open_engine(device, threads=threads, memory=run.engine.memory, tell=messages.note) as opened,
+        closing(ProgressMessages(run.quiet, run.verbose)) as messages,
+        open_engine(device, threads=threads, memory=run.engine.memory, tell=messages.report) as opened,
         opened.workers(threads) as workers,
     ):
         if isinstance(engine, ClusterEngine):
-            messages.note(f"pivots are chosen on this machine: {engine.address} is not used")
-        for remark in prepared.remarks():
-            messages.note(remark)
+            messages.report(f"pivots are chosen on this machine: {engine.address} is not used")
+        prepared.describe(messages)
         if not run.quiet:  # working it out goes through the data
-            messages.note(files.memory_line(prepared, workers))
+            messages.tell(files.memory_note(prepared, workers))
         if folder is not None:
             check_shard_terms(config)
             sample = folder.sample(SAMPLE_POSITIONS)
-            messages.note(f"pivots are chosen among {sample.positions:,} of {counted(folder.positions, 'position')}")
+            messages.report(f"pivots are chosen among {sample.positions:,} of {counted(folder.positions, 'position')}")
         basis = select_bases(prepared.encoding, dataset if folder is None else sample, config, workers, messages)
     assert run.output is not None
     save_basis(run.output, basis, digest(dataset) if folder is None else folder.data_digest)
+    for term in basis.terms:
+        pivots, left = counted(len(term.pivots), "pivot"), 100 * term.curve[-1]
+        messages.report(f"term {term.name}: {term.kernel.type} kernel, {pivots}, {left:.2g} % of the trace unexplained")
+    name = shlex.quote(run.output)
+    messages.report(f"wrote {name}; next: kcrf train {shlex.quote(run.data)} --basis {name} -o model.npz")
     if run.plot is not None:
         residual_curves(run.plot, {term.name: term.curve for term in basis.terms})
     if run.json:

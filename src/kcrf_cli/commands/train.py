@@ -95,7 +95,7 @@ class TrainArguments(options.PreparedArguments):
         type=options.OfKind(options.duration),
     )
     strict: bool = options.switch("Exit with code 5 if the tolerance was not certified.")
-    verbose: bool = options.verbose("pass over the data")
+    verbose: bool = options.verbose("settings tried, passes over the data, memory")
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
@@ -185,7 +185,7 @@ def train(run: TrainArguments) -> None:
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.exchange import training_configuration
     from kcrf_core.model import Model, term_sizes
-    from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, WorkersThere
+    from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.training import (
         EVERY,
         MIN_GAIN,
@@ -242,22 +242,21 @@ def train(run: TrainArguments) -> None:
                 run.engine.choice(),
                 threads=threads,
                 memory=run.engine.memory,
-                tell=interruption.note,
-                changed=lambda count: interruption.tell(WorkersThere(count)),
+                tell=interruption.report,
             ) as opened,
             opened.workers(threads) as workers,
         ):
             hold_out = HoldOut(prepared.groups, folds, run.held_out.block)
-            for remark in prepared.remarks():
-                interruption.note(remark)
+            prepared.describe(interruption)
             if dev_set is not None:
                 about_dev = f"{counted(dev_set.sequences, 'sequence')}, {counted(dev_set.positions, 'position')}"
-                if unknown := int((dev_set.known_labels < 0).sum()):
-                    about_dev += f"; {counted(unknown, 'label')} not in DATA, counted wrong"
-                for remark in (about_dev, *missing_remarks(dev_set.missing)):
-                    interruption.note(f"dev: {remark}")
+                interruption.note(f"dev: {about_dev}")
+                unknown = int((dev_set.known_labels < 0).sum())
+                wrong = [f"{counted(unknown, 'label')} not in DATA, counted wrong"] if unknown else []
+                for remark in (*wrong, *missing_remarks(dev_set.missing)):
+                    interruption.report(f"dev: {remark}")
             if not run.quiet or run.log is not None:  # working it out goes through the data
-                interruption.note(files.memory_line(prepared, workers))
+                interruption.tell(files.memory_note(prepared, workers))
             if prepared.folder is None:
                 begin = partial(fit, encoding, dataset, config)
             else:
@@ -298,12 +297,12 @@ def train(run: TrainArguments) -> None:
                 "peak_memory": render.peak_memory(),
                 **({} if calibrated is None else {"calibration": calibrated.to_dict()}),
             }
-            lines = render.report_lines(report, calibrated, config.training.tolerance, figures)
+            lines = render.report_lines(report, calibrated, config, figures, run.output)
         run_log.write("end", figures)
     if run.json:
         files.write_json(figures)
     for line in lines:
-        files.unless(run.quiet)(line)
+        messages.tell(line)
     if run_log.error is not None:
         raise run_log.error
     if interruption.asked():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import closing
 from dataclasses import astuple, dataclass
 
@@ -81,7 +82,7 @@ class TuneArguments:
     engine: options.EngineOptions
     json: bool
     quiet: bool
-    verbose: bool = options.verbose("trial")
+    verbose: bool = options.verbose("every judgement")
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
@@ -149,7 +150,7 @@ def tune(run: TuneArguments) -> None:
         open_engine(engine, threads=threads, memory=run.engine.memory, tell=tell) as opened,
         opened.workers(threads) as workers,
         StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
-        closing(Leaderboard(run.quiet, run.verbose, run.budget)) as board,
+        closing(Leaderboard(run.quiet, run.verbose, run.budget, 1 + (run.nested or 0))) as board,
     ):
         found = search(
             corpus,
@@ -179,6 +180,7 @@ def tune(run: TuneArguments) -> None:
         files.write_out("\n".join(tuning_text.nested_lines(found.nested, found.yardstick)))
     for line in tuning_text.summary(found):
         tell(line)
-    tell(f"wrote {run.output}; next: kcrf train {run.data} -c {run.output} -o model.npz")
+    name = shlex.quote(run.output)
+    tell(f"wrote {name}; next: kcrf train {shlex.quote(run.data)} -c {name} -o model.npz")
     if found.interrupted:
         raise KeyboardInterrupt

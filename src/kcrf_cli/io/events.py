@@ -1,12 +1,12 @@
-"""Observers of a training run: messages and a progress bar on stderr, a log of JSON lines, Ctrl-C and SIGTERM."""
+"""Observers of a training run: messages and progress on stderr, a log of JSON lines, Ctrl-C and SIGTERM."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import signal
-import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from types import FrameType
 from typing import IO, Any
@@ -16,63 +16,43 @@ from kcrf_core.objective.solvers import (
     ALL_TERMS,
     DevProgress,
     Event,
-    FinalFit,
     GrowthRound,
     Note,
     Observer,
-    PivotsChosen,
     Progress,
     Stage,
     Structure,
     Trial,
-    WorkersThere,
 )
-from kcrf_core.system import counted
 
 from ..render import figures as render
-from ..render.visible import shown
-from .files import say, write_out
+from .files import write_out
+from .progress import ProgressLine, fit_share, say
 
 SCHEMA = 1  # of a log
-LOGGED = {Note: "note", Trial: "trial", GrowthRound: "growth", WorkersThere: "workers"}
 
 
 class ProgressMessages(Observer):
-    """Notes as lines on stderr; passes as lines too if `verbose`, else by a bar where stderr is a terminal."""
+    """Results and warnings on stderr; details and passes, too, if `verbose`, else a line of progress."""
 
-    def __init__(self, quiet: bool, verbose: bool = False):
+    def __init__(self, quiet: bool, verbose: bool = False, clock: Callable[[], float] = time.monotonic):
         self._quiet, self._verbose = quiet, verbose
-        self._watched = not quiet and not verbose and sys.stderr is not None and sys.stderr.isatty()
-        self._bar: Any = None
-        self._name = self._dev = self._workers = ""
+        self._line = ProgressLine(quiet or verbose, clock)
+        self._stage, self._dev, self._first_gap = Stage("training"), "", math.inf
 
     def tell(self, event: Event) -> None:
         match event:
             case Note():
-                self.close()
-                if not self._quiet:
+                if not self._quiet and (self._verbose or not event.detail):
+                    self.close()
                     say(event.text)
             case Stage():
-                self.close()
-                self._name = event.name
-                if self._watched:
-                    from tqdm import tqdm
-
-                    form = None if event.total else "{desc}: {n_fmt} passes [{elapsed}]{postfix}"
-                    name = shown(event.name)
-                    self._bar = tqdm(total=event.total, desc=name, file=sys.stderr, leave=False, bar_format=form)
-            case PivotsChosen() if self._bar is not None:
-                self._bar.update(event.done - self._bar.n)
+                if event.name != self._stage.name:
+                    self._first_gap = math.inf
+                self._stage = event
+                self._line.show(event.name, event.step, event.share)
             case Progress():
-                gap = f"{event.gap:.2g}" if event.gap < 10 else "-"
-                state = f"P {event.value:.6g}, gap {gap}{self._dev}{self._workers}"
-                if self._verbose:
-                    say(f"  {self._name}: pass {event.passes}, {state}")
-                if self._bar is not None:
-                    self._bar.set_postfix_str(state, refresh=False)
-                    self._bar.update(event.passes - self._bar.n)
-            case WorkersThere():
-                self._workers = f", {counted(event.count, 'worker')}"
+                self._passed(event)
             case DevProgress():
                 self._dev = f", dev {render.metric_text(event.score)}"
             case Trial():
@@ -84,13 +64,24 @@ class ProgressMessages(Observer):
                 self.note("  " + render.growth_text(event))
             case Structure():
                 for line in render.structure_text(event).split("\n"):
-                    self.note(line)
+                    self.report(line)
+
+    def _passed(self, event: Progress) -> None:
+        """Show a pass. Of a stage whose steps are not counted, the gap says how much of the way to its end is done."""
+        stage, share = self._stage, self._stage.share
+        gap = f"{event.gap:.2g}" if event.gap < 10 else "-"
+        state = f"pass {event.passes}, P {event.value:.6g}, gap {gap}{self._dev}"
+        if self._verbose:
+            say(f"  {', '.join(filter(None, [stage.name, stage.step]))}: {state}")
+        elif share is None:
+            self._first_gap = event.gap if math.isinf(self._first_gap) else max(self._first_gap, event.gap)
+            self._line.show(stage.name, state, fit_share(self._first_gap, event.gap, event.tolerance))
+        else:
+            self._line.show(stage.name, f"{stage.step}, pass {event.passes}", share)
 
     def close(self) -> None:
-        """Remove the bar."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+        """Remove the line of progress."""
+        self._line.close()
 
 
 class RunLog(Observer):
@@ -111,7 +102,7 @@ class RunLog(Observer):
     def tell(self, event: Event) -> None:
         match event:
             case Stage():
-                self._stage = event.name
+                self._stage = f"{event.name}, {event.step}" if event.step else event.name
             case Progress():
                 lower, gap = (value if math.isfinite(value) else None for value in (event.lower, event.gap))
                 figures = {"objective": event.value, "lower_bound": lower, "gap": gap}
@@ -121,8 +112,10 @@ class RunLog(Observer):
                 self.write("dev", {"pass": event.passes, **asdict(event.score), "best": event.best})
             case Structure():
                 self.write("structure", event.to_dict())
-            case Note() | Trial() | GrowthRound() | WorkersThere():
-                self.write(LOGGED[type(event)], asdict(event))
+            case Note():
+                self.write("note", {"text": event.text})
+            case Trial() | GrowthRound():
+                self.write("trial" if isinstance(event, Trial) else "growth", asdict(event))
 
     def write(self, event: str, values: dict[str, Any]) -> None:
         """Write one line; `start` is the first event of a run, `end` the last, once the model is written."""
@@ -204,7 +197,7 @@ class Interruption(StopRequest, Observer):
     def tell(self, event: Event) -> None:
         for observer in self._observers:
             observer.tell(event)
-        self._final = self._final or isinstance(event, FinalFit)
+        self._final = self._final or (isinstance(event, Stage) and event.final)
         self._started = self._started or (self._final and isinstance(event, Progress))
         self.asked()
 
@@ -212,7 +205,7 @@ class Interruption(StopRequest, Observer):
         if self._signal is not None and not self._noted:
             self._noted = True
             name = "Ctrl-C" if self._signal == signal.SIGINT else "SIGTERM"
-            self.note(f"{name}: stopping here and writing the model; a second one gives up")
+            self.report(f"{name}: stopping here and writing the model; a second one gives up")
         return self._signal is not None
 
     def leave(self) -> None:

@@ -21,12 +21,14 @@ from kcrf_core.files import naming
 
 from ..options import PreparedArguments
 from ..render.visible import shown, shown_lines
+from .progress import progress, say
 
 if TYPE_CHECKING:
     import numpy as np
 
     from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.encoding import Dataset
+    from kcrf_core.objective.solvers import Note
     from kcrf_core.selection import Journal
     from kcrf_core.system import Budget, Workers
     from kcrf_core.training import Footprint, Prepared
@@ -48,32 +50,6 @@ def load_config(path: str | None) -> dict[str, Any]:
     return load_template(text, path) if looks_like_template(text) else load_yaml(text, path)
 
 
-@contextlib.contextmanager
-def progress_bar(
-    quiet: bool, name: str, total: int | None = None, paths: Sequence[str] = (), **looks: Any
-) -> Iterator[Callable[..., None]]:
-    """Show a progress bar if stderr is a terminal; yield a function that moves it by a count, with a text beside it."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield lambda count=1, about="": None
-        return
-    from tqdm import tqdm
-
-    from kcrf_core.files import COMPRESSIONS
-
-    if paths:  # bytes read, against their number where all files are plain ones
-        packed = any(os.path.splitext(path)[1] in COMPRESSIONS for path in paths)
-        plain = not packed and all(path != "-" and os.path.isfile(path) for path in paths)
-        total = sum(map(os.path.getsize, paths)) if plain else None
-        looks = {"unit": "B", "unit_scale": True, "delay": 1}
-    with tqdm(total=total, desc=shown(name), leave=False, file=sys.stderr, **looks) as bar:
-
-        def move(count: int = 1, about: str = "") -> None:
-            bar.set_postfix_str(shown(about), refresh=False)
-            bar.update(count)
-
-        yield move
-
-
 def read_data(
     path: str,
     format_: str | None,
@@ -88,9 +64,9 @@ def read_data(
     from kcrf_core.system import Workers
 
     name = "reading" if path == "-" else f"reading {os.path.basename(path)}"
-    with progress_bar(quiet, name, paths=[path]) as progress, Workers(threads) as workers:
+    with progress(quiet, name, paths=[path]) as moved, Workers(threads) as workers:
         opened = open_vectors(vectors)
-        corpus = read_corpus(path, format_, columns, workers, layout or PLAIN, progress)
+        corpus = read_corpus(path, format_, columns, workers, layout or PLAIN, moved)
     for remark in corpus.remarks:
         unless(quiet)(remark)
     return with_vectors(corpus, opened) if opened else corpus
@@ -144,9 +120,12 @@ def printed_instead(run: PreparedArguments, prepared: Callable[[], Prepared]) ->
     return run.dry_run or run.dump_config
 
 
-def memory_line(prepared: Prepared, workers: Workers) -> str:
-    """Return the estimate of memory for a run, as a line."""
-    return _footprint(prepared, workers.memory, workers.threads).summary()
+def memory_note(prepared: Prepared, workers: Workers) -> Note:
+    """Return the estimate of memory for a run, a detail unless kernel values do not fit."""
+    from kcrf_core.objective.solvers import Note
+
+    found = _footprint(prepared, workers.memory, workers.threads)
+    return Note(found.summary(), detail=found.held == found.table)
 
 
 def _footprint(prepared: Prepared, budget: Budget, threads: int | None) -> Footprint:
@@ -168,23 +147,6 @@ def fold_numbers(path: str | None, corpus: Corpus | Dataset) -> np.ndarray | Non
             return read_folds(stream.read(), path, corpus)
     except UnicodeDecodeError:
         raise DataError("not a text of fold numbers, one on each line", path) from None
-
-
-def say(text: str) -> None:
-    """Print a line on stderr; failure to write there does not stop the work."""
-    if sys.stderr is None:
-        return
-    try:
-        print(shown(text), file=sys.stderr, flush=True)
-    except OSError:
-        discard(sys.stderr)
-
-
-def discard(stream: IO[str] | None) -> None:
-    """Drop the buffer of a broken stream: Python would fail again when it flushes at exit."""
-    if stream is not None:
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def unless(quiet: bool) -> Callable[[str], None]:

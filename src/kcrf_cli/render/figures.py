@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,9 @@ from kcrf_core.system import LEAST_TOLERANCE, counted, size_text
 from .visible import shown, shown_json
 
 if TYPE_CHECKING:
-    from kcrf_core.objective.solvers import DevScore, GrowthRound, Structure
-    from kcrf_core.training import CalibrationReport, DevReport, Report
+    from kcrf_core.config import Config
+    from kcrf_core.objective.solvers import DevScore, GrowthRound, Note, Structure
+    from kcrf_core.training import CalibrationReport, DevReport, PruneReport, Report
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()) -> str:
@@ -48,10 +50,18 @@ DECODERS = {"viterbi": "Viterbi", "posterior": "posterior decoding"}
 
 
 def report_lines(
-    report: Report, calibrated: CalibrationReport | None, tolerance: float, figures: Mapping[str, Any]
-) -> list[str]:
-    """Return the result of training as lines for stderr; `figures` have bytes of the model, seconds and memory."""
-    result = report.result
+    report: Report, calibrated: CalibrationReport | None, config: Config, figures: Mapping[str, Any], output: str
+) -> list[Note]:
+    """Return the result of training as lines for stderr; `figures` are those of `--json`, `output` the model's file."""
+    from kcrf_core.objective.solvers import Note
+
+    result, tolerance = report.result, config.training.tolerance
+    work = [counted(result.passes, "pass", "passes")]
+    if result.products:
+        work.append(counted(result.products, "Hessian product"))
+    work.append(f"{figures['seconds']:.1f} s")
+    if figures["peak_memory"] is not None:
+        work.append(f"peak memory {figures['peak_memory'] / 2**20:.0f} MiB")
     reasons = {
         "certified": f"certified: within {gap_text(result.gap)} of the optimum (tolerance {tolerance:g})",
         "passes": f"stopped by --max-passes before the tolerance {tolerance:g} was certified",
@@ -61,61 +71,81 @@ def report_lines(
         "best": f"kept what labels DEV best, which is not certified to be within {tolerance:g} of the optimum",
         "pruned": f"pruned: what is left is not certified to be within {tolerance:g} of the optimum",
     }
-    sigma2 = ", ".join(f"{name} {value:g}" for name, value in report.sigma2.items())
-    lines = [
-        reasons[result.reason],
-        "  " + certificate_text(result.value, result.lower, result.gap)
-        if result.gap < UNKNOWN_GAP
-        else f"  P {result.value:.6f}; norm of its gradient {result.gradient_norm:.2g}",
-    ]
-    if report.outside is not None and report.outside > 0:
-        kind = "at most" if report.certify == "exact" else "estimate"
-        lines.append(f"  gain still possible outside the pivots ({kind}): {report.outside:.4g}")
+    lines = [model_text(report, config, figures["terms"]), choice_text(report)]
     if report.growth is not None:
         why = {
             "tolerance": f"more would gain no more than {report.growth.tolerance:g} of P",
             "size": "--size is reached",
             "residual": "nothing is left to add",
         }.get(report.growth.stop, "more might be wanted")
-        lines.append(f"  {_pivots_text(report.growth.rounds[-1])}: {why}")
-    if report.violations is not None:
-        found = report.violations
-        done = "left out" if found.handled == "drop" else f"with {found.freed:,} labels taken as not observed"
-        lines.append(f"  {found.sequences:,} sequences {done}: they break the label scheme")
+        lines.append(f"{_pivots_text(report.growth.rounds[-1])}: {why}")
     if report.pruned is not None:
-        pruned, size = report.pruned, figures["bytes"]
-        gap = "unknown" if pruned.certified_gap is None else gap_text(pruned.certified_gap)
-        data = "DEV" if pruned.accuracy_on == "dev" else "the training data"
-        left = f"{pruned.weights_left:,} of {counted(pruned.weights, 'weight')} left"
-        sizes = f"{size_text(size)} of {size_text(size + pruned.bytes_saved)}"
-        accuracy = f"{percent(pruned.accuracy_left)} %, {percent(pruned.accuracy)} % before"
-        lines.append(f"  pruned by {pruned.prune:g}: {left}, {sizes}")
-        lines.append(f"  before pruning P {pruned.objective:.6f}, gap {gap}; accuracy on {data} {accuracy}")
-    chosen, why = report.decoder, ""
-    if chosen.data is not None and chosen.yardstick is not None:
-        why = f", by {chosen.yardstick.title} of {chosen.data} data"
-    lines.append(f"  decoder: {DECODERS[chosen.decode]}{why}")
-    if report.dev is not None:
-        lines.append("  " + dev_text(report.dev))
-    columns = counted(report.score_columns, "score column")
-    parameters = counted(report.parameters, "parameter")
-    if report.nonzero is not None:
-        sigma2, parameters = f"{sigma2}; c1: {report.c1:g}", f"{report.nonzero:,} of {parameters} not zero"
-    lines.append(f"  sigma2: {sigma2}; {columns}, {parameters}")
-    work = [counted(result.passes, "pass", "passes")]
-    if result.products:
-        work.append(counted(result.products, "Hessian product"))
-    work.append(f"{figures['seconds']:.1f} s")
-    if figures["peak_memory"] is not None:
-        work.append(f"peak memory {figures['peak_memory'] / 2**20:.0f} MiB")
-    lines.append("  " + ", ".join(work))
+        lines.append(pruned_text(report.pruned, figures["bytes"]))
     if calibrated is not None:
         change = f"held-out log-loss from {calibrated.log_loss_before:.4f} to {calibrated.log_loss:.4f}"
         change += f" (+- {calibrated.standard_error:.4f})"
         skipped = f"calibration skipped, as its gain is within the error: it would change {change}"
-        kept = f"calibrated: {change}; scores times {calibrated.sharpness:.3g}"
-        lines.append(f"  {kept if calibrated.kept else skipped}")
-    return lines
+        lines.append(f"calibrated: {change}; scores times {calibrated.sharpness:.3g}" if calibrated.kept else skipped)
+    if report.dev is not None:
+        lines.append(dev_text(report.dev))
+    lines.append(f"{reasons[result.reason]}; {', '.join(work)}")
+    details: list[str] = []
+    value = f"P {result.value:.6f}; norm of its gradient {result.gradient_norm:.2g}"
+    if result.gap < UNKNOWN_GAP:
+        value = certificate_text(result.value, result.lower, result.gap)
+    (details if result.reason == "certified" else lines).append(value)
+    proven = report.certify == "exact"
+    if report.outside is not None and report.outside > 0:
+        gain = f"gain still possible outside the pivots ({'at most' if proven else 'estimate'}): {report.outside:.4g}"
+        (lines if proven else details).append(gain)
+    name = shlex.quote(output)
+    written = f"wrote {name}; next: kcrf tag -m {name} FILE, or kcrf evaluate -m {name} TEST"
+    return [
+        *(Note(line, detail=False) for line in lines),
+        *map(Note, details),
+        Note(written, detail=False),
+    ]
+
+
+def model_text(report: Report, config: Config, sizes: Sequence[Mapping[str, Any]]) -> str:
+    """Return the terms of a model with their kernels and sizes, in a line."""
+    kernels, sized = {term.name: term.kernel.title for term in config.mapped_terms}, {}
+    for size in sizes:
+        noun = "pivot" if "pivots" in size else "dimension"
+        sized[size["name"]] = f" ({kernels[size['name']]} kernel, {counted(size[f'{noun}s'], noun)})"
+    terms = ", ".join(name + sized.get(name, "") for name in report.sigma2)
+    parameters = counted(report.parameters, "parameter")
+    if report.nonzero is not None:
+        parameters = f"{report.nonzero:,} of {parameters} not zero"
+    return f"model: {terms}; {parameters} in {counted(report.score_columns, 'score column')}"
+
+
+def choice_text(report: Report) -> str:
+    """Return prior variances and decoder, with the figure of held-out data that they were chosen by."""
+    chosen, held_out, why = report.decoder, report.held_out, ""
+    sigma2 = ", ".join(f"{name} {value:g}" for name, value in report.sigma2.items())
+    if report.nonzero is not None:
+        sigma2 += f"; c1 {report.c1:g}"
+    if held_out is not None:
+        value = held_out.yardstick.value(held_out.counts[chosen.decode])
+        figure = f"{held_out.yardstick.title} {held_out.yardstick.number(value)}"
+        if report.metric == "log-loss":
+            figure = f"log-loss {-held_out.log_probability:.4f}, {figure}"
+        why = f"; {figure} on {held_out.splits.describe()}"
+    elif chosen.data is not None and chosen.yardstick is not None:
+        why = f", by {chosen.yardstick.title} of {chosen.data} data"
+    return f"sigma2: {sigma2}; {DECODERS[chosen.decode]}{why}"
+
+
+def pruned_text(pruned: PruneReport, size: int) -> str:
+    """Return the weights that pruning left of a model that has so many bytes now, and P and accuracy before it."""
+    gap = "unknown" if pruned.certified_gap is None else gap_text(pruned.certified_gap)
+    data = "DEV" if pruned.accuracy_on == "dev" else "the training data"
+    left = f"{pruned.weights_left:,} of {counted(pruned.weights, 'weight')} left"
+    sizes = f"{size_text(size)} of {size_text(size + pruned.bytes_saved)}"
+    accuracy = f"accuracy on {data} {percent(pruned.accuracy_left)} %, {percent(pruned.accuracy)} % before"
+    before = f"before pruning P {pruned.objective:.6f}, gap {gap}"
+    return f"pruned by {pruned.prune:g}: {left}, {sizes}; {accuracy}; {before}"
 
 
 def structure_text(structure: Structure) -> str:

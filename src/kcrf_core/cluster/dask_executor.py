@@ -49,13 +49,12 @@ class DaskExecutor:
         client: Client,
         memory: int | None = None,  # bytes of each worker
         tell: Callable[[str], None] | None = None,  # gets messages for users
-        changed: Callable[[int], None] | None = None,  # gets the number of workers
         patience: float = DROPPED,  # seconds that a worker may be silent
     ):
         self._patience = max(patience, SILENT)
         self._beats: dict[str, tuple[float, float]] = {}  # the last heartbeat of each worker, and when it was news here
         self._reported: set[str] = set()  # workers that are silent
-        self._client, self._tell, self._changed = client, tell or (lambda line: None), changed or (lambda count: None)
+        self._client, self._tell = client, tell or (lambda line: None)
         self._asked = __version__, memory  # of workers
         self._data: weakref.WeakKeyDictionary[MapSpec, Future] = weakref.WeakKeyDictionary()
         self._run, self._numbers = uuid4().hex[:12], count()
@@ -96,7 +95,6 @@ class DaskExecutor:
             )
         workers = self._there()
         self.workers = len(workers)
-        self._changed(self.workers)
         threads = counted(sum(each["nthreads"] for each in workers.values()), "thread")
         self._tell(f"cluster: {counted(len(workers), 'worker')} with {threads}")
 
@@ -127,7 +125,6 @@ class DaskExecutor:
             many = counted(abs(workers - self.workers), "worker")
             self._tell(f"cluster: {many} {what}, {workers} {'is' if workers == 1 else 'are'} there")
             self.workers = workers
-            self._changed(workers)
         if workers:
             self._seen = time.monotonic()
         elif now - self._seen > PATIENCE:

@@ -112,13 +112,11 @@ def open_executor(
     threads: int | None = None,
     memory: int | None = None,
     tell: Callable[[str], None] | None = None,
-    changed: Callable[[int], None] | None = None,
 ) -> Iterator[DaskExecutor]:
     """Open an executor on a cluster, and leave it at the end.
 
-    `memory` is that of each worker; `threads` are for a cluster on this machine, with a worker for each.
-
-    `tell` gets messages on workers that come and go, and warnings; `changed` gets the number of workers.
+    `memory` is that of each worker; `threads` are for a cluster on this machine, with a worker for each. `tell` gets
+    messages on workers that come and go, and warnings.
     """
     tell = tell or (lambda line: None)
     try:
@@ -143,7 +141,7 @@ def open_executor(
                 f"no worker came to {engine.address} within {engine.timeout:g} seconds: start some, or wait longer",
                 settings=["engine_timeout"],
             ) from None
-        executor = DaskExecutor(client, memory, tell, changed, engine.timeout)
+        executor = DaskExecutor(client, memory, tell, engine.timeout)
         executor.check()
         yield executor
         tell(executor.summary())

@@ -74,7 +74,7 @@ class Defaults:
     @property
     def said(self) -> str | None:
         """Features in a line; None where there are none but those of the configuration."""
-        made = f"features by the data: {'; '.join(self.parts)} ('plain' leaves them as they are)"
+        made = f"features: columns; added by the data: {'; '.join(self.parts)} ('plain' adds none)"
         return made if self.parts else None
 
 

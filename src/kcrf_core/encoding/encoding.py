@@ -254,12 +254,12 @@ class Encoding:
         ends = {name for name, own in macros.items() if any(macro.absolute for macro in own)}
         return [config.name for config in configs if config.transform == "position" or config.name in ends]
 
-    def remarks(self, data: Dataset | Amount) -> list[str]:
-        """Return lines about training data to print before work begins: its size, and likely mistakes."""
+    def remarks(self, data: Dataset | Amount, made: str | None = None) -> list[str]:
+        """Return lines about training data: its size, its features or those `made` of them, and likely mistakes."""
         few, amount = _few(self.labels), data if isinstance(data, Amount) else Amount.of(data)
         counts = {"sequence": amount.sequences, "position": amount.positions, "label": len(self.labels)}
-        out = [f"{', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
-        out += filter(None, [self._kinds()])
+        out = [f"data: {', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
+        out += filter(None, [made or self.kinds()])
         if amount.unobserved:
             hidden = f"{counted(amount.unobserved, 'label is', 'labels are')} not observed ('{self.unobserved}')"
             out.append(f"{hidden}; {counted(amount.complete, 'sequence has', 'sequences have')} all of theirs")
@@ -280,7 +280,7 @@ class Encoding:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
         return [*out, *self.warnings, *missing_remarks(amount.missing)]
 
-    def _kinds(self) -> str:
+    def kinds(self) -> str:
         """Return a line with the real and the categorical features, and their number of values."""
         real, words, said = [], [], []
         as_they_are = {
@@ -303,7 +303,7 @@ class Encoding:
             if names:
                 count = f" of {len(names):,}" if len(names) > MOST_NAMED else ""
                 said.append(f"{title}{count}: {_few(names)}")
-        return "; ".join(said)
+        return f"features: {'; '.join(said)}" if said else ""
 
     def empty_dataset(self) -> Dataset:
         """Return a dataset of no position, for its shapes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -92,7 +92,8 @@ class PivotPlan(TermPlan):
         groups, inputs = context.data.encoding.groups(self.data.features), self.data.whole
         same = len(inputs) > 1 and all((part == part[:1]).all() for part in (inputs.codes, inputs.real))
         if same and len(inputs.distinct()[0]) == 1:
-            context.observer.note(f"warning: term {self.term.name}: all inputs are alike and tell no label from others")
+            same_inputs = f"warning: term {self.term.name}: all inputs are alike and tell no label from others"
+            context.observer.report(same_inputs)
         kernel = fit_kernel(self.term.kernel, inputs, context.config.training.seed, groups, self.term.name)
         needed = self.bytes_per_pair * self.size**2
         check_memory(self.term, f"the kernel matrix of {self.size:,} {what}", needed, context.workers)
@@ -122,10 +123,9 @@ class ChosenPlan(PivotPlan):
 
     def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
         from ..maps import MOST_PIVOTS, choose_pivots
-        from ..objective.solvers import Stage
 
         kernel, observer = self._kernel("pivots", context), context.observer
-        observer.tell(Stage("choosing pivots", self.size))
+        observer.steps("choosing pivots", 0, self.size)
         found = choose_pivots(
             self.select,
             self.data.whole,
@@ -134,7 +134,7 @@ class ChosenPlan(PivotPlan):
             np.random.default_rng(context.config.training.seed),
             context.workers,
             context.dtype,
-            observer.pivots,
+            partial(observer.steps, "choosing pivots"),
             self.enough,
         )
         positions, why = len(self.data.whole), ""

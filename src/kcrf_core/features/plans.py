@@ -88,7 +88,7 @@ def select_bases(
     for term in config.mapped_terms:
         plan = plan_term(term, context.data, None)
         if plan.data.is_empty:
-            observer.note(f"warning: {_no_features(config, term)}: it gets no pivots")
+            observer.report(f"warning: {_no_features(config, term)}: it gets no pivots")
         elif isinstance(plan, PivotPlan):
             found.append(plan.chosen(context)[0])
         else:
@@ -145,7 +145,7 @@ def fit_to(
         if found is not None and found.map.size:
             fitted.append(found)
         else:
-            observer.note(f"warning: {_no_features(config, term)}: the model is trained without it")
+            observer.report(f"warning: {_no_features(config, term)}: the model is trained without it")
     if not fitted:
         raise DataError(f"{_no_features(config, *config.mapped_terms)}: nothing would look at the input")
     return fitted + [FittedTerm(term, (), None) for term in config.label_terms]

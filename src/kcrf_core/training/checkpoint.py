@@ -127,7 +127,7 @@ class Checkpoint:
         there.append(counted(sum(isinstance(record, FinishedFit) for record in records), "finished fit"))
         if self._state is not None:
             there.append(f"{counted(self._state['run']['passes'], 'pass', 'passes')} of the next one")
-        observer.note(f"going on from {self.path}: {', '.join(there)}")
+        observer.report(f"going on from {self.path}: {', '.join(there)}")
 
     def solver(self, solve: Solver) -> Solver:
         """Return a solver whose fits are kept, and taken from the file where they are there."""
@@ -175,7 +175,7 @@ class Checkpoint:
         try:
             write_container(self.path, KIND, {"run": self._about, "digest": content_digest({}, arrays)}, arrays)
         except OSError as error:
-            self._observer.note(f"warning: the checkpoint {self.path} was not written: {error.strerror or error}")
+            self._observer.report(f"warning: the checkpoint {self.path} was not written: {error.strerror or error}")
         self._written = time.monotonic()
 
     def remove(self) -> None:

@@ -46,12 +46,11 @@ def open_engine(
     threads: int | None = None,
     memory: int | None = None,
     tell: Callable[[str], None] | None = None,
-    changed: Callable[[int], None] | None = None,
 ) -> Iterator[OpenEngine]:
     """Open an engine for as long as training takes.
 
     A name is that of a device, or the address of a cluster. `memory` is that of each worker of a cluster, or of a
-    device; `tell` and `changed` are as in `cluster.open_executor`.
+    device; `tell` is as in `cluster.open_executor`.
     """
     if isinstance(engine, str):
         engine = DeviceChoice(engine) if is_device(engine) else ClusterEngine(engine)
@@ -63,5 +62,5 @@ def open_engine(
     if engine is None:
         yield OpenEngine(memory)
         return
-    with open_executor(engine, threads=threads, memory=memory, tell=tell, changed=changed) as executor:
+    with open_executor(engine, threads=threads, memory=memory, tell=tell) as executor:
         yield OpenEngine(None, executor)

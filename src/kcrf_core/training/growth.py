@@ -161,7 +161,7 @@ class Growing:
     def _add_pivots(self, wanted: dict[int, int], errors: dict[Clique, np.ndarray]) -> float | None:
         """Add pivots to some terms; return the ratio of the old size of P to the new one, None where none came."""
         task = self._task
-        self._observer.tell(Stage("choosing pivots"))
+        self._observer.tell(Stage("more pivots"))
         terms, added = list(task.terms), 0
         for j, count in wanted.items():
             basis = self._bases[j]

@@ -29,6 +29,7 @@ from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..features import StoredBasis, load_basis
 from ..files import is_encoded, refuse_vectors
 from ..model import ShardFolder, load_dataset, load_folder
+from ..objective.solvers import Observer
 from ..system import counted, listed
 
 VectorPaths = Sequence[tuple[str, str]]  # names of embeddings, and the files that hold them
@@ -48,10 +49,13 @@ class Prepared:
     suggested: str | None = None  # remark on features that the data suggested
     folder: ShardFolder | None = None  # of shards, of which the dataset is the outline
 
-    def remarks(self) -> list[str]:
-        """Return lines about the data for users, before work begins."""
-        found = self.encoding.remarks(self.dataset if self.folder is None else self.folder.amount)
-        return found if self.suggested is None else [*found[:2], self.suggested, *found[2:]]
+    def describe(self, observer: Observer) -> None:
+        """Report the data, its features and likely mistakes."""
+        amount = self.dataset if self.folder is None else self.folder.amount
+        for remark in self.encoding.remarks(amount, self.suggested):
+            observer.report(remark)
+        if self.suggested is not None:
+            observer.note(self.encoding.kinds())
 
 
 def prepare(

@@ -12,6 +12,7 @@ at most, and the search ends where that budget is spent.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -57,6 +58,9 @@ SEARCH_POSITIONS, SEARCH_SHARE = 40_000, 0.1
 FEWEST_FOLDS, MOST_FOLDS = 2, 5
 # What is taken for granted where operations are counted: features of a sparse row, and what exponentials cost.
 SPARSE_ROW, EXPONENTIALS = 32, 100
+
+# Settings that parts of a search take as a rule: all terms together, each term by itself, and upwards by the figure.
+USUAL_PATH, USUAL_PER_TERM, USUAL_UPWARDS = 4, 3, 2
 
 # The variance of scores where too little can be held out to choose one.
 FALLBACK_VARIANCE = 1.0
@@ -128,7 +132,7 @@ def choose_prior(
     if not scales and not judged:
         return Prior(fixed)
     if splits is None:
-        minimiser.observer.note(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
+        minimiser.observer.report(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
         chosen = fixed | {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
         return Prior({name: chosen[name] for name in terms})
     return _Search(task, splits, yardstick, fixed, scales, minimiser, decode, start or {}, enough).run(together)
@@ -234,22 +238,34 @@ class _Search:
             f"of {task.problem.positions:,} positions"
         )
         if splits.units < HANDFUL:
-            self._note(
+            minimiser.observer.report(
                 f"warning: the choice of sigma2 rests on {counted(splits.units, splits.kind.rstrip('s'))}: "
                 "other data may well want other values"
             )
 
     def run(self, together: bool) -> Prior:
         """Search all terms together, then each by itself unless they stay `together`, then upwards by the figure."""
-        best = (0,) * len(self._scales)
+        best, terms = (0,) * len(self._scales), 0 if together or len(self._scales) < 2 else len(self._scales)
+        self._expect(USUAL_PATH if self._scales else 1, terms)
         self._look(best, ALL_TERMS)
         if self._scales:
             best = self._common_path(best)
-            if not together and len(self._scales) > 1:
+            if terms:
                 best = self._single_terms(best)
             if self._by_figure:
                 best = self._upwards(best)
         return self._prior(best)
+
+    def _expect(self, settings: int, terms: int) -> None:
+        """Expect so many more settings, and those of so many terms, before the last part of the search."""
+        last = USUAL_UPWARDS if self._by_figure and self._scales else 0
+        self._expected = len(self._tried) + settings + USUAL_PER_TERM * terms + last
+
+    def _about(self) -> int:
+        """Return about how many settings there will be: as many as usual, within the budget."""
+        tried = len(self._tried)
+        room = (self._most_work - self._work) * tried / self._work if tried else self._expected
+        return tried + max(math.ceil(min(self._expected - tried, room)), 1)
 
     def _common_path(self, best: Steps) -> Steps:
         """Move all terms together, upwards while that helps, else downwards."""
@@ -268,6 +284,7 @@ class _Search:
         kept = best = begun
         # Transitions first: they come last in the list of terms, and mostly they want it most.
         for j in reversed(range(len(self._names))):
+            self._expect(0, j + 1)
             for way in (1, -1):
                 here, on_trial = best, 0
                 while on_trial < ON_TRIAL and (after := self._moved(here, [j], way)) is not None:
@@ -285,6 +302,7 @@ class _Search:
 
     def _upwards(self, by_log: Steps) -> Steps:
         """Move all terms together upwards as long as the figure rises; return the best by the figure."""
+        self._expect(0, 0)
         found = self._found
         decode = self._decode or choose_decoder(self._yardstick, found[by_log].counts, "held-out").decode
 
@@ -326,7 +344,8 @@ class _Search:
         """Return the setting chosen, with the mean of the folds' parameters as a start for all data."""
         for name, value in self._values(best).items():
             if not PATH_LEAST * PATH_FACTOR < value * self._scales[name] < PATH_MOST / PATH_FACTOR:
-                self._note(f"sigma2 of {name} is near the end of the range searched: the best value may lie beyond it")
+                near = f"sigma2 of {name} is near the end of the range searched: the best value may lie beyond it"
+                self._minimiser.observer.report(near)
         if self._ended:
             self._note(f"sigma2 search stopped after {counted(len(self._tried), 'setting')} (budget reached)")
         chosen, found = self._fixed | self._used(best), self._found[best]
@@ -408,10 +427,11 @@ class _Search:
         if self._names:  # that of the term that has moved, or of the first one where all have
             name = label if label in self._names else self._names[0]
             variance = _rounded(self._values(steps)[name] * self._scales[name])
+        tried, about, folds = len(self._tried), self._about(), len(self._folds)
         for number, fold in enumerate(self._folds):
-            self._minimiser.observer.tell(
-                Stage(f"score variance {variance:g} of {label}, fold {number + 1} of {len(self._folds)}")
-            )
+            step = f"setting {tried + 1} of about {about}: score variance {variance:g} of {label}"
+            share = (tried + number / folds) / about
+            self._minimiser.observer.tell(Stage("sigma2 search", f"{step}, fold {number + 1} of {folds}", share))
             objective = fold.sample.objective(sigma2)
             theta = fold.start(steps, objective.vectors) if fold.fits else None
             result = self._minimiser.prepare(objective, theta, PATH_TOLERANCE, PATH_PASSES)
@@ -422,10 +442,10 @@ class _Search:
             all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
             figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
             log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
-            trial = Trial(label, variance, used, log_probability, metric, figures, number + 1, len(self._folds))
+            trial = Trial(label, variance, used, log_probability, metric, figures, number + 1, folds)
             found = _Found(trial, all_logs, pooled, finished)
             units = len(all_logs)
-            if number + 1 < len(self._folds) and rival is not None and units >= ENOUGH_UNITS:
+            if number + 1 < folds and rival is not None and units >= ENOUGH_UNITS:
                 other = self._found[rival]
                 if decode is None:
                     gain, error = self._log_loss.difference(all_logs, other.logs[:units])

@@ -54,7 +54,6 @@ from ..objective.solvers import (
     Note,
     Observer,
     Run,
-    Stage,
 )
 from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
@@ -96,6 +95,7 @@ class ShardedData(TrainingData):
     parts: tuple[ShardPart, ...]
     kept: tuple[np.ndarray | None, ...]  # sequences of each part that have rows in its maps; None: all
     scratch: Scratch | None = None  # where maps are written
+    observer: Observer = field(default_factory=Observer)
 
     @classmethod
     def of(cls, folder: ShardFolder, sequences: np.ndarray | None = None) -> ShardedData:
@@ -113,6 +113,12 @@ class ShardedData(TrainingData):
             there = replace(shard, path=os.path.abspath(shard.path))  # for processes in another folder
             parts.append(ShardPart(there, os.path.abspath(folder.path), folder.digest, own))
         return cls(folder.encoding, tuple(parts), (None,) * len(parts))
+
+    def visited(self) -> Iterator[ShardPart]:
+        """Go through the parts, and report how many are done."""
+        for number, part in enumerate(self.parts):
+            self.observer.steps("going through shards", number, len(self.parts))
+            yield part
 
     def inputs_of(self, features: tuple[str, ...]) -> ShardInputs:
         return ShardInputs(features, self.encoding.inputs(self.encoding.empty_dataset(), features), self)
@@ -143,7 +149,7 @@ class ShardInputs(TermInputs):
         self.features, self.like, self._data = features, like, data
 
     def __iter__(self) -> Iterator[Inputs]:
-        for part in self._data.parts:
+        for part in self._data.visited():
             yield part.inputs(self.features)
 
     def fitted_to(self) -> Inputs:
@@ -157,7 +163,7 @@ class ShardInputs(TermInputs):
     def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[MapSpec, ...]]:
         scratch, written, squares, positions, whole = self._data.scratch, [], 0.0, 0, True
         assert scratch is not None
-        for part, sequences in zip(self._data.parts, self._data.kept, strict=True):
+        for part, sequences in zip(self._data.visited(), self._data.kept, strict=True):
             inputs = part.inputs(self.features)
             made: Any = self.map_of_partition(inputs, make, shared, workers)
             squares, positions = squares + made.mean_diagonal() * len(inputs), positions + len(inputs)
@@ -416,7 +422,7 @@ class ShardRun(TrainingRun):
             name = device.backend.name
             options.observer.note(f"engine {name}: threads go through shards; pivots and sigma2 are found on it")
         kept = None if self._violations is None else self._violations.kept
-        self._data = ShardedData.of(folder, kept)
+        self._data = replace(ShardedData.of(folder, kept), observer=options.observer)
 
     def fit_terms(self) -> TrainingTask:
         """Fix the terms on a sample; on all of the data where no choice is to be made."""
@@ -440,7 +446,7 @@ class ShardRun(TrainingRun):
                 parts.append(part.dataset().subset(which[first:last] - borders[number]))
         labels = self._dataset.subset(which).labels  # as they are trained on
         sample = replace(join_datasets(parts), labels=labels, source=self._folder.path)
-        self._observer.note(
+        self._observer.report(
             f"pivots and sigma2 are chosen on {counted(sample.sequences, 'sequence')} from all over the data, "
             f"{sample.positions:,} of {counted(self._dataset.positions, 'position')}"
         )
@@ -464,7 +470,6 @@ class ShardRun(TrainingRun):
     def _on_shards(self, names: Sequence[str], chosen: Mapping[str, FittedTerm]) -> ShardedTask:
         """Fit the terms of these names to all of the data."""
         training, borders = self.training, self._dataset.borders
-        self._observer.tell(Stage("going through shards"))
         problem, first = distinct_only(self._problem, self._trained_on(), self._observer)
         data = replace(self._data, scratch=self._scratch)
         alive = list(range(len(data.parts)))
@@ -523,7 +528,7 @@ class ShardRun(TrainingRun):
     def _trained_on(self) -> Iterator[Dataset]:
         """Yield shards with those sequences and labels that are trained on."""
         borders = self._dataset.offsets[self._dataset.borders].tolist()
-        for part, rows in zip(self._data.parts, pairwise(borders), strict=True):
+        for part, rows in zip(self._data.visited(), pairwise(borders), strict=True):
             yield replace(part.dataset(), labels=self._dataset.known_labels[slice(*rows)])
 
 
@@ -534,4 +539,4 @@ class _Prefixed(Observer):
         self._other, self._prefix = other, prefix
 
     def tell(self, event: Event) -> None:
-        self._other.tell(Note(self._prefix + event.text) if isinstance(event, Note) else event)
+        self._other.tell(replace(event, text=self._prefix + event.text) if isinstance(event, Note) else event)

@@ -78,7 +78,7 @@ def choose_structure(
     observer = minimiser.observer
     names = tuple(term.config.name for term in task.terms)
     if task.problem.label_count == 1:
-        observer.note("one label only: there is nothing to choose terms by, all are kept")
+        observer.report("one label only: there is nothing to choose terms by, all are kept")
         return Structure(names, tuple(TermJudgement(name, UNDECIDED) for name in names))
     selection = Selection(task, given, min_gain, seed, minimiser)
     selection.run()
@@ -115,7 +115,7 @@ class Selection:
         self._terms = {term.config.name: term for term in task.terms}
         self._folds = _folds(task.problem, seed)
         if not self._folds:
-            self._observer.note("too few sequences to hold some out: terms are judged by their nulls alone")
+            self._observer.report("too few sequences to hold some out: terms are judged by their nulls alone")
         always = [name for name, term in self._terms.items() if isinstance(term.config.clique, Edge)]
         self._candidates = [name for name in self._terms if name not in always]
         self.judgements = {name: TermJudgement(name, ALWAYS if name in always else UNDECIDED) for name in self._terms}
@@ -136,8 +136,8 @@ class Selection:
     def _step(self) -> bool:
         """Take the best term that stands out of its null and is confirmed on held-out data; True if there is one."""
         open_ = [name for name in self._candidates if name not in self.added]
-        self._observer.tell(Stage("bounds of terms", len(open_)))
-        for name in open_:
+        for number, name in enumerate(open_):
+            self._observer.steps("bounds of terms", number, len(open_))
             self._minimiser.check_interrupted()  # bounds are no fits
             self.judgements[name] = self._against_null(self.now, name)
         promising = [name for name in open_ if self.judgements[name].decision == UNDECIDED]

@@ -32,7 +32,6 @@ from ..objective.solvers import (
     CERTIFIED,
     PRUNED,
     SOLVERS,
-    FinalFit,
     Observer,
     Run,
     SolverResult,
@@ -171,7 +170,7 @@ def train(
     """Fit a model. `interrupted` is asked after every pass; once it is true, the best model so far comes back.
 
     Before the final fit, while terms and sigma2 are chosen, there is none: then `Interrupted` is raised. The event
-    `FinalFit` says when it begins.
+    a `Stage` that is `final` says when it begins.
 
     `certify` says how to find what could still be gained outside the pivots: "exact" takes a pass over all pairs of
     positions, "estimate" next to nothing. With `select_terms` the model gets only those terms of the configuration that
@@ -287,11 +286,11 @@ class TrainingRun:
         self._yardstick = choose_yardstick(encoding.labels, training.metric)
         self._decode = None if training.decode == AUTO else training.decode
         if self._violations is not None:
-            observer.note(self._violations.text(training.scheme))
+            observer.report(self._violations.text(training.scheme))
         self._complete = bool(self._problem.complete.all())  # all labels are observed, so that P is convex
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
-            observer.note(f"dev: {hopeless:,} labels that the scheme forbids where they stand count as wrong")
+            observer.report(f"dev: {hopeless:,} labels that the scheme forbids where they stand count as wrong")
         self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, options.basis, workers
         self._config, self.training, self._options, self._observer = config, training, options, observer
         # A term's own sigma2, else the one of the training section; None is to be chosen.
@@ -351,7 +350,7 @@ class TrainingRun:
         prior = self._once(partial(self.choose_sigma2, task))
         task, dataset = self.settle(task)
         self._minimiser.check_interrupted()
-        self._observer.tell(FinalFit())
+        self._observer.tell(Stage("final fit", final=True))
         run = Run(self.training.tolerance, self.training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
         # The decoder that is given, or the better one on the data held out for sigma2; None leaves it open.
@@ -455,9 +454,9 @@ class TrainingRun:
             structure = self._once(partial(choose_structure, task, *about))
             task = replace(task, terms=task.present(structure.chosen))
         if all(term.map is not None for term in task.terms):
-            self._observer.note("no edge term: labels are taken as independent of each other")
+            self._observer.report("no edge term: labels are taken as independent of each other")
         if task.problem.label_count == 1:
-            self._observer.note(f"all labels are '{self._encoding.labels[0]}': the model will say nothing else")
+            self._observer.report(f"all labels are '{self._encoding.labels[0]}': the model will say nothing else")
         elif task.problem.label_count == 2 and any(term.config.clique is NODE for term in task.terms):
             self._observer.note("two labels: one score column")
         return task, structure

@@ -61,7 +61,7 @@ class WarmStart:
                 found[config.name] = float(value)
         if found:
             values = ", ".join(f"{name} {value:g}" for name, value in found.items())
-            observer.note(f"sigma2 as in {self.name}: {values} (auto chooses it again)")
+            observer.report(f"sigma2 as in {self.name}: {values} (auto chooses it again)")
         return found
 
     def choose(
@@ -92,9 +92,9 @@ class WarmStart:
                 taken.append(f"term {name} at zero")
         theta = objective.vector(blocks)
         if _value(objective, other) < _value(objective, theta):
-            observer.note(f"{self.name} fits this data worse than a start without it, and is not used")
+            observer.report(f"{self.name} fits this data worse than a start without it, and is not used")
             return other
-        observer.note(f"starting from {self.name}: {', '.join(taken)}; the rest at zero")
+        observer.report(f"starting from {self.name}: {', '.join(taken)}; the rest at zero")
         return theta
 
     def _terms(self) -> dict[str, TermConfig]:

@@ -19,37 +19,20 @@ DROPPED, ALWAYS, UNDECIDED = "dropped again", "always there", "undecided"
 
 @dataclass(frozen=True)
 class Note:
-    """A decision, in words."""
+    """A line for people."""
 
     text: str
+    detail: bool = True  # False where all users should see it, not only those who ask for details
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A new stage of work begins."""
+    """A stage of work has begun, or has come further."""
 
     name: str
-    total: int | None = None  # how many steps it has, where that is known
-
-
-@dataclass(frozen=True)
-class FinalFit:
-    """All choices are made and the final fit begins: after its first pass an interruption leaves a model."""
-
-
-@dataclass(frozen=True)
-class WorkersThere:
-    """The number of workers of a cluster has changed."""
-
-    count: int
-
-
-@dataclass(frozen=True)
-class PivotsChosen:
-    """More pivots have been chosen."""
-
-    done: int
-    total: int
+    step: str = ""  # in words: "setting 3 of about 12"
+    share: float | None = None  # of the stage that is done, where that is known
+    final: bool = False  # True if all choices are made: after the next pass an interruption leaves a model
 
 
 @dataclass(frozen=True)
@@ -155,9 +138,7 @@ class Structure:
 
 
 # Everything that `tell` may get. `Progress` is one more pass of a solver over the data.
-Event: TypeAlias = (
-    Note | Stage | FinalFit | WorkersThere | PivotsChosen | Progress | Trial | GrowthRound | DevProgress | Structure
-)
+Event: TypeAlias = Note | Stage | Progress | Trial | GrowthRound | DevProgress | Structure
 
 
 class Observer:
@@ -176,7 +157,13 @@ class Observer:
         """Receive an event."""
 
     def note(self, text: str) -> None:
+        """Report a detail."""
         self.tell(Note(text))
 
-    def pivots(self, done: int, total: int) -> None:
-        self.tell(PivotsChosen(done, total))
+    def report(self, text: str) -> None:
+        """Report a result or a warning that all users should see."""
+        self.tell(Note(text, detail=False))
+
+    def steps(self, name: str, done: int, total: int) -> None:
+        """Report how many steps of a stage are done."""
+        self.tell(Stage(name, f"{done:,} of {total:,}", done / max(total, 1)))

@@ -80,6 +80,7 @@ class Progress:
     work: float
     theta: Vector | None = None  # where P is the smallest so far, and None elsewhere
     gradient: Vector | None = None  # of P there, without an L1 penalty
+    tolerance: float = 0.0  # the gap at which the run is to end
 
 
 def relative_gap(value: float, lower: float) -> float:
@@ -359,7 +360,8 @@ class Run:
 
     def _tell(self, value: float, *best: Vector | None) -> None:
         if self._observe is not None:
-            self._observe(Progress(self.passes, value, self._gap(), self._lower, self.products, self.work, *best))
+            state = value, self._gap(), self._lower, self.products, self.work
+            self._observe(Progress(self.passes, *state, *best, tolerance=self.tolerance))
 
     def _pass(self, objective: Objective, theta: Vector) -> Point:
         self.passes += 1
