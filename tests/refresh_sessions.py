@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from console import differences, steps
+from console import differences, steps, without_progress
 
 ROOT = Path(__file__).resolve().parents[1]
 NOT_RUN = re.compile(r"make (demo|test)|\. ")  # the installation in the README
@@ -39,12 +39,12 @@ def refresh(page: Path) -> list[str]:
                 capture_output=True,
                 text=True,
             )
-            here = text.index(shown, here) if shown else here
-            if differences(shown, done.stdout):
+            here, printed = text.index(shown, here) if shown else here, without_progress(done.stdout)
+            if differences(shown, printed):
                 if not shown:
-                    raise SystemExit(f"{page}: {what} printed nothing and does now:\n{done.stdout}")
-                text = text[:here] + done.stdout + text[here + len(shown) :]
-                here += len(done.stdout)
+                    raise SystemExit(f"{page}: {what} printed nothing and does now:\n{printed}")
+                text = text[:here] + printed + text[here + len(shown) :]
+                here += len(printed)
                 changed.append(what)
             elif shown:
                 here += len(shown)

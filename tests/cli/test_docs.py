@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
 
-STEP = "  score variance"  # of a search for sigma2
+JUDGED = "Viterbi; accuracy 79.10 on 60 held-out sequences in 3 folds, 500 positions"
 
 OPTION = re.compile(r"(?<![\w^-])(?:--[A-Za-z][\w-]*|-[A-Za-z](?![\w-]))")
 # Where one command ends and another may begin.
@@ -126,7 +126,7 @@ def test_commands_and_options_exist(page):
             "certified: within 0.0007 of the optimum (tolerance 0.01)",
             False,
         ),
-        ("  sigma2: node 1, edge 1; 1 score column", "  sigma2: node 3, edge 1; 1 score column", False),
+        ("sigma2: node 1, edge 1; Viterbi", "sigma2: node 3, edge 1; Viterbi", False),
         # data that is repeated, the label beside it, and its probability
         ("it\tO\t0.08\t127.1\t1\t1:0.835783\t1", "it\tO\t0.08\t127.1\t1\t1:0.833122\t1", True),
         ("it\tO\t0.08\t127.1\t1\t1:0.835783\t1", "it\tO\t0.08\t127.2\t1\t1:0.835783\t1", False),
@@ -190,23 +190,11 @@ def test_commands_and_options_exist(page):
             "f0  109136.9  4872.4  22.40  2.2e-08  73.9  70.3 +- 12.3  like chance",
             False,
         ),
-        # a search
-        (
-            f"{STEP} 0.1  held-out log p(label) -0.5\none",
-            f"{STEP} 1  held-out log p(label) -0.4\n{STEP} 3  held-out log p(label) -0.3\none",
-            True,
-        ),
-        (f"{STEP} 0.1  held-out log p(label) -0.5\none", "one", False),
-        (
-            f"{STEP} 0.1  held-out\n  sigma2: node 1, edge 1; 1 score column",
-            f"{STEP} 0.1  held-out\n  sigma2: node 3.16, edge 1; 1 score column",
-            True,
-        ),
-        (
-            f"{STEP} 0.1  held-out\n  sigma2: node 1, edge 1; 1 score column",
-            f"{STEP} 0.1  held-out\n  sigma2: node 10, edge 1; 1 score column",
-            False,
-        ),
+        # a search, and long work
+        (f"sigma2: node 1, edge 1; {JUDGED}", f"sigma2: node 3.16, edge 1; {JUDGED}", True),
+        (f"sigma2: node 1, edge 1; {JUDGED}", f"sigma2: node 10, edge 1; {JUDGED}", False),
+        (f"sigma2: node 1, edge 1; {JUDGED}", f"sigma2: node 1, edge 1; {JUDGED.replace('79', '77')}", False),
+        ("one\ntwo\n", "one\ntrainings: 3 of 15 (fold 2), about 2 min left\ntwo\n", True),
     ],
 )
 def test_figures_are_compared(shown, said, alike):

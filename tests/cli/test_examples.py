@@ -62,7 +62,7 @@ def test_readme_session(shell):
     session = next(s for s in sessions(ROOT / "README.md") if s[0][0].startswith("awk") and "crossval" in s[-1][0])
     assert len(session) >= 5
     for command, output in session:
-        done = shell(command + " 2>&1")
+        done = shell(f"exec 2>&1; {command}")
         assert done.returncode == 0, (command, done.stdout)
         assert not differences(output, done.stdout), command
 

@@ -150,7 +150,7 @@ def test_a_terminal_has_one_line_that_goes_away(clock, terminal, capsys):
 
 
 def passed(passes, gap):
-    return Progress(passes, 100.0, gap, 90.0, 0, float(passes), None, 0.001)
+    return Progress(passes, 100.0, gap, 90.0, 0, float(passes), tolerance=0.001)
 
 
 def test_training_shows_settings_and_then_passes(clock, terminal, capsys):

@@ -84,25 +84,25 @@ def report_lines(
     if calibrated is not None:
         change = f"held-out log-loss from {calibrated.log_loss_before:.4f} to {calibrated.log_loss:.4f}"
         change += f" (+- {calibrated.standard_error:.4f})"
-        skipped = f"calibration skipped, as its gain is within the error: it would change {change}"
+        worse = calibrated.log_loss >= calibrated.log_loss_before
+        skipped = f"calibration skipped: it would {'raise' if worse else 'lower'} {change}"
+        skipped += "" if worse else ", which is within the error"
         lines.append(f"calibrated: {change}; scores times {calibrated.sharpness:.3g}" if calibrated.kept else skipped)
     if report.dev is not None:
         lines.append(dev_text(report.dev))
+    if report.outside is not None and report.outside > 0:
+        kind = "at most" if report.certify == "exact" else "estimate"
+        gain = f"{report.outside:.4g} of P {result.value:.6g}"
+        reasons[result.reason] += f"; gain still possible outside the pivots ({kind}): {gain}"
     lines.append(f"{reasons[result.reason]}; {', '.join(work)}")
-    details: list[str] = []
     value = f"P {result.value:.6f}; norm of its gradient {result.gradient_norm:.2g}"
     if result.gap < UNKNOWN_GAP:
         value = certificate_text(result.value, result.lower, result.gap)
-    (details if result.reason == "certified" else lines).append(value)
-    proven = report.certify == "exact"
-    if report.outside is not None and report.outside > 0:
-        gain = f"gain still possible outside the pivots ({'at most' if proven else 'estimate'}): {report.outside:.4g}"
-        (lines if proven else details).append(gain)
     name = shlex.quote(output)
     written = f"wrote {name}; next: kcrf tag -m {name} FILE, or kcrf evaluate -m {name} TEST"
     return [
         *(Note(line, detail=False) for line in lines),
-        *map(Note, details),
+        Note(value, detail=result.reason == "certified"),
         Note(written, detail=False),
     ]
 
@@ -111,8 +111,8 @@ def model_text(report: Report, config: Config, sizes: Sequence[Mapping[str, Any]
     """Return the terms of a model with their kernels and sizes, in a line."""
     kernels, sized = {term.name: term.kernel.title for term in config.mapped_terms}, {}
     for size in sizes:
-        noun = "pivot" if "pivots" in size else "dimension"
-        sized[size["name"]] = f" ({kernels[size['name']]} kernel, {counted(size[f'{noun}s'], noun)})"
+        many = counted(size["pivots"], "pivot") if "pivots" in size else counted(size["dimensions"], "feature")
+        sized[size["name"]] = f" ({kernels[size['name']]} kernel, {many})"
     terms = ", ".join(name + sized.get(name, "") for name in report.sigma2)
     parameters = counted(report.parameters, "parameter")
     if report.nonzero is not None:

@@ -484,9 +484,10 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
         raise DataError(f"no labels to train on: column '{names[-1]}' is {labels[0]} throughout", corpus.source)
     if len(labels) > MOST_LABELS:
         raise DataError(
-            f"{len(labels):,} distinct labels, where {MOST_LABELS:,} are the most that pairs of can be held; "
-            "is the last column the label?",
+            f"{len(labels):,} distinct labels in the last column (limit {MOST_LABELS:,}): is it the label? For CSV "
+            "give the separator",
             corpus.source,
+            settings=["separator"],
         )
     settings = config.features
     if settings is None:

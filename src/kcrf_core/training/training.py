@@ -338,7 +338,7 @@ class TrainingRun:
             shards = counted(len(self._problem.borders) - 1, "shard")
             self._observer.note(f"cluster: {shards}" + (f"; on this machine {threads}" if threads else ""))
         elif threads:
-            self._observer.note(f"engine {device.backend.name}: threads do {threads}")
+            self._observer.note(f"engine {device.backend.name}: these steps still run on the CPU: {threads}")
 
     def run(self) -> tuple[Model, Report]:
         """Run all stages, one after another."""

@@ -356,12 +356,15 @@ class Run:
         improved = self._best is None or value < self._best.value
         if improved:
             self._best = _Best(value, theta, found)
-        self._tell(value, *((theta, found and found.gradient) if improved else ()))
+        if improved:
+            self._tell(value, theta, found and found.gradient)
+        else:
+            self._tell(value)
 
-    def _tell(self, value: float, *best: Vector | None) -> None:
+    def _tell(self, value: float, theta: Vector | None = None, gradient: Vector | None = None) -> None:
         if self._observe is not None:
             state = value, self._gap(), self._lower, self.products, self.work
-            self._observe(Progress(self.passes, *state, *best, tolerance=self.tolerance))
+            self._observe(Progress(self.passes, *state, theta, gradient, self.tolerance))
 
     def _pass(self, objective: Objective, theta: Vector) -> Point:
         self.passes += 1
