@@ -478,7 +478,7 @@ class EngineOptions:
     )
     engine: str | None = option(
         "Compute backend. A GPU with PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second GPU; torch:cpu "
-        "runs the same code without a GPU. A Dask cluster (pip install 'kcrf[cluster]'): dask://HOST:PORT or "
+        "runs the same code without a GPU. A Dask cluster (pip install 'kcrf[cluster]'): tcp://HOST:PORT or "
         "tls://HOST:PORT of its scheduler; dask starts a cluster on this machine with one worker per thread. --memory "
         "then applies to the GPU or to each worker. A cluster gives the same bits as threads, a GPU a result that is "
         "certified to the same tolerance. Default: threads of this process.",
@@ -600,10 +600,6 @@ SHARED: dict[str, Any] = {  # options of several commands, by the name of their 
     "vectors": vectors(
         "Vectors beside the text, as emb=train.npy: an array of floats [positions, width] with one row per position. "
         "Files with the same name are concatenated. Default: none."
-    ),
-    "embeddings": file(
-        "Table of word vectors, for a model that was trained with --embeddings-in-model none. Default: none.",
-        section=DATA,
     ),
     "dev_vectors": vectors("Vectors beside DEV, in the form of --vectors. Default: none."),
     "metric": option(

@@ -196,7 +196,7 @@ def test_options_that_do_not_go_together(kcrf, data, tmp_path):
     output = tmp_path / "model.npz"
     for arguments, code, said in (
         (("--engine", "dusk://x:1"), 2, "unknown engine 'dusk://x:1'"),
-        (("--engine", "dask://x"), 2, "dask://HOST:PORT"),
+        (("--engine", "dask://x"), 2, "tcp://HOST:PORT"),
         (("--engine", "tls://x:1"), 2, "--tls-ca"),
         (("--engine", "dask", "--tls-ca", "x"), 2, "needs no certificates"),
         (("--engine", "dask://x:1", "--tls-key", "x"), 2, "certificates are for tls://"),
@@ -228,6 +228,48 @@ def test_what_each_worker_has_to_hold(kcrf, data):
     assert done.code == 0 and last.startswith("on a cluster: 8 shards of up to ") and "8 workers" in last
     shard = json.loads(kcrf("train", data, "--dry-run", "--json").text)
     assert shard["shards"] == 8 and 0 < shard["shard"] < shard["total"]
+
+
+DEPLOYMENT = Path(__file__).parents[2] / "docs" / "cluster"
+
+
+def test_commands_of_deployment_files_are_known():
+    """Images, jobs and scripts start commands that exist, with options that they have."""
+    import click
+    import yaml
+
+    from kcrf_cli.main import main
+
+    documents = list(yaml.safe_load_all((DEPLOYMENT / "kubernetes.yaml").read_text()))
+    pods = [one["spec"]["template"]["spec"] for one in documents if one["kind"] != "Service"]
+    claims = {volume["persistentVolumeClaim"]["claimName"] for pod in pods for volume in pod.get("volumes", ())}
+    assert claims == {"kcrf-data"} and [one["kind"] for one in documents][-1] == "Job"
+    arguments = next(pod["containers"][0]["args"] for pod in pods if "args" in pod["containers"][0])
+    context = click.Context(main)
+    train = main.get_command(context, arguments[0])
+    parsed = train.make_context(arguments[0], list(arguments[1:]), parent=context)
+    assert parsed.params["engine"] == "tcp://kcrf-scheduler:8786"
+    assert {"name": "scheduler", "port": 8786} in documents[0]["spec"]["ports"]
+    assert 'ENTRYPOINT ["kcrf"]' in (DEPLOYMENT / "Containerfile").read_text()
+    assert subprocess.run(["bash", "-n", DEPLOYMENT / "kcrf.sbatch"]).returncode == 0
+
+
+@pytest.mark.slow
+def test_the_script_for_slurm(few, tmp_path):
+    """Scheduler, worker and client of one job; `srun` starts the command here."""
+    (tmp_path / "srun").write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    (tmp_path / "kcrf").write_text(f'#!/bin/sh\nexec {sys.executable} -W ignore -m kcrf_cli "$@"\n')
+    (tmp_path / "dask").write_text(f'#!/bin/sh\nexec {sys.executable} -m dask "$@"\n')
+    for name in ("srun", "kcrf", "dask"):
+        (tmp_path / name).chmod(0o755)
+    slurm = {"SLURM_JOB_ID": "1", "SLURM_CPUS_PER_TASK": "1", "SLURM_MEM_PER_NODE": "2000"}
+    environment = {**os.environ, **slurm, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    script = ["bash", DEPLOYMENT / "kcrf.sbatch", few, *OPTIONS, "-o", "model.npz"]
+    found = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=180)
+    assert found.returncode == 0 and "cluster: 1 worker with 1 thread" in found.stderr, found.stderr
+    assert run("train", few, *OPTIONS, "-q", "-o", tmp_path / "expected.npz")[0] == 0
+    assert (tmp_path / "model.npz").read_bytes() == (tmp_path / "expected.npz").read_bytes()
+    assert not list(tmp_path.glob(".kcrf-*"))
 
 
 @pytest.mark.parametrize(

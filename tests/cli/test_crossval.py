@@ -226,6 +226,26 @@ def test_threads_and_jobs_do_not_change_results(kcrf, small, tmp_path):
 
 
 @POSIX
+def test_folds_one_by_one_with_journals_of_their_own(kcrf, small, tmp_path):
+    journals = [tmp_path / f"fold{k}.journal" for k in range(3)]
+    for k, journal in enumerate(journals):
+        done = kcrf("crossval", small, *QUICK, "--only-fold", str(k), "--journal", journal)
+        assert done.code == 0 and done.text == "" and done.err.endswith(f"1 training is in {journal}\n"), done.err
+    joined = tmp_path / "all.journal"
+    joined.write_bytes(b"".join(journal.read_bytes() for journal in journals))
+    apart, at_once = tmp_path / "apart.json", tmp_path / "once.json"
+    done = kcrf("crossval", small, *QUICK, "--journal", joined, "-o", apart)
+    assert done.code == 0 and "3 of 3 trainings are taken from" in done.err and "cannot be read" not in done.err
+    assert kcrf("crossval", small, *QUICK, "-o", at_once).code == 0
+    assert without_seconds(apart) == without_seconds(at_once)
+    for wrong, said in (
+        (("--only-fold", "0"), "in a --journal: give a FILE"),
+        (("--only-fold", "3", "--journal", joined), "there is no fold 3: there are 0 to 2"),
+    ):
+        done = kcrf("crossval", small, *QUICK, *wrong)
+        assert done.code == 2 and said in done.err, done.err
+
+
 def test_devices_have_no_journal_beside_them(kcrf, small, failing):
     failing(1)
     assert kcrf("crossval", small, *QUICK, "-o", os.devnull).code == 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -82,6 +82,15 @@ class CrossvalArguments:
         1,
         section=options.COMPUTATION,
     )
+    only_fold: tuple[int, ...] = options.option(
+        "Number of a fold, from 0: train it alone for --journal and print no scores. Other folds can be trained at the "
+        "same time elsewhere, with journals of their own; joined by cat, these give all scores. Can be repeated. "
+        "Default: all folds.",
+        "K",
+        type=click.IntRange(min=0),
+        multiple=True,
+        section=options.VALIDATION,
+    )
     details: bool = options.switch(
         "Print the confusion matrix and the reliability curve of all folds together, too. Default: scores by label.",
         section=options.OUTPUT,
@@ -99,6 +108,10 @@ class CrossvalArguments:
         options.refuse(
             (engine and self.jobs > 1, "--engine has one training at a time, on all of it: leave out --jobs"),
             (printed > 1, "only one of --json, -o - and --tsv - can go to stdout"),
+            (
+                bool(self.only_fold) and not self.journal,
+                "--only-fold keeps its results in a --journal: give a FILE",
+            ),
             (self.marginals == "all" and not self.predictions, "--marginals are columns of --predictions: give a FILE"),
         )
         inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
@@ -168,6 +181,10 @@ def crossval(run: CrossvalArguments) -> None:
     division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
     weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed, run.marginals == "all")
+    if run.only_fold:
+        unknown = [k for k in run.only_fold if k >= len(plan.folds)]
+        options.refuse((bool(unknown), f"there is no fold {max(run.only_fold)}: there are 0 to {len(plan.folds) - 1}"))
+        plan = replace(plan, folds=tuple(plan.folds[k] for k in sorted({*run.only_fold})))
     with (
         _kept(plan, run.journal, output, run.quiet) as kept,
         open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=tell) as opened,
@@ -180,6 +197,9 @@ def crossval(run: CrossvalArguments) -> None:
             moved(1, plan.describe(task))
 
         found, picked = run_plan(plan, run.jobs, threads, opened.memory, kept, done, opened)
+        if run.only_fold:
+            tell(f"{counted(task_count(plan), 'training is', 'trainings are')} in {run.journal}")
+            return
         costs = {"cost": dict(decision.cost), "threshold": dict(decision.threshold)}
         by_sequence = "file" if folds_file is not None else "group" if group is not None else "sequence"
         about = {

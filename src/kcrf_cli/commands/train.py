@@ -179,9 +179,8 @@ def train(run: TrainArguments) -> None:
       kcrf train sample_data/digits.conll --kernel rbf --engine cuda --dry-run
       kcrf featurize sample_data/pitch_accent.conll -o accent.shards/ --shards 8
       kcrf train accent.shards/ --memory 1G -o model.npz
-      kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
+      kcrf train sample_data/digits.conll --kernel rbf --engine tcp://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
-      kcrf train sample_data/pitch_accent.conll --embeddings sample_data/pitch_accent.vec --sigma2 1 -o model.npz
     """
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.exchange import training_configuration

@@ -1,7 +1,7 @@
 """Clusters as users name them, and connections to them.
 
 dask                 a cluster on this machine, for trying it: workers of one thread
-dask://host:8786     an existing one, by the address of its scheduler
+tcp://host:8786      an existing one, by the address that its scheduler prints; dask://host:8786 is the same
 tls://host:8786      the same with certificates on both sides
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .dask_executor import DaskExecutor
 
 LOCAL = "dask"
-SCHEMES = {"dask": "tcp", "tls": "tls"}
+SCHEMES = {"dask": "tcp", "tcp": "tcp", "tls": "tls"}
 TIMEOUT = 60.0  # seconds
 
 
@@ -58,7 +58,7 @@ class ClusterEngine:
             )
         if not found or scheme not in SCHEMES or not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigError(
-                f"unknown engine '{hidden(self.address)}': there are cuda, torch:cpu, {LOCAL}, dask://HOST:PORT and "
+                f"unknown engine '{hidden(self.address)}': there are cuda, torch:cpu, {LOCAL}, tcp://HOST:PORT and "
                 "tls://HOST:PORT (8786 is the usual port of a scheduler)",
                 settings=["engine"],
             )

@@ -1,6 +1,5 @@
 from .config import (
     BAGS,
-    EMBEDDINGS,
     GRADIENT,
     MAPS,
     MODEL_SECTIONS,
@@ -37,7 +36,6 @@ from .yaml_text import configuration_text, load_value, load_yaml
 
 __all__ = [
     "BAGS",
-    "EMBEDDINGS",
     "GRADIENT",
     "MAPS",
     "MODEL_SECTIONS",

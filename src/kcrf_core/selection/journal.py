@@ -1,7 +1,7 @@
 """A journal of finished work: results under keys of all that they depend on, one line of JSON for each.
 
 A line is on the disk before its result counts as kept. Lines that are cut off, by a crash or a full disk, or altered
-are ignored, so that their work is done again; results under other keys stay.
+are ignored, so that their work is done again; results under other keys stay. Journals can be concatenated.
 """
 
 from __future__ import annotations
@@ -139,10 +139,12 @@ class Journal:
                 continue
             try:
                 entry = json.loads(line)
+                if self._header.items() <= entry.items():  # of another journal, that was appended
+                    continue
                 key, result = entry["key"], entry["result"]
                 if not isinstance(key, str) or entry["check"] != digest_of(key, result):
                     raise ValueError
-            except (ValueError, KeyError, TypeError, RecursionError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 self.damaged += 1
             else:
                 self._found[key] = result
@@ -192,8 +194,6 @@ def corpus_digest(corpus: Corpus) -> str:
     if (found := corpus.attributes) is not None:
         for text in ("\n".join(found.names), repr(found.indptr.tolist()), repr(found.values.tolist())):
             add(text)
-    for table in corpus.tables.values():
-        add(table.digest)
     for name, array in corpus.vectors.items():
         add(repr((name, array.dtype.str, array.shape)))
         total.update(np.ascontiguousarray(array).data)
