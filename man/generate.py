@@ -115,7 +115,7 @@ def options_of(command: click.Command) -> list[click.Option]:
 
 def tag(option: click.Option) -> str:
     """Return the names of an option, and its choices or what its value is called, as roff."""
-    names = ", ".join(font("B", name) for name in sorted(option.opts, key=len))
+    names = ", ".join(font("B", name) for name in sorted([*option.opts, *option.secondary_opts], key=len))
     if option.is_flag or option.count:
         return names
     if isinstance(option.type, click.Choice):

@@ -110,6 +110,8 @@ class _Settings:
             if one.name not in _MADE or _MADE[one.name][0] != setting:
                 names = [flag(name) for name in (one.name, *setting.aliases)]
                 looks: dict[str, Any] = {"is_flag": True, "default": None}
+                if setting.kind is boolean and setting.default is None:  # else the data decides
+                    names = [f"{name}/--no-{name.removeprefix('--')}" for name in names]
                 if setting.kind is not boolean:
                     several = isinstance(setting.default, tuple)
                     looks = {"type": _type_of(setting), "metavar": setting.metavar, "multiple": several}

@@ -97,7 +97,6 @@ def test_an_indicator_is_a_feature_of_the_model(kcrf, notes, tmp_path, threads):
     "text, flags",
     [
         ("a,b,X\nc,d,Y\n", ["--separator"]),
-        ("f0 label\n" + "1.5 X\n2.5 Y\n" * 10, ["--header"]),
         ("a b X\n# a comment of some words\nc d Y\n", ["--comment"]),
         ("-DOCSTART- O\n\na b X\nc d Y\n", ["--comment"]),
         ("".join(f"{t / 4 if t else 'odd'} X\n" * (1 + (t == 1)) for t in (*range(1, 40), 0)), ["--missing"]),
@@ -242,12 +241,3 @@ def test_names_of_columns_alone_are_no_data(kcrf, tmp_path):
     for command in (("train", "--sigma2", "1", *options, "m.npz"), ("featurize", *options, "d/", "--shards", "2")):
         done = kcrf(command[0], tmp_path / "data.csv", *command[1:])
         assert done.code == 3 and done.err.endswith("data.csv: no data: only a header line\n")
-
-
-def test_a_header_that_is_taken_for_labels_is_noticed(kcrf, tmp_path):
-    (tmp_path / "tagged.csv").write_text("word,label,predicted\na,X,X\nb,Y,X\n")
-    done = kcrf("evaluate", tmp_path / "tagged.csv", "--separator", ",")
-    assert done.code == 0 and "'label' and 'predicted' are taken for labels" in done.err and "header" in done.err
-    assert kcrf("evaluate", tmp_path / "tagged.csv", "--separator", ",", "--header").err == ""
-    (tmp_path / "tagged.csv").write_text("a,X,predicted\nb,X,X\n")
-    assert kcrf("evaluate", tmp_path / "tagged.csv", "--separator", ",").err == ""

@@ -75,7 +75,7 @@ def kcrf_calls(page: str) -> list[list[str]]:
 
 
 def option_names(page: str) -> set[str]:
-    return {name for option in generate.options_of(COMMANDS[page]) for name in option.opts}
+    return {name for option in generate.options_of(COMMANDS[page]) for name in (*option.opts, *option.secondary_opts)}
 
 
 EVERY_OPTION = set().union(*map(option_names, PAGES), {"--all"})  # `kcrf help COMMAND --all`

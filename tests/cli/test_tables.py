@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
+
+from kcrf_core.corpora import Layout, read_corpus
 
 
 @pytest.fixture
@@ -19,7 +23,7 @@ def kaggle(tmp_path):
 
 def test_a_column_tells_sequences_apart_in_all_commands(kcrf, kaggle, tmp_path):
     model, options = tmp_path / "model.npz", ["--separator", ",", "--header", "--sequence", "Sentence #"]
-    done = kcrf("train", kaggle, *options, "--sigma2", "1", "-o", model)
+    done = kcrf("train", kaggle, *options, "--plain", "--sigma2", "1", "-o", model)
     assert done.code == 0 and "30 sequences, 75 positions" in done.err, done.err
     assert "categorical: Word (4 values), POS (3 values)" in done.err and "warning" not in done.err
 
@@ -54,9 +58,11 @@ def test_a_sequence_column_that_cannot_be_meant(kcrf, kaggle, tmp_path):
     assert done.code == 2 and "'ignore' names no column: there is no 'Wort' (did you mean 'Word'?)" in done.err
 
 
-def test_columns_are_ignored_by_name(kcrf, sample_data, tmp_path):
-    done = kcrf("featurize", sample_data / "pitch_accent.conll", "--ignore", "c0", "--ignore", "c2..c3,c4", "--json")
-    assert done.code == 0 and "categorical: c1 (10 values)" in done.err and "real" not in done.err.split("\n")[0]
+def test_columns_are_ignored_by_name(kcrf, sample_data):
+    done = kcrf(
+        "featurize", sample_data / "pitch_accent.conll", "--ignore", "c0", "--ignore", "c2..c3,c4", "--plain", "--json"
+    )
+    assert done.code == 0 and "categorical: c1 (10 values)" in done.err and "real:" not in done.err
 
 
 def test_lines_of_tabs_end_sequences_and_come_back(kcrf, first_accents, tmp_path):
@@ -69,3 +75,52 @@ def test_lines_of_tabs_end_sequences_and_come_back(kcrf, first_accents, tmp_path
     assert [line if line == b"\t" else line.rpartition(b"\t")[0] for line in lines] == data.split(b"\n")
     lagging = kcrf("tag", "-m", model, path, "--lag", "2", "-q").out
     assert lagging.count(b"\n\t\n") == 19
+
+
+def test_csv_and_its_header_are_recognised(kcrf, kaggle, tmp_path):
+    model, tagged = tmp_path / "model.npz", tmp_path / "tagged.csv"
+    done = kcrf("train", kaggle, "--sequence", "Sentence #", "--sigma2", "1", "-o", model)
+    assert "the first line names the columns (Sentence #, Word, POS, Tag)" in done.err and "30 sequences" in done.err
+    assert kcrf("tag", "-m", model, kaggle, "-o", tagged).code == 0
+    assert kcrf("tag", "-m", model, stdin=kaggle.read_bytes()).out == tagged.read_bytes()  # the model has the layout
+    assert "(75 of 75 positions)" in kcrf("evaluate", tagged).text
+    done = kcrf("train", kaggle, "--sigma2", "1", "-o", model)
+    assert "the first line is taken as data: give 'header'" in done.err and "76 positions" in done.err
+    assert "first line" not in kcrf("train", kaggle, "--no-header", "--sigma2", "1", "-o", model).err
+    done = kcrf("train", kaggle, "--separator", "tab", "-o", model)
+    assert done.code == 3 and "only one column" in done.err  # options win over the name
+
+    packed = tmp_path / "numbers.csv.gz"
+    rows = "".join(f"{number},{number % 3 / 2},{'AB'[number % 2]}\n" for number in range(40))
+    packed.write_bytes(gzip.compress(f",f0,label\n{rows}".encode()))
+    done = kcrf("train", packed, "--sigma2", "1", "--plain", "-o", model)
+    assert done.code == 0 and "real: c0, f0" in done.err and "40 positions" in done.err
+    out = kcrf(
+        "tag",
+        "-m",
+        model,
+        stdin=b",f0\n3,0.5\n",
+    ).text
+    assert out.startswith(",f0,predicted\n3,0.5,")
+
+
+@pytest.mark.parametrize(
+    "name, text, header",
+    [
+        ("a.csv", "x,label\n1,A\n2,B\n", ("x", "label")),
+        ("a.tsv", 'word\tx\tlabel\n"\t1\tA\n,\tNA\tB\n', ("word", "x", "label")),
+        ("a.txt", "x label\n" + "1 A\n" * 11, ("x", "label")),
+        ("a.txt", "x label\n" + "1 A\n" * 5, None),  # by chance
+        ("a.csv", "x,label\na,A\nb,B\n", None),
+        ("a.csv", "x,label\n1,A\nb,B\n3,A\n", None),
+        ("a.csv", "NA,A\n1,A\n2,B\n", None),
+    ],
+)
+def test_a_header_stands_above_numbers(tmp_path, name, text, header):
+    path = tmp_path / name
+    path.write_text(text)
+    corpus = read_corpus(path)
+    assert corpus.header == header and bool(corpus.remarks) == (
+        header is not None or "x,label\na" in text or "b,B" in text
+    )
+    assert read_corpus(path, layout=Layout(header=False)).header is None

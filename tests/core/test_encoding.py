@@ -802,12 +802,6 @@ def test_decimal_commas_are_warned_of():
     assert not any("warning" in remark for remark in words.remarks(dataset))
 
 
-def test_a_header_is_recognised_above_numbers():
-    text = "f0 label\n" + "".join(f"{t} X\n" for t in range(12))
-    message = error_of(DataError, fit, text)
-    assert message.startswith("data:1: 'f0' in column 1 (c0) is not a finite number") and "header" in message
-
-
 def test_a_column_of_gaps_alone_is_no_column_of_numbers():
     _, dataset = fit("_ a\n_ b\n")
     assert dataset.real.shape[1] == 0 and dataset.codes.shape[1] == 5

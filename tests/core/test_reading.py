@@ -633,7 +633,7 @@ def test_quotes_are_words_where_tabs_separate():
         (b'a,X\n"b,Y\nc,X\n', Layout(","), "file:2: a quote that is not closed"),
         (b'a,X\n\n"' + b"b" * 140_000 + b"\n", Layout(","), "file:3: a quote"),
         (b"a,b,X\nc,d\n", Layout(","), "file:2: 2 columns, expected 3 (comma-separated; is a value missing?)"),
-        (b"a,,X\n", Layout(",", header=True), "file:1: an empty name in the header line"),
+        (b"a,,c1\n", Layout(",", header=True), "file:1: the header line has 'c1' twice"),
         (b"a,a,X\n", Layout(",", header=True), "file:1: the header line has 'a' twice"),
         (b"a b,1 X\nc,2 Y\n", PLAIN, "file:2: 2 columns, expected 3 (is ',' the separator, as in CSV?)"),
         (b'ab,1,X\n"c, d",2,Y\n', PLAIN, "file:2: 2 columns, expected 1 (is ',' the separator, as in CSV?)"),

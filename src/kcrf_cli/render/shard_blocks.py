@@ -12,7 +12,7 @@ from kcrf_core.model import ShardFolder
 from kcrf_core.system import sequence_chunks
 
 ROWS_AT_ONCE = 1 << 14
-BY_TABS = Layout(separator="\t")
+BY_TABS = Layout(separator="\t", header=False)
 
 
 @dataclass(frozen=True)

@@ -258,13 +258,17 @@ class Config:
     separator: str | None = declared(
         values.separator,
         help="Separator of columns; ',' reads CSV files. The words tab and space name those characters; quotes in CSV "
-        "are as spreadsheets write them. Default: tab if the first line has one, else space.",
+        "are as spreadsheets write them. Default: comma in *.csv files, tab if the first line has one, else space.",
         metavar="CHARACTER",
         section="layout",
         common=True,
     )
-    header: bool = declared(
-        boolean, False, "The first line names the columns. Default: data.", section="layout", common=True
+    header: bool | None = declared(
+        boolean,
+        None,
+        "The first line names the columns, or not. Default: it does if a column of numbers has a word there.",
+        section="layout",
+        common=True,
     )
     sequence: str | None = declared(
         values.text,
@@ -351,8 +355,8 @@ def layout_dict(layout: Layout) -> dict[str, Any]:
     """Return the settings of files of columns that are not the default."""
     return {
         key: list(value) if isinstance(value, tuple) else value
-        for key, value in vars(layout).items()
-        if value != getattr(PLAIN, key)
+        for key, value in vars(layout).items()  # stored models have no header without it
+        if value != getattr(PLAIN, key) and value is not False
     }
 
 

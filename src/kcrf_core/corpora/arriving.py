@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import ConfigError
 from . import FORMATS
+from .formats import named_layout
 from .layout import PLAIN, Layout
 from .lines import Block, ParsedBlock, blocks, display_name, end_of_quoted_rows, opened
 
@@ -32,7 +33,7 @@ def arriving_lines(
     chosen = FORMATS[format]
     if chosen.sequence_per_line or not chosen.takes_columns:
         raise ConfigError(f"{chosen.title} is read by whole sequences, which cannot be labelled while they arrive")
-    name = display_name(path)
+    name, layout = display_name(path), named_layout(path, layout)
     with opened(path) as stream:
         parts = blocks(stream, name, sequence_per_line=True)
         if layout.quoted:

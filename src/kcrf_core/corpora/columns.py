@@ -21,9 +21,6 @@ from .weight_lines import parse_weight
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
 MOSTLY_NUMBERS = 0.95
 
-# Fewer rows than this can begin with a word and go on with numbers by chance.
-ROWS_BELOW_A_HEADER = 10
-
 MOST_VALUES = 1 << 18  # of a column that are remembered; what is made of others is worked out each time
 
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
@@ -123,9 +120,7 @@ class TrainingColumns(ABC):
             return found
         (values, counts), kinds = self.value_counts(column), self.kinds(column)
         words = int(counts[kinds == WORD].sum())
-        # A column of numbers may have its name above them.
-        headed = self.corpus.header is None and kinds[0] == WORD and words == 1 and self.positions > ROWS_BELOW_A_HEADER
-        if words <= (1 - MOSTLY_NUMBERS) * self.positions or headed:
+        if words <= (1 - MOSTLY_NUMBERS) * self.positions:
             for part in self.parts:
                 part.real(column, name)  # raises at the first word, with its line
         there, numbers = int(counts[kinds != LACKING].sum()), int(counts[kinds == NUMBER].sum())
@@ -252,8 +247,6 @@ class Columns(TrainingColumns):
             if not self._fitting:
                 known = ", ".join(mark for mark in self.missing if mark) or "no text"
                 remedy = f"correct it ({known} would stand for a missing value)"
-            elif self.corpus.header is None and t == 0 and len(words) > ROWS_BELOW_A_HEADER and not words[1:].any():
-                remedy, settings = "say so if the line is a header with names", ["header"]
             else:
                 remedy, settings = "correct it, name it as 'missing' if it stands for a missing value", ["missing"]
             if self._fitting:

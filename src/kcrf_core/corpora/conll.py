@@ -12,18 +12,18 @@ import io
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..errors import DataError
-from ..system import counted
+from ..errors import ConfigError, DataError
+from ..system import counted, listed
 from . import _text
 from .corpus import Corpus
 from .formats import Format
 from .layout import Layout, column_place
-from .lines import Block, ParsedBlock, mark_length, unclosed_quote
-from .tables import Cells, packed_marks
+from .lines import PREDICTED, Block, ParsedBlock, mark_length, unclosed_quote
+from .tables import NUMBER, WORD, Cells, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights
 
 SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated", ",": "comma-separated"}
@@ -32,6 +32,9 @@ SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated", ",": "comma-se
 COMMENT_MARKS = ("#", "%", "//", "-DOCSTART-")
 
 SPACES = re.compile(" +")
+
+# Fewer rows than this can begin with a word and go on with numbers by chance, where no separator is known.
+ROWS_BELOW_A_HEADER = 10
 
 _WEIGHT_MARKS = ("# weight=", "#weight=")
 _WEIGHT = WeightLines(_WEIGHT_MARKS[0], rb"# ?weight=([^\r\n]*)()", spaces=" ")
@@ -101,9 +104,9 @@ def parse_block(
         headed = layout.header and known is None
         first = _first_row(data, begin, layout)[0] if headed else None
         data, weights = taken_weights(block, _WEIGHT, name, layout.comment, 0 if first == begin else first)
-    line, header, header_end = 0, None, None
+    line, header, header_end, rows, remarks = 0, None, None, None, list[str]()
     if known is not None:
-        separator, width, header = known.separator, known.corpus.width, known.corpus.header
+        separator, width, header, layout = known.separator, known.corpus.width, known.corpus.header, known.layout
     else:
         separator = width = None
         first, last, number = _first_row(data, begin, layout)
@@ -111,25 +114,38 @@ def parse_block(
             separator = _separator(data, first, last, layout)
             values, end, below, lines = _row_at(data, first, separator, layout)
             width = len(values)
+            if layout.header is None:
+                rows = split(block, data, name, separator, width, layout, begin, line)
+                found = _has_header(rows.cells, values, columns, layout)
+                layout = replace(layout, header=bool(found))
+                if found is None:
+                    remarks.append(f"{name}: the first line is taken as data: give 'header' if it names the columns")
             if layout.header:
                 header = _header(values, name, block.first_line + number)
                 header_end, begin, line = end, below, number + lines
+                if rows is not None:
+                    names = f"{name}: the first line names the columns ({listed(header)})"
+                    remarks.append(f"{names}; else give 'header: false'")
+                    rows = None
     nothing = np.zeros(0, np.int64)
-    rows = None
-    if width is not None and separator is not None:
+    if rows is None and width is not None and separator is not None:
         rows = split(block, data, name, separator, width, layout, begin, line, known=known)
     if rows is None or not len(rows.lines):
         sequence_weights(weights, nothing, np.zeros(1, np.int64), _WEIGHT, name)  # there is nothing below them
         no_rows = (0 if header is None else len(header), 0)
         cells = () if header is None else Cells(b"", np.zeros(no_rows, np.int64), np.zeros(no_rows, np.int32))
-        corpus = Corpus(name, cells, np.zeros(1, np.int64), nothing, header=header)
+        corpus = Corpus(
+            name, cells, np.zeros(1, np.int64), nothing, header=header, layout=layout, remarks=tuple(remarks)
+        )
         return ParsedBlock(block, corpus, separator, nothing, layout, header_end)
     offsets = rows.offsets
     place = None if width is None else sequence_place(layout, columns, header, width)
     if place is not None:
         offsets = _divided(rows.cells, place, offsets, block.before)
     weighed = sequence_weights(weights, rows.lines, offsets, _WEIGHT, name)
-    corpus = Corpus(name, rows.cells, offsets, rows.lines, weighed, header=header)
+    corpus = Corpus(
+        name, rows.cells, offsets, rows.lines, weighed, header=header, layout=layout, remarks=tuple(remarks)
+    )
     return ParsedBlock(block, corpus, separator, rows.ends, layout, header_end, place)
 
 
@@ -181,7 +197,9 @@ class SequenceCut:
                 return 0, begin  # not yet whole
             # The first row may be a header, and begins no sequence for certain.
             values, _, begin, _ = _row_at(data, first, separator, layout)
-            self._place = sequence_place(layout, self._columns, values if layout.header else None, len(values))
+            named = layout.header or (layout.header is None and layout.sequence in values)
+            with suppress(ConfigError):  # parsing says so, with the names of the columns
+                self._place = sequence_place(layout, self._columns, values if named else None, len(values))
             self._separator = separator
         place = -1 if self._place is None else self._place
         out = np.empty(len(data) if quoted else 0, np.uint8)
@@ -233,10 +251,35 @@ def _row_at(data: bytes | bytearray, first: int, separator: str, layout: Layout)
     return values, end, min(stop + 1, len(data)), lines
 
 
+def _has_header(cells: Cells, values: Sequence[str], columns: tuple[str, ...], layout: Layout) -> bool | None:
+    """Return True if the first of the rows names the columns, and None if it may do so: all values are words.
+
+    A column of numbers then has a word in it, or a known name stands there.
+    """
+    named = layout.sequence in values and layout.sequence not in columns
+    if named or values[-1] == PREDICTED or tuple(values) in (columns, columns[:-1]):
+        return True
+    every = np.arange(len(cells))
+
+    def kinds(which: np.ndarray, last: int | None) -> np.ndarray:
+        part = (np.ascontiguousarray(own[which, :last]) for own in (cells.starts, cells.lengths))
+        rows = Cells(cells.data, *part)
+        found = np.empty(rows.starts.shape, np.int8)
+        rows.parsed(np.arange(len(which)), layout.missing, found)
+        return found
+
+    begin = kinds(every, 2)
+    if cells.starts.shape[1] > (2 if layout.separator is not None else ROWS_BELOW_A_HEADER):
+        above = np.flatnonzero((begin[:, 0] == WORD) & (begin[:, 1] != WORD))  # few, and mostly none
+        below = kinds(above, None)[:, 1:]
+        if ((below != WORD).all(axis=1) & (below == NUMBER).any(axis=1)).any():
+            return True
+    return None if layout.separator is not None and (begin[:, 0] == WORD).all() else False
+
+
 def _header(values: Sequence[str], name: str, line: int) -> tuple[str, ...]:
-    """Return the values of a row as names of columns."""
-    if "" in values:
-        raise DataError("an empty name in the header line", name, line)
+    """Return the values of a row as names of columns; those without a name are called as without a header."""
+    values = [value or f"c{number}" for number, value in enumerate(values)]
     if len(set(values)) < len(values):
         twice = next(one for number, one in enumerate(values) if one in values[:number])
         raise DataError(f"the header line has '{twice}' twice: rename one of them", name, line)

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..system import Workers, offsets_of, piece_rows, sequence_rows
-from .layout import MISSING
+from .layout import MISSING, Layout
 from .tables import Cells, CodedColumn, ColumnBuilder, NumberColumn, Table, TableBuilder, build_columns, joined_columns
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
@@ -73,6 +73,7 @@ class Corpus:
     names: tuple[str, ...] | None = None  # of the columns, where the format has names for them
     file_format: str | None = None  # of the file that it was read from; None for one that never was a file
     header: tuple[str, ...] | None = None  # names of the columns that stand in the first line of the file
+    layout: Layout | None = None  # of the file, with what was found out about it
     remarks: tuple[str, ...] = ()  # for users, about how the file was read
     # Rows [N, width] of floating-point numbers by name, which may be mapped from files; all finite.
     vectors: Mapping[str, np.ndarray] = field(default_factory=dict)

@@ -28,6 +28,8 @@ from .lines import (
     opened,
 )
 
+SEPARATORS_BY_NAME = {".csv": ",", ".tsv": "\t"}
+
 
 @dataclass(frozen=True)
 class Format:
@@ -150,9 +152,20 @@ class Format:
 
 def guess_format(path: str | os.PathLike[str]) -> str:
     """Return the format that the name of a file suggests."""
-    stem, ending = os.path.splitext(path)
-    name = stem if ending in COMPRESSIONS else os.fspath(path)
+    name = _unpacked_name(path)
     return next((own.name for own in FORMATS.values() if name.endswith(tuple(own.suffixes))), COLUMN_FORMAT)
+
+
+def named_layout(path: str | os.PathLike[str], layout: Layout) -> Layout:
+    """Return the layout with the separator that the name of a file suggests, unless it has one."""
+    separator = SEPARATORS_BY_NAME.get(os.path.splitext(_unpacked_name(path))[1].lower())
+    return replace(layout, separator=separator) if layout.separator is None and separator else layout
+
+
+def _unpacked_name(path: str | os.PathLike[str]) -> str:
+    """Return the name of a file without the ending of its compression."""
+    stem, ending = os.path.splitext(path)
+    return stem if ending in COMPRESSIONS else os.fspath(path)
 
 
 def stream_corpus(
@@ -176,6 +189,7 @@ def stream_parsers(
 ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
     """Yield functions that parse the blocks of a file, for any thread; see `Format.parsers`."""
     chosen, name = FORMATS[guess_format(path) if format is None else format], display_name(path)
+    layout = named_layout(path, layout) if chosen.has_layouts else layout
     with opened(path) as stream:
         cut = None
         if chosen.cut is not None and layout.sequence is not None:
@@ -201,6 +215,8 @@ def packed_parts(
     def packed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int, list[str]]:
         parsed = parse()
         corpus = packed(parsed.corpus, layout.missing)
+        if remarks is not None:
+            remarks.extend(corpus.remarks)
         return corpus, len(parsed.block.data), 0 if corpus.positions else parsed.content, parsed.sequence_values
 
     parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)

@@ -17,7 +17,7 @@ class Layout:
     """Settings for files of columns. Models keep it, and read new data in the same way."""
 
     separator: str | None = None  # one character; None: TABs if the first data line has one, else runs of spaces
-    header: bool = False  # the first line that is a row has names
+    header: bool | None = None  # the first line that is a row has names; None: if it looks so
     comment: tuple[str, ...] = ()  # beginnings of lines that are skipped
     missing: tuple[str, ...] = MISSING  # what stands for numbers that are missing
     sequence: str | None = None  # column with the same value, or none, in consecutive rows of a sequence

@@ -375,8 +375,8 @@ class Encoding:
             header["unobserved"] = self.unobserved
         if self.weight is not None:
             header["weight"] = self.weight
-        if self.layout != PLAIN:
-            header["layout"] = layout_dict(self.layout)
+        if layout := layout_dict(self.layout):
+            header["layout"] = layout
         arrays = pack_strings(self.labels, "labels")
         for number, feature in enumerate(self.features):
             header["features"].append(pack_feature(feature, f"feature{number}", arrays))
@@ -397,7 +397,7 @@ class Encoding:
                 for number, entry in enumerate(header["features"])
             )
             unobserved, weight = header.get("unobserved"), header.get("weight")
-            layout = parse_config(header.get("layout", {})).layout
+            layout = parse_config({"header": False, **header.get("layout", {})}).layout
             format.check_layout(layout)
             labels = tuple(contents.strings("labels"))
             encoding = cls(format.name, columns, labels, features, unobserved, weight, layout)
@@ -509,7 +509,9 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
         features=tuple(fitter.fitted.values()),
         unobserved=config.unobserved,
         weight=config.weight,
-        layout=config.layout,
+        layout=replace(
+            config.layout, separator=(corpus.layout or config.layout).separator, header=corpus.header is not None
+        ),
         warnings=tuple(columns.warnings),
     )
     idle = [name for name in corpus.vectors if name not in encoding.vectors]

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..corpora import PREDICTED, CodedColumn, Corpus
+from ..corpora import CodedColumn, Corpus
 from ..errors import DataError
 from ..system import counted, offsets_of
 from .calibration import Probabilities, WholeProbabilities, from_marginals
@@ -81,10 +81,6 @@ def from_tagged(corpus: Corpus) -> Labelling:
         raise DataError(message, corpus.source)
     probabilities, marginals, lacking = _collect(written, gold, predicted, corpus)
     remarks = [_doubt(gold, predicted, corpus.source), lacking]
-    # The first line has the name that `tag` gives to its column, and no label is like it.
-    if predicted[0] == PREDICTED and all(list(labels).count(labels[0]) == 1 for labels in (gold, predicted)):
-        said = f"'{gold[0]}' and '{PREDICTED}' are taken for labels: say so if this is a header ('header')"
-        remarks.insert(0, f"warning: {corpus.source}:{corpus.lines[0]}: {said}")
     return Labelling(
         source=corpus.source,
         gold=gold,

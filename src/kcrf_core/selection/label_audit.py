@@ -309,8 +309,8 @@ def corrected(
                 raise DataError(f"the label is not {change.gold!r}: is the worklist of other data?", path, change.line)
             if parsed.separator == " " and " " in change.suggested:
                 raise DataError(f"no label can be {change.suggested!r}: spaces separate columns", path, change.line)
-            quoted = layout.quoted and data[begins[t] : begins[t] + 1] == b'"'
-            after += data[done : begins[t]], layout.written(change.suggested, quoted).encode()
+            quoted = parsed.layout.quoted and data[begins[t] : begins[t] + 1] == b'"'
+            after += data[done : begins[t]], parsed.layout.written(change.suggested, quoted).encode()
             done = ends[t]
         before.append(data)
         after.append(data[done:])
