@@ -7,8 +7,11 @@ import re
 import struct
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+
+from kcrf_cli.render.figures import calibration_text
 
 pty, fcntl, termios = (pytest.importorskip(name, reason="POSIX terminals") for name in ("pty", "fcntl", "termios"))
 
@@ -79,6 +82,33 @@ def test_training_prints_six_lines(kcrf, first_accents, tmp_path):
         " training: pass ",
     ):
         assert part in "\n".join(details), part
+
+
+def test_a_basis_is_summed_up_once(kcrf, first_accents, tmp_path):
+    command = ("select-basis", first_accents(30), "--kernel", "rbf", "--size", "5", "-o", tmp_path / "basis.npz")
+    short, long = (kcrf(*command, *more).err.splitlines() for more in ((), ("-v",)))
+    assert [line.split(":")[0] for line in short] == [
+        "data",
+        "features",
+        "term node",
+        f"wrote {tmp_path}/basis.npz; next",
+    ]
+    assert "rbf kernel, 5 pivots, " in short[2]
+    assert len([line for line in long if line.startswith("term node: ")]) == 1
+    assert any(line.startswith("memory: about ") for line in long)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept", "text"),
+    [
+        (0.2594, 0.1657, True, "calibrated: {}; scores times 0.9"),
+        (0.1657, 0.2594, False, "calibration skipped: it would raise {}"),
+        (0.2, 0.19, False, "calibration skipped: it would lower {}, which is within the error"),
+    ],
+)
+def test_a_calibration_in_words(before, after, kept, text):
+    found = SimpleNamespace(log_loss_before=before, log_loss=after, standard_error=0.02, kept=kept, sharpness=0.9)
+    assert calibration_text(found) == text.format(f"held-out log-loss from {before:.4f} to {after:.4f} (+- 0.0200)")
 
 
 def test_features_by_the_data_take_the_place_of_columns(kcrf, first_accents, tmp_path):

@@ -73,7 +73,7 @@ def select_basis(run: BasisArguments) -> None:
         basis = select_bases(prepared.encoding, dataset if folder is None else sample, config, workers, messages)
     assert run.output is not None
     save_basis(run.output, basis, digest(dataset) if folder is None else folder.data_digest)
-    for term in basis.terms:
+    for term in () if run.verbose else basis.terms:  # details have them, too
         pivots, left = counted(len(term.pivots), "pivot"), 100 * term.curve[-1]
         messages.report(f"term {term.name}: {term.kernel.type} kernel, {pivots}, {left:.2g} % of the trace unexplained")
     name = shlex.quote(run.output)

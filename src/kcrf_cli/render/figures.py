@@ -82,12 +82,7 @@ def report_lines(
     if report.pruned is not None:
         lines.append(pruned_text(report.pruned, figures["bytes"]))
     if calibrated is not None:
-        change = f"held-out log-loss from {calibrated.log_loss_before:.4f} to {calibrated.log_loss:.4f}"
-        change += f" (+- {calibrated.standard_error:.4f})"
-        worse = calibrated.log_loss >= calibrated.log_loss_before
-        skipped = f"calibration skipped: it would {'raise' if worse else 'lower'} {change}"
-        skipped += "" if worse else ", which is within the error"
-        lines.append(f"calibrated: {change}; scores times {calibrated.sharpness:.3g}" if calibrated.kept else skipped)
+        lines.append(calibration_text(calibrated))
     if report.dev is not None:
         lines.append(dev_text(report.dev))
     if report.outside is not None and report.outside > 0:
@@ -135,6 +130,17 @@ def choice_text(report: Report) -> str:
     elif chosen.data is not None and chosen.yardstick is not None:
         why = f", by {chosen.yardstick.title} of {chosen.data} data"
     return f"sigma2: {sigma2}; {DECODERS[chosen.decode]}{why}"
+
+
+def calibration_text(found: CalibrationReport) -> str:
+    """Return the gain of a calibration, or the reason why it was skipped."""
+    before, after, error = found.log_loss_before, found.log_loss, found.standard_error
+    change = f"held-out log-loss from {before:.4f} to {after:.4f} (+- {error:.4f})"
+    if found.kept:
+        return f"calibrated: {change}; scores times {found.sharpness:.3g}"
+    if after >= before:
+        return f"calibration skipped: it would raise {change}"
+    return f"calibration skipped: it would lower {change}, which is within the error"
 
 
 def pruned_text(pruned: PruneReport, size: int) -> str:
