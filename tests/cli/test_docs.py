@@ -194,7 +194,7 @@ def test_commands_and_options_exist(page):
         (f"sigma2: node 1, edge 1; {JUDGED}", f"sigma2: node 3.16, edge 1; {JUDGED}", True),
         (f"sigma2: node 1, edge 1; {JUDGED}", f"sigma2: node 10, edge 1; {JUDGED}", False),
         (f"sigma2: node 1, edge 1; {JUDGED}", f"sigma2: node 1, edge 1; {JUDGED.replace('79', '77')}", False),
-        ("one\ntwo\n", "one\ntrainings: 3 of 15 (fold 2), about 2 min left\ntwo\n", True),
+        ("one\ntwo\n", "one\ntrainings, about 2 min left: 3 of 15 (fold 2)\ntwo\n", True),
     ],
 )
 def test_figures_are_compared(shown, said, alike):

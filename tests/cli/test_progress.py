@@ -7,8 +7,8 @@ import math
 import pytest
 
 from kcrf_cli.io.events import ProgressMessages
-from kcrf_cli.io.leaderboard import Leaderboard
 from kcrf_cli.io.progress import PRINTED, ProgressLine, Remaining, fit_share
+from kcrf_cli.io.search_messages import SearchMessages
 from kcrf_core.objective.solvers import Note, Progress, Stage
 
 
@@ -30,8 +30,7 @@ def clock():
 
 @pytest.fixture
 def terminal(monkeypatch):
-    for module in ("progress", "leaderboard"):
-        monkeypatch.setattr(f"kcrf_cli.io.{module}.on_terminal", lambda: True)
+    monkeypatch.setattr("kcrf_cli.io.progress.on_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
 
 
@@ -123,8 +122,8 @@ def test_a_log_gets_a_line_every_thirty_seconds(clock, capsys):
         clock.after(1)
     line.close()
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 300 // PRINTED and lines[0] == "trainings: 30 of 400, about 6 min left"
-    assert lines[-1] == "trainings: 300 of 400, about 2 min left"
+    assert len(lines) == 300 // PRINTED and lines[0] == "trainings, about 6 min left: 30 of 400"
+    assert lines[-1] == "trainings, about 2 min left: 300 of 400"
 
 
 def test_short_work_and_quiet_work_print_nothing(clock, capsys):
@@ -146,7 +145,7 @@ def test_a_terminal_has_one_line_that_goes_away(clock, terminal, capsys):
     line.close()
     seen = capsys.readouterr().err
     assert "\n" not in seen and seen.count("\r") == 6 and seen.endswith("\r\x1b[K")
-    assert "\rfolds: 3 of 5, about 2 s left\x1b[K" in seen
+    assert "\rfolds, about 2 s left: 3 of 5\x1b[K" in seen
 
 
 def passed(passes, gap):
@@ -170,10 +169,10 @@ def test_training_shows_settings_and_then_passes(clock, terminal, capsys):
     messages.report("warning: slow")
     messages.close()
     seen = capsys.readouterr().err
-    assert "\rsigma2 search: setting 3 of about 12: score variance 1 of all, fold 1 of 2, about 3 min left" in seen
-    assert ", fold 2 of 2, pass 3, about 3 min left" in seen and "a trial" not in seen
+    assert "\rsigma2 search, about 3 min left: setting 3 of about 12: score variance 1 of all, fold 1 of 2" in seen
+    assert ", fold 2 of 2, pass 3\x1b[K" in seen and "a trial" not in seen
     left = 2 * (math.log(0.001) / math.log(0.8) - 19)
-    assert f"\rtraining: pass 19, P 100, gap {0.8**19:.2g}, about {left:.0f} s left" in seen
+    assert f"\rtraining, about {left:.0f} s left: pass 19, P 100, gap {0.8**19:.2g}" in seen
     assert seen.endswith("\r\x1b[Kwarning: slow\n")
 
 
@@ -191,21 +190,18 @@ def test_details_are_for_those_who_ask(capsys):
 
 
 class Search:
-    share_spent, sizes, outcomes, leader = 0.25, (100, 200), (), None
+    share_spent, sizes, leader = 0.0, (100, 200), None
 
 
-def test_a_search_of_several_knows_how_many_follow(terminal, capsys, monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("time.monotonic", clock)
-    board = Leaderboard(False, False, None, searches=4)
-    board._remaining = Remaining(clock)
-    search = Search()
-    board.begin(search, lambda candidate: "linear", None)
-    board.rung(0, 100, 5)
-    for spent in (0.0, 0.5):
-        search.share_spent = spent
-        board.judging(None, 0)
+def test_a_search_of_several_knows_how_many_follow(terminal, capsys, clock):
+    messages, search = SearchMessages(False, False, None, searches=4), Search()
+    messages._line = ProgressLine(False, clock)
+    messages.begin(search, lambda candidate: "linear", None)
+    messages.rung(0, 100, 5)
+    for search.share_spent in (0.0, 0.5):
+        messages.judging(None, 0)
         clock.after(30)
-    board.close()
+    messages.close()
     # An eighth took thirty seconds.
-    assert "rung 1 of 2, 100 positions, 50 % spent, about 4 min left; judging linear" in capsys.readouterr().err
+    line = "search, about 4 min left: rung 1 of 2, 100 positions, 50 % spent; judging linear"
+    assert f"\r{line}\x1b[K" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -249,6 +248,8 @@ def _report(
     """Print figures on stdout, where they are asked for, and messages."""
     from kcrf_core.chains import CLIQUES
 
+    from ..render.figures import written_text
+
     like = encoding.empty_dataset()
     figures = {
         "sequences": amount.sequences,
@@ -272,6 +273,5 @@ def _report(
             distinct, weights = counted(term["values"], "distinct value"), counted(term["weights"], "weight")
             encoded += f"; term {term['name']}: {distinct}, {weights} if linear"
     tell(f"encoded, with windows: {encoded}")
-    if run.output not in (None, "-"):
-        name = shlex.quote(run.output)
-        tell(f"wrote {name}" + ("" if run.export else f"; next: kcrf train {name} -o model.npz"))
+    if run.output not in (None, "-") and run.export is None:
+        tell(written_text(run.output, "kcrf train {} -o model.npz"))

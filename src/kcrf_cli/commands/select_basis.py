@@ -46,6 +46,7 @@ def select_basis(run: BasisArguments) -> None:
     from kcrf_core.training import SAMPLE_POSITIONS, check_shard_terms, open_engine
 
     from ..io.events import ProgressMessages
+    from ..render.figures import written_text
     from ..report.plots import residual_curves
 
     engine, threads = run.engine.choice(), run.engine.threads
@@ -76,8 +77,7 @@ def select_basis(run: BasisArguments) -> None:
     for term in () if run.verbose else basis.terms:  # details have them, too
         pivots, left = counted(len(term.pivots), "pivot"), 100 * term.curve[-1]
         messages.report(f"term {term.name}: {term.kernel.type} kernel, {pivots}, {left:.2g} % of the trace unexplained")
-    name = shlex.quote(run.output)
-    messages.report(f"wrote {name}; next: kcrf train {shlex.quote(run.data)} --basis {name} -o model.npz")
+    messages.report(written_text(run.output, f"kcrf train {shlex.quote(run.data)} --basis {{}} -o model.npz"))
     if run.plot is not None:
         residual_curves(run.plot, {term.name: term.curve for term in basis.terms})
     if run.json:

@@ -126,8 +126,9 @@ def tune(run: TuneArguments) -> None:
     from kcrf_core.training import HoldOut, groups_of, open_engine
 
     from ..io.events import StopRequest
-    from ..io.leaderboard import Leaderboard
+    from ..io.search_messages import SearchMessages
     from ..render import tuning_text
+    from ..render.figures import written_text
     from ..report import plots
 
     engine, threads, tell = run.engine.choice(), run.engine.threads, files.unless(run.quiet)
@@ -150,7 +151,7 @@ def tune(run: TuneArguments) -> None:
         open_engine(engine, threads=threads, memory=run.engine.memory, tell=tell) as opened,
         opened.workers(threads) as workers,
         StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
-        closing(Leaderboard(run.quiet, run.verbose, run.budget, 1 + (run.nested or 0))) as board,
+        closing(SearchMessages(run.quiet, run.verbose, run.budget, 1 + (run.nested or 0))) as board,
     ):
         found = search(
             corpus,
@@ -180,7 +181,6 @@ def tune(run: TuneArguments) -> None:
         files.write_out("\n".join(tuning_text.nested_lines(found.nested, found.yardstick)))
     for line in tuning_text.summary(found):
         tell(line)
-    name = shlex.quote(run.output)
-    tell(f"wrote {name}; next: kcrf train {shlex.quote(run.data)} -c {name} -o model.npz")
+    tell(written_text(run.output, f"kcrf train {shlex.quote(run.data)} -c {{}} -o model.npz"))
     if found.interrupted:
         raise KeyboardInterrupt

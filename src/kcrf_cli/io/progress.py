@@ -95,7 +95,7 @@ class ProgressLine:
         if self._clock() < self._due:
             return
         self._due = self._clock() + (REDRAWN if self._drawn else PRINTED)
-        text = f"{name}: {state}{left}" if state else name
+        text = f"{name}{left}: {state}" if state else name + left
         if not self._drawn:
             say(text)
         else:

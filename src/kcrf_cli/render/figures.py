@@ -93,13 +93,18 @@ def report_lines(
     value = f"P {result.value:.6f}; norm of its gradient {result.gradient_norm:.2g}"
     if result.gap < UNKNOWN_GAP:
         value = certificate_text(result.value, result.lower, result.gap)
-    name = shlex.quote(output)
-    written = f"wrote {name}; next: kcrf tag -m {name} FILE, or kcrf evaluate -m {name} TEST"
+    written = written_text(output, "kcrf tag -m {} FILE, or kcrf evaluate -m {} TEST")
     return [
         *(Note(line, detail=False) for line in lines),
         Note(value, detail=result.reason == "certified"),
         Note(written, detail=False),
     ]
+
+
+def written_text(path: str, command: str) -> str:
+    """Return a line about a file that was written and a command to try next, in which `{}` is its name."""
+    name = shlex.quote(path)
+    return f"wrote {name}; next: {command.replace('{}', name)}"
 
 
 def model_text(report: Report, config: Config, sizes: Sequence[Mapping[str, Any]]) -> str:
