@@ -48,6 +48,17 @@ def test_curve_of_a_label_by_hand():
     assert curve.average_precision == pytest.approx(0.5 + 0.5 * 2 / 3, rel=1e-12)
 
 
+def test_curves_of_types_add_the_probabilities_of_their_labels():
+    labels = ("B-X", "I-X", "B-Y", "O")
+    values = np.array([[0.5, 0.1, 0.3, 0.1], [0.25, 0.5, 0, 0.25], [0.1, 0.1, 0.6, 0.2], [0.375, 0.375, 0.25, 0]])
+    gold = ["B-X", "I-X", "B-Y", "O"]
+    x, y = label_curves(LabelProbabilities(labels, values.astype(np.float32)), gold, most=8, spans=True)
+    assert (x.label, x.gold, y.label, y.gold) == ("X", 2, "Y", 1)
+    assert x.recall.tolist() == [0.5, 1, 1]  # two of equal probability come together
+    assert x.precision.tolist() == pytest.approx([0.5, 2 / 3, 0.5], rel=1e-6)
+    assert y.average_precision == 1
+
+
 def test_area_is_the_probability_of_the_right_order():
     labelling = drawn()
     curve = next(one for one in label_curves(labelling.marginals, labelling.gold, 2) if one.label == "a")

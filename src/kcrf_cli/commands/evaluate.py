@@ -123,8 +123,8 @@ class EvaluateArguments:
         "FIGURE",
     )
     plot_kind: str | None = options.option(
-        "Contents of the plot: F1 by label or type of span, the confusion matrix, the reliability curve, "
-        "precision-recall or ROC curves of each label, or all on a sheet of two columns. Default: all.",
+        "Contents of the plot: F1 by label or span type, the confusion matrix, the reliability diagram, "
+        "precision-recall or ROC curves by label or span type, or all on a sheet of two columns. Default: all.",
         type=click.Choice(PLOT_KINDS),
     )
     fail_under: tuple[tuple[str, float], ...] = options.option(
@@ -244,7 +244,7 @@ def evaluate(run: EvaluateArguments) -> None:
         from ..report import plots
 
         kind = run.plot_kind or "all"
-        if kind != "all" and kind not in plots.kinds_of(first):
+        if kind != "all" and kind not in plots.kinds_of(found, first):
             which = "the predicted labels" if kind == "reliability" else "all labels"
             raise DataError(
                 f"no probabilities of {which} to draw: give a model, or columns LABEL:p of tag --marginals all",

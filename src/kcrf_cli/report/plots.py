@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
@@ -14,20 +14,43 @@ from kcrf_core.files import replacing
 from kcrf_core.system import counted
 
 from ..render.visible import shortened
-from .svg import compact, gathered, replaced
+from .svg import OTHERS, gathered, replaced
 
 if TYPE_CHECKING:
     from kcrf_core.chains import Edges
     from kcrf_core.model import Importance
-    from kcrf_core.scoring import Interval, Judgement, Labelling
+    from kcrf_core.scoring import Interval, Judgement, LabelCurve, Labelling
     from kcrf_core.selection import Audit, Tuning
 
 # Labels up to which transitions have their numbers in them, and their names beside them.
-MOST_NUMBERS, MOST_TICKS = 30, 120
+MOST_NUMBERS, MOST_TICKS = 50, 120
 MOST_FEATURES = 40  # of a plot of importance
-FEW_LABELS = 12  # up to which numbers have two digits after the point
+FEW_LABELS = 12  # up to which numbers have two digits after the point, and a confusion matrix fits a column
+COLUMN, HEIGHT = 3.4, 2.9  # inches, the first the width of a column of a paper with two
+MOST_CURVES = 8
+MOST_ROWS = 30  # of F1 by label
+MOST_LABELS = 30  # of a confusion matrix
+TINY, SMALL, MIDDLE = 5.5, 7, 8  # points
+BLUE, ORANGE = "#2f6db5", "#c8551b"
+# Styles of curves, which differ without colour.
+LINES, MARKS = ("-", "--", "-.", ":"), "os^DvPX*"
+Arguments = ParamSpec("Arguments")
 
 
+def _styled(draw: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Return a function that draws with the sizes of all plots."""
+
+    @wraps(draw)
+    def drawn(*arguments: Arguments.args, **named: Arguments.kwargs) -> None:
+        from matplotlib import rc_context
+
+        with rc_context({"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": MIDDLE, "axes.linewidth": 0.6}):
+            draw(*arguments, **named)
+
+    return drawn
+
+
+@_styled
 def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
     """Draw the unexplained part of the trace against the number of pivots, a line for each term."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -35,7 +58,7 @@ def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
     figure, axes = _figure()
     for name, curve in curves.items():
         axes.plot(np.arange(1, len(curve)), 100 * curve[1:], label=_plain(name))
-    axes.set_title("Kernel that the pivots do not explain", fontsize=10)
+    axes.set_title("Kernel matrix: part that the pivots do not explain")
     axes.set(xscale="log", yscale="log", xlabel="number of pivots", ylabel="unexplained part of the trace, %")
     for axis in (axes.xaxis, axes.yaxis):
         low, high = (np.log10(max(limit, 1e-300)) for limit in axis.get_view_interval())
@@ -45,9 +68,10 @@ def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
     axes.grid(True, which="both", alpha=0.3)
     if len(curves) > 1:
         axes.legend()
-    _save(figure, path)
+    save(figure, path)
 
 
+@_styled
 def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
     """Draw weights of pairs of labels, and of first and last labels, as shades; forbidden pairs are hatched."""
     from matplotlib.patches import Rectangle
@@ -58,7 +82,7 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
     forbidden = np.isinf(table)
     finite = np.where(np.isfinite(table), table, np.nan)
     most = max(float(np.nanmax(np.abs(finite), initial=0.0)), 1e-12)
-    side = max(4.0, 1.6 + 0.32 * (Y + 1))
+    side = max(4.0, 1.6 + (0.32 if Y <= FEW_LABELS else 0.22) * (Y + 1))
     figure, axes = _figure(min(side + 1.0, 41.0), min(side, 40.0))
     image = axes.imshow(finite, cmap="RdBu_r", vmin=-most, vmax=most)
     for row, column in zip(*np.nonzero(forbidden), strict=True):
@@ -68,7 +92,8 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
         for row, column in zip(*np.nonzero(np.isfinite(table)), strict=True):
             value = table[row, column]
             colour = "white" if abs(value) > 0.6 * most else "black"
-            number = f"{value:.2f}" if Y <= FEW_LABELS else f"{round(value, 1) + 0.0:.1f}"  # no -0.0
+            digits = 2 if Y <= FEW_LABELS else 1
+            number = f"{round(value, digits) + 0.0:.{digits}f}"  # no -0.0
             size = 7 if Y <= FEW_LABELS else 5.5
             axes.text(column, row, number, ha="center", va="center", fontsize=size, color=colour)
     if Y <= MOST_TICKS:
@@ -76,15 +101,15 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
         upright = max(map(len, names)) > 4
         axes.set_xticks(range(Y + 1), [*names, "(end)"], rotation=90 if upright else 0, fontsize=8)
         axes.set_yticks(range(Y + 1), ["(start)", *names], fontsize=8)
-    axes.set_title("Transition weights", fontsize=10)
-    axes.set(xlabel="label", ylabel="label before")
+    axes.set_title("Transition weights")
+    axes.set(xlabel="label", ylabel="previous label")
     axes.set_xticks(np.arange(-0.5, Y + 1), minor=True)
     axes.set_yticks(np.arange(-0.5, Y + 1), minor=True)
     axes.grid(True, which="minor", color="0.85", lw=0.4)
     axes.tick_params(which="minor", length=0)
     about = ", hatched: forbidden" if forbidden.any() else ""
     figure.colorbar(image, label=f"weight (log score){about}", shrink=0.8)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _plain(text: str) -> str:
@@ -92,6 +117,7 @@ def _plain(text: str) -> str:
     return replaced(text).replace("$", "\\$")
 
 
+@_styled
 def settings(path: str, results: Mapping[str, Any]) -> None:
     """Draw the mean of the metric of each setting, with the deviation over folds; other keys of the grid make lines."""
     measure = results["judged_by"]
@@ -122,10 +148,9 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         places = np.log(places) if logarithmic else places
         places = places + apart * np.diff(places).min(initial=1.0 if len(places) < 2 else np.inf)
         places = np.exp(places) if logarithmic else places
-        style = "o-" if len(points) > 1 and numeric else "o"
-        axes.errorbar(
-            places, means, yerr=deviations, fmt=style, capsize=3, markersize=5, label=name or "settings", lw=1.2
-        )
+        style = {"marker": MARKS[number % len(MARKS)], "ls": LINES[number % len(LINES)] if numeric else ""}
+        label = name or "settings, inner folds"
+        axes.errorbar(places, means, yerr=deviations, capsize=3, markersize=5, label=label, lw=1.2, **style)
     if numeric:
         if logarithmic:
             axes.set_xscale("log")
@@ -136,7 +161,7 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         tilted = max(map(len, names)) * len(names) > 60
         axes.set_xticks(range(len(names)), names, rotation=30 if tilted else 0, ha="right" if tilted else "center")
         axes.set_xlim(-0.5, len(names) - 0.5)
-    axes.set_title(f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds", fontsize=10)
+    axes.set_title(f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds")
     axes.set(xlabel=across or "", ylabel=_measure_title(measure))
     if "nested" in results:
         judged = results["nested"][measure]
@@ -146,9 +171,10 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
     axes.grid(True, axis="y", alpha=0.3)
     if len(lines) > 1 or "nested" in results:
         figure.legend(loc="outside upper center", ncols=3, fontsize=8)
-    _save(figure, path)
+    save(figure, path)
 
 
+@_styled
 def folds(path: str, results: Mapping[str, Any]) -> None:
     """Draw the metric of one setting on each fold, and its mean with the standard deviation over folds."""
     measure, (entry,) = results["judged_by"], results["settings"]
@@ -168,7 +194,7 @@ def folds(path: str, results: Mapping[str, Any]) -> None:
     axes.set_title(f"Mean {mean:.{digits}f}{unit}, standard deviation over folds {deviation:.{digits}f} (band)")
     axes.set(xlabel="group" if results["divided_by"] == "group" else "fold", ylabel=_measure_title(measure))
     axes.grid(True, axis="y", alpha=0.3)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _measure_title(measure: str) -> str:
@@ -179,6 +205,7 @@ def _numeric(values: list[Any]) -> bool:
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
+@_styled
 def search(path: str, tuning: Tuning) -> None:
     """Draw all judgements against the work spent, a colour for each rung, and the best so far as a line."""
     yardstick = tuning.yardstick
@@ -192,22 +219,23 @@ def search(path: str, tuning: Tuning) -> None:
             continue
         values = [unit * yardstick.figure(tuning.history[number].value) for number in own]
         errors = [unit * tuning.history[number].error for number in own]
-        colour = f"C{rung}"
+        colour, mark = f"C{rung}", MARKS[rung % len(MARKS)]
         name = f"{positions:,} positions, {counted(tuning.history[own[0]].found['folds'], 'fold')}"
-        look = {"fmt": "o", "ms": 4, "capsize": 2, "lw": 0.8, "alpha": 0.6, "color": colour, "label": name}
+        look = {"fmt": mark, "ms": 4, "capsize": 2, "lw": 0.8, "alpha": 0.6, "color": colour, "label": name}
         axes.errorbar(spent[own], values, yerr=errors, **look)
         best = np.minimum.accumulate(values) if yardstick.by_probability else np.maximum.accumulate(values)
         axes.step(spent[own], best, where="post", color=colour, lw=1.5)
     number = tuning.history.index(tuning.chosen)
     value = unit * yardstick.figure(tuning.chosen.value)
     axes.plot(spent[number], value, "*", ms=14, color="black", zorder=5, label="chosen")
-    axes.set_title("Configurations tried; bars: one standard error, lines: the best so far", fontsize=10)
+    axes.set_title("Configurations tried; bars: one standard error, lines: the best so far")
     axes.set(xlabel="work spent, %", ylabel=yardstick.title + ("" if yardstick.by_probability else ", %"))
     axes.grid(True, alpha=0.3)
     axes.legend(loc="best", fontsize=8)
-    _save(figure, path)
+    save(figure, path)
 
 
+@_styled
 def importance(path: str, found: Sequence[Importance]) -> None:
     """Draw the permutation importance of columns or features, with standard errors, the most important first."""
     shown = list(found)[:MOST_FEATURES]
@@ -218,13 +246,14 @@ def importance(path: str, found: Sequence[Importance]) -> None:
     axes.set_yticks(list(places), [_plain(one.name) for one in shown], fontsize=8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     some = f" ({len(shown)} of {len(found)})" if len(shown) < len(found) else ""
-    axes.set_title(f"Permutation importance{some}; bars: one standard error over sequences", fontsize=10)
+    axes.set_title(f"Permutation importance{some}; bars: one standard error over sequences")
     axes.set_xlabel("drop in log p(label) when the values are shuffled, in nats", fontsize=9)
     axes.axvline(0, color="0.4", lw=0.8)
     axes.grid(True, axis="x", alpha=0.3)
-    _save(figure, path)
+    save(figure, path)
 
 
+@_styled
 def doubtful(path: str, audit: Audit) -> None:
     """Draw the expected number of wrong labels among the most doubtful ones against the number that is checked."""
     wrong = audit.evidence.wrong[audit.order]
@@ -235,27 +264,20 @@ def doubtful(path: str, audit: Audit) -> None:
     axes.plot(looked, looked, color="0.6", lw=0.8, ls="--", label="if all of them were wrong")
     axes.plot(looked, found[:most], color=BLUE, label="expected to be wrong")
     axes.axhline(audit.expected, color=ORANGE, lw=0.9, ls=":", label=f"in all data: about {audit.expected:,.0f}")
-    axes.set_title(f"Wrong labels among the most doubtful of {counted(audit.judged, 'position')}", fontsize=10)
+    axes.set_title(f"Wrong labels among the most doubtful of {counted(audit.judged, 'position')}")
     axes.set(xlabel="positions looked at, the most doubtful first", ylabel="wrong labels among them")
-    axes.set(xlim=(0, most), ylim=(0, 1.25 * audit.expected + 1))
+    axes.set(xlim=(0, most), ylim=(0, 1.25 * max(audit.expected, float(found[most - 1])) + 1e-9))
     axes.grid(True, alpha=0.3)
     axes.legend(loc="lower right", fontsize=8)
-    _save(figure, path)
+    save(figure, path)
 
 
-COLUMN, HEIGHT = 3.4, 2.9  # inches, the first the width of a column of a paper with two
-MOST_CURVES = 8
-MOST_ROWS = 30  # of F1 by label
-SHEET_LABELS = 15  # of the confusion on a sheet with other plots
-MOST_COUNTS = 20  # labels up to which the confusion has its counts
-TINY, SMALL, MIDDLE = 5.5, 7, 8  # points
-BLUE, ORANGE = "#2f6db5", "#c8551b"
-
-
+@_styled
 def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> None:
-    """Draw one plot of an evaluation, as wide as a column of a paper, or all there are on a sheet of two columns."""
-    from matplotlib import rc_context
+    """Draw one plot of an evaluation, as wide as a column of a paper, or all there are on a sheet of two columns.
 
+    A confusion matrix of many labels is as wide as the sheet, so that its counts can be read.
+    """
     from kcrf_core.scoring import scores_shown
 
     drawers: dict[str, Callable[..., None]] = {
@@ -265,26 +287,41 @@ def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> 
         "precision-recall": partial(_curves, roc=False),
         "roc": partial(_curves, roc=True),
     }
-    kinds = kinds_of(labelling) if kind == "all" else [kind]
-    with rc_context({"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": SMALL, "axes.linewidth": 0.6}):
-        if kind == "all":
-            rows = (len(kinds) + 1) // 2
-            figure, places = _figure(2 * COLUMN + 0.2, rows * HEIGHT, rows, 2)
-            for axes in places.ravel()[len(kinds) :]:
-                axes.set_visible(False)
+    kinds = kinds_of(found, labelling) if kind == "all" else [kind]
+    Y = min(len(found.scores.labels), MOST_LABELS)
+    wide = ["confusion"] if "confusion" in kinds and Y > FEW_LABELS else []
+    small = [each for each in kinds if each not in wide]
+    width = 2 * COLUMN + 0.2 if wide or kind == "all" else COLUMN
+    heights = [HEIGHT] * ((len(small) + 1) // 2) + [_matrix_side(Y) + 1.4 for _ in wide]
+    if kind == "f1":
+        heights = [min(max(1.1 + 0.16 * len(scores_shown(found)), 1.8), 6.0)]
+    figure = _sheet(width, sum(heights))
+    grid = figure.add_gridspec(len(heights), 4, height_ratios=heights)
+    for number, each in enumerate(small):
+        first = 2 * (number % 2)
+        if number == len(small) - 1 and first == 0:  # alone in its row: all of it, or the middle
+            place = grid[number // 2, 1:3] if kind == "all" else grid[number // 2, :]
         else:
-            height = min(max(0.9 + 0.16 * len(scores_shown(found)), 1.6), 6.0) if kind == "f1" else HEIGHT
-            figure, places = _figure(COLUMN, height)
-        for axes, each in zip(np.ravel(places), kinds, strict=False):
-            drawers[each](axes, found, labelling, SHEET_LABELS if kind == "all" else MOST_ROWS)
-        _save(figure, path)
+            place = grid[number // 2, first : first + 2]
+        drawers[each](figure.add_subplot(place), found, labelling)
+    for each in wide:
+        drawers[each](figure.add_subplot(grid[-1, :]), found, labelling)
+    save(figure, path)
 
 
-def kinds_of(labelling: Labelling) -> list[str]:
+def kinds_of(found: Judgement, labelling: Labelling) -> list[str]:
     """Return the kinds of plots that the labels and their probabilities are enough for."""
     kinds = ["f1", "confusion"]
     kinds += ["reliability"] * (labelling.probabilities is not None)
-    return kinds + ["precision-recall", "roc"] * (labelling.marginals is not None)
+    return kinds + ["precision-recall", "roc"] * bool(_curves_of(found, labelling))
+
+
+def _curves_of(found: Judgement, labelling: Labelling) -> list[LabelCurve]:
+    from kcrf_core.scoring import label_curves
+
+    if labelling.marginals is None:
+        return []
+    return label_curves(labelling.marginals, labelling.gold, MOST_CURVES, found.spans is not None)
 
 
 def _bars_text(found: Judgement) -> str:
@@ -297,105 +334,128 @@ def _errors(values: Sequence[float], intervals: Sequence[Interval]) -> np.ndarra
     return np.maximum([np.subtract(values, low), np.subtract(high, values)], 0.0)
 
 
-def _f1_by_label(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
+def _f1_by_label(axes: Any, found: Judgement, labelling: Labelling) -> None:
     from kcrf_core.scoring import f1_intervals, scores_shown
 
     every = sorted(scores_shown(found), key=lambda score: (-score.gold, score.name))
-    shown, intervals = every[:most], f1_intervals(found, labelling)
+    shown, intervals = every[:MOST_ROWS], f1_intervals(found, labelling)
     values, places = [100 * score.f1 for score in shown], range(len(shown))
     bars = _errors(values, [intervals[score.name] for score in shown]) if intervals else None
     axes.barh(places, values, height=0.62, color=BLUE, alpha=0.35, lw=0)
     axes.errorbar(values, places, xerr=bars, fmt="o", ms=3, lw=0.9, capsize=1.5, color=BLUE)
-    size = MIDDLE if len(shown) <= 12 else SMALL if len(shown) <= 20 else TINY
+    size = SMALL if len(shown) <= 15 else TINY
     names = [f"{_plain(shortened(score.name or 'spans'))} ({score.gold:,})" for score in shown]
     axes.set_yticks(list(places), names, fontsize=size)
-    what = "label" if found.spans is None else "type of span"
+    what, unit = ("label", "positions") if found.spans is None else ("span type", "spans")
     some = f", the {len(shown)} most frequent of {len(every)}" if len(shown) < len(every) else ""
-    bars_text = f" ({_bars_text(found)})" if intervals else ""
-    axes.set(xlim=(0, 102), ylim=(len(shown) - 0.4, -0.6))
-    axes.set(title=f"F1 by {what}{some}", xlabel=f"F1, %{bars_text}", ylabel="(number of gold ones)")
+    bars_text, apart = f" ({_bars_text(found)})" if intervals else "", max(0.0, (4 - len(shown)) / 2)
+    axes.set(xlim=(0, 102), ylim=(len(shown) - 0.4 + apart, -0.6 - apart))
+    axes.set(title=f"F1 by {what}{some}", xlabel=f"F1, %{bars_text}\nin brackets: number of gold {unit}", ylabel=what)
     axes.grid(True, axis="x", alpha=0.3, lw=0.5)
 
 
-def _confusion(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
-    names, counts = gathered([score.name for score in found.scores.labels], found.scores.confusion, most)
+def _confusion(axes: Any, found: Judgement, labelling: Labelling) -> None:
+    """Draw counts; the colour is the share of the gold label, of errors in orange with a scale of their own."""
+    from matplotlib.colors import PowerNorm
+
+    names, counts = gathered([score.name for score in found.scores.labels], found.scores.confusion, MOST_LABELS)
     Y = len(names)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    image = axes.imshow(100 * shares, cmap="Blues", vmin=0, vmax=100)
-    numbers = MIDDLE if Y <= 5 else TINY if Y <= 10 else 4.5
-    if Y <= MOST_COUNTS:
-        for row, column in zip(*np.nonzero(counts), strict=True):
-            colour = "white" if shares[row, column] > 0.55 else "black"
-            number = compact(int(counts[row, column]))
-            axes.text(column, row, number, ha="center", va="center", fontsize=numbers, color=colour)
-    size = SMALL if Y <= 8 else TINY if Y <= 20 else 4.5
+    shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    right, none = np.eye(Y, dtype=bool), counts == 0
+    mixed = right & (names[-1] == OTHERS) & (np.arange(Y) == Y - 1)  # right and wrong ones together
+    # Rare errors can be seen beside frequent ones by the root.
+    errors = axes.imshow(np.ma.masked_array(shares, right | none), cmap="Oranges", norm=PowerNorm(0.5, 0, 100))
+    for cells, colours in ((right & ~mixed, "Blues"), (mixed, "Greys")):
+        axes.imshow(
+            np.ma.masked_array(shares, ~cells | none), cmap=colours, vmin=0, vmax=200
+        )  # light: counts are black
+    side = 72 * _matrix_side(Y) / Y
+    for row, column in zip(*np.nonzero(counts), strict=True):
+        dark = not right[row, column] and shares[row, column] > 50
+        number = format(int(counts[row, column]), "," if Y <= FEW_LABELS else "d")
+        size = min(MIDDLE, 0.5 * side, 1.5 * side / len(number))
+        axes.text(column, row, number, ha="center", va="center", fontsize=size, color="white" if dark else "black")
+    size = SMALL if Y <= 20 else TINY
     shown = [_plain(shortened(name)) for name in names]
-    upright = max(map(len, shown)) * Y > 30
+    upright = max(map(len, shown)) * 0.6 * size > 1.2 * side
     axes.set_xticks(range(Y), shown, rotation=90 if upright else 0, fontsize=size)
     axes.set_yticks(range(Y), shown, fontsize=size)
     axes.tick_params(length=2)
-    axes.set(title="Confusion of labels", xlabel="predicted", ylabel="gold")
-    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8)
-    bar.set_label("share of gold label, %", fontsize=SMALL)
+    axes.set_xticks(np.arange(-0.5, Y), minor=True)
+    axes.set_yticks(np.arange(-0.5, Y), minor=True)
+    axes.grid(True, which="minor", color="0.9", lw=0.4)
+    axes.tick_params(which="minor", length=0)
+    axes.set(title="Confusion matrix", xlabel="predicted (blue: correct, orange: errors)", ylabel="gold")
+    bar = axes.figure.colorbar(errors, ax=axes, shrink=0.8, ticks=[0, 1, 5, 20, 50, 100])
+    bar.set_label("errors: share of gold label, %\n(square-root scale)", fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
 
 
-def _reliability(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
+def _matrix_side(Y: int) -> float:
+    """Return the side of a confusion matrix of Y labels, in inches."""
+    return min(0.22 * Y, 5.1) if Y > FEW_LABELS else 1.9
+
+
+def _reliability(axes: Any, found: Judgement, labelling: Labelling) -> None:
     from kcrf_core.scoring import bin_intervals
 
     assert found.calibration is not None
     bins, intervals = found.calibration.bins, bin_intervals(found, labelling)
-    sure, right = (np.array([100 * getattr(one, name) for one in bins]) for name in ("confidence", "accuracy"))
+    sure, right = (np.array([getattr(one, name) for one in bins]) for name in ("confidence", "accuracy"))
     counts = np.array([one.positions for one in bins])
-    axes.plot([0, 100], [0, 100], color="0.55", lw=0.8, ls="--", label="perfect calibration")
+    axes.plot([0, 1], [0, 1], color="0.55", lw=0.8, ls="--", label="perfect calibration")
     if intervals:
-        axes.errorbar(sure, right, yerr=_errors(right.tolist(), intervals), fmt="none", lw=0.9, capsize=2, color=BLUE)
-    axes.plot(sure, right, lw=0.8, color=BLUE, alpha=0.6)
-    axes.scatter(sure, right, s=8 + 110 * counts / counts.max(), color=BLUE, alpha=0.75, lw=0, zorder=3)
-    lowest = min([*right, *sure, *(100 * each.low for each in intervals)])
-    axes.set(xlim=(min(100 * bins[0].low, 95), 101), ylim=(max(-2, lowest - 5), 104))
-    note = f"(dots by number of positions{f'; {_bars_text(found)}' if intervals else ''})"
-    axes.set(
-        title=f"Reliability (expected error {100 * found.calibration.calibration_error:.2f} %)",
-        xlabel=f"mean probability of the predicted label, %\n{note}",
-        ylabel="accuracy, %",
-    )
+        lengths = _errors((100 * right).tolist(), intervals) / 100
+        axes.errorbar(sure, right, yerr=lengths, fmt="none", lw=0.9, capsize=2, color=BLUE, clip_on=False)
+    error = f"expected calibration error {found.calibration.calibration_error:.4f}"
+    axes.plot(sure, right, "o-", ms=2, lw=0.8, color=BLUE, label=error)
+    axes.scatter(sure, right, s=8 + 90 * counts / counts.max(), color=BLUE, alpha=0.5, lw=0, zorder=3, clip_on=False)
+    note = "area of dots: number of positions" + (f";\n{_bars_text(found)}" if intervals else "")
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="Reliability diagram")
+    axes.set(xlabel=f"mean probability of the predicted label\n({note})", ylabel="accuracy")
     axes.grid(True, alpha=0.3, lw=0.5)
-    axes.legend(loc="best", fontsize=SMALL, frameon=False)
+    axes.legend(loc="lower right", fontsize=TINY, edgecolor="none", framealpha=0.6)
 
 
-def _curves(axes: Any, found: Judgement, labelling: Labelling, most: int, roc: bool) -> None:
+def _curves(axes: Any, found: Judgement, labelling: Labelling, roc: bool) -> None:
     """Draw ROC or precision-recall curves of the most frequent labels; the legend has the areas below them."""
-    from kcrf_core.scoring import label_curves
-
-    assert labelling.marginals is not None
     if roc:
         axes.plot([0, 100], [0, 100], color="0.7", lw=0.8, ls="--")
-    curves = label_curves(labelling.marginals, labelling.gold, MOST_CURVES)
-    for curve in curves:
+    curves = _curves_of(found, labelling)
+    for k, curve in enumerate(curves):
         x, y = (curve.false_alarms, curve.recall) if roc else (curve.recall, curve.precision)
         x, y = 100 * np.append(0.0, x), 100 * np.append(0.0 if roc else y[0], y)
         name = f"{_plain(shortened(curve.label))} {100 * (curve.area if roc else curve.average_precision):.1f}"
-        axes.plot(x, y, lw=1, label=name, drawstyle="default" if roc else "steps-pre")
-    title, xlabel, ylabel = "Precision and recall by label", "recall, %", "precision, %"
+        style = {"ls": LINES[k % len(LINES)], "marker": MARKS[k], "ms": 2.5, "markevery": (0.03 * k, 0.25)}
+        axes.plot(x, y, lw=0.9, label=name, drawstyle="default" if roc else "steps-pre", **style)
+    what, of = ("label", "") if found.spans is None else ("span type", " (of positions)")
+    name, xlabel, ylabel = "Precision-recall", "recall, %", "precision, %"
     if roc:
-        title, xlabel, ylabel = "ROC by label", "false positive rate, %", "true positive rate (recall), %"
-    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, xlim=(-1, 101), ylim=(-1, 103))
+        name, xlabel, ylabel = "ROC", "false positive rate, %", "true positive rate (recall), %"
+    axes.set(
+        title=f"{name} by {what}{of}", xlabel=xlabel, ylabel=ylabel, xlim=(-1, 101), ylim=(-1, 103), aspect="equal"
+    )
     axes.grid(True, alpha=0.3, lw=0.5)
-    meaning, corner = ("AUC, %", "lower right") if roc else ("average precision, %", "lower left")
-    some = "" if len(curves) < MOST_CURVES else ", most frequent labels"
-    axes.legend(loc=corner, fontsize=TINY, title=meaning + some, title_fontsize=TINY, ncols=1 + (len(curves) > 4))
+    meaning, corner = ("AUC, %", "lower right") if roc else ("average precision, %", "best")
+    some = "" if len(curves) < MOST_CURVES else f", most frequent {what}s"
+    look = {"fontsize": TINY, "title_fontsize": TINY, "handlelength": 3}
+    axes.legend(loc=corner, title=meaning + some, ncols=1 + (len(curves) > 4), **look)
 
 
-def _figure(width: float = 6, height: float = 4, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
+def _figure(width: float = 6, height: float = 4) -> tuple[Any, Any]:
     """Return a figure without a window or global state, and its axes."""
+    figure = _sheet(width, height)
+    return figure, figure.subplots()
+
+
+def _sheet(width: float, height: float) -> Any:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(rows, columns)
+    return Figure(figsize=(width, height), layout="constrained")
 
 
-def _save(figure: Any, path: str) -> None:
+def save(figure: Any, path: str) -> None:
+    """Write a figure, as its suffix says."""
     from matplotlib import rc_context
 
     suffix = os.path.splitext(path)[1].lstrip(".").lower()

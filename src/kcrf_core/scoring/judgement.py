@@ -7,6 +7,7 @@ it where its probability is at least c, for every c (see "Figures and their erro
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -18,6 +19,7 @@ from ..system import counted
 from .calibration import Calibration, calibrate, calibrate_events
 from .evaluation import Evaluation, evaluate
 from .labelling import Labelling, LabelProbabilities
+from .schemes import split_label
 from .significance import Difference, Interval, bootstrap, differences, figures, unit_offsets
 from .spans import Score, SpanMatches, SpanScores
 from .yardstick import Yardstick, choose_yardstick
@@ -272,7 +274,7 @@ def check_same_data(first: Labelling, second: Labelling) -> None:
 
 @dataclass(frozen=True, eq=False)
 class LabelCurve:
-    """One label against all others, [P] points in the order of falling probability."""
+    """One label, or type of span, against all others, [P] points in the order of falling probability."""
 
     label: str
     gold: int  # positions that have it
@@ -319,16 +321,30 @@ def scores_shown(found: Judgement) -> tuple[Score, ...]:
     return found.scores.labels if found.spans is None else found.spans.types
 
 
-def label_curves(marginals: LabelProbabilities, gold: Sequence[str], most: int) -> list[LabelCurve]:
-    """Return curves of the labels with most gold positions, those that some but not all positions have."""
+def label_curves(
+    marginals: LabelProbabilities, gold: Sequence[str], most: int, spans: bool = False
+) -> list[LabelCurve]:
+    """Return curves of the labels with most gold positions, those that some but not all positions have.
+
+    With `spans`, curves are those of types of spans: a position has a type with the sum of the probabilities of its
+    labels, B-X, I-X and the like.
+    """
     column = CodedColumn.of(gold)
-    counts = dict(zip(column.values, np.bincount(column.codes, minlength=len(column.values)).tolist(), strict=True))
-    drawn = [y for y, label in enumerate(marginals.labels) if 0 < counts.get(label, 0) < len(gold)]
-    drawn.sort(key=lambda y: (-counts[marginals.labels[y]], y))
+
+    def class_of(label: str) -> str | None:
+        letter, kind = (split_label(label) if spans else None) or ("", label)
+        return None if spans and letter == "O" else kind or "spans"
+
+    counts: Counter[str | None] = Counter()
+    numbers = np.bincount(column.codes, minlength=len(column.values)).tolist()
+    for label, number in zip(column.values, numbers, strict=True):
+        counts[class_of(label)] += number
+    known = dict.fromkeys(name for label in marginals.labels if (name := class_of(label)) is not None)
+    drawn = sorted((name for name in known if 0 < counts[name] < len(gold)), key=lambda name: -counts[name])
     curves = []
-    for y in drawn[:most]:
-        label, values = marginals.labels[y], marginals.values[:, y]
-        has = column.codes == column.values.index(label)
+    for label in drawn[:most]:
+        values = marginals.values[:, [class_of(each) == label for each in marginals.labels]].sum(axis=1)
+        has = np.isin(column.codes, [k for k, each in enumerate(column.values) if class_of(each) == label])
         order = np.argsort(-values, kind="stable")
         # Positions of equal probability are predicted together.
         last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)

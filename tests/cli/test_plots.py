@@ -1,0 +1,100 @@
+"""Plots as figures of matplotlib, taken where they would be written: counts, axes, styles and titles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from kcrf_cli.report import plots
+
+LABELS = ("B-PER", "I-PER", "B-LOC", "O")
+
+
+@pytest.fixture
+def drawn(kcrf, monkeypatch, tmp_path):
+    """Return the figure that a command would write."""
+    found = []
+    monkeypatch.setattr(plots, "save", lambda figure, path: found.append(figure))
+
+    def draw(*arguments):
+        done = kcrf(*arguments, "--plot", tmp_path / "p.png")
+        assert done.code == 0, done.err
+        return found.pop()
+
+    return draw
+
+
+@pytest.fixture
+def tagged(tmp_path):
+    """Labels of a scheme with probabilities of all labels, a few of them wrong."""
+    rng, lines = np.random.default_rng(0), []
+    for _ in range(650):
+        gold = ["B-PER", "I-PER", "O", "O", "B-LOC"]
+        for t, label in enumerate(gold):
+            p = rng.dirichlet([9.0 if name == label else 0.5 for name in LABELS])
+            columns = [f"{name}:{value:.6f}" for name, value in zip(LABELS, p, strict=True)]
+            lines.append("\t".join([f"w{t}", label, *columns, LABELS[int(p.argmax())]]))
+        lines.append("")
+    path = tmp_path / "tagged.tsv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def panels(figure):
+    return {axes.get_title(): axes for axes in figure.axes if axes.get_title()}
+
+
+def test_a_sheet_for_a_paper(drawn, tagged):
+    figure = drawn("evaluate", tagged, "--bootstrap", "0")
+    found = panels(figure)
+    kinds = ["F1 by span type", "Confusion matrix", "Reliability diagram"]
+    assert list(found) == [*kinds, "Precision-recall by span type (of positions)", "ROC by span type (of positions)"]
+    assert len(figure.axes) == len(found) + 1 and all(axes.get_visible() and axes.has_data() for axes in figure.axes)
+    assert len({axes.title.get_fontsize() for axes in found.values()}) == 1
+    counts = [text.get_text() for text in found["Confusion matrix"].texts]
+    assert sum(int(text.replace(",", "")) for text in counts) == 3250 and "k" not in "".join(counts)
+    assert any("," in text for text in counts)
+    reliability = found["Reliability diagram"]
+    assert reliability.get_xlim() == reliability.get_ylim() == (0, 1) and reliability.get_aspect() == 1
+    assert "perfect calibration" in [text.get_text() for text in reliability.get_legend().get_texts()]
+    for title in list(found)[-2:]:
+        lines = [line for line in found[title].lines if not line.get_label().startswith("_")]
+        assert sorted(line.get_label().split()[0] for line in lines) == ["LOC", "PER"]  # neither B-PER nor O
+        assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == 2
+    assert "false positive rate" in found["ROC by span type (of positions)"].get_xlabel()
+    assert found["ROC by span type (of positions)"].get_legend().get_title().get_text() == "AUC, %"
+
+
+def test_rare_errors_have_a_colour(drawn, tmp_path):
+    """One error in a hundred can be told from none, and the scale says what colours mean."""
+    data = tmp_path / "d.conll"
+    data.write_text("".join(f"w a {'b' if t % 100 == 0 else 'a'}\n\n" for t in range(1000)) + "w b b\n")
+    figure = drawn("evaluate", data, "--plot-kind", "confusion", "--bootstrap", "0")
+    errors = figure.axes[0].images[0]
+    shade = errors.cmap(errors.norm(1.0))
+    assert min(shade[:3]) < 0.9 and errors.get_array().mask.tolist() == [[True, False], [True, True]]
+    assert figure.axes[1].get_ylabel().startswith("errors: share of gold label, %")
+    assert [text.get_text() for text in figure.axes[0].texts] == ["990", "10", "1"]
+
+
+def test_many_labels_make_a_wider_matrix(drawn, tmp_path):
+    data = tmp_path / "d.conll"
+    data.write_text("".join(f"w l{t % 44:02} l{(t * t) % 44:02}\n\n" for t in range(2000)))
+    figure = drawn("evaluate", data, "--plot-kind", "confusion", "--bootstrap", "0")
+    names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert len(names) == plots.MOST_LABELS and names[-1] == "(all others)"
+    assert figure.get_figwidth() > plots.COLUMN and min(text.get_fontsize() for text in figure.axes[0].texts) > 3
+    figure = drawn("evaluate", data, "--bootstrap", "0")  # no probabilities: two panels and a scale
+    assert list(panels(figure)) == ["F1 by label, the 30 most frequent of 44", "Confusion matrix"]
+    assert len(figure.axes) == 3
+
+
+def test_folds_of_one_setting(drawn, first_accents):
+    figure = drawn("crossval", first_accents(60), "--folds", "3", "--sigma2", "1", "--tolerance", "0.1", "-q")
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["0", "1", "2"] and axes.get_xlabel() == "fold"
+    (points,) = [line for line in axes.lines if line.get_marker() == "o"]
+    mean = float(axes.get_title().split()[1])
+    assert len(points.get_ydata()) == 3 and np.isclose(np.mean(points.get_ydata()), mean, rtol=1e-3)
