@@ -1,4 +1,4 @@
-"""Vectors of words, made of a text alone: `python make_word_vectors.py WIDTH TEXT [FILE FILE.npy]...`.
+"""Vectors of words, made of a text alone: `python make_word_vectors.py WIDTH TEXT [TABLE.vec] [FILE FILE.npy]...`.
 
 Words of TEXT (the first column, in small letters) that have the same neighbours get vectors that lie near each other:
 
@@ -6,8 +6,9 @@ Words of TEXT (the first column, in small letters) that have the same neighbours
     PPMI      log(n(word, neighbour) N / n(word) n(neighbour)), and 0 where that is negative
     SVD       the WIDTH strongest directions of that table, each with the root of its strength
 
-Words that stand in TEXT once, and all new ones, share a vector. Each FILE gets a FILE.npy with a row for each of its
-lines that is not blank. Nothing looks at labels.
+TABLE.vec gets a line for each word that stands in TEXT more than once, as `kcrf train --embeddings` reads it. Each FILE
+gets a FILE.npy with a row for each of its lines that is not blank; words that are not in the table share a vector.
+Nothing looks at labels.
 """
 
 import sys
@@ -43,6 +44,13 @@ directions, strengths, _ = svds(table.tocsr(), k=width, random_state=0)
 directions *= np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(width)])  # each sign is free
 vectors = directions * np.sqrt(strengths)  # [words, width]
 
-for path, output in zip(sys.argv[3::2], sys.argv[4::2], strict=True):
+files = sys.argv[3:]
+if len(files) % 2:
+    with open(files.pop(0), "w", encoding="utf-8") as stream:
+        stream.write(f"{len(numbers)} {width}\n")
+        for word, number in numbers.items():
+            stream.write(f"{word} {' '.join(f'{value:.4f}' for value in vectors[number])}\n")
+
+for path, output in zip(files[::2], files[1::2], strict=True):
     rows = [numbers.get(word, RARE) for sentence in sentences(path) for word in sentence]
     np.save(output, vectors[rows].astype(np.float32))

@@ -34,6 +34,7 @@ class InspectArguments:
     vectors: tuple[tuple[str, str], ...] = options.vectors(
         "Check that vectors fit FILE, and print their rows, width and range. Default: none."
     )
+    embeddings: str | None
     importance: str | None = options.option(
         "Permutation importance on labelled data: the drop in log-likelihood when the values of a column at an offset "
         "are shuffled, in all features made of it; --plot draws it. Default: only weights are shown.",
@@ -104,7 +105,9 @@ def inspect(run: InspectArguments) -> None:
     if run.importance is not None:
         if not isinstance(stored, Model) or run.dump:
             raise click.UsageError("--importance is that of a model, beside its other figures: leave out --dump")
-        importance = _importance(stored, run, run.importance)
+        importance = _importance(stored.with_embeddings(run.embeddings), run, run.importance)
+    elif run.embeddings is not None:
+        stored.encoding.with_embeddings(run.embeddings)  # it is looked at
     if run.plot is not None:
         if importance is not None:
             plots.importance(run.plot, importance)

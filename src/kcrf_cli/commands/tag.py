@@ -98,6 +98,7 @@ class TagArguments:
     )
     json_lines: bool = options.switch("Write a JSON object for each sequence instead of its lines.", common=True)
     vectors: tuple[tuple[str, str], ...]
+    embeddings: str | None
     format: str | None
     threads: int | None
     engine: str | None = options.option(
@@ -202,11 +203,13 @@ def tag(run: TagArguments) -> None:
     from kcrf_core.system import PAUSE, Workers
 
     data, folder, tell = run.data, is_folder(run.data), files.unless(run.quiet)
-    files.check_outputs([run.output], data, run.model, *(path for _, path in run.vectors))
+    files.check_outputs([run.output], data, run.model, run.embeddings, *(path for _, path in run.vectors))
     fitted = Model.load(run.model)
+    if not folder:
+        fitted = fitted.with_embeddings(run.embeddings)
     if folder:
         refuse_vectors(data, run.vectors)
-        for option in run.given("lag", "json_lines", "force", "format"):
+        for option in run.given("lag", "json_lines", "force", "format", "embeddings"):
             raise click.UsageError(f"{data} is encoded, and {option} needs the text itself: give that")
     opened = open_vectors(run.vectors)
     if not folder:

@@ -115,6 +115,10 @@ def _features(features: Sequence[dict[str, Any]]) -> list[str]:
         if "vectors" in feature:
             kind, noun = f"vectors '{shown(feature['vectors'])}'", "number"
         about = f"{kind}, {counted(feature['values'], noun)}, window {places}"
+        if "lookup" in feature:
+            table = feature["lookup"]
+            stored = f"{counted(table['words'], 'word')} stored" if table["words"] else "none stored"
+            about += f"; embeddings of {shown(table['file'])}, {stored}, digest {table['digest'][:12]}"
         alike.setdefault(about, []).append(feature["name"])
     return [
         f"feature {shown(names[0])}: {kind}" if len(names) == 1 else f"{len(names):,} features {_some(names)}: {kind}"

@@ -1,5 +1,6 @@
 from .config import (
     BAGS,
+    EMBEDDINGS,
     GRADIENT,
     MAPS,
     MODEL_SECTIONS,
@@ -36,6 +37,7 @@ from .yaml_text import configuration_text, load_value, load_yaml
 
 __all__ = [
     "BAGS",
+    "EMBEDDINGS",
     "GRADIENT",
     "MAPS",
     "MODEL_SECTIONS",

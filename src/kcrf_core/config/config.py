@@ -8,6 +8,7 @@ them. Nothing here imports NumPy.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -30,6 +31,8 @@ GRADIENT = "gradient"  # pivots that are chosen while training goes on
 PRECISIONS = ("single", "double")
 SCHEME_VIOLATIONS = ("error", "drop", "free")  # what becomes of training data that breaks its label scheme
 SCALES = (AUTO, "standard", "unit", "none")
+EMBEDDINGS = "embeddings"  # the name of that lookup
+IN_MODEL = ("all", "seen", "none")  # rows of embeddings that a model stores
 MISSING_VALUES = ("mean", "indicator")  # of the training data; indicator: and one more column says where
 
 MODEL_SECTIONS = ("kernel", "basis_tolerance", "chain", "training")  # of a model; others are about files
@@ -51,6 +54,7 @@ class FeatureConfig:
     templates: tuple[str, ...] = declared(values.names, ())  # lines that share weights; one, if it is categorical
     missing: str = declared(OneOf(MISSING_VALUES), "mean")  # what numbers that are missing become
     vectors: str | None = declared(values.text)  # the name of vectors that stand beside the text
+    lookup: str | None = declared(values.text)  # the name of a table in which values of the column are looked up
     # The declared window of a fitted feature whose window is wider, since terms look further.
     own_window: tuple[int, ...] | None = None
     seen: tuple[int, ...] = field(init=False, repr=False, compare=False)  # the window of a fitted feature
@@ -300,6 +304,23 @@ class Config:
         False,
         "Add a feature for each column of numbers that is 1 where its value is missing. Default: none.",
     )
+    embeddings: str | None = declared(
+        values.text,
+        help="Table of word vectors: text as of GloVe, word2vec or fastText (.vec), also .gz, or .npz with words and "
+        "rows. A word is looked up as it is, in lower case, and with digits as 0. Default: none.",
+        metavar="FILE",
+    )
+    embeddings_column: str | None = declared(
+        values.text,
+        help="Column with the words that `embeddings` has; of attributes the name before = or :. Default: the first "
+        "column of words.",
+        metavar="COLUMN",
+    )
+    embeddings_in_model: str | None = declared(
+        OneOf(IN_MODEL),
+        help="Rows of `embeddings` that the model stores, a byte for each number: all; those of words seen in "
+        "training, so that others have no vector; or none, so that the file is needed again. Default: all.",
+    )
     ignore: tuple[str, ...] = declared(
         values.column_names,
         (),
@@ -344,6 +365,11 @@ class Config:
         training = {**asdict(self.training), "sigma2": variance_text(self.training.sigma2) or AUTO}
         out["training"] = {key: value for key, value in training.items() if value is not None}
         return out
+
+    def to_stored(self) -> dict[str, Any]:
+        """Return the layout of the YAML file without places of files, which models and datasets must not depend on."""
+        out = self.to_dict()
+        return out if self.embeddings is None else {**out, "embeddings": os.path.basename(self.embeddings)}
 
 
 def variance_text(sigma2: float | None) -> float | str | None:

@@ -128,7 +128,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     column = section.get("column", values.text)
     conjunction = section.get("conjunction", values.names)
     found = section.declared(FeatureConfig)
-    templates, vectors, min_count = found["templates"], found["vectors"], found["min_count"]
+    templates, vectors, min_count, lookup = (found[key] for key in ("templates", "vectors", "min_count", "lookup"))
     kind, transform, length, window = found["type"], found["transform"], found["length"], found["window"]
     name = section.get("name", values.text)
     section.finish()
@@ -142,6 +142,9 @@ def _parse_feature(section: _Section) -> FeatureConfig:
             raise section.error("window", "attributes have no 'window': they stand at their positions")
         _refuse_keys(section, "attributes", "transform", "length", "scale", "missing")
         return FeatureConfig(name or "attributes", (), kind, min_count=min_count, window=(0,))
+    section.refuse(
+        lookup is not None and not {"column", "columns"} & set(given), "lookup", "'lookup' goes with a 'column'"
+    )
     section.refuse(len(given) != 1, "name", "give one of 'column', 'columns', 'conjunction', 'templates' and 'vectors'")
     if vectors is not None:
         section.refuse(kind not in (AUTO, "real"), "type", "vectors are numbers, so their type is real")
@@ -193,6 +196,10 @@ def _parse_feature(section: _Section) -> FeatureConfig:
         _refuse_keys(section, f"the transform '{transform}'", "missing")
     if found["scale"] == "unit" and transform != "identity":
         raise section.error("scale", f"'scale: unit' is for vectors and columns of numbers, not for '{transform}'")
+    if lookup is not None:
+        section.refuse(len(sources) != 1, "lookup", "'lookup' goes with one 'column', whose values are looked up")
+        _refuse_keys(section, "a lookup", "transform", "missing")
+        return FeatureConfig(name or f"{sources[0]}.{lookup}", **{**found, "columns": sources, "type": kind})
     written = sources if column is not None else values.names(section.raw["columns"])  # v1..v300 is a good name
     default = "+".join(written) + ("" if transform == "identity" else f".{transform}{length or ''}")
     return FeatureConfig(name or default, **{**found, "columns": sources, "type": kind})

@@ -12,7 +12,7 @@ from .corpus import (
     ones,
 )
 from .crfsuite import WEIGHT, escaped
-from .embeddings import NamedVectors, VectorStream, open_vectors, with_vectors
+from .embeddings import NamedVectors, VectorStream, load_word_vectors, open_vectors, with_embeddings, with_vectors
 from .formats import Format, guess_format, read_corpus, stream_corpus, stream_parsers
 from .layout import MISSING, PLAIN, Layout, column_place
 from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
@@ -38,6 +38,7 @@ from .sequences import (
 )
 from .spool import SUGGESTING_POSITIONS, Spool, spread_sequences
 from .tables import CodedColumn, NameCells, NumberColumn, in_order
+from .word_vectors import WordVectors
 
 FORMATS: Registry[Format]
 
@@ -80,6 +81,7 @@ __all__ = [
     "Spool",
     "TrainingColumns",
     "VectorStream",
+    "WordVectors",
     "arriving_lines",
     "check_labels",
     "check_sequences",
@@ -95,11 +97,13 @@ __all__ = [
     "guess_format",
     "in_order",
     "joined_weights",
+    "load_word_vectors",
     "ones",
     "open_vectors",
     "read_corpus",
     "spread_sequences",
     "stream_corpus",
     "stream_parsers",
+    "with_embeddings",
     "with_vectors",
 ]

@@ -3,21 +3,29 @@
 A file is an array [positions, width] with a row for each position of the data in its order; blank lines have none.
 Files are mapped into memory and never unpickled. Rows are checked when they are attached to a corpus, so that an error
 can name the row of the file and the line of the text.
+
+Tables of word vectors are text, a word and its numbers on each line: as GloVe writes it, or below a line with the
+number of words and of numbers, as word2vec and fastText (`.vec`) write it; or `.npz` archives of `words` and `rows`.
 """
 
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ..errors import ConfigError, DataError
-from ..system import counted
+from ..system import Workers, counted
+from . import _text
 from .corpus import Corpus
-from .lines import display_name
+from .lines import Block, blocks, checked, display_name, opened
+from .tables import CodedColumn, NumberColumn
+from .word_vectors import WordVectors, quantised
 
 PRECISIONS = ("float16", "float32", "float64")
 BYTES_AT_ONCE = 1 << 24  # looked at for numbers that are none
@@ -217,3 +225,162 @@ def _mapped(path: str) -> np.ndarray:
             raise DataError("an array of Python objects, which are never loaded: save it as float32", name) from None
         reason = str(error).partition("\n")[0]
         raise DataError(f"cannot be read as an array, perhaps it is cut short ({reason})", name) from None
+
+
+_READ: dict[tuple[str, int, int], WordVectors] = {}  # the last table, which folds and features share
+
+
+def load_word_vectors(path: str | os.PathLike[str]) -> WordVectors:
+    """Read a table of word vectors, once while its file stays as it is.
+
+    >>> from kcrf_core.corpora import load_word_vectors
+    >>> table = load_word_vectors("sample_data/word_vectors.txt")
+    >>> table.width, table.numbers(["the", "The", "xyzzy"]).tolist()
+    (20, [0, 0, -1])
+    """
+    path = os.fspath(path)
+    about = os.stat(path)
+    key = os.path.realpath(path), about.st_mtime_ns, about.st_size
+    if key not in _READ:
+        _READ.clear()
+        _READ[key] = _read_table(path)
+    return _READ[key]
+
+
+def with_embeddings(corpus: Corpus, path: str) -> Corpus:
+    """Return a corpus with those rows of a table that its values have: for folds, and for other processes."""
+    if corpus.attributes is None:
+        texts = [column for column in corpus.columns[:-1] if not isinstance(column, NumberColumn)]
+        values = {value for column in texts for value in CodedColumn.of(column).values}
+    else:
+        names = CodedColumn.of(corpus.attributes.names).values
+        values = {name[place + 1 :] for name in names for place, letter in enumerate(name) if letter in "=:"}
+    return replace(corpus, tables={**corpus.tables, path: load_word_vectors(path).part(sorted(values))})
+
+
+def _read_table(path: str) -> WordVectors:
+    name = display_name(path)
+    if path.endswith(".npz"):
+        return _of_arrays(path, name)
+    with opened(path) as stream, Workers() as workers:
+        parts = blocks(stream, name, sequence_per_line=True)
+        first = next(parts, None)
+        if first is None:
+            raise DataError("an empty file, where embeddings have a word and its numbers on each line", name)
+        width, announced, begin = _shape(checked(first, name), name)
+
+        def parsed(block: Block) -> tuple[list[str], np.ndarray, np.ndarray]:
+            return _parsed(block, begin if block.first_line == 1 else 0, width, announced is not None, name)
+
+        words: list[str] = []
+        rows, scales = [], []
+        for own_words, own_rows, own_scales in workers.map(parsed, _trimmed(chain([first], parts))):
+            words += own_words
+            rows.append(own_rows)
+            scales.append(own_scales)
+    if announced not in (None, len(words)):
+        raise DataError(
+            f"the first line announces {counted(announced or 0, 'word')}, and there are {len(words):,}: is the file "
+            "cut short?",
+            name,
+        )
+    out = WordVectors.of(os.path.basename(path), words, np.concatenate(rows), np.concatenate(scales))
+    _check_distinct(out, name, "line", 1 if announced is None else 2)
+    return out
+
+
+def _trimmed(parts: Iterable[Block]) -> Iterator[Block]:
+    """Yield blocks, the last one without blank lines at its end."""
+    last: Block | None = None
+    for block in parts:
+        if last is not None:
+            yield last
+        last = block
+    assert last is not None  # of a file that is not empty
+    yield replace(last, data=last.data.rstrip())
+
+
+def _shape(block: Block, name: str) -> tuple[int, int | None, int]:
+    """Return the number of numbers, that of words where the first line has it, and where the first row begins."""
+    begin = block.begin
+    end = block.data.find(b"\n", begin) % (len(block.data) + 1)
+    fields = block.data[begin:end].split()
+    if len(fields) == 2 and all(field.isdigit() for field in fields):
+        if int(fields[1]) < 1:
+            raise DataError("the first line announces vectors of no numbers", name, 1)
+        return int(fields[1]), int(fields[0]), min(end + 1, len(block.data))
+    if len(fields) < 2:
+        raise DataError("a word and its numbers are expected, separated by spaces or TABs", name, 1)
+    return len(fields) - 1, None, begin
+
+
+def _parsed(block: Block, begin: int, width: int, header: bool, name: str) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return words, rows and scales of a block."""
+    data = checked(block, name).data
+    most = data.count(b"\n", begin) + 1
+    rows, scales = np.empty((most, width), dtype=np.int8), np.empty(most, dtype=np.float32)
+    starts, lengths = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int32)
+    n, wrong, left, right = _text.parse_vectors(data, begin, np.empty(width), rows, scales, starts, lengths)
+    if wrong:
+        line = block.first_line + (header and block.first_line == 1) + n
+        value = data[left:right].decode()
+        raise DataError(
+            (
+                "",
+                f"fewer than {counted(width, 'number')} behind the word, as other lines have them",
+                f"more than {counted(width, 'number')} behind the word, as other lines have them",
+                f"'{value}' is not a finite number",
+                "no word before the numbers",
+                "a number is too large to compute with",
+            )[wrong],
+            name,
+            line,
+        )
+    ends = starts[:n] + lengths[:n]
+    words = [data[first:last].decode() for first, last in zip(starts[:n].tolist(), ends.tolist(), strict=True)]
+    return words, rows[:n], scales[:n]
+
+
+def _check_distinct(table: WordVectors, name: str, unit: str, first: int) -> None:
+    """Refuse a table that has a word twice, with the number of its row."""
+    if len(table.index) == len(table.words):
+        return
+    seen: dict[str, int] = {}
+    for number, word in enumerate(table.words, start=first):
+        if word in seen:
+            raise DataError(f"{unit} {number} has '{word}' again, which {unit} {seen[word]} has", name)
+        seen[word] = number
+
+
+def _of_arrays(path: str, name: str) -> WordVectors:
+    """Read the arrays `words` and `rows` of an archive."""
+    with open(path, "rb") as stream:
+        if not stream.read(len(NPY)).startswith(ZIP):
+            raise DataError("no .npz archive: write one with numpy.savez(file, words=words, rows=rows)", name)
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                missing = [key for key in ("words", "rows") if key not in archive]
+                if missing:
+                    there = ", ".join(archive.files)
+                    raise DataError(f"there is no array '{missing[0]}' (arrays: {there or 'none'})", name)
+                words, numbers = archive["words"], archive["rows"]
+        except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+            if "pickle" in str(error) or "Object" in str(error):
+                message = "an array of Python objects, which are never loaded: save words=numpy.array(words, dtype=str)"
+                raise DataError(message, name) from None
+            raise DataError(f"cannot be read as arrays, perhaps it is cut short ({error})", name) from None
+    if words.ndim != 1 or words.dtype.kind not in "US":
+        raise DataError(f"'words' is {words.dtype}{list(words.shape)}, where a list of texts is expected", name)
+    if numbers.dtype.name not in PRECISIONS or numbers.ndim != 2 or numbers.shape[:1] != words.shape:
+        expected = f"{len(words):,} rows of {', '.join(PRECISIONS)}"
+        raise DataError(f"'rows' is {numbers.dtype}{list(numbers.shape)}, where {expected} are expected", name)
+    finite = np.isfinite(numbers).all(axis=1)
+    if not finite.all():
+        raise DataError(f"row {int(finite.argmin())} (from 0) has a number that is not finite", name)
+    try:
+        texts = [str(word) if isinstance(word, str) else word.decode() for word in words.tolist()]
+    except UnicodeDecodeError:
+        raise DataError("'words' has a text that is not UTF-8", name) from None
+    out = WordVectors.of(os.path.basename(path), texts, *quantised(numbers))
+    _check_distinct(out, name, "row", 0)
+    return out

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..config import Config, FeatureConfig, option_paths, parse_config, with_options
+from ..config import EMBEDDINGS, Config, FeatureConfig, option_paths, parse_config, with_options
 from ..corpora import Columns, Corpus
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
@@ -90,12 +90,23 @@ def with_defaults(
     ([{'column': 'word'}, {'column': 'word', 'transform': 'prefix', 'length': 1, 'window': [0]}], 14)
     """
     config = parse_config(raw, source)
-    if config.features is not None or corpus.attributes is not None:
+    if config.features is not None or (corpus.attributes is not None and config.embeddings is None):
         return Defaults(dict(raw))
+    if corpus.attributes is not None:
+        if config.embeddings_column is None:
+            message = "which attribute is a word? Give its name before the = or : as 'embeddings_column'"
+            raise ConfigError(message, settings=["embeddings_column"])
+        looked_up = {"column": config.embeddings_column, "lookup": EMBEDDINGS}
+        vectors = ({"vectors": name} for name in corpus.vectors)
+        out = {**raw, "features": [{"type": "attributes"}, *vectors, looked_up], "suggested": True}
+        return Defaults(with_terms(out, 0, (), source) if terms else out)
     maker = _Maker(config, corpus)
     if config.plain:
         plain = [*({"column": name} for name in maker.places), *({"vectors": name} for name in corpus.vectors)]
-        return Defaults({**raw, "features": plain} if config.ignore else dict(raw))
+        if not config.ignore and config.embeddings is None:
+            return Defaults(dict(raw))
+        out = {**raw, "features": [*plain, *maker.lookups()], "suggested": config.embeddings is not None}
+        return Defaults(with_terms(out, 0, (), source) if terms else out)
     out = {**raw, "features": maker.features()}
     out["suggested"] = raw.get("terms") is None or bool(maker.words)  # else terms are all that they will be
     if terms:
@@ -157,7 +168,7 @@ def _split(raw: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str
     """Return options, and apart from them those that lead into features which the data will suggest."""
     if raw.get("features") is not None or raw.get("plain"):
         return dict(options), {}
-    late = {path: value for path, value in options.items() if path.startswith("features.")}
+    late = {path: value for path, value in options.items() if path.startswith(("features.", f"terms.{EMBEDDINGS}."))}
     return {path: value for path, value in options.items() if path not in late}, late
 
 
@@ -194,7 +205,14 @@ class _Maker:
             else:
                 out += self._categorical(name, place)
         out = [feature for feature in out if _own_name(feature) not in self.places]
-        return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors)]
+        return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors), *self.lookups()]
+
+    def lookups(self) -> list[dict[str, Any]]:
+        """Return the embeddings of the column of words, if there are any."""
+        if self.config.embeddings is None:
+            return []
+        first = [*self.words, *(name for name in self.places if name not in self.numbers), *self.places]
+        return [{"column": self.config.embeddings_column or first[0], "lookup": EMBEDDINGS}]
 
     def made(self) -> tuple[str, ...]:
         """Return the features made of the columns beyond themselves, in words."""
@@ -370,8 +388,27 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
 
     `numbers` are the names of features that are real. Where a kernel is asked for, everything is there linearly, and
     the kernel goes over the near plain columns. With several labels and no kernel, features have weights for labels
-    that they are seen with.
+    that they are seen with. Embeddings have a term of their own.
     """
+    return _with_lookup_term(_with_word_terms(raw, label_count, numbers, source), source)
+
+
+def _with_lookup_term(raw: dict[str, Any], source: str) -> dict[str, Any]:
+    """Move features that are looked up from terms of all features to a linear term."""
+    config = parse_config(raw, source)
+    features = config.features or ()
+    looked_up = [feature.name for feature in features if feature.lookup is not None]
+    others = [feature.name for feature in features if feature.lookup is None]
+    everything = [term.name for term in config.mapped_terms if term.features == ("*",)]
+    if not config.suggested or not looked_up or not others or not everything:
+        return raw
+    terms = config.to_dict()["terms"]
+    last = max(place for place, term in enumerate(terms) if "features" in term)
+    terms = [{**term, "features": others} if term["name"] in everything else term for term in terms]
+    return {**raw, "terms": [*terms[: last + 1], {"name": EMBEDDINGS, "features": looked_up}, *terms[last + 1 :]]}
+
+
+def _with_word_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str], source: str) -> dict[str, Any]:
     config = parse_config(raw, source)
     out = dict(raw)
     words = {f.columns[0] for f in config.features or () if f.transform in PARTS_OF_WORDS}
@@ -388,7 +425,7 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
     lowered = {f.columns[0] for f in config.features or () if f.transform == "lower"}
     plain: dict[str, Any] = {"features": []}
     for feature in config.features or ():
-        whole = feature.transform == "identity" and not feature.parts and feature.window != (0,)
+        whole = feature.transform == "identity" and not (feature.parts or feature.lookup) and feature.window != (0,)
         if feature.transform in ("lower", "shape") or (whole and not lowered & set(feature.columns[:1])):
             plain["features"].append(feature.name)
     if not numbers:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..config import BAGS, Config, FeatureConfig, TermConfig, layout_dict, parse_config
+from ..config import BAGS, EMBEDDINGS, Config, FeatureConfig, TermConfig, layout_dict, parse_config
 from ..corpora import (
     BREAKS,
     FORMATS,
@@ -27,15 +27,17 @@ from ..corpora import (
     SeenValues,
     Spool,
     TrainingColumns,
+    WordVectors,
     column_place,
     column_weights,
+    load_word_vectors,
 )
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..files import Contents, pack_strings
 from ..kernels import Group, Inputs, matching_features
 from ..system import AUTO, NotRegistered, Workers, counted, listed
 from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets
-from .feature_storage import pack_feature, unpack_feature
+from .feature_storage import pack_feature, pack_table, unpack_feature, unpack_table
 from .features import (
     AttributeFeature,
     CategoricalFeature,
@@ -43,6 +45,7 @@ from .features import (
     RealFeature,
     View,
     Vocabulary,
+    attribute_values,
     fit_categorical,
     fit_conjunction,
     fit_real,
@@ -103,6 +106,32 @@ class Encoding:
         """Widths of the vectors that stand beside the data, by name."""
         real = [feature for feature in self.features if isinstance(feature, RealFeature)]
         return {f.config.vectors: len(f.mean) for f in real if f.config.vectors is not None}
+
+    @property
+    def tables(self) -> dict[str, WordVectors]:
+        """Tables of the lookups, by name."""
+        real = [feature for feature in self.features if isinstance(feature, RealFeature)]
+        return {f.config.lookup: f.table for f in real if f.config.lookup is not None and f.table is not None}
+
+    def with_embeddings(self, path: str | None) -> Encoding:
+        """Return the encoding with the table of a file that it was fitted with, where it does not store that itself."""
+        own = self.tables.get(EMBEDDINGS)
+        if path is None:
+            if own is not None:
+                own.check_here()
+            return self
+        if own is None:
+            raise ConfigError("the model was trained without embeddings: leave them out", settings=["embeddings"])
+        table = own.replaced_by(load_word_vectors(path))
+        if own.stored:
+            return self  # it has what it needs, and those are the same
+
+        def given(feature: Feature) -> Feature:
+            if isinstance(feature, RealFeature) and feature.config.lookup == EMBEDDINGS:
+                return replace(feature, table=table)
+            return feature
+
+        return replace(self, features=tuple(map(given, self.features)))
 
     def check_vectors(self, given: Mapping[str, int], source: str) -> None:
         """Refuse data whose vectors, by name and width, are not those that this was fitted to."""
@@ -291,7 +320,7 @@ class Encoding:
         for feature in self.features:
             name = feature.config.name
             if isinstance(feature, RealFeature):
-                width = len(feature.columns) or len(feature.mean)
+                width = len(feature.mean) if feature.is_vector else len(feature.columns) or 1
                 real.append(name if width == 1 else f"{name} ({width:,} columns)")
             elif isinstance(feature, CategoricalFeature):
                 if feature.config.transform != "identity" and feature.config.columns in as_they_are:
@@ -343,10 +372,7 @@ class Encoding:
                 names = real_names(feature, self.labels)
                 numbers = dataset.real[t, next_real : next_real + len(names)].tolist()
                 next_real += len(names)
-                if feature.config.vectors is None:
-                    out += map(REAL.format, names, numbers)
-                else:
-                    out += vector_texts(feature, numbers)
+                out += vector_texts(feature, numbers) if feature.is_vector else map(REAL.format, names, numbers)
             else:
                 codes = dataset.codes[t, next_code : next_code + len(feature.config.seen)].tolist()
                 out += [field_name(feature, w, None, code) for w, code in enumerate(codes)]
@@ -380,7 +406,10 @@ class Encoding:
         arrays = pack_strings(self.labels, "labels")
         for number, feature in enumerate(self.features):
             header["features"].append(pack_feature(feature, f"feature{number}", arrays))
-        return {"encoding": header}, arrays
+        if not self.tables:
+            return {"encoding": header}, arrays
+        header["lookups"] = {name: pack_table(one, f"lookup.{name}", arrays) for name, one in self.tables.items()}
+        return {"encoding": header, "needs": ["lookups"]}, arrays
 
     @classmethod
     def unpack(cls, contents: Contents) -> Encoding:
@@ -392,8 +421,10 @@ class Encoding:
                 format.column_places(columns)
             if not columns or not all(isinstance(name, str) for name in columns):
                 raise contents.error("the encoding has no names of columns")
+            lookups = header.get("lookups", {}).items()
+            tables = {name: unpack_table(contents, entry, f"lookup.{name}") for name, entry in lookups}
             features = tuple(
-                unpack_feature(contents, entry, f"feature{number}", len(columns))
+                unpack_feature(contents, entry, f"feature{number}", len(columns), tables)
                 for number, entry in enumerate(header["features"])
             )
             unobserved, weight = header.get("unobserved"), header.get("weight")
@@ -424,7 +455,7 @@ class Encoding:
             if not isinstance(feature, RealFeature) or len(feature.mean) != encoding.vectors[vectors]:
                 raise contents.error(f"'{feature.config.name}' has vectors of another width")
         bags = [feature.config.type for feature in features if isinstance(feature, AttributeFeature)]
-        kinds = {feature.config.type for feature in features if feature.config.vectors is None}
+        kinds = {one.config.type for one in features if one.config.vectors is None and one.config.lookup is None}
         fitting = kinds <= {"attributes"} if encoding.attributes else "attributes" not in kinds
         if len(bags) > 1 or not fitting or (encoding.attributes and len(columns) > 1):
             raise contents.error("the encoding has features that do not go with its format")
@@ -450,6 +481,7 @@ def missing_remarks(missing: Sequence[tuple[str, int]]) -> list[str]:
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
+EMBEDDINGS_WINDOW = (-1, 0, 1)
 
 
 def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
@@ -520,6 +552,12 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
             f"no feature is made of the vectors '{idle[0]}': add {{vectors: {idle[0]}}} to 'features', or leave them "
             "out",
             settings=["vectors"],
+        )
+    if config.embeddings is not None and EMBEDDINGS not in encoding.tables:
+        raise ConfigError(
+            f"no feature looks anything up in the embeddings: add {{column: NAME, lookup: {EMBEDDINGS}}} to "
+            "'features', or leave them out",
+            settings=["embeddings"],
         )
     if config.unobserved is not None and encoding.features_of_labels:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
@@ -602,6 +640,8 @@ class _Fitter:
                 message = f"is made of vectors '{feature.vectors}', and none of that name are given{known}"
                 raise ConfigError(f"feature '{feature.name}' {message}", settings=["vectors"])
             return fit_real(self._widened(feature, self.config.window or REAL_WINDOW), (), self.columns, seed)
+        if feature.lookup is not None:
+            return self._lookup(feature)
         if (feature.type == "attributes") != (corpus.attributes is not None):
             needed = "an attribute file" if feature.type == "attributes" else "columns"
             raise ConfigError(f"feature '{feature.name}' needs {needed}, and {corpus.source} is not of that kind")
@@ -634,6 +674,31 @@ class _Fitter:
         if feature.scale != AUTO:
             raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
         return fit_categorical(feature, where[0], self.columns, min_count)
+
+    def _lookup(self, feature: FeatureConfig) -> Feature:
+        """Fit a feature of values that are looked up in a table."""
+        config, (name,) = self.config, feature.columns
+        if feature.lookup != EMBEDDINGS or config.embeddings is None:
+            known = f"there is '{EMBEDDINGS}'" if config.embeddings is not None else "none is given"
+            message = f"feature '{feature.name}' looks '{name}' up in '{feature.lookup}', and {known}"
+            raise ConfigError(message, settings=["embeddings"])
+        if feature.type not in (AUTO, "real"):
+            raise ConfigError(f"feature '{feature.name}': embeddings are numbers, so their type is real")
+        table = self.columns.corpus.tables.get(config.embeddings) or load_word_vectors(config.embeddings)
+        if self.columns.corpus.attributes is None:
+            where: tuple[int, ...] = (self._column(feature, name),)
+            values = self.columns.value_counts(where[0])[0]
+        else:
+            where, values = (), list(attribute_values(self.columns.attribute_counts()[0], name).values())
+            if not values:
+                message = f"feature '{feature.name}': no attribute is '{name}=...' or '{name}:...'"
+                raise ConfigError(message, settings=["embeddings_column"])
+        if config.embeddings_in_model == "seen":
+            table = table.part(values)
+        elif config.embeddings_in_model == "none":
+            table = replace(table, stored=False)
+        feature = self._widened(replace(feature, type="real"), config.window or EMBEDDINGS_WINDOW)
+        return fit_real(feature, where, self.columns, config.training.seed, table)
 
     def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:
         """Return a feature with its window, or the default one, and the offsets that terms use beyond it."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..config import BAGS, FeatureConfig, feature_dict, parse_config
+from ..corpora import WordVectors
 from ..files import Contents, pack_strings
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
 from .label_ratio import LabelRatios
@@ -31,7 +32,7 @@ def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> di
                 arrays[f"{at}.keys{w}.{s}"] = keys
     elif isinstance(feature, RealFeature):
         entry |= {"kind": "real", "columns": list(feature.columns)}
-        if feature.config.vectors is not None:
+        if feature.is_vector:
             entry["width"] = len(feature.mean)
         arrays[f"{at}.mean"], arrays[f"{at}.scale"] = feature.mean, feature.scale
         if feature.fill is not None:
@@ -83,7 +84,30 @@ def _unpack_config(contents: Contents, described: dict[str, Any], at: str, width
     return config
 
 
-def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Feature:
+def pack_table(table: WordVectors, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return a header entry for a table of vectors; put its arrays, if they are stored, into `arrays`."""
+    entry = {"file": table.source, "digest": table.digest, "width": table.width, "stored": table.stored}
+    if table.stored:
+        arrays |= pack_strings(table.words, f"{at}.words")
+        arrays |= {f"{at}.rows": table.rows, f"{at}.scales": table.scales}
+    return entry
+
+
+def unpack_table(contents: Contents, entry: dict[str, Any], at: str) -> WordVectors:
+    words: list[str] = []
+    rows, scales = np.empty((0, entry["width"]), dtype=np.int8), np.empty(0, dtype=np.float32)
+    if entry["stored"]:
+        words = contents.strings(f"{at}.words")
+        rows, scales = contents.array(f"{at}.rows", "int8", 2), contents.array(f"{at}.scales", "float32", 1)
+    out = WordVectors(str(entry["file"]), words, rows, scales, str(entry["digest"]), bool(entry["stored"]))
+    if rows.shape != (len(words), entry["width"]) or len(scales) != len(words) or len(out.index) < len(words):
+        raise contents.error(f"'{at}' has words and rows that do not fit")
+    return out
+
+
+def unpack_feature(
+    contents: Contents, entry: dict[str, Any], at: str, width: int, tables: dict[str, WordVectors]
+) -> Feature:
     described = dict(entry["config"])
     own = described.pop("own_window", None)
     config = _unpack_config(contents, described, at, width)
@@ -101,7 +125,7 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
         return bag(config, _unpack_vocabulary(contents, entry, at))
     if kind == "real":
         mean, scale = contents.array(f"{at}.mean", "float64", 1), contents.array(f"{at}.scale", "float64", 1)
-        where = tuple(entry["columns"])
+        where, table = tuple(entry["columns"]), None if config.lookup is None else tables[config.lookup]
         counts, ratios, expected = None, None, len(where) if config.transform == "identity" else 1
         if config.transform in ("label-ratio", "frequency"):
             values, dimensions = tuple(contents.strings(f"{at}.counted")), 2 if config.transform == "label-ratio" else 1
@@ -114,20 +138,20 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
             else:
                 ratios, expected = LabelRatios(values, numbers), numbers.shape[1] if numbers.shape[1] > 2 else 1
         expected *= 2 if config.missing == "indicator" else 1
-        if config.vectors is not None:
-            expected = entry["width"]
+        if config.vectors is not None or table is not None:
+            expected = entry["width"] if table is None else table.width + 1
         fill = contents.array(f"{at}.fill", "float64", 1) if f"{at}.fill" in contents.arrays else None
         bad_column = any(not isinstance(c, int) or not 0 <= c < width - 1 for c in where)
         if (
             bad_column
-            or len(where) != len(config.columns)
+            or len(where) != (0 if table is not None and width == 1 else len(config.columns))
             or not len(mean) == len(scale) == expected
             or not expected
             or np.any(scale <= 0)
             or (fill is not None and len(fill) != expected)
         ):
             raise contents.error(f"'{at}' has columns or scales that do not fit")
-        return RealFeature(config, where, mean, scale, counts, ratios, fill)
+        return RealFeature(config, where, mean, scale, counts, ratios, fill, table)
     if kind != "conjunction" or len(config.parts) < 2 or len(entry["parts"]) != len(config.parts):
         raise contents.error(f"'{at}' is a feature of an unknown kind")
     parts = []

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..config import FeatureConfig
-from ..corpora import AttributeRows, CodedColumn, Columns, Corpus, TrainingColumns
+from ..corpora import AttributeRows, CodedColumn, Columns, Corpus, TrainingColumns, WordVectors
 from ..errors import ConfigError, DataError
 from ..kernels import NOTHING, UNSEEN
 from ..system import positions_within
@@ -298,12 +298,17 @@ class RealFeature:
     counts: dict[str, int] | None = None  # of the transform `frequency`: how often training had a value
     ratios: LabelRatios | None = None  # of the transform `label-ratio`
     fill: np.ndarray | None = None  # [r] scaled values in the place of missing ones; None for zeros, the mean
+    table: WordVectors | None = None  # of a lookup: its numbers, and one that is 1 for values that it has not
 
     @property
     def plain(self) -> bool:
         """True if it is made of columns as they are."""
-        config = self.config
-        return config.transform == "identity" and config.vectors is None and config.scale != "unit"
+        return self.config.transform == "identity" and not self.is_vector and self.config.scale != "unit"
+
+    @property
+    def is_vector(self) -> bool:
+        """True if its numbers have no meaning one by one."""
+        return self.config.vectors is not None or self.table is not None
 
     @property
     def indicates(self) -> bool:
@@ -386,6 +391,11 @@ def _small(values: np.ndarray) -> bool:
 def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
     """Return unscaled numbers, [N, r]."""
     config, where = feature.config, feature.columns
+    if feature.table is not None:
+        rows = _table_rows(feature, columns)
+        unknown, found = np.unique(rows, return_inverse=True)  # each row is computed once
+        numbers = _rows(feature.table.vectors(unknown), config)
+        return np.hstack([numbers, (unknown < 0)[:, None]])[found.ravel()]
     if config.vectors is not None:
         # In one order, whatever that of the file: sums over rows are rounded by it.
         return _rows(columns.corpus.vectors[config.vectors].astype(np.float64, order="C"), config)
@@ -406,6 +416,29 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
     return numbers[inverse][:, None]
 
 
+def _table_rows(feature: RealFeature, columns: Columns) -> np.ndarray:
+    """Return the row of each position in the table of its feature, [N] int32, -1 for none."""
+    table, rows = feature.table, columns.corpus.attributes
+    assert table is not None
+    if rows is None:
+        return columns.codes(feature.columns[0], ("lookup",), table, table.numbers)
+    names = CodedColumn.of(rows.names)
+    values = attribute_values(names.values, feature.config.columns[0])
+    numbers = np.full(len(names.values), -2, dtype=np.int32)
+    numbers[list(values)] = table.numbers(list(values.values()))
+    own = numbers[names.codes]  # [nnz]
+    there = np.flatnonzero(own > -2)[::-1]  # the first one of a position is put last
+    out = np.full(columns.corpus.positions, -1, dtype=np.int32)
+    out[np.searchsorted(rows.indptr, there, side="right") - 1] = own[there]
+    return out
+
+
+def attribute_values(names: Sequence[str], key: str) -> dict[int, str]:
+    """Return the values of those attributes that are `key=value` or `key:value`, by their place in `names`."""
+    begins, size = (f"{key}=", f"{key}:"), len(key) + 1
+    return {place: name[size:] for place, name in enumerate(names) if name.startswith(begins)}
+
+
 def _rows(numbers: np.ndarray, config: FeatureConfig) -> np.ndarray:
     """Scale rows to length 1 in place under `scale: unit`; rows of zeros stay."""
     if config.scale != "unit":
@@ -421,6 +454,8 @@ def real_columns(config: FeatureConfig, count: int) -> list[str]:
     """Return the names of the `count` numbers of a real feature."""
     if config.vectors is not None:
         return [f"{config.name}.{number}" for number in range(count)]
+    if config.lookup is not None:
+        return [*(f"{config.name}.{number}" for number in range(count - 1)), f"{config.name}.unknown"]
     return list(config.columns) if count > 1 else [config.name]
 
 
@@ -458,7 +493,13 @@ class Moments:
         return Moments(count, mean, deviation, self.binary & other.binary)
 
 
-def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: TrainingColumns, seed: int) -> RealFeature:
+def fit_real(
+    config: FeatureConfig,
+    where: tuple[int, ...],
+    columns: TrainingColumns,
+    seed: int,
+    table: WordVectors | None = None,
+) -> RealFeature:
     counts = ratios = None
     if config.transform == "frequency":
         values, found = columns.value_counts(where[0])
@@ -472,7 +513,7 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: TrainingCol
         # Ratios of its own positions differ; encoding finds them there.
         own_ratios = (labels, len(names), columns.corpus.offsets, seed)
         ratios, columns.held_out[config.name] = fit_ratios(*columns.distinct(where[0]), *own_ratios)
-    unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, ratios)
+    unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, ratios, table=table)
     moments: Moments | None = None
     for part in columns.parts:
         raw = part.held_out[config.name] if ratios is not None else _raw_real(unscaled, part)
@@ -486,10 +527,16 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: TrainingCol
         message = f"column '{config.columns[r]}' has no numbers, only missing ones (leave it out)"
         raise DataError(message, columns.corpus.source, settings=["missing"])
     mean, scale = moments.mean, moments.deviation
+    if table is not None:
+        about = f"embeddings of {table.source}: {len(table.words):,} words, {table.width:,} numbers each"
+        columns.warnings.append(f"{about}; {1 - mean[-1]:.1%} of positions have a vector")
+        if mean[-1] == 1:
+            there = f"no value of '{config.columns[0]}' is a word of {table.source}"
+            raise DataError(f"{there}: is it the right column?", columns.corpus.source, settings=["embeddings_column"])
     # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
     plain = moments.binary if config.scale == "auto" else np.full(len(mean), config.scale in ("none", "unit"))
     # Vectors have no missing values.
-    fill = np.where(plain, mean, 0.0) if plain.any() and config.vectors is None else None
+    fill = np.where(plain, mean, 0.0) if plain.any() and not unscaled.is_vector else None
     mean = np.where(plain, 0.0, mean)
     # What varies by no more than rounding is constant. Its mean is rounded too, hence the division.
     size = np.abs(mean)

@@ -164,6 +164,9 @@ class KernelCRF(Protocol):
     missing : arrays only: what NaN becomes: "mean", that of the training data, or "indicator", with one more column for
         each that marks missing values.
     min_count : dictionaries only: attributes that training has less often are left out.
+    embeddings : dictionaries only: file with a table of word vectors, as `kcrf train --embeddings` takes it.
+    embeddings_column : the key of the words that are looked up in it.
+    embeddings_in_model : rows of it that the model stores: "all", those "seen" in training, or "none".
 
     kernel=None is "rbf" with 500 pivots for arrays of up to 200,000 positions, unless `c1`, `map`, `cut_off` or
     `all_possible_states` ask for weights of columns, and "linear" for the rest, as on the command line.
@@ -227,6 +230,9 @@ class KernelCRF(Protocol):
     scale: str = "auto"
     missing: str = "mean"
     min_count: int = 1
+    embeddings: str | os.PathLike[str] | None = None
+    embeddings_column: str = "word"
+    embeddings_in_model: str = "all"
     decode: str | None = "auto"
     metric: str | None = "auto"
     cost: Mapping[LabelValue, float] | None = None
@@ -773,9 +779,14 @@ class KernelCRF(Protocol):
         self._model().save(path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> KernelCRF:
-        """Return an estimator with the model that `save` or `kcrf train` wrote, and the parameters of its training."""
+    def load(cls, path: str | os.PathLike[str], embeddings: str | os.PathLike[str] | None = None) -> KernelCRF:
+        """Return an estimator with the model that `save` or `kcrf train` wrote, and the parameters of its training.
+
+        `embeddings` is the file of a table that the model needs if it stores none.
+        """
         model = Model.load(path)
+        if embeddings is not None:
+            model = model.with_embeddings(os.fspath(embeddings))
         out = cls(**params_of(model.info, _names(cls)))
         out.model_ = model
         return out

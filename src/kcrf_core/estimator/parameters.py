@@ -15,6 +15,7 @@ the rest                    details of another optimiser: no effect, with a warn
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
@@ -25,8 +26,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..config import MODEL_SECTIONS, MapConfig, declared_options, parse_config, plain_kernels, with_options
-from ..encoding import kernel_is_open, number_terms
+from ..config import EMBEDDINGS, MODEL_SECTIONS, MapConfig, declared_options, parse_config, plain_kernels, with_options
+from ..encoding import kernel_is_open, number_terms, with_terms
 from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig
 from ..scoring import Decision
@@ -136,7 +137,7 @@ def raw_config(
             raise ConfigError(
                 f"config={params['config']!r}: a dictionary in the layout of a configuration file is needed"
             )
-        raw = {**column_titles(columns), **unobserved, **params["config"]}
+        raw = {**column_titles(columns), **unobserved, **params["config"], **_embeddings(params, columns)}
         if columns is not None and kernel_is_open(raw, {}, positions):
             raw["terms"] = number_terms()
         return raw, "config"
@@ -174,11 +175,25 @@ def raw_config(
         names = raw["columns"][:-1]
         lacking = {} if params["missing"] is None else {"missing": params["missing"]}
         raw["features"] = [{"name": "x", "columns": names, "type": "real", **shape, **lacking}]
-    elif vectors:
+    elif vectors or params["embeddings"] is not None:
         raw["features"] = [{"type": "attributes"}, *({"vectors": name, **shape} for name in vectors)]
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: dictionaries hold what is seen of the neighbours, too")
-    return with_options(raw, options), "KernelCRF"
+    if not (embeddings := _embeddings(params, columns)):
+        return with_options(raw, options), "KernelCRF"
+    raw["features"].append({"column": params["embeddings_column"], "lookup": EMBEDDINGS, **shape})
+    raw = with_options({**raw, **embeddings, "suggested": True}, options)
+    return with_terms(raw, 0, (), "KernelCRF"), "KernelCRF"
+
+
+def _embeddings(params: Mapping[str, Any], columns: int | None) -> dict[str, Any]:
+    """Return the settings of embeddings, if there are any."""
+    if params["embeddings"] is None:
+        return {}
+    if columns is not None:
+        raise ConfigError("embeddings are for dictionaries with a word: arrays have none")
+    found = {"embeddings": os.fspath(params["embeddings"])}
+    return found | {key: params[key] for key in ("embeddings_column", "embeddings_in_model")}
 
 
 def column_titles(columns: int | None) -> dict[str, Any]:
@@ -190,7 +205,8 @@ def search_config(params: Mapping[str, Any], columns: int | None) -> dict[str, A
     """Return the settings that a search for a configuration keeps: seed, solver, tolerance and the scheme of labels."""
     named = {name: _plain(params[name]) for name in ("solver", "tolerance", "scheme", "scheme_violations", "decode")}
     training = {name: value for name, value in named.items() if value not in (None, AUTO)}
-    return {**column_titles(columns), "training": {**training, "seed": seed_of(params["random_state"])}}
+    training["seed"] = seed_of(params["random_state"])
+    return {**column_titles(columns), **_embeddings(params, columns), "training": training}
 
 
 def _names(*sections: str) -> list[str]:
@@ -234,6 +250,10 @@ def params_of(info: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
     found = {name: getattr(training, name) for name in _names("chain", "training") if hasattr(training, name)}
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
     found |= {"order": config.order, "min_count": config.min_count, "unobserved": config.unobserved}
+    found |= {"embeddings": config.embeddings}
+    for name in ("embeddings_column", "embeddings_in_model"):
+        if getattr(config, name) is not None:
+            found[name] = getattr(config, name)
     if training.observed_features:
         found["all_possible_states"] = False
     # Text has all its features linearly beside a kernel that was asked for.

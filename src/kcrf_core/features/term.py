@@ -291,7 +291,7 @@ class StoredBasis:
     def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the header and the arrays of a file."""
         header, arrays = self.encoding.pack()
-        header |= {"config": self.config.to_dict(), "terms": []}
+        header |= {"config": self.config.to_stored(), "terms": []}
         for number, term in enumerate(self.terms):
             at = f"term{number}"
             header["terms"].append(

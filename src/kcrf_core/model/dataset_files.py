@@ -94,7 +94,7 @@ def dataset_arrays(dataset: Dataset) -> dict[str, np.ndarray]:
 def save_dataset(path: str | os.PathLike[str], encoding: Encoding, dataset: Dataset, config: Config) -> None:
     header, arrays = encoding.pack()
     arrays |= dataset_arrays(dataset)
-    header |= {"config": config.to_dict(), "digest": digest(dataset)}
+    header |= {"config": config.to_stored(), "digest": digest(dataset)}
     write_container(path, "dataset", header, arrays)
 
 
@@ -385,7 +385,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
 def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterable[Dataset]) -> None:
     """Write shards to an empty folder as they come, and the manifest when all are there."""
     header, arrays = encoding.pack()
-    write_container(os.path.join(folder, ENCODING), "encoding", header | {"config": config.to_dict()}, arrays)
+    write_container(os.path.join(folder, ENCODING), "encoding", header | {"config": config.to_stored()}, arrays)
     entries, amount, labelled, digests = [], Amount(), True, []
     for number, dataset in enumerate(shards, 1):
         name = f"shard-{number:04d}.npz"

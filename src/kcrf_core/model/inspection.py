@@ -163,6 +163,10 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
             entry["vectors"] = config.vectors
         if isinstance(feature, RealFeature):
             entry["values"] = len(feature.mean)
+            if (table := feature.table) is not None:
+                entry["lookup"] = {
+                    "file": table.source, "words": len(table.words), "width": table.width, "digest": table.digest
+                }  # fmt: skip
         elif isinstance(feature, CategoricalFeature | AttributeFeature):
             entry["values"] = len(feature.vocabulary.values)
         else:

@@ -194,6 +194,8 @@ def corpus_digest(corpus: Corpus) -> str:
     if (found := corpus.attributes) is not None:
         for text in ("\n".join(found.names), repr(found.indptr.tolist()), repr(found.values.tolist())):
             add(text)
+    for table in corpus.tables.values():
+        add(table.digest)
     for name, array in corpus.vectors.items():
         add(repr((name, array.dtype.str, array.shape)))
         total.update(np.ascontiguousarray(array).data)

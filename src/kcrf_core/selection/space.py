@@ -279,7 +279,10 @@ class NumberBlock(ColumnBlock):
             }
             only = {"features": list(names)} if kernel == IMAGE else {}
             terms = ({**term, **only, "kernel": kernels[kernel]},)
-        return BlockShare(features, names if kernel in (LINEAR, LINEAR_AND_RBF) else (), terms)
+        linear = names if kernel in (LINEAR, LINEAR_AND_RBF) else ()
+        if linear and "lookup" in features[0]:  # with a prior variance of their own, as `train` has them
+            return BlockShare(features, (), ({"name": features[0]["lookup"], "features": list(linear)}, *terms))
+        return BlockShare(features, linear, terms)
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         kernel, reach = chosen[f"{self.name} kernel"], chosen[f"{self.name} window"]

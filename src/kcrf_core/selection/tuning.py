@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..chains import CLIQUES
-from ..config import parse_config
-from ..corpora import Corpus
+from ..config import EMBEDDINGS, parse_config
+from ..corpora import Corpus, with_embeddings
 from ..encoding import UNKNOWN, RealFeature, column_names, fit_encoding, kernel_is_open, with_defaults
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import decided_labels
@@ -99,6 +99,8 @@ def make_space(
     blocks = []
     if corpus.attributes is not None:
         blocks.append(GivenBlock(attributes=True))
+        if config.embeddings is not None and config.embeddings_column is not None:
+            blocks.append(_lookup_block(config.embeddings_column, corpus.tables[config.embeddings].width))
     else:
         inputs = [
             name for name in names[:-1] if name not in (config.weight, config.sequence, *config.ignore, *left_out)
@@ -119,11 +121,14 @@ def _column_blocks(
     features = usual.get("features") or [{"column": name} for name in inputs]
     encoding, _ = fit_encoding(parse_config({**usual, "features": features}, source), corpus)
     text, real, reach = [], [], 0
+    looked_up: list[ColumnBlock] = []
     for feature, fitted in zip(features, encoding.features, strict=True):
         if "vectors" in feature:
             continue
         if not isinstance(fitted, RealFeature):
             text.append(feature)
+        elif fitted.table is not None:
+            looked_up.append(_lookup_block(feature["column"], fitted.table.width))
         else:
             real.append(feature["column"])
             reach = max(reach, *map(abs, fitted.config.seen))
@@ -142,7 +147,12 @@ def _column_blocks(
         features = [{"name": name, "columns": own, "type": "real"} for name, own in columns.items()]
         alone = found.all_numbers and kernel_is_open(raw, {}, corpus.positions)
         blocks.append(NumberBlock(NUMBERS, tuple(features), tags, len(real), shape, max(reach, 1), alone))
-    return blocks
+    return [*blocks, *looked_up]
+
+
+def _lookup_block(column: str, width: int) -> NumberBlock:
+    name = f"{column}.{EMBEDDINGS}"
+    return NumberBlock(name, ({"name": name, "column": column, "lookup": EMBEDDINGS},), (), width, reach=1)
 
 
 def tune(
@@ -184,6 +194,9 @@ def tune(
             "data to judge by is given: nested folds would not be judged by it", settings=["nested", "dev"]
         )
     config = parse_config(raw, source)
+    if config.embeddings is not None:
+        corpus = with_embeddings(corpus, config.embeddings)
+        dev = None if dev is None else with_embeddings(dev, config.embeddings)
     searches = 1 if nested is None else 1 + nested
     total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)

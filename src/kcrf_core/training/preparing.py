@@ -151,6 +151,7 @@ def _read(
 ENCODING_PARTS = (
     *("columns", "window", "min_count", "unobserved", "weight", "ignore", "plain", "features"),
     *("separator", "header", "comment", "missing", "sequence"),
+    *("embeddings", "embeddings_column", "embeddings_in_model"),
 )
 
 

@@ -401,7 +401,7 @@ class TrainingRun:
         names = [term.config.name for term in solution.task.terms]
         config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
         reported = report.to_dict()
-        info = {"config": config.to_dict(), "digest": self.data_digest(), "training": reported}
+        info = {"config": config.to_stored(), "digest": self.data_digest(), "training": reported}
         return replace(model, info=info), report
 
     def _about(self) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""Tables of word vectors: a row of numbers for each word, looked up by the values of a column.
+
+Rows are held as whole numbers from -127 to 127 with a scale, x = q s, which is how models store them: one byte for a
+number, with an error of at most half a step of max |x| / 127.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..system import counted
+
+STEPS = 127  # of a row's largest number
+ROWS_AT_ONCE = 4096
+DIGITS = str.maketrans("123456789", "000000000")
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """Distinct words and their vectors, or the name and digest of a table that is elsewhere."""
+
+    source: str  # name of the file
+    words: Sequence[str]
+    rows: np.ndarray  # [V, width] int8
+    scales: np.ndarray  # [V] float32
+    digest: str  # of the whole table, where this is a part of it
+    stored: bool = True  # by models; else they know the digest, and rows have to be read from a file
+
+    @classmethod
+    def of(cls, source: str, words: Sequence[str], rows: np.ndarray, scales: np.ndarray) -> WordVectors:
+        total = hashlib.sha256("\n".join(words).encode())
+        for array in (rows, scales):
+            total.update(np.ascontiguousarray(array).data)
+        return cls(source, words, rows, scales, total.hexdigest())
+
+    @property
+    def width(self) -> int:
+        return self.rows.shape[1]
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Numbers of words."""
+        return dict(zip(self.words, range(len(self.words)), strict=True))
+
+    def numbers(self, values: Sequence[str]) -> np.ndarray:
+        """Return the row of each value, [n] int32, -1 for none: that of the word, its lower case, with digits as 0."""
+        if len(values):
+            self.check_here()
+        get, out = self.index.get, np.empty(len(values), dtype=np.int32)
+        for place, value in enumerate(values):
+            number = get(value)
+            if number is None:
+                lower = value.lower()
+                tried = (lower, value.translate(DIGITS), lower.translate(DIGITS))
+                number = next((found for one in tried if (found := get(one)) is not None), -1)
+            out[place] = number
+        return out
+
+    def check_here(self) -> None:
+        """Raise an error if rows have to be read from a file first."""
+        if not self.stored and not len(self.words):
+            raise ConfigError(
+                f"the model was trained with the embeddings of {self.source} (digest {self.digest[:12]}) and stores "
+                "none of them: give that file",
+                settings=["embeddings"],
+            )
+
+    def vectors(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the rows of these numbers, [n, width] float64; zeros for -1."""
+        if not len(self.words):
+            return np.zeros((len(numbers), self.width))
+        out = self.rows[numbers].astype(np.float64)
+        out *= np.where(numbers < 0, np.float32(0), self.scales[numbers])[:, None]
+        return out
+
+    def part(self, values: Iterable[str]) -> WordVectors:
+        """Return a table with the rows of some values alone."""
+        kept = np.unique(self.numbers(list(values)))
+        kept = kept[kept >= 0]
+        words = [self.words[number] for number in kept.tolist()]
+        return WordVectors(self.source, words, self.rows[kept], self.scales[kept], self.digest)
+
+    def replaced_by(self, other: WordVectors) -> WordVectors:
+        """Return the same table out of another place; raise an error if it is another one."""
+        if other.digest != self.digest:
+            there = f"{other.source} ({counted(len(other.words), 'word')}, digest {other.digest[:12]})"
+            own = f"the model was trained with those of {self.source} (digest {self.digest[:12]})"
+            raise ConfigError(f"{there} has other embeddings: {own}", settings=["embeddings"])
+        return replace(other, stored=self.stored)
+
+
+def quantised(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows [V, width] int8 and scales [V] of finite numbers."""
+    rows, scales = np.empty(numbers.shape, dtype=np.int8), np.empty(len(numbers), dtype=np.float32)
+    for begin in range(0, len(numbers), ROWS_AT_ONCE):
+        some = numbers[begin : begin + ROWS_AT_ONCE].astype(np.float64)
+        part = slice(begin, begin + len(some))
+        scales[part] = np.abs(some).max(axis=1, initial=0.0) / STEPS
+        own = scales[part].astype(np.float64)[:, None]
+        rows[part] = np.rint(np.divide(some, own, out=np.zeros_like(some), where=own > 0))
+    return rows, scales

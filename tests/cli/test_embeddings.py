@@ -1,0 +1,211 @@
+"""--embeddings: words that training never saw, models with and without the table, folds, shards and mistakes."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus
+from kcrf_core.selection import Division, cross_validation, make_plan, make_settings, tuning
+from kcrf_core.selection.cross_validation import run_plan
+
+
+@pytest.fixture
+def task(tmp_path):
+    """Words of two kinds, which only the table tells apart; those of the test part are not in training."""
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 2, 80)
+    lines = [f"w{'ab'[n % 2]}{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(80)]
+    rows = rng.normal(size=(80, 4)) / 4
+    rows[:, 1] += np.where(kinds, 1.0, -1.0)
+    table = "".join(f"{word} {' '.join(f'{x:.4f}' for x in row)}\n" for word, row in zip(lines, rows, strict=True))
+    (tmp_path / "table.txt").write_text(table)
+    for name, first in (("train", 0), ("test", 40)):
+        numbers = rng.integers(first, first + 40, (30, 3))
+        text = "\n\n".join("\n".join(f"{lines[n].capitalize()} {'AB'[kinds[n]]}" for n in row) for row in numbers)
+        (tmp_path / f"{name}.conll").write_text(text + "\n")
+    return tmp_path
+
+
+def trained(kcrf, task, *options, name="model.npz"):
+    table = ("--embeddings", task / "table.txt")
+    done = kcrf("train", task / "train.conll", *table, "--sigma2", 1, "-o", task / name, *options)
+    assert done.code == 0, done.err
+    return done
+
+
+def accuracy(kcrf, task, *options, name="model.npz"):
+    done = kcrf("evaluate", "-m", task / name, task / "test.conll", "--json", *options)
+    assert done.code == 0, done.err
+    import json
+
+    return json.loads(done.out)["accuracy"]
+
+
+def test_models_label_words_that_training_never_saw(kcrf, task):
+    done = trained(kcrf, task)
+    assert "embeddings of table.txt: 80 words, 4 numbers each; 100.0% of positions have a vector" in done.err
+    trained(kcrf, task, "--embeddings-in-model", "seen", name="seen.npz")
+    trained(kcrf, task, "--threads", 1, name="again.npz")
+    assert (task / "model.npz").read_bytes() == (task / "again.npz").read_bytes()
+    (task / "table.txt").rename(task / "moved.txt")
+    assert accuracy(kcrf, task) > 0.95
+    assert accuracy(kcrf, task, name="seen.npz") < 0.8
+    seen = Model.load(task / "seen.npz").encoding.tables["embeddings"]
+    assert 0 < len(seen.words) <= 40
+    shown = kcrf("inspect", task / "model.npz", "--top", 0).text
+    assert "feature c0.embeddings: real, 5 columns, window -1..1; embeddings of table.txt, 80 words stored" in shown
+
+
+def test_a_model_without_rows_needs_its_own_table(kcrf, task):
+    trained(kcrf, task)
+    trained(kcrf, task, "--embeddings-in-model", "none", name="none.npz")
+    assert b"wa" not in b"".join(array.tobytes() for array in Model.load(task / "none.npz").encoding.pack()[1].values()
+                                 if array.dtype == np.int8)  # fmt: skip
+    tag = ("tag", "-m", task / "none.npz", task / "test.conll")
+    done = kcrf(*tag)
+    assert done.code == 2 and "embeddings of table.txt (digest" in done.err and "--embeddings" in done.err
+    packed = task / "table.txt.gz"
+    packed.write_bytes(gzip.compress((task / "table.txt").read_bytes()))
+    done = kcrf(*tag, "--embeddings", packed)
+    assert done.code == 0 and done.out == kcrf("tag", "-m", task / "model.npz", task / "test.conll").out
+    assert accuracy(kcrf, task, "--embeddings", packed, name="none.npz") > 0.95
+    other = task / "other.txt"
+    other.write_text("wxyz 1 2 3 4\n")
+    done = kcrf(*tag, "--embeddings", other)
+    assert done.code == 2 and "other.txt (1 word, digest" in done.err and "those of table.txt (digest" in done.err
+    assert kcrf("inspect", task / "none.npz", "--embeddings", other).code == 2
+    assert "none stored" in kcrf("inspect", task / "none.npz", "--top", 0).text
+    audited = ("audit", "-m", task / "none.npz", task / "test.conll")
+    assert kcrf(*audited).code == 2 and kcrf(*audited, "--embeddings", packed).code == 0
+    like = ("featurize", task / "test.conll", "--like", task / "none.npz", "-o", task / "test.npz")
+    assert kcrf(*like).code == 2 and kcrf(*like, "--embeddings", packed).code == 0
+    # A model that stores its rows takes the same table, and no other.
+    assert kcrf("tag", "-m", task / "model.npz", task / "test.conll", "--embeddings", packed).code == 0
+    assert kcrf("tag", "-m", task / "model.npz", task / "test.conll", "--embeddings", other).code == 2
+
+
+def test_configurations_shards_and_datasets_give_the_same_model(kcrf, task):
+    trained(kcrf, task)
+    table, out = ("--embeddings", task / "table.txt"), task / "other.npz"
+    dumped = kcrf("train", task / "train.conll", *table, "--sigma2", 1, "--dump-config")
+    (task / "dumped.yaml").write_bytes(dumped.out)
+    assert kcrf("train", task / "train.conll", "-c", task / "dumped.yaml", "-o", out).code == 0
+    assert out.read_bytes() == (task / "model.npz").read_bytes()
+    labels = kcrf("tag", "-m", out, task / "test.conll").out
+    for place in ("data.npz", "shards"):
+        more = ("--shards", 3) if place == "shards" else ()
+        assert kcrf("featurize", task / "train.conll", *table, "-o", task / place, *more).code == 0
+        assert kcrf("train", task / place, "--sigma2", 1, "-o", out).code == 0
+        assert kcrf("tag", "-m", out, task / "test.conll").out == labels
+    done = kcrf("featurize", task / "train.conll", *table, "--show", 1)
+    assert "c0.embeddings[0]=" in done.text and "... (5)" in done.text
+
+
+def test_other_columns_kernels_and_terms(kcrf, task):
+    shifted = task / "shifted.conll"
+    lines = (task / "train.conll").read_text().splitlines()
+    shifted.write_text("".join(f"1 {line}\n" if line else "\n" for line in lines))
+    run = ("train", shifted, "--embeddings", task / "table.txt", "--sigma2", 1)
+    found = kcrf(*run, "--embeddings-column", "c1", "--dump-config").text
+    assert "name: c1.embeddings" in found
+    done = kcrf(*run, "--embeddings-column", "c0", "-o", task / "x.npz")
+    assert done.code == 3 and "no value of 'c0' is a word of table.txt" in done.err
+    rbf = ("--set", "terms.embeddings.kernel=rbf", "--set", "features.c0.embeddings.window=0..0")
+    trained(kcrf, task, *rbf)
+    assert "term embeddings: rbf" in kcrf("inspect", task / "model.npz").text and accuracy(kcrf, task) > 0.9
+    trained(kcrf, task, "--kernel", "poly", "--plain")
+    shown = kcrf("inspect", task / "model.npz").text
+    assert "term node: poly" in shown and "term embeddings: linear" in shown
+
+
+@pytest.mark.parametrize(
+    ("yaml", "code", "message"),
+    [
+        ("features: [{column: c0, lookup: embeddings}]", 2, "and none is given"),
+        ("embeddings: TABLE\nfeatures: [{column: c0}]", 2, "no feature looks anything up in the embeddings"),
+        ("embeddings: TABLE\nfeatures: [{column: c0, lookup: city}]", 2, "in 'city', and there is 'embeddings'"),
+        ("features: [{vectors: a, lookup: embeddings}]", 2, "'lookup' goes with a 'column'"),
+        ("features: [{column: c0, lookup: embeddings, transform: lower}]", 2, "a lookup takes no 'transform'"),
+        ("embeddings: TABLE\nembeddings_column: c7", 2, "there is no column 'c7'"),
+        ("embeddings: TABLE.gone", 1, "No such file"),
+    ],
+)
+def test_mistakes_in_configurations(yaml, code, message, kcrf, task):
+    (task / "wrong.yaml").write_text(yaml.replace("TABLE", str(task / "table.txt")))
+    done = kcrf("train", task / "train.conll", "-c", task / "wrong.yaml", "-o", task / "x.npz")
+    assert done.code == code and message in done.err
+
+
+def test_a_damaged_table_is_named_with_its_line(kcrf, task):
+    (task / "table.txt").write_text("a 1 2\nb 1 nan\n")
+    done = kcrf("train", task / "train.conll", "--embeddings", task / "table.txt", "-o", task / "x.npz")
+    assert done.code == 3 and "table.txt:2: 'nan' is not a finite number" in done.err
+    done = kcrf("tag", "-m", task / "gone.npz", task / "test.conll", "--embeddings", task / "table.txt")
+    assert done.code == 1 or done.code == 3
+
+
+def test_folds_read_the_table_once_and_take_their_words_along(task, monkeypatch):
+    corpus = read_corpus(task / "train.conll")
+    path = str(task / "table.txt")
+    settings = make_settings({}, {"embeddings": path, "sigma2": 1.0})
+    plan = make_plan(corpus, {}, "options", settings, Division(2))
+    (table,) = plan.corpus.tables.values()
+    assert 0 < len(table.words) <= 40
+    for module in (cross_validation, tuning):
+        monkeypatch.setattr(module, "with_embeddings", None)
+    monkeypatch.setattr("kcrf_core.encoding.encoding.load_word_vectors", None)
+    found, _ = run_plan(plan, threads=1)
+    assert min(result["accuracy"] for result in found.values()) > 0.9
+
+
+def test_tune_tries_kernels_on_embeddings(task):
+    from kcrf_core.corpora import with_embeddings
+
+    corpus = with_embeddings(read_corpus(task / "train.conll"), str(task / "table.txt"))
+    space = tuning.make_space(corpus, {"embeddings": str(task / "table.txt")}, "options")
+    kernels = set()
+    for candidate in space.seeds:
+        config = parse_config(space.raw(candidate))
+        encoding, _ = fit_encoding(config, corpus)
+        terms = [term for term in config.mapped_terms if term.features == ("c0.embeddings",)]
+        kernels |= {term.kernel.type for term in terms}
+        assert "embeddings" in encoding.tables
+    assert {"linear", "rbf"} <= kernels
+
+
+def test_the_estimator_looks_up_words_of_dictionaries(task):
+    def read(name):
+        sequences = (task / f"{name}.conll").read_text().strip().split("\n\n")
+        rows = [[line.split() for line in one.split("\n")] for one in sequences]
+        return [[{"form": word} for word, _ in row] for row in rows], [[label for _, label in row] for row in rows]
+
+    (X, y), (X_test, y_test) = read("train"), read("test")
+    settings = {"sigma2": 1, "embeddings": task / "table.txt", "embeddings_column": "form"}
+    crf = KernelCRF(**settings).fit(X, y)
+    assert crf.score(X_test, y_test) > 0.9
+    none = KernelCRF(**settings, embeddings_in_model="none").fit(X, y)
+    none.save(task / "none.npz")
+    with pytest.raises(ValueError, match="stores none of them"):
+        KernelCRF.load(task / "none.npz").predict(X_test)
+    loaded = KernelCRF.load(task / "none.npz", embeddings=task / "table.txt")
+    assert loaded.predict(X_test) == crf.predict(X_test)
+    with pytest.raises(ValueError, match="no attribute is 'word="):
+        KernelCRF(embeddings=task / "table.txt").fit(X, y)
+    with pytest.raises(ValueError, match="arrays have none"):
+        KernelCRF(embeddings=task / "table.txt").fit([[[1.0]]], [["a"]])
+
+
+def test_attribute_files_name_the_attribute(kcrf, task):
+    for name in ("train", "test"):
+        lines = (task / f"{name}.conll").read_text().split("\n")
+        rows = (f"{line.split()[1]}\tw={line.split()[0]}" if line else "" for line in lines)
+        (task / f"{name}.crfsuite").write_text("\n".join(rows))
+    run = ("train", task / "train.crfsuite", "--embeddings", task / "table.txt", "--sigma2", 1, "-o", task / "a.npz")
+    done = kcrf(*run)
+    assert done.code == 2 and "--embeddings-column" in done.err
+    assert kcrf(*run, "--embeddings-column", "w").code == 0
+    done = kcrf("evaluate", "-m", task / "a.npz", task / "test.crfsuite")
+    assert done.code == 0 and float(done.text.split("accuracy ")[1].split(" ")[0]) > 90
