@@ -68,7 +68,7 @@ def test_scheme_is_taken_as_given(kcrf, write):
 
 def test_details(kcrf, write):
     text = kcrf("evaluate", write("spans", SPANS), "--details").text
-    assert [part.split()[0] for part in text.split("\n\n")] == ["span", "label", "gold", "F1"]
+    assert [part.split()[0] for part in text.split("\n\n")] == ["span", "label", "gold", "span", "word", "F1"]
     assert "gold \\ predicted  B-NP  B-PP  B-VP  I-NP  O\nB-NP                 1     0     0     1  1\n" in text
     many = "".join(f"L{k} L{k}\nL{k} L0\n" for k in range(14)) + "L3 L0\n"
     assert "gold  predicted  confusions\nL3           L0           2\nL1           L0           1\n" in kcrf(
@@ -233,7 +233,10 @@ def test_tsv_holds_what_json_holds(kcrf, write, trained, sample_data):
         for gold, row in zip(names, figures["confusion"]["counts"], strict=True):
             for predicted, count in zip(names, row, strict=True):
                 assert int(values.get(("confusion", gold, predicted), 0)) == count
+        for word in figures["wrong_words"]:
+            assert int(values["wrong word", word["word"], "wrong"]) == word["wrong"]
         if figures["spans"] is not None:
+            assert int(values["errors of spans", "NP", "missed"]) == figures["errors"]["types"]["NP"]["missed"] == 1
             assert float(values["span", "", "f1"]) == figures["spans"]["f1"]
             assert float(values["strict span", "NP", "recall"]) == 1 / 3
             assert float(values["interval", "low", "f1"]) == figures["intervals"]["figures"]["f1"]["low"]
@@ -241,8 +244,41 @@ def test_tsv_holds_what_json_holds(kcrf, write, trained, sample_data):
             assert float(values["comparison", "p_value", "f1"]) == compared["p_value"]
             assert float(values["comparison", "high", "f1"]) == compared["interval"]["high"]
         else:
+            assert float(values["words", "seen", "accuracy"]) == figures["seen_words"]["accuracy"]
             assert float(values["all", "", "log_loss"]) == figures["calibration"]["log_loss"]
             assert float(values["reliability", "0.9-1", "accuracy"]) == figures["calibration"]["bins"][-1]["accuracy"]
+
+
+def test_errors_by_kind_and_word(kcrf, write):
+    text = kcrf("evaluate", write("spans", SPANS)).text
+    assert "errors of spans: 0 type, 0 boundary, 0 boundary and type, 1 missed, 0 spurious" in text
+    assert "words: " not in text  # nothing says what was in training
+    text = kcrf("evaluate", write("spans", SPANS), "--details").text
+    assert ["it", "1", "1", "B-NP", "O", "1"] in [line.split() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(("options", "name"), [((), "unseen"), (("--min-count", "2"), "unseen or rare")])
+def test_words_that_training_has_not_seen(kcrf, write, tmp_path, options, name):
+    training, model = write("train", "the X\ncat Y\n\nthe X\ncat Y\n\ndog Y\n"), tmp_path / "m.npz"
+    assert kcrf("train", training, "--sigma2", "1", "-q", "-o", model, *options).code == 0
+    data = write("test", "the X\ncat Y\n\nbird Z\ndog Y\n")
+    unseen = 1 if not options else 2  # a rare word is not in the vocabulary
+    figures = found(kcrf("evaluate", "-m", model, data, "--json"))
+    assert figures["seen_words"]["positions"] == 4 - unseen and figures["unseen_words"]["positions"] == unseen
+    assert figures["unseen_words"]["rare"] == bool(options) and figures["errors"] is None
+    text = kcrf("evaluate", "-m", model, data, "--details").text
+    assert f"words: seen in training 100.00 % right of {4 - unseen}; {name} " in text
+    assert f"\n{name}  " in text
+
+
+def test_latex(kcrf, write):
+    data = write("plain", "u\t[a_1&%\t[a_1&%\nv\tb\\#\t[a_1&%\n")
+    lines = kcrf("evaluate", data, "--latex").text.splitlines()
+    assert r"{[}a\_1\&\% & 50.00 & 100.00 & 66.67 & 1 & 2 \\" in lines
+    assert r"b\textbackslash{}\# & 0.00 & 0.00 & 0.00 & 1 & 0 \\" in lines
+    assert lines[-1] == r"\end{tabular}" and "% accuracy 50.00 % (1 of 2 positions)" in lines
+    text = kcrf("evaluate", write("spans", SPANS), "--latex").text
+    assert "\\midrule\nall & " in text and text.count("\\toprule") == text.count("\\bottomrule") == 1
 
 
 # ----------------------------------------------------------------------------- mistakes
@@ -278,6 +314,7 @@ def test_options_that_contradict_each_other(kcrf, write, trained, tmp_path):
     for arguments, word in (
         (("-", "--compare", "-"), "once"),
         ((data, "--json", "--tsv"), "one of them"),
+        ((data, "--json", "--latex"), "one of them"),
         ((data, "--strict", "--scheme", "none"), "--strict"),
         ((data, "--compare", trained), "-m"),
         ((data, "--html", data), "also an input"),

@@ -110,8 +110,8 @@ class EvaluateArguments:
     )
     seed: int = options.count("Random seed. Default: 0.", 0, least=0, section=options.STATISTICS)
     details: bool = options.switch(
-        "Print also the scores of each label, the confusion matrix and the reliability curve. Default: what fits on a "
-        "screen.",
+        "Print also the scores of each label, the confusion matrix, the reliability curve, errors of spans by type, "
+        "scores of unseen words and the words that are most often wrong. Default: what fits on a screen.",
         common=True,
     )
     html: str | None = options.written(
@@ -141,6 +141,7 @@ class EvaluateArguments:
     threads: int | None
     json: bool
     tsv: bool = options.switch("Print the results as tab-separated rows on stdout.")
+    latex: bool = options.switch("Print scores by label or type of span as a LaTeX table (booktabs) on stdout.")
     quiet: bool
 
     def __post_init__(self) -> None:
@@ -149,7 +150,10 @@ class EvaluateArguments:
         twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
         options.refuse(
-            (self.json and self.tsv, "--json and --tsv are two ways to print the same: give one of them"),
+            (
+                self.json + self.tsv + self.latex > 1,
+                "--json, --tsv and --latex are ways to print the same: give one of them",
+            ),
             (self.strict and self.scheme == "none", "--strict counts spans, and --scheme none excludes them"),
             (twice, "standard input can be read once: give the other as a file"),
             (gold and model, "-m finds the gold labels in DATA: leave out --gold"),
@@ -190,6 +194,7 @@ def evaluate(run: EvaluateArguments) -> None:
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --html report.html
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --decode posterior --metric macro-f1
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --cost 1=3
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --latex > scores.tex
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --plot figure.pdf --fail-under accuracy=60
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --plot figure.svg --plot-kind reliability
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
@@ -257,6 +262,8 @@ def evaluate(run: EvaluateArguments) -> None:
         files.write_out(render.as_json(found.to_dict()))
     elif run.tsv:
         files.write_out(evaluation_text.tsv(found))
+    elif run.latex:
+        files.write_out(evaluation_text.latex(found))
     else:
         files.show(evaluation_text.text(found, run.details))
     _hold_against(found, run.fail_under)

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
-from kcrf_core.scoring import SMALLEST_PROBABILITY, WHOLES
+from kcrf_core.scoring import SMALLEST_PROBABILITY, SPAN_ERRORS, WHOLES
 from kcrf_core.system import counted
 
 from .figures import DECODERS, percent, table
+from .visible import shortened, shown
 
 if TYPE_CHECKING:
-    from kcrf_core.scoring import Calibration, Comparison, Evaluation, Interval, Judgement, Score
+    from kcrf_core.scoring import Calibration, Comparison, ErrorAnalysis, Evaluation, Interval, Judgement, Score
 
 SCORE_HEADER = ("precision", "recall", "F1", "gold", "predicted")
 
 WIDEST_MATRIX = 12  # labels whose confusion fits a terminal; of more the most frequent confusions are listed
 MOST_CONFUSIONS = 20
+LONGEST_WORD = 30  # characters of a word in a table
+
+_IN_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\char34{}",
+    "[": "{[}",  # after the end of a row it would begin an argument
+}
+_LATEX = str.maketrans(_IN_LATEX | {sign: f"\\{sign}" for sign in "&%$#_{}"})
 
 SIGNIFICANT = 0.05  # the largest p-value of a difference that is called one
 
@@ -58,6 +73,8 @@ def text(found: Judgement, details: bool) -> str:
                 for b in found.calibration.bins
             ]
             parts.append(table(("confidence", "positions", "mean %", "accuracy %"), rows))
+        tables = (span_error_rows(found.errors), seen_rows(found.errors), wrong_word_rows(found.errors))
+        parts += [table(header, rows) for header, *rows in tables if rows]
     parts.append("\n".join(totals(found, details)))
     if found.comparison is not None:
         parts.append(comparison_text(found, found.comparison))
@@ -68,6 +85,46 @@ def score_row(score: Score, name: str | None = None) -> list[str]:
     """Return the cells of a row under `SCORE_HEADER`, with a name before them."""
     figures = map(percent, (score.precision, score.recall, score.f1))
     return [score.name if name is None else name, *figures, f"{score.gold:,}", f"{score.predicted:,}"]
+
+
+def span_error_rows(errors: ErrorAnalysis) -> list[list[str]]:
+    """Return a header and a row for each type of span, with the number of each kind of error."""
+    if errors.spans is None:
+        return [[]]
+    kinds = ("correct", *SPAN_ERRORS)
+    named = [(name or "spans", counts) for name, counts in errors.spans.types.items()]
+    named += [("all", errors.spans.total)] if len(named) > 1 else []
+    rows = [[name, *(f"{counts[kind]:,}" for kind in kinds)] for name, counts in named]
+    return [["span", *(_kind_text(kind) for kind in kinds)], *rows]
+
+
+def _kind_text(kind: str) -> str:
+    return kind.replace("_", " ")
+
+
+def seen_rows(errors: ErrorAnalysis) -> list[list[str]]:
+    """Return a header and rows of positions and spans with words that training has seen, and has not."""
+    if errors.seen is None or errors.unseen is None:
+        return [[]]
+    rows = []
+    for name, side in (("seen in training", errors.seen), (unseen_text(errors), errors.unseen)):
+        spans = [] if side.spans is None else score_row(side.spans)[1:]
+        rows.append([name, f"{side.positions:,}", percent(side.accuracy), *spans])
+    heads = ["words", "positions", "accuracy %", *(f"span {name}" for name in SCORE_HEADER[:3]), "gold", "predicted"]
+    return [heads[: len(rows[0])], *rows]
+
+
+def unseen_text(errors: ErrorAnalysis) -> str:
+    return "unseen or rare" if errors.rare else "unseen"
+
+
+def wrong_word_rows(errors: ErrorAnalysis) -> list[list[str]]:
+    """Return a header and a row for each of the words that are wrong most often."""
+    rows = [["word", "wrong", "positions", "most often: gold", "predicted", "times"]]
+    for one in errors.words or ():
+        counts = f"{one.wrong:,}", f"{one.positions:,}"
+        rows.append([shortened(one.word, LONGEST_WORD), *counts, one.gold, one.predicted, f"{one.confusions:,}"])
+    return rows
 
 
 def confusions(scores: Evaluation) -> list[tuple[str, str, int]]:
@@ -90,6 +147,14 @@ def totals(found: Judgement, details: bool = False) -> list[str]:
     if len(each) > 1:
         means = scores if spans is None else spans
         lines.append(f"F1 of {name}: macro {percent(means.macro_f1)}, weighted {percent(means.weighted_f1)}")
+    errors = found.errors
+    if errors.seen is not None and errors.unseen is not None and errors.unseen.positions:
+        sides = (("seen in training", errors.seen), (unseen_text(errors), errors.unseen))
+        parts = [f"{name} {percent(side.accuracy)} % right of {side.positions:,}" for name, side in sides]
+        lines.append(f"words: {'; '.join(parts)}")
+    if errors.spans is not None:
+        kinds = ", ".join(f"{errors.spans.total[kind]:,} {_kind_text(kind)}" for kind in SPAN_ERRORS)
+        lines.append(f"errors of spans: {kinds}")
     lines += [
         f"accuracy {percent(scores.accuracy)} % ({scores.correct:,} of {counted(scores.positions, 'position')})"
         + interval_text(found, "accuracy"),
@@ -221,6 +286,26 @@ def comparison_text(found: Judgement, compared: Comparison) -> str:
     return "\n".join(lines)
 
 
+def latex(found: Judgement) -> str:
+    """Return scores by type of span, or by label, as a table for LaTeX's package booktabs; others are comments."""
+    spans = found.spans
+    kind, scores = ("label", found.scores.labels) if spans is None else ("span", spans.types)
+    rows = [score_row(score, score.name or "spans") for score in scores]
+    means = [] if spans is None or len(rows) == 1 else [score_row(spans.total, "all")]
+    if len(rows) > 1:
+        figures = (percent(fmean(getattr(one, name) for one in scores)) for name in ("precision", "recall", "f1"))
+        means.append(["macro mean", *figures, "", ""])
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join(shown(cell).translate(_LATEX) for cell in cells) + r" \\"
+
+    body = [*map(line, rows), *([r"\midrule", *map(line, means)] if means else [])]
+    header = line([kind, *SCORE_HEADER])
+    notes = [f"% {shown(each)}" for each in totals(found)]
+    frame = (r"\toprule", header, r"\midrule", *body, r"\bottomrule")
+    return "\n".join([*notes, r"% \usepackage{booktabs}", r"\begin{tabular}{lrrrrr}", *frame, r"\end{tabular}"])
+
+
 def tsv(found: Judgement) -> str:
     """Return every figure as `part, name, figure, value`; of the confusion, `figure` is the predicted label."""
     rows = [("part", "name", "figure", "value"), *(row for row in _rows(found) if row[3] is not None)]
@@ -257,6 +342,20 @@ def _rows(found: Judgement) -> Iterator[tuple]:
             yield "label", score.name, figure, value
     for gold, predicted, count in _counts(scores):
         yield "confusion", gold, predicted, count
+    errors = found.errors
+    if errors.spans is not None:
+        for name, counts in [("", errors.spans.total), *errors.spans.types.items()]:
+            for kind, count in counts.items():
+                yield "errors of spans", name, kind, count
+    for name, side in (("seen", errors.seen), ("unseen", errors.unseen)):
+        if side is not None:
+            for figure in ("positions", "correct", "accuracy"):
+                yield "words", name, figure, getattr(side, figure)
+            for figure, value in ({} if side.spans is None else side.spans.to_dict()).items():
+                yield "spans with words", name, figure, value
+    for word in errors.words or ():
+        yield "wrong word", word.word, "wrong", word.wrong
+        yield "wrong word", word.word, "positions", word.positions
     if calibration is not None:
         for b in calibration.bins:
             for figure in ("positions", "confidence", "accuracy"):

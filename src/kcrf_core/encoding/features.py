@@ -146,8 +146,11 @@ class CategoricalFeature:
 
     def base(self, columns: Columns) -> np.ndarray:
         """Return the codes of the positions themselves, [N] int32."""
-        key, vocabulary = (self.config.transform, self.config.length), self.vocabulary
-        return columns.codes(self.column, key, vocabulary, lambda own: vocabulary.encode(transformed(own, self.config)))
+        return columns.codes(self.column, (self.config.transform, self.config.length), self.vocabulary, self.encode)
+
+    def encode(self, values: Sequence[str]) -> np.ndarray:
+        """Return the codes of some values of the column, [n] int32."""
+        return self.vocabulary.encode(transformed(values, self.config))
 
     def fields(self, columns: Columns) -> list[np.ndarray]:
         base, size, offsets = self.base(columns), len(self.vocabulary.values), columns.corpus.offsets

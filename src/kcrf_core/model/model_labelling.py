@@ -11,19 +11,20 @@ import numpy as np
 
 from ..chains import chain, run_probabilities
 from ..corpora import FORMATS, CodedColumn, Corpus
-from ..encoding import UNOBSERVED, Dataset
+from ..encoding import UNOBSERVED, CategoricalFeature, ConjunctionFeature, Dataset, Encoding
 from ..errors import DataError
 from ..scoring import (
     Decision,
     Labelling,
     LabelProbabilities,
     Probabilities,
+    SeenWords,
     SpanFinder,
     WholeProbabilities,
     check_label_count,
     detect_scheme,
     joined_labellings,
-    readable_column,
+    readable_place,
 )
 from ..system import Workers, sequence_chunks
 from .dataset_files import ShardFolder, StoredDataset
@@ -31,6 +32,7 @@ from .model import Model
 
 AS_STORED = Decision()
 NOT_OBSERVED = "no gold labels to compare with: none is observed"
+WHOLE_WORDS = ("identity", "lower")  # transforms, the better one first
 
 ENCODED_AT_ONCE = 1 << 14  # positions: their distinct values are looked up by one thread
 
@@ -61,10 +63,28 @@ def from_model(
         raise DataError(NOT_OBSERVED, corpus.source)
 
     spans = sequence_chunks(corpus.offsets, ENCODED_AT_ONCE)
-    found = Labelling(corpus.source, gold, (), corpus.offsets, corpus.lines, readable_column(corpus.columns[:-1]))
+    place = readable_place(corpus.columns[:-1])
+    words = None if place is None else CodedColumn.of(corpus.columns[place])
+    seen = None if place is None or words is None else _seen_words(model.encoding, place, words)
+    found = Labelling(corpus.source, gold, (), corpus.offsets, corpus.lines, words, seen)
     return _labelled(
         model, found, lambda *span: model.encoding.encode(corpus.span(*span)), spans, workers, decision, also
     )
+
+
+def _seen_words(encoding: Encoding, column: int, words: CodedColumn) -> SeenWords | None:
+    """Return the words that are in the vocabulary of a column; None where no feature has it as it is."""
+    found = [
+        one
+        for feature in encoding.features
+        for one in (feature.parts if isinstance(feature, ConjunctionFeature) else (feature,))
+        if isinstance(one, CategoricalFeature) and one.column == column and not one.config.templates
+        if one.config.transform in WHOLE_WORDS
+    ]
+    if not found:
+        return None
+    best = min(found, key=lambda one: WHOLE_WORDS.index(one.config.transform))
+    return SeenWords((best.encode(words.values) >= 0)[words.codes], best.vocabulary.complete)
 
 
 def from_model_and_encoded(
@@ -151,6 +171,7 @@ def _labelled(
         offsets=np.unique(np.searchsorted(observed, found.offsets)),
         lines=found.lines[observed],
         words=None if found.words is None else CodedColumn.of(found.words).take(observed),
+        seen=None if found.seen is None else replace(found.seen, values=found.seen.values[observed]),
         wholes=None,  # their gold labels are not known
         left_out=left_out,
     )

@@ -10,6 +10,7 @@ from .calibration import (
     from_marginals,
 )
 from .costs import Decision, label_costs, threshold_costs
+from .error_analysis import SPAN_ERRORS, ErrorAnalysis, WordFigures, found_spans
 from .evaluation import Evaluation, check_label_count, evaluate
 from .judgement import (
     Comparison,
@@ -23,7 +24,16 @@ from .judgement import (
     label_curves,
     scores_shown,
 )
-from .labelling import Labelling, LabelProbabilities, from_tagged, from_two_files, joined_labellings, readable_column
+from .labelling import (
+    Labelling,
+    LabelProbabilities,
+    SeenWords,
+    from_tagged,
+    from_two_files,
+    joined_labellings,
+    readable_column,
+    readable_place,
+)
 from .schemes import Scheme, detect_scheme
 from .significance import FEW_SEQUENCES, Interval, block_borders, median_run, unit_offsets
 from .spans import Score, SpanFinder, SpanScores, Transitions, allowed_transitions
@@ -36,11 +46,13 @@ METRICS: tuple[str, ...]
 __all__ = [
     "FEW_SEQUENCES",
     "SMALLEST_PROBABILITY",
+    "SPAN_ERRORS",
     "WHOLES",
     "Bin",
     "Calibration",
     "Comparison",
     "Decision",
+    "ErrorAnalysis",
     "Evaluation",
     "Interval",
     "Judgement",
@@ -51,10 +63,12 @@ __all__ = [
     "Probabilities",
     "Scheme",
     "Score",
+    "SeenWords",
     "SpanFinder",
     "SpanScores",
     "Transitions",
     "WholeProbabilities",
+    "WordFigures",
     "Yardstick",
     "allowed_transitions",
     "bin_intervals",
@@ -66,6 +80,7 @@ __all__ = [
     "detect_scheme",
     "evaluate",
     "f1_intervals",
+    "found_spans",
     "from_marginals",
     "from_tagged",
     "from_two_files",
@@ -75,6 +90,7 @@ __all__ = [
     "label_curves",
     "median_run",
     "readable_column",
+    "readable_place",
     "scores_shown",
     "threshold_costs",
     "unit_offsets",

@@ -17,6 +17,7 @@ from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import counted
 from .calibration import Calibration, calibrate, calibrate_events
+from .error_analysis import ErrorAnalysis, analyse_errors
 from .evaluation import Evaluation, evaluate
 from .labelling import Labelling, LabelProbabilities
 from .schemes import split_label
@@ -107,6 +108,7 @@ class Judgement:
     calibration: Calibration | None  # None without probabilities
     intervals: dict[str, Interval]  # by figure; empty if not asked for, or of a single sequence
     comparison: Comparison | None
+    errors: ErrorAnalysis
     uncalibrated: Calibration | None = None  # of the same model before its calibration, where it has one
     blocks: int | None = None  # how many were resampled and exchanged; None: whole sequences were
 
@@ -120,6 +122,7 @@ class Judgement:
         options = self.options
         return {
             **self.scores.to_dict(),
+            **self.errors.to_dict(),
             "strict": options.strict,
             "decode": self.decode,
             "metric": self.headline.to_dict(),
@@ -187,6 +190,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         calibration=calibration_of(first, options.bins, scores.scheme),
         intervals=bootstrap(counts, figures, resamples, options.confidence, options.seed) if resamples else {},
         comparison=comparison,
+        errors=analyse_errors(first, scores.scheme, options.strict),
         blocks=len(counts) if len(counts) > scores.sequences else None,
     )
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..corpora import CodedColumn, Corpus
+from ..corpora import MISSING, CodedColumn, Corpus
 from ..errors import DataError
 from ..system import counted, offsets_of
 from .calibration import Probabilities, WholeProbabilities, from_marginals
@@ -37,6 +37,14 @@ class LabelProbabilities:
 
 
 @dataclass(frozen=True, eq=False)
+class SeenWords:
+    """Words that the training data of a model has."""
+
+    values: np.ndarray  # [N] bool
+    complete: bool  # False where rare words do not count as seen
+
+
+@dataclass(frozen=True, eq=False)
 class Labelling:
     """Gold labels of N positions, and the labels that one system predicts."""
 
@@ -46,6 +54,7 @@ class Labelling:
     offsets: np.ndarray  # [S+1], sequence s is positions offsets[s]:offsets[s+1]
     lines: np.ndarray  # [N] line numbers in the source
     words: Sequence[str] | None = None  # something to show for each position
+    seen: SeenWords | None = None  # those of `words`, where a model with such a column gave the labels
     probabilities: Probabilities | None = None
     marginals: LabelProbabilities | None = None  # of all labels, if they are known and wanted
     wholes: WholeProbabilities | None = None  # of spans and sequences, where a model gave the labels
@@ -162,6 +171,7 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         offsets=offsets_of(lengths),
         lines=np.concatenate([part.lines for part in parts]),
         words=None,
+        seen=None,
         probabilities=Probabilities.joined(given) if len(given) == len(parts) else None,
         marginals=every,
         wholes=WholeProbabilities.joined(wholes) if len(wholes) == len(parts) else None,
@@ -232,11 +242,31 @@ def _collect(
 
 
 def readable_column(columns: Sequence[Sequence[str]]) -> Sequence[str] | None:
-    """Find the first column that does not consist of numbers."""
-    for column in columns:
-        try:
-            for value in column[:1000]:
-                float(value)
-        except ValueError:
-            return column
+    """Return the first column that has words, if there is one."""
+    place = readable_place(columns)
+    return None if place is None else columns[place]
+
+
+def readable_place(columns: Sequence[Sequence[str]]) -> int | None:
+    """Find the first column that has words.
+
+    Most values of other columns are numbers, missing or times, which begin with a digit; or one value, such as the name
+    of a subject, is the same throughout many positions.
+    """
+    for place, column in enumerate(columns):
+        some = column[:1000]
+        numbers = sum(_like_number(value) for value in some)
+        if 2 * numbers <= len(some) and (len(set(some)) > 1 or len(some) < _LEAST_DOUBTED):
+            return place
     return None
+
+
+def _like_number(value: str) -> bool:
+    """Return True for numbers, missing values and values that begin with a digit."""
+    if value in MISSING or value[0].isdigit():
+        return True
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True

@@ -70,9 +70,12 @@ class Spans:
 
     def well_formed(self, scheme: str) -> Spans:
         """Return the spans that are written as a scheme demands."""
-        good = SCHEMES[scheme].well_formed(self.written)
-        written = Ends(*(each[good] for each in vars(self.written).values()))
-        return Spans(self.starts[good], self.ends[good], self.kinds[good], written)
+        return self.take(SCHEMES[scheme].well_formed(self.written))
+
+    def take(self, some: np.ndarray) -> Spans:
+        """Return some of the spans, given by [n] bool."""
+        written = Ends(*(each[some] for each in vars(self.written).values()))
+        return Spans(self.starts[some], self.ends[some], self.kinds[some], written)
 
 
 class SpanFinder:
