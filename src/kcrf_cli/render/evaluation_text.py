@@ -19,6 +19,7 @@ SCORE_HEADER = ("precision", "recall", "F1", "gold", "predicted")
 
 WIDEST_MATRIX = 12  # labels whose confusion fits a terminal; of more the most frequent confusions are listed
 MOST_CONFUSIONS = 20
+LEAST_UNSEEN = 10  # positions whose accuracy says something
 LONGEST_WORD = 30  # characters of a word in a table
 
 _IN_LATEX = {
@@ -148,7 +149,8 @@ def totals(found: Judgement, details: bool = False) -> list[str]:
         means = scores if spans is None else spans
         lines.append(f"F1 of {name}: macro {percent(means.macro_f1)}, weighted {percent(means.weighted_f1)}")
     errors = found.errors
-    if errors.seen is not None and errors.unseen is not None and errors.unseen.positions:
+    least = 1 if details else LEAST_UNSEEN
+    if errors.seen is not None and errors.unseen is not None and errors.unseen.positions >= least:
         sides = (("seen in training", errors.seen), (unseen_text(errors), errors.unseen))
         parts = [f"{name} {percent(side.accuracy)} % right of {side.positions:,}" for name, side in sides]
         lines.append(f"words: {'; '.join(parts)}")

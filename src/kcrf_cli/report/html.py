@@ -1,17 +1,20 @@
-"""Results of `evaluate` and `audit` as one page that needs nothing else: no script, no font, no other file."""
+"""Results of `evaluate` and `audit` as one page that needs nothing else: no font and no other file.
+
+Everything can be read without its short script, which sorts tables.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import numpy as np
 
 from kcrf_core._version import __version__
 from kcrf_core.files import file_digest
-from kcrf_core.scoring import WHOLES, readable_column
+from kcrf_core.scoring import WHOLES, found_spans, readable_column
 from kcrf_core.system import counted
 
 from ..options import ARGUMENTS
@@ -23,22 +26,22 @@ from . import svg, timeline
 from .svg import safe
 
 if TYPE_CHECKING:
-    from kcrf_core.scoring import Calibration, Evaluation, Judgement, Labelling
+    from kcrf_core.scoring import Calibration, ErrorAnalysis, Evaluation, Judgement, Labelling, Spans
     from kcrf_core.selection import Audit, DoubtfulPosition
 
 # Of a long sequence only what stands beside errors is shown, and not more than so many positions.
 SHOWN_WHOLE = 50  # positions
 BESIDE = 8  # positions on each side of an error
 MOST_SHOWN = 400
-# Longer sequences are strips: those of numbers, which have nothing to read, and any that would fill the page.
-STRIP_OF_NUMBERS = SHOWN_WHOLE
+# Strips are drawn of longer sequences, which would fill the page, and of all without words whose labels have colours.
 STRIP = 1000
+WIDE_MATRIX = 16  # labels whose confusion needs the width of the page
 LONGEST_WORD = 60  # characters
 LONGEST_TABLE = 40  # rows; longer tables are folded away
 GAP = '<span class="t gap">… {:,} right …</span>'
 
 
-def worst_sequences(labelling: Labelling, number: int) -> str:
+def worst_sequences(labelling: Labelling, number: int, spans: SpansOfTypes | None) -> str:
     """Return at most `number` sequences: most errors first, of equal ones the shortest, then as in the data."""
     from kcrf_core.corpora import CodedColumn
 
@@ -50,17 +53,22 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
     order = order[errors[order] > 0]
     if not len(order):
         return '<p class="note">None: every sequence is right.</p>'
-    as_strips = lengths > (STRIP_OF_NUMBERS if labelling.words is None else STRIP)
+    gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
+    names = sorted(gold.present | predicted.present)
+    as_strips = lengths > STRIP
+    if labelling.words is None:
+        as_strips = lengths > (SHOWN_WHOLE if len(names) > timeline.COLOURS else 0)
     parts = []
-    if not as_strips[order].all():
+    if spans is not None and not as_strips[order].all():
+        legend = "A box is a span that is right. Where spans differ, gold ones stand above predicted ones (got)"
+        parts.append(_note([f"{legend}{_sure_text(labelling)}, with their line."]))
+    elif not as_strips[order].all():
         legend = "Under a wrong word its gold label, the label it got"
         if labelling.words is None:
             legend = "The gold labels; where a position is wrong, its gold label, the label it got"
         legend += " and its line." if labelling.probabilities is None else " with its probability, and its line."
         parts.append(f'<p class="note">{legend}</p>')
     if as_strips[order].any():
-        gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
-        names = sorted(gold.present | predicted.present)
         numbers = {name: number for number, name in enumerate(names)}
         right, said = (
             np.array([numbers.get(name, 0) for name in each.values])[each.codes] for each in (gold, predicted)
@@ -69,9 +77,7 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
         drawn = timeline.Stretch(right, said, wrong, sure, labelling.lines)
         palette = timeline.palette_of(names, np.bincount(np.append(right, said), minlength=len(names)))
         strips = "gold labels above predicted ones, errors, and the probability of the predicted ones, from 0 to 1"
-        legend = (
-            f"Strips of long sequences: {strips}. The part in a frame, with the most errors, is shown larger below."
-        )
+        legend = f"Timelines: {strips}. Of long ones the part in a frame, with the most errors, is shown larger below."
         parts.append(f'<p class="note">{legend}</p>\n<p>{timeline.legend(palette)}</p>')
     for s in order.tolist():
         begin, end = int(offsets[s]), int(offsets[s + 1])
@@ -79,38 +85,130 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
         if as_strips[s]:
             shown = f'<div class="wide">\n{timeline.strips(drawn.part(begin, end), palette)}\n</div>'
         else:
-            shown = "\n".join(_tokens(labelling, wrong, begin, end))
+            shown = "\n".join(_tokens(labelling, wrong, begin, end, spans))
         parts.append(f'<div class="sequence"><p class="head">{head}</p>\n{shown}\n</div>')
     return "\n".join(parts)
 
 
-def _tokens(labelling: Labelling, wrong: np.ndarray, begin: int, end: int) -> list[str]:
+SpansOfTypes = tuple[tuple["Spans", "Spans"], list[str]]  # gold and predicted ones, and the types that they number
+
+
+class Region(NamedTuple):
+    """Positions of gold and predicted spans that overlap, directly or by way of others."""
+
+    begin: int
+    end: int
+    spans: list[tuple[int, int, int, str]]  # begin, end, 0 for gold or 1 for predicted, type
+
+    @property
+    def right(self) -> bool:
+        return [span[:2] + span[3:] for span in self.spans if not span[2]] == [
+            span[:2] + span[3:] for span in self.spans if span[2]
+        ]
+
+
+def _regions(spans: SpansOfTypes, begin: int, end: int) -> list[Region]:
+    """Return the regions of a sequence, positions begin:end, in order."""
+    found: list[Region] = []
+    items = []
+    for side, each in enumerate(spans[0]):
+        some = slice(*np.searchsorted(each.starts, [begin, end]))
+        columns = (each.starts[some].tolist(), each.ends[some].tolist(), each.kinds[some].tolist())
+        items += [(first, last, side, spans[1][kind] or "span") for first, last, kind in zip(*columns, strict=True)]
+    for item in sorted(items):
+        if found and item[0] < found[-1].end:
+            last = found.pop()
+            found.append(Region(last.begin, max(last.end, item[1]), [*last.spans, item]))
+        else:
+            found.append(Region(item[0], item[1], [item]))
+    return found
+
+
+def _tokens(
+    labelling: Labelling, wrong: np.ndarray, begin: int, end: int, spans: SpansOfTypes | None = None
+) -> list[str]:
+    regions = {region.begin: region for region in ([] if spans is None else _regions(spans, begin, end))}
     near = np.ones(end - begin, dtype=bool)  # [T]
     if end - begin > SHOWN_WHOLE:
         near = np.convolve(wrong[begin:end], np.ones(2 * BESIDE + 1), mode="same") > 0
-    out, left_out, shown = [], 0, 0
-    for t in range(begin, end):
+        for region in regions.values():
+            own = slice(region.begin - begin, region.end - begin)
+            near[own] = near[own].any()
+    out, left_out, shown, t = [], 0, 0, begin
+    while t < end:
+        region = regions.get(t, Region(t, t + 1, []))
         if not near[t - begin]:
-            left_out += 1
-            continue
-        if shown == MOST_SHOWN:
+            left_out += region.end - t
+        elif shown >= MOST_SHOWN:
             rest = int(np.count_nonzero(wrong[t:end]))
             out.append(f'<span class="t gap">… {end - t + left_out:,} more, {rest:,} of them wrong</span>')
             return out
-        if left_out:
-            out.append(GAP.format(left_out))
-            left_out = 0
-        shown += 1
-        gold, predicted = (safe(shortened(labels[t], LONGEST_WORD)) for labels in (labelling.gold, labelling.predicted))
-        word = gold if labelling.words is None else safe(shortened(labelling.words[t], LONGEST_WORD))
-        if not wrong[t]:
-            out.append(f'<span class="t">{word}</span>')
-            continue
-        sure = "" if labelling.probabilities is None else f" {labelling.probabilities.predicted[t]:.2f}"
-        line = f"<small><i>line {int(labelling.lines[t]):,}</i></small>"
-        under = f"<small><i>gold</i> {gold}</small><small><i>got</i> {predicted}{sure}</small>{line}"
-        out.append(f'<span class="t e">{"" if labelling.words is None else word}{under}</span>')
+        else:
+            if left_out:
+                out.append(GAP.format(left_out))
+                left_out = 0
+            shown += region.end - t
+            out.append(_region(labelling, wrong, region) if region.spans else _token(labelling, t, bool(wrong[t])))
+        t = region.end
     return [*out, GAP.format(left_out)] if left_out else out
+
+
+def _word(labelling: Labelling, t: int) -> str:
+    shown = labelling.gold if labelling.words is None else labelling.words
+    return safe(shortened(shown[t], LONGEST_WORD))
+
+
+def _line(labelling: Labelling, t: int) -> str:
+    return f"<small><i>line {int(labelling.lines[t]):,}</i></small>"
+
+
+def _token(labelling: Labelling, t: int, wrong: bool) -> str:
+    word = _word(labelling, t)
+    if not wrong:
+        return f'<span class="t">{word}</span>'
+    gold, predicted = (safe(shortened(labels[t], LONGEST_WORD)) for labels in (labelling.gold, labelling.predicted))
+    sure = "" if labelling.probabilities is None else f" {labelling.probabilities.predicted[t]:.2f}"
+    under = f"<small><i>gold</i> {gold}</small><small><i>got</i> {predicted}{sure}</small>{_line(labelling, t)}"
+    return f'<span class="t e">{"" if labelling.words is None else word}{under}</span>'
+
+
+def _region(labelling: Labelling, wrong: np.ndarray, region: Region) -> str:
+    """Return spans that are right as a box over their words, others as boxes below the words that they share."""
+    begin, end, spans = region
+    words = [_word(labelling, t) for t in range(begin, end)]
+    if region.right and not wrong[begin:end].any():
+        return f'<span class="s">{" ".join(words)} <b>{safe(shortened(spans[0][3], LONGEST_WORD))}</b></span>'
+    rows = [f"<tr>{''.join(f'<td>{word}</td>' for word in words)}</tr>"]
+    for side, name in enumerate(("gold", "got")):
+        cells, at = [], begin
+        for first, last, _, kind in (span for span in spans if span[2] == side):
+            cells += [f'<td colspan="{first - at}"></td>'] if first > at else []
+            text = f"<i>{name}</i> {safe(shortened(kind, LONGEST_WORD))}{_sure(labelling, first, last) * side}"
+            if region.right:  # the same span in other labels
+                labels = (labelling.gold, labelling.predicted)[side][first:last]
+                text = f"<i>{name}</i> {safe(' '.join(labels))}"
+            cells.append(f'<td class="{name}" colspan="{last - first}">{text}</td>')
+            at = last
+        rows += [f"<tr>{''.join(cells)}</tr>"] if cells else []
+    rows.append(f'<tr><td colspan="{end - begin}">{_line(labelling, begin)}</td></tr>')
+    return f'<table class="spans">{"".join(rows)}</table>'
+
+
+def _sure(labelling: Labelling, first: int, last: int) -> str:
+    """Return the probability of a predicted span; where it is not known, the smallest of its labels."""
+    whole = np.nan if labelling.wholes is None else labelling.wholes.spans[first]
+    if np.isnan(whole):
+        if labelling.probabilities is None:
+            return ""
+        whole = labelling.probabilities.predicted[first:last].min()
+    return f" {whole:.2f}"
+
+
+def _sure_text(labelling: Labelling) -> str:
+    if labelling.probabilities is None:
+        return ""
+    least = "the smallest probability of their labels" if labelling.wholes is None else "their probability"
+    return f" with {least}"
 
 
 STYLE = """\
@@ -120,19 +218,30 @@ STYLE = """\
   --good: #5a9ded; --bad: #f0824d; --soft: #202327; } }
 body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; background: var(--back); color: var(--text);
   font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 0 0 .6rem; } section { margin: 0 0 2.2rem; }
+nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; margin: 0 0 1.6rem; padding: .4rem 0;
+  border: solid var(--line); border-width: 1px 0; }
+a { color: var(--good); }
+@media (min-width: 1000px) { .two { columns: 2; column-gap: 3rem; } .two > * { break-inside: avoid; }
+  .two > .whole { column-span: all; } }
 p.note, footer { color: var(--dim); font-size: .87rem; max-width: 50rem; }
 table { border-collapse: collapse; margin: .6rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .18rem .8rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th, td { padding: .18rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
-td.name { text-align: left; }
-th { color: var(--dim); font-weight: 500; } tr.all td { font-weight: 600; }
+th.name, td.name { text-align: left; }
+th { color: var(--dim); font-weight: 500; white-space: normal; vertical-align: bottom; line-height: 1.25; }
+tfoot td { font-weight: 600; }
+th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer;
+  text-align: inherit; line-height: inherit; }
+th button:hover { text-decoration: underline; }
+th[aria-sort] button::after { content: " \\25b2"; } th[aria-sort=descending] button::after { content: " \\25bc"; }
+table:not(.sortable) td:last-child { white-space: normal; }
 summary { cursor: pointer; color: var(--dim); }
 .wide { overflow-x: auto; }
 footer code { overflow-wrap: anywhere; }
 @media (max-width: 600px) { body { margin: 1rem auto; padding: 0 .6rem; font-size: 14px; }
-  th, td { padding: .15rem .3rem; font-size: .78rem; } td:last-child { white-space: normal; }
-  .figure svg { max-width: 100%; height: auto; } }
+  th, td { padding: .15rem .3rem; font-size: .78rem; } }
+.figure svg { max-width: 100%; height: auto; }
 svg { max-width: none; font-family: system-ui, sans-serif; }
 svg text { fill: var(--text); text-anchor: middle; } svg .axis, svg .tick { fill: var(--dim); }
 svg .end { text-anchor: end; } svg .start { text-anchor: start; }
@@ -141,7 +250,7 @@ svg .mixed { fill: var(--dim); } svg .bar { fill-opacity: .45; }
 svg .grid { stroke: var(--line); fill: none; } svg .line { stroke: var(--dim); }
 svg .ideal { stroke: var(--dim); stroke-dasharray: 5 4; fill: none; }
 svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fill: var(--good); }
-.sequence { border-top: 1px solid var(--line); padding: .5rem 0; line-height: 1.35; }
+.sequence { border-top: 1px solid var(--line); padding: .5rem 0; line-height: 1.35; overflow-x: auto; }
 .sequence p.head { margin: 0 0 .3rem; color: var(--dim); font-size: .87rem; }
 .sequence span.t { display: inline-block; vertical-align: top; margin: 0 .32em .35em 0; unicode-bidi: isolate;
   max-width: 100%; overflow-wrap: anywhere; }
@@ -149,13 +258,61 @@ svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fi
   border-radius: 3px 3px 0 0; padding: 0 .25em; }
 .sequence small { display: block; font-size: .74rem; }
 .sequence small i { color: var(--dim); }
+.sequence .s { background: color-mix(in srgb, var(--good) 16%, var(--back)); border-bottom: 2px solid var(--good);
+  border-radius: 3px 3px 0 0; padding: 0 .25em; margin-right: .32em; overflow-wrap: anywhere;
+  box-decoration-break: clone; -webkit-box-decoration-break: clone; }
+.sequence .s b { font-size: .74rem; font-weight: 500; color: var(--dim); }
+.sequence table.spans { display: inline-table; vertical-align: top; margin: 0 .32em .35em 0; border-collapse: separate;
+  border-spacing: 2px 1px; }
+.sequence .spans td { border: 0; padding: 0 .1em; font-size: inherit; text-align: left; white-space: normal; }
+.sequence .spans .gold, .sequence .spans .got { font-size: .74rem; text-align: center; border-radius: 3px;
+  background: color-mix(in srgb, var(--good) 22%, var(--back)); border-bottom: 2px solid var(--good); }
+.sequence .spans .got { background: color-mix(in srgb, var(--bad) 22%, var(--back)); border-color: var(--bad); }
+.sequence .spans i { color: var(--dim); }
 .sequence span.gap { color: var(--dim); }
 """ + timeline.STYLE.rstrip()
 
 
-def document(title: str, body: str, origin: Sequence[str]) -> str:
-    """Return a whole page: its title and contents, and in the footer where they come from."""
+# Heads of tables become buttons: the first use sorts numbers from the largest, words from the first; the next reverses.
+SCRIPT = """\
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    const button = document.createElement("button"), text = row => row.cells[column].textContent;
+    const number = row => parseFloat(text(row).replaceAll(",", ""));
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const rows = [...body.rows], numeric = !rows.some(row => isNaN(number(row)));
+      const old = head.getAttribute("aria-sort"), down = old ? old === "ascending" : numeric;
+      heads.forEach(each => each.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      rows.sort((a, b) => (numeric ? number(a) - number(b) : text(a).localeCompare(text(b))) * (down ? -1 : 1));
+      body.append(...rows);
+    });
+  });
+}"""
+
+
+class Section(NamedTuple):
+    """A part of a page; `whole` ones take its whole width."""
+
+    name: str
+    text: str | None
+    whole: bool = False
+
+
+def document(title: str, sections: Iterable[Section], origin: Sequence[str], about: str = "") -> str:
+    """Return a whole page: its title, a contents list and sections, and in the footer where they come from."""
     lines = [f"kcrf {safe(__version__)}", *(f"<code>{safe(line)}</code>" for line in origin)]
+    given = [section for section in sections if section.text is not None]
+    entries = "\n".join(f'<li><a href="#s{n}">{safe(each.name)}</a></li>' for n, each in enumerate(given, start=1))
+    contents = f'<nav aria-label="Contents"><ul>\n{entries}\n</ul></nav>\n' if len(given) > 1 else ""
+    body = "\n".join(
+        f'<section id="s{n}"{" class=whole" * each.whole}>\n<h2>{safe(each.name)}</h2>\n{each.text}\n</section>'
+        for n, each in enumerate(given, start=1)
+    )
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -168,8 +325,13 @@ def document(title: str, body: str, origin: Sequence[str]) -> str:
 </head>
 <body>
 <h1>{safe(title)}</h1>
+{about}{contents}<main class="two">
 {body}
+</main>
 <footer><p>{"<br>".join(lines)}</p></footer>
+<script>
+{SCRIPT}
+</script>
 </body>
 </html>
 """
@@ -186,17 +348,24 @@ def page(
     title = f"Evaluation of {os.path.basename(system)}"
     if system != labelling.source:
         title += f" on {os.path.basename(labelling.source)}"
+    spans = None
+    if found.scores.scheme is not None:
+        spans = found_spans(labelling, found.scores.scheme if found.options.strict else None)
+    (seen_head, *seen), (wrong_head, *wrong) = plain.seen_rows(found.errors), plain.wrong_word_rows(found.errors)
+    errors, long = found.errors, len(found.scores.labels) > WIDE_MATRIX
     sections = [
-        ("Summary", _summary(found)),
-        ("Comparison", None if other is None else _comparison(found, system, other)),
-        (f"Spans{', strictly' * found.options.strict}", None if found.spans is None else _spans(found)),
-        ("Labels", _scores("label", map(plain.score_row, found.scores.labels))),
-        ("Confusion", _confusion(found.scores)),
-        ("Reliability", None if found.calibration is None else _reliability(found)),
-        ("Worst sequences", worst_sequences(labelling, worst) if worst else None),
+        Section("Summary", _summary(found)),
+        Section("Comparison", None if other is None else _comparison(found, system, other)),
+        Section(f"Spans{', strictly' * found.options.strict}", None if found.spans is None else _spans(found)),
+        Section("Errors of spans", None if errors.spans is None else _span_errors(errors)),
+        Section("Seen and unseen words", _table(seen_head, seen, sortable=False) if seen else None),
+        Section("Labels", _scores("label", map(plain.score_row, found.scores.labels))),
+        Section("Confusion", _confusion(found.scores), whole=long),
+        Section("Reliability", None if found.calibration is None else _reliability(found)),
+        Section("Words most often wrong", _table(wrong_head, wrong, words=(0, 3, 4)) if wrong else None),
+        Section("Worst sequences", worst_sequences(labelling, worst, spans) if worst else None, whole=True),
     ]
-    body = "\n".join(f"<section>\n<h2>{name}</h2>\n{text}\n</section>" for name, text in sections if text is not None)
-    return document(title, body, origin)
+    return document(title, sections, origin)
 
 
 def origin_of(data: str) -> list[str]:
@@ -246,7 +415,7 @@ def _summary(found: Judgement) -> str:
     if scores.unknown_gold:
         unknown = counted(scores.unknown_gold, "gold label is", "gold labels are")
         notes.append(f"{unknown} unknown to the model and counted wrong.")
-    return _table(header, rows) + _note(notes)
+    return _table(header, rows, sortable=False) + _note(notes)
 
 
 def _comparison(found: Judgement, system: str, other: str) -> str:
@@ -264,7 +433,7 @@ def _comparison(found: Judgement, system: str, other: str) -> str:
         + ("." if compared.decode in (None, found.decode) else f", by {DECODERS[compared.decode]}."),
         f"p by paired randomisation over sequences, {counted(found.options.draws, 'draw')}, two-sided.",
     ]
-    return _table(header, rows) + _note(notes) + _table(["positions", ""], counts)
+    return _table(header, rows, sortable=False) + _note(notes) + _table(["positions", ""], counts, sortable=False)
 
 
 def _spans(found: Judgement) -> str:
@@ -281,6 +450,17 @@ def _spans(found: Judgement) -> str:
     return table + _note(notes)
 
 
+def _span_errors(errors: ErrorAnalysis) -> str:
+    header, *rows = plain.span_error_rows(errors)
+    total = rows.pop() if len(rows) > 1 else None
+    notes = [
+        "Type, boundary: a gold and a predicted span that overlap and differ in type, in their positions, or in both.",
+        "Missed: a gold span, spurious: a predicted span in no such pair.",
+        "Each span is counted once, pairs by the type of the gold one.",
+    ]
+    return _note(notes) + _table(header, rows, total)
+
+
 def _confusion(scores: Evaluation) -> str:
     names = [score.name for score in scores.labels]
     notes = ["Rows are gold labels, columns predicted ones; the shade is the share of the row."]
@@ -290,12 +470,9 @@ def _confusion(scores: Evaluation) -> str:
     pairs = plain.confusions(scores)[: plain.MOST_CONFUSIONS]
     if not pairs:
         return out
-    rows = "".join(
-        f'<tr><td>{safe(gold)}</td><td class="name">{safe(predicted)}</td><td>{count:,}</td></tr>\n'
-        for gold, predicted, count in pairs
-    )
-    header = "<tr><th>gold</th><th>predicted</th><th>positions</th></tr>"
-    return f"{out}\n<details><summary>Most frequent confusions</summary>\n<table>\n{header}\n{rows}</table></details>"
+    rows = [(gold, predicted, f"{count:,}") for gold, predicted, count in pairs]
+    table = _table(("gold", "predicted", "positions"), rows, words=(0, 1))
+    return f"{out}\n<details><summary>Most frequent confusions</summary>\n{table}</details>"
 
 
 def _reliability(found: Judgement) -> str:
@@ -312,11 +489,11 @@ def _reliability(found: Judgement) -> str:
             rows = [
                 row for after in rows for row in (after, ("before calibration", *_calibration_cells(before[after[0]])))
             ]
-        table = _table(("probabilities of", "log-loss", "Brier score", "calibration error %"), rows)
+        table = _table(("probabilities of", "log-loss", "Brier score", "calibration error %"), rows, sortable=False)
         lines = [line for line in lines if "(" in line]  # what is remarkable about them
     note = "The dashed line is perfect calibration; below it, the system is too confident."
     plot = svg.reliability(found.calibration.bins)
-    return table + _note(lines) + _note([note]) + f'<div class="wide">\n{plot}\n</div>'
+    return table + _note(lines) + _note([note]) + f'<div class="figure">\n{plot}\n</div>'
 
 
 def _calibration_cells(one: Calibration) -> tuple[str, ...]:
@@ -331,9 +508,8 @@ def audit_page(found: Audit, most: int, origin: Sequence[str]) -> str:
     body = "\n".join(_doubtful(found, one, number) for number, one in enumerate(shown, start=1))
     about = ". ".join(line[0].upper() + line[1:] for line in summary(found))
     note = f'<p class="note">{safe(note)} The {len(shown):,} most doubtful ones, the worst first.</p>'
-    return document(
-        f"Doubtful labels of {os.path.basename(found.corpus.source)}", f"<p>{safe(about)}.</p>\n{note}\n{body}", origin
-    )
+    title = f"Doubtful labels of {os.path.basename(found.corpus.source)}"
+    return document(title, [Section("Most doubtful first", body)], origin, f"<p>{safe(about)}.</p>\n{note}\n")
 
 
 def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
@@ -370,12 +546,25 @@ def _scores(kind: str, rows: Iterable[Sequence[str]], total: Sequence[str] | Non
     return f"<details><summary>{len(rows):,} {kind}s</summary>\n{table}</details>\n"
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]], total: Sequence[str] | None = None) -> str:
-    lines = [f"<tr>{''.join(f'<th>{safe(cell)}</th>' for cell in header)}</tr>"]
-    lines += [f"<tr>{''.join(f'<td>{safe(cell)}</td>' for cell in row)}</tr>" for row in rows]
-    if total is not None:
-        lines.append(f'<tr class="all">{"".join(f"<td>{safe(cell)}</td>" for cell in total)}</tr>')
-    return '<div class="wide"><table>\n' + "\n".join(lines) + "\n</table></div>\n"
+def _table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    total: Sequence[str] | None = None,
+    words: Sequence[int] = (),  # columns to the left, as the first one is
+    sortable: bool = True,
+) -> str:
+    def row(cells: Sequence[str], kind: str = "td") -> str:
+        looks = (' class="name"' if place in words else "" for place in range(len(cells)))
+        marked = (f"<{kind}{look}>{safe(cell)}</{kind}>" for look, cell in zip(looks, cells, strict=True))
+        return f"<tr>{''.join(marked)}</tr>"
+
+    look = ' class="sortable"' if sortable else ""
+    body = "\n".join(map(row, rows))
+    foot = "" if total is None else f"<tfoot>\n{row(total)}\n</tfoot>\n"
+    return (
+        f'<div class="wide"><table{look}>\n<thead>\n{row(header, "th")}\n</thead>\n<tbody>\n{body}\n</tbody>\n'
+        f"{foot}</table></div>\n"
+    )
 
 
 def _note(sentences: Sequence[str]) -> str:

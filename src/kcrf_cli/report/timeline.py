@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..render.visible import shortened
 from .svg import opened, rounded, safe, text_at
 
 WIDTH = 1000  # pixels that positions share
@@ -21,6 +22,7 @@ STYLE = """
 svg .k0 { fill: var(--line); } svg .k1 { fill: #e69f00; } svg .k2 { fill: #0072b2; } svg .k3 { fill: #009e73; }
 svg .k4 { fill: #d55e00; } svg .k5 { fill: #56b4e9; } svg .k6 { fill: #cc79a7; } svg .k7 { fill: #b5a900; }
 svg .k8 { fill: #8a5a2b; } svg .others { fill: var(--dim); }
+svg .run { fill: #000; } svg .pale { fill: var(--text); }
 svg .area { fill: var(--good); fill-opacity: .3; } svg .frame { fill: none; stroke: var(--text); stroke-width: 1.5; }
 """
 
@@ -87,6 +89,8 @@ def _strip(stretch: Stretch, palette: dict[str, str], framed: tuple[int, int] | 
         y = 4 + number * (BAND + BETWEEN)
         out.append(text_at(LEFT - 8, y + BAND / 2 + 4, title, "tick end", 12))
         out += _band(labels, bounds, palette, y, wide)
+        if columns == T:
+            out += _names(labels, palette, y, wide)
     out.append(text_at(LEFT - 8, errors_at + ERRORS, "wrong", "tick end", 12))
     levels = np.ceil(4 * np.add.reduceat(stretch.wrong, bounds[:-1], dtype=np.float64) / counts)  # [columns] 0 to 4
     for level in (1, 2, 3, 4):  # the more of a column is wrong, the stronger
@@ -97,7 +101,7 @@ def _strip(stretch: Stretch, palette: dict[str, str], framed: tuple[int, int] | 
         out.append(text_at(LEFT - 8, curve_at + CURVE / 2 + 4, "probability", "tick end", 12))
         means = np.add.reduceat(stretch.confidence, bounds[:-1]) / counts
         tops = curve_at + CURVE * (1 - means)
-        steps = "".join(f"V{rounded(y)}h{rounded(wide)}" for y in tops.tolist())
+        steps = "".join(f"V{rounded(y)}H{rounded(LEFT + wide * n)}" for n, y in enumerate(tops.tolist(), start=1))
         out.append(f'<path class="area" d="M{LEFT} {curve_at + CURVE}{steps}V{curve_at + CURVE}z"/>')
         out.append(f'<path class="grid" d="M{LEFT} {curve_at}h{WIDTH}M{LEFT} {curve_at + CURVE}h{WIDTH}"/>')
     if framed is not None:
@@ -126,6 +130,18 @@ def _band(labels: np.ndarray, bounds: np.ndarray, palette: dict[str, str], y: fl
     tops = y + np.cumsum(heights, axis=1) - heights
     paths = (_bars(f'class="{kind}"', tops[:, c], heights[:, c], wide) for c, kind in enumerate(classes))
     return [path for path in paths if path]
+
+
+def _names(labels: np.ndarray, palette: dict[str, str], y: float, wide: float) -> list[str]:
+    """Return the names of labels in runs that are wide enough for them."""
+    changes, named = np.flatnonzero(np.diff(labels)) + 1, list(palette.items())
+    out = []
+    for first, last in pairwise([0, *changes.tolist(), len(labels)]):
+        name, kind = named[labels[first]]
+        if (last - first) * wide > 7 * len(shortened(name)) + 6:
+            look = "run pale" if kind == "k0" else "run"
+            out.append(text_at(LEFT + (first + last) / 2 * wide, y + BAND / 2 + 4, name, look, 11))
+    return out
 
 
 def _bars(look: str, tops: np.ndarray, heights: np.ndarray, wide: float) -> str:

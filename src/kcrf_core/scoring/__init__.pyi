@@ -36,7 +36,7 @@ from .labelling import (
 )
 from .schemes import Scheme, detect_scheme
 from .significance import FEW_SEQUENCES, Interval, block_borders, median_run, unit_offsets
-from .spans import Score, SpanFinder, SpanScores, Transitions, allowed_transitions
+from .spans import Score, SpanFinder, Spans, SpanScores, Transitions, allowed_transitions
 from .yardstick import Yardstick, choose_yardstick
 
 SCHEMES: Registry[Scheme]
@@ -66,6 +66,7 @@ __all__ = [
     "SeenWords",
     "SpanFinder",
     "SpanScores",
+    "Spans",
     "Transitions",
     "WholeProbabilities",
     "WordFigures",
