@@ -76,7 +76,7 @@ def test_a_model_judges(kcrf, data, tmp_path):
     [
         (("--least", "0.5"), 2, "--apply"),
         (("--accept", "no.tsv"), 2, "--apply"),
-        (("--json", "-o", "-"), 2, "standard output"),
+        (("--json", "-o", "-"), 2, "both write to stdout"),
         (("--folds", "200"), 3, "cannot make 200 folds"),
         (("--accept", "no.tsv", "--apply", "new"), 1, "no.tsv"),
     ],
@@ -100,4 +100,4 @@ def test_a_worklist_of_csv_with_the_layout_of_options_or_of_a_model(kcrf, tmp_pa
         assert new.read_text() == text.replace('so",V', 'so",N')
     worklist.write_bytes(b"\xff")
     done = kcrf("audit", data, *layout, "--accept", worklist, "--apply", new)
-    assert done.code == 3 and done.err.endswith("list.tsv: no worklist: not UTF-8 text\n")
+    assert done.code == 3 and done.err.endswith("list.tsv: not a worklist: not UTF-8 text\n")

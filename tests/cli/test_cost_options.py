@@ -47,8 +47,8 @@ def test_a_threshold_says_the_same_as_a_cost(kcrf, trained, accent):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--decode", "viterbi", "--cost", "1=3"], "a cost weighs the probability of each label"),
-        (["--decode", "viterbi", "--threshold", "1=0.3"], "a threshold weighs the probability of each label"),
+        (["--decode", "viterbi", "--cost", "1=3"], "a cost weighs the marginal of each label"),
+        (["--decode", "viterbi", "--threshold", "1=0.3"], "a threshold weighs the marginal of each label"),
         (["--decode", "posterior", "--cost", "2=3"], "a cost for '2', which is no label; there are: 0, 1"),
         (["--decode", "posterior", "--cost", "1"], "'1' is not a label and a number, as event=20"),
         (["--decode", "posterior", "--cost", "1=-3"], "the cost of '1' is -3.0, not a finite number above 0"),

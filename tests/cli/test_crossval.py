@@ -79,7 +79,7 @@ def test_finished_folds_survive_a_failure_and_are_not_done_again(kcrf, small, tm
     assert done.code == 5 and not out.exists() and journal.exists()
     note, error = done.err.strip().split("\n")
     assert error == "kcrf: fold 1, degree=2: the arithmetic broke down"
-    assert note == f"4 of 6 trainings are kept in {journal}: the same command goes on from there"
+    assert note == f"4 of 6 trainings are kept in {journal}: the same command continues from there"
     monkeypatch.undo()
     kept = [json.loads(line)["result"]["seconds"] for line in journal.read_text().splitlines()[1:]]
     done = kcrf(*options)

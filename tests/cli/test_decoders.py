@@ -184,7 +184,7 @@ def test_evaluate_prints_the_metric_with_its_standard_error(kcrf, folder, model,
     (tmp_path / "tagged.conll").write_bytes(kcrf("tag", "-m", model, test).out)
     for options, message in (
         ([tmp_path / "tagged.conll", "--metric", "log-loss"], "no probabilities of gold labels for a log-loss"),
-        (["-m", model, test, "--metric", "f1"], "these labels are of no scheme of spans"),
+        (["-m", model, test, "--metric", "f1"], "these labels are not spans"),
     ):
         done = kcrf("evaluate", *options)
         assert done.code in (2, 3) and message in done.err and len(done.err.splitlines()) == 1

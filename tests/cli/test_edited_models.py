@@ -178,9 +178,9 @@ def test_archives_that_hold_more_than_they_say(kcrf, trained, data):
     hidden = plain.index(b"PK\x01\x02")
     cases = {
         "twice": zipped([*members, other]),
-        "behind the array": zipped([(name, content + b"more") for name, content in members]),
+        "after the array": zipped([(name, content + b"more") for name, content in members]),
         "more than": plain + b"more",
-        "more than its": zipped(members, comment=b"more"),
+        "bytes besides its": zipped(members, comment=b"more"),
         "": plain[:hidden] + b"more" + plain[hidden:],
         "not a kcrf file": b"more" + plain,
     }

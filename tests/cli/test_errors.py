@@ -238,7 +238,7 @@ def test_evaluating_a_file_that_is_not_tagged(kcrf, sample_data):
 
 def test_a_label_column_that_is_not_the_last(kcrf, tmp_path, write):
     config = write("config.yaml", "columns: [label, pos, number, word]\n")
-    one_line(train(kcrf, tmp_path, write("data.conll", GOOD), "-c", config), 2, "label", "not the last")
+    one_line(train(kcrf, tmp_path, write("data.conll", GOOD), "-c", config), 2, "label", "before the last column")
 
 
 def test_training_tells_what_it_read_and_what_looks_like_a_slip(kcrf, tmp_path, write):
@@ -289,7 +289,7 @@ def test_terms_to_choose_from(kcrf, tmp_path, write):
     done = train(kcrf, tmp_path, data, "--min-gain", "2")
     assert done.code == 2 and "--select-terms" in done.err
     done = train(kcrf, tmp_path, data, "--select-terms", "-q")
-    one_line(done, 2, "nothing to choose from", "'node'")
+    one_line(done, 2, "no terms to select from", "'node'")
     assert train(kcrf, tmp_path, data, "--select-terms", "--min-gain", "-1").code == 2
     terms = "terms:\n  - {name: a, features: [c0]}\n  - {name: b, features: [c1]}\n  - {type: edge}\n"
     done = train(kcrf, tmp_path, data, "-c", write("config.yaml", terms), "--select-terms", "-q")

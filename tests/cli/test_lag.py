@@ -151,7 +151,7 @@ def test_whole_sentences_refuse_it(kcrf, tmp_path, sample_data):
     assert kcrf("train", sentences, "-o", model, "--sigma2", 1, "-q").code == 0
     done = kcrf("tag", "-m", model, sentences, "--lag", 3)
     assert (done.code, done.out) == (2, b"")
-    assert "CoNLL-U is read by whole sequences" in done.err
+    assert "CoNLL-U is read in whole sequences" in done.err
 
 
 @pytest.mark.parametrize("longer", [60, pytest.param(200, marks=pytest.mark.slow)])

@@ -22,7 +22,7 @@ def test_the_error_has_a_remedy_that_works(kcrf, data, tmp_path):
     done = kcrf("train", data, "--scheme", "iob2", "--sigma2", 1, "-o", model)
     assert done.code == 3 and not model.exists()
     line = done.err.split("\n")[-2]
-    assert line.startswith(f"kcrf: {data}: the label 'I-x' in line 50 must not stand there by the scheme iob2 ")
+    assert line.startswith(f"kcrf: {data}: the label 'I-x' in line 50 is not allowed there by the scheme iob2 ")
     assert "2 labels in 2 sequences" in line and "drop" in line and "free" in line
     for handled, words in (("drop", "these 2 sequences are left out"), ("free", "2 labels are taken as not observed")):
         done = kcrf(

@@ -35,7 +35,7 @@ def test_a_grid_varies_c1(kcrf, tmp_path, first_accents):
     [
         (["--c2", "0"], "give a 'c1' above 0"),
         (["--c1", "1", "--kernel", "rbf", "--sigma2", "1"], "this term has pivots"),
-        (["--c1", "1", "--select-terms", "--sigma2", "1"], "terms cannot be chosen with an L1 penalty"),
+        (["--c1", "1", "--select-terms", "--sigma2", "1"], "terms cannot be selected with an L1 penalty"),
         (["--c1", "1", "--solver", "newton", "--sigma2", "1"], "with 'c1' there are 'auto' and 'proximal'"),
         (["--c1", "-1"], "--c1"),
     ],

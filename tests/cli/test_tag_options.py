@@ -149,7 +149,7 @@ def test_errors_of_given_labels(kcrf, spans):
         (["--nbest", "2", "--explain", "1"], "--explain"),
         (["--nbest", "2", "--sequence-probability"], "--sequence-probability"),
         (["--nbest", "0"], "--nbest"),
-        (["--scheme", "iobes"], "make no span of the scheme"),
+        (["--scheme", "iobes"], "are not those of the scheme"),
         (["--novelty"], "no pivots"),
     ],
 )

@@ -92,10 +92,10 @@ def test_a_budget_says_that_it_counts_time(kcrf, small, tmp_path):
         (["--budget", "soon"], "'soon' is not a time such as 90s, 10m or 1.5h"),
         (["--shape", "square"], "'square' is not rows and columns of pixels"),
         (["--shape", "3x3"], "images of 3x3 pixels need 9 columns of numbers, and there are 3"),
-        (["--dev", "DATA", "--group", "c0"], "--dev judges the candidates"),
+        (["--dev", "DATA", "--group", "c0"], "--dev is the held-out data"),
         (["--dev-vectors", "a=b"], "--dev-vectors stand beside the data of --dev"),
         (["--group", "c9"], "there is no column 'c9' to group by"),
-        (["--metric", "f1"], "take macro-f1"),
+        (["--metric", "f1"], "use macro-f1"),
         (["--journal", "OUTPUT"], "two outputs have the same name"),
     ],
 )

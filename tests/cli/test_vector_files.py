@@ -170,7 +170,7 @@ def test_what_is_missing_or_too_much(kcrf, files, model, trained):
     np.save(files / "narrow.npy", np.load(files / "test.npy")[:, :4])
     one_line(kcrf("tag", "-m", model, text, *vectors(files, "narrow")), 3, "4 numbers for each position", "with 5")
     config = ("-c", files / "config.yaml", "-o", files / "out.npz")
-    one_line(kcrf("train", text, *config), 2, "is made of vectors 'emb', and none of that name", "(--vectors)")
+    one_line(kcrf("train", text, *config), 2, "needs vectors 'emb', which are not given", "(--vectors)")
     more = (*own, "--vectors", f"more={files / 'test.npy'}")
     one_line(kcrf("train", text, *config, *more), 2, "no feature is made of the vectors 'more'")
     one_line(kcrf("train", text, *own, "-o", files / "test.npy"), 2, "is also an input")

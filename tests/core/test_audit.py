@@ -283,7 +283,7 @@ def test_corrections_of_odd_labels(tmp_path):
     path.write_bytes("a X\u00a0\nb X\n".encode())
     changes = read_worklist("\t".join(HEADER) + "\n1\ta\tX\u00a0\tY\u00a0\n2\tb\tX\tX\r\n", "list")
     assert corrected(str(path), changes, "conll")[1] == "a Y\u00a0\nb X\n".encode()
-    with pytest.raises(DataError, match="data:2: no label can be 'A B'"):
+    with pytest.raises(DataError, match="data:2: the label 'A B' has a space"):
         corrected(str(path), [Correction(2, "X", "A B")], "conll")
     with pytest.raises(DataError, match="data:2: the worklist has two corrections"):
         corrected(str(path), [Correction(2, "X", "A"), Correction(2, "X", "B")], "conll")

@@ -305,7 +305,7 @@ def test_composites_in_a_configuration():
         ({"type": "sum"}, "at least two 'parts'"),
         ({"type": "sum", "parts": [{"type": "rbf"}]}, "at least two 'parts'"),
         ({"type": "poly", "parts": [{"type": "rbf"}] * 2}, "'parts' does not belong to the kernel 'poly'"),
-        ({"type": "rbf", "features": ["a"]}, "only in its parts"),
+        ({"type": "rbf", "features": ["a"]}, "only the parts"),
         ({"type": "product", "parts": [{"type": "rbf", "weight": 2}] * 2}, "'weight' is for the parts of a sum"),
         ({"type": "sum", "parts": [{"type": "rbf", "weight": 0}] * 2}, "greater than 0"),
         ({"type": "sum", "parts": [{"type": "rbf", "gama": 2}] * 2}, "did you mean 'gamma'"),

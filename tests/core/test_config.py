@@ -294,7 +294,7 @@ def test_to_dict_comes_back(seed):
         ("features:\n- {columns: [a, b]}", 2, ["several columns", "'type: real'"]),
         ("features:\n- {columns: [a, b], transform: length}", 2, ["several columns"]),
         ("features:\n- {columns: [v1..v3]}", 2, ["several columns", "'type: real'"]),
-        ("columns: [word, v1..w3, label]", 1, ["'columns' has 'v1..w3'", "the same word before the number"]),
+        ("columns: [word, v1..w3, label]", 1, ["'columns' has the range 'v1..w3'", "the same word before the number"]),
         ("columns: [v9..v3, label]", 1, ["range 'v9..v3'", "from the smaller to the larger"]),
         ("columns: [v1..v99999999999, label]", 1, ["range 'v1..v99999999999'"]),
         ("columns: [v1..v3, v2, label]", 1, ["'v2' twice"]),
@@ -327,7 +327,7 @@ def test_to_dict_comes_back(seed):
         ("terms:\n- {type: edge}", 1, ["no node term"]),
         ("terms:\n- {}\n- {type: edge}\n- {type: edge, name: b}", 1, ["more than one edge"]),
         ("terms:\n- {}\n- {}", 1, ["two terms are called 'node'"]),
-        ("terms:\n- {}\n- {type: edge, kernel: rbf}", 3, ["has no 'kernel'"]),
+        ("terms:\n- {}\n- {type: edge, kernel: rbf}", 3, ["takes no 'kernel'"]),
         ("terms:\n- {type: nodes}", 2, ["did you mean 'node'?"]),
         ("terms:\n- {sigma2: 0}", 2, ["greater than 0"]),
         ("terms:\n- {kernel: {type: poly, degree: 0}}", 2, ["'degree' must be from 1 to 10, not 0"]),
@@ -513,7 +513,7 @@ def test_a_path_is_set_once():
 
 
 def test_edge_terms_have_no_window():
-    assert "has no 'window'" in error_of("terms: [{}, {type: edge, window: -1..1}]")
+    assert "takes no 'window'" in error_of("terms: [{}, {type: edge, window: -1..1}]")
 
 
 def test_dotted_paths():

@@ -112,7 +112,7 @@ def test_mistakes_are_named_with_their_line(old, new, line, message):
     [
         (("form", "pos"), r"no column 'pos' \(did you mean 'xpos'\?\); there are: id, form"),
         (("form", "FORM"), "named twice"),
-        (("upos",), "'upos' alone"),
+        (("upos",), "'upos' is only one column"),
     ],
 )
 def test_columns_that_cannot_be_meant(columns, message):

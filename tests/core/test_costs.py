@@ -53,7 +53,7 @@ def test_a_threshold_is_for_two_labels():
 
 @pytest.mark.parametrize("setting", [{"cost": {"a": 2}}, {"threshold": {"a": 0.2}}])
 def test_viterbi_has_no_costs(setting):
-    with pytest.raises(ConfigError, match="viterbi takes the most probable labelling as a whole"):
+    with pytest.raises(ConfigError, match="viterbi finds the most probable labelling as a whole"):
         Decision("viterbi", **setting)
     assert Decision(**setting).decoder("viterbi") == "posterior"  # whatever a model stores
     with pytest.raises(ConfigError, match="give one of them"):
@@ -126,7 +126,7 @@ def test_the_estimator_weighs_decisions_and_not_probabilities():
 
 def test_the_estimator_explains_what_it_does_not_take():
     X, y = tiny()
-    with pytest.raises(ConfigError, match=r"cost=.*weighs them when labels are chosen"):
+    with pytest.raises(ConfigError, match=r"cost=.*weighs labels in predictions"):
         KernelCRF(class_weight="balanced")
     with pytest.raises(ConfigError, match=r"class_weight=None: .* cost={'event': 20}"):
         KernelCRF().set_params(class_weight=None)

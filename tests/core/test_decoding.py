@@ -146,7 +146,7 @@ def test_what_cannot_be_is_named_by_its_line():
 
 def test_a_scheme_of_other_labels_is_refused():
     model, _ = models.random_model(np.random.default_rng(2), labels=models.SPANS)
-    with pytest.raises(ConfigError, match="make no span of the scheme iobes"):
+    with pytest.raises(ConfigError, match="are not those of the scheme iobes"):
         Decoder(model, Wishes(scheme="iobes"))
     model, _ = models.random_model(np.random.default_rng(2))
     with pytest.raises(ConfigError, match="'A' does not belong to the scheme iob2"):

@@ -63,7 +63,7 @@ def test_conjunctions_that_are_all_cut_off_leave_their_term_out():
     model, _, notes = fit([WORDS, term, EDGE])
     assert [term.name for term in model.terms] == ["words"]
     assert any("no feature of term pairs occurs in the data at least" in note for note in notes)
-    with pytest.raises(DataError, match=r"1,000 times \('cut_off'\): nothing would look at the input"):
+    with pytest.raises(DataError, match=r"1,000 times \('cut_off'\): the model would ignore the input"):
         fit([term, EDGE], features=FEATURES[:1])
 
 
@@ -77,7 +77,7 @@ def test_labels_alone_are_nothing_to_train_on(kernel):
     corpus = draw()
     attributes = AttributeRows(np.zeros(corpus.positions + 1, dtype=np.int64), [], np.zeros(0))
     bare = Corpus("toy.crfsuite", corpus.columns[-1:], corpus.offsets, corpus.lines, None, attributes)
-    with pytest.raises(DataError, match="no feature of term node occurs in the data: nothing would look at the input"):
+    with pytest.raises(DataError, match="no feature of term node occurs in the data: the model would ignore the input"):
         fit([{"kernel": kernel}, EDGE], bare, features=None, columns=("label",))
 
 

@@ -248,7 +248,7 @@ def test_windows_of_terms_that_the_data_was_not_encoded_for():
     far = parse_config({"terms": [{"name": "far", "window": "-3..0"}]}).terms[0]
     assert "'far' looks at 'c0' at -3" in error_of(ConfigError, encoding.term_features, far)
     attributes = {"terms": [{"name": "far", "window": "-1..1"}, {"type": "edge"}]}
-    assert "stand at their positions" in error_of(ConfigError, fit, "X\ta\n", "crfsuite", **attributes)
+    assert "cannot be shifted" in error_of(ConfigError, fit, "X\ta\n", "crfsuite", **attributes)
 
 
 # Transforms
@@ -498,7 +498,7 @@ def test_training_needs_input_and_labels():
         ({"conjunction": ["word", "tag"]}, "looks at 'tag', which is the label"),
         ({"conjunction": ["word"]}, "at least two parts"),
         ({"conjunction": ["word", "number"]}, "'number' is not categorical"),
-        ({"type": "attributes"}, "needs an attribute file"),
+        ({"type": "attributes"}, "needs attributes"),
     ],
 )
 def test_features_that_cannot_be_made(feature, part):

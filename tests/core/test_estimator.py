@@ -451,7 +451,7 @@ def test_seeds(rng):
     [
         ({"algorithm": "pa"}, "algorithm='pa'"),
         ({"c1": -0.1}, "'c1' must be at least 0"),
-        ({"c2": 0.1, "sigma2": 1.0}, "another name"),
+        ({"c2": 0.1, "sigma2": 1.0}, "set the same value"),
         ({"c2": 0}, "give a .c1. above 0"),
         ({"c2": -1.0}, "c2 must be"),
         ({"min_freq": 5}, "min_count"),
@@ -630,7 +630,7 @@ def test_scores_by_the_metric(rng):
     assert crf.set_params(metric="log-loss").score(X, y) == pytest.approx(loss, rel=1e-9)
     with pytest.raises(ValueError, match="f1, macro-f1, accuracy, log-loss"):
         crf.set_params(metric="f2").score(X, y)
-    with pytest.raises(ValueError, match="no scheme of spans"):
+    with pytest.raises(ValueError, match="not spans"):
         KernelCRF(sigma2=1, metric="f1").fit(X, [["x" if one == "O" else "y" for one in each] for each in y])
 
 
@@ -654,7 +654,7 @@ def test_decoder_of_the_model_unless_a_parameter_says_otherwise(rng, tmp_path):
     by_dev = KernelCRF(sigma2=1).fit(X, gait, X_dev=X, y_dev=gait)
     assert by_dev.model_.decode == "posterior" and by_dev.report_["decoder"]["data"] == "dev"
     assert KernelCRF(sigma2=1).fit(X, gait).model_.decode == "viterbi"
-    with pytest.raises(ValueError, match="viterbi takes the most probable labelling as a whole"):
+    with pytest.raises(ValueError, match="viterbi finds the most probable labelling as a whole"):
         KernelCRF(sigma2=1, decode="viterbi", cost={1: 3}).fit(X, gait)
 
 
@@ -764,7 +764,7 @@ def test_an_audit_of_spans_and_of_sequences_without_positions(rng):
 @pytest.mark.parametrize(
     "more, message",
     [
-        ({"folds": 1}, "2 at least"),
+        ({"folds": 1}, "at least 2 are needed"),
         ({"folds": [0, 1]}, "a value for each of the 60 sequences"),
         ({"folds": [3] * 60}, "all sequences are in one fold"),
         ({"rank": "best"}, "there are wrong, context, marginal"),

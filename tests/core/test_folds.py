@@ -123,13 +123,13 @@ def test_the_group_is_no_feature_unless_it_is_asked_for():
     plan = make_plan(corpus, raw, "test", make_settings({}, {}), Division(2, group="c0"))
     assert [f.name for f in plan.config(0).features] == ["c0", "c1"]
     only = corpus_of([[["g", "X"]], [["h", "Y"]]])
-    with pytest.raises(ConfigError, match="nothing is left to look at"):
+    with pytest.raises(ConfigError, match="no feature is left"):
         plan_of(only, Division(2, group="c0"))
 
 
 def test_groups_that_are_none():
     corpus = corpus_of([[["a", "w", "X"], ["b", "w", "X"]], [["b", "w", "Y"]]])
-    with pytest.raises(DataError, match=r"data:2: 'b' in the column 'c0'.*one group"):
+    with pytest.raises(DataError, match=r"data:2: the column 'c0' changes to 'b'.*one group"):
         plan_of(corpus, Division(2, group="c0"))
     with pytest.raises(ConfigError, match=r"no column 'c7' to group by.*columns: c0, c1"):
         plan_of(corpus, Division(2, group="c7"))

@@ -191,8 +191,8 @@ def test_encoded_data_keeps_what_is_not_observed(rng, tmp_path):
 def test_what_does_not_go_with_it(rng):
     _, shown = hidden_corpus(rng, 0.5, 20)
     for options, more, words in (
-        ({}, {"select_terms": True}, "cannot be chosen"),
-        ({"kernel": "rbf", "size": 5}, {"certify": "exact"}, "nothing is certified"),
+        ({}, {"select_terms": True}, "cannot be selected"),
+        ({"kernel": "rbf", "size": 5}, {"certify": "exact"}, "some are not observed"),
         ({"kernel": "rbf", "size": 5, "select": "gradient"}, {}, "needs all labels"),
     ):
         with pytest.raises(ConfigError, match=words):
@@ -200,5 +200,5 @@ def test_what_does_not_go_with_it(rng):
     ratio = {"features": [{"column": "c0"}, {"column": "c0", "transform": "label-ratio", "name": "r"}]}
     with pytest.raises(ConfigError, match="label-ratio"):
         fit(shown, {"unobserved": HIDDEN, "sigma2": 1.0}, ratio)
-    with pytest.raises(DataError, match="none to learn"):
+    with pytest.raises(DataError, match="no labels to train on"):
         fit(replace(shown, columns=(*shown.columns[:-1], [HIDDEN] * shown.positions)), {"unobserved": HIDDEN})

@@ -409,9 +409,9 @@ def test_weights_that_are_no_finite_numbers_are_refused(weight):
         (b"A\tx\nB\t:2\n", "file:2: attribute ':2' has no name"),
         (b"A\tx\nB\tb:b\t:2\n", "file:2: the weight of attribute 'b:b'"),
         (b"A x y\nB z\n", "file:1: spaces but no TAB"),
-        (b"A\tx\n@weight:2\nB\tx\n", "file:2: @weight stands only at the head"),
-        (b"@weight:2\n@weight:2\nB\tx\n", "file:2: @weight stands only at the head"),
-        (b"@weight:2\tx\nB\tx\n", "file:1: @weight stands on a line of its own"),
+        (b"A\tx\n@weight:2\nB\tx\n", "file:2: @weight must come before the first line"),
+        (b"@weight:2\n@weight:2\nB\tx\n", "file:2: @weight must come before the first line"),
+        (b"@weight:2\tx\nB\tx\n", "file:1: @weight must be on a line of its own"),
         (b"A\tx\n\n@weight:2\n\nB\tx\n", "file:3: @weight with no sequence"),
         (b"A\tx\n\n@weight:2", "file:3: @weight with no sequence"),
         (b"@weight:-1\nB\tx\n", "file:1: @weight '-1' is not a finite number >= 0"),
@@ -473,7 +473,7 @@ def test_a_weight_may_stand_right_below_the_header(tmp_path, mark, comment):
     path.write_bytes(mark + comment + b"word label\n# weight=2\na X\nb Y\n\nc X\n")
     assert read_corpus(path, layout=Layout(header=True, comment=("%",))).weights.tolist() == [2.0, 1.0]
     path.write_bytes(mark + comment + b"word label\na X\n# weight=2\nb Y\n\nc X\n")
-    with pytest.raises(DataError, match="head of a sequence"):
+    with pytest.raises(DataError, match="first line of a sequence"):
         read_corpus(path, layout=Layout(header=True, comment=("%",)))
 
 
@@ -484,8 +484,8 @@ def test_files_without_weights_have_none(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        (b"a X\n# weight=2\nb Y\n", 2, "head of a sequence"),
-        (b"# weight=2\n# weight=3\nb Y\n", 2, "head of a sequence"),
+        (b"a X\n# weight=2\nb Y\n", 2, "first line of a sequence"),
+        (b"# weight=2\n# weight=3\nb Y\n", 2, "first line of a sequence"),
         (b"# weight=-1\nb Y\n", 1, "not a finite number"),
         (b"# weight=inf\nb Y\n", 1, "not a finite number"),
         (b"# weight=two\nb Y\n", 1, "not a finite number"),

@@ -171,10 +171,10 @@ def test_a_basis_is_taken(tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({}, {"prune": 0.1}, "pruning looks at the scores of all positions"),
+        ({}, {"prune": 0.1}, "pruning needs the scores of all positions"),
         ({}, {"certify": "exact"}, "all pairs of positions"),
         ({"terms": [{"kernel": "rbf", "map": "full"}]}, {}, "'full' has every position"),
-        ({"terms": [{"kernel": "rbf", "map": {"select": "gradient"}}]}, {}, "'select: gradient' looks at all"),
+        ({"terms": [{"kernel": "rbf", "map": {"select": "gradient"}}]}, {}, "'select: gradient' needs all"),
     ],
 )
 def test_what_needs_all_positions_at_once_is_refused(tmp_path, change, options, message):

@@ -324,9 +324,9 @@ def test_what_the_penalty_does_not_go_with_is_refused(rng, tmp_path):
     endless["terms"][1]["sigma2"] = "inf"
     growing["terms"][0] |= {"kernel": {"type": "rbf"}, "map": {"type": "reduced", "select": "gradient"}}
     for raw, more, message in (
-        (pivots, {}, "this term has pivots; leave 'c1' out"),
-        (growing, {}, "this term has pivots; leave 'c1' out"),
-        (configuration(0.3, 4.0), {"select_terms": True}, "terms cannot be chosen"),
+        (pivots, {}, "this term has pivots: leave out 'c1'"),
+        (growing, {}, "this term has pivots: leave out 'c1'"),
+        (configuration(0.3, 4.0), {"select_terms": True}, "terms cannot be selected"),
         (configuration(0.3, 4.0, solver="newton"), {}, "the solver 'newton' minimises smooth functions"),
         (configuration(0.0, "inf"), {}, "give a 'c1' above 0"),
         (endless, {}, "term 'edge': an infinite 'sigma2' needs an L1 penalty: give a 'c1' above 0"),

@@ -335,7 +335,7 @@ def test_noise_alone_is_nothing_to_train_on():
 
 
 def test_one_term_is_nothing_to_choose_from():
-    with pytest.raises(ConfigError, match=r"nothing to choose from: 'strong'"):
+    with pytest.raises(ConfigError, match=r"no terms to select from: 'strong'"):
         select(draw_task(10, SMALL), task_config(["strong"]))
 
 

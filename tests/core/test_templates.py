@@ -271,7 +271,7 @@ def test_edge_term_where_there_is_a_bigram_line(ending, edge):
         ("U0:%m[0,0]", "template:1: '%m[...]' in 'u0:%m[0,0]' needs a regular expression"),
         ('U0:%x[0,0]\nU1:%t[0,0,"**"]', "template:2: the regular expression"),
         ("u0:%X[0,0]\nx:%x[0,0]", "template:2: a pattern starts with u, b or *, not 'x'"),
-        ("b\n*", "template: no pattern looks at the input"),
+        ("b\n*", "template: no pattern uses the input"),
         ("#\n\nU0:%x[101,0]", "template:3: %x[101,...] looks further than 100"),
         ("B", "template: the template has no macro"),
     ],

@@ -374,7 +374,7 @@ def test_a_scheme_is_never_broken(rng):
 
 
 def test_data_that_breaks_its_scheme_is_refused():
-    with pytest.raises(DataError, match="'I-x' in line 2 must not stand there by the scheme iob2"):
+    with pytest.raises(DataError, match="'I-x' in line 2 is not allowed there by the scheme iob2"):
         fit(chunk_corpus([["O", "I-x", "B-x"]]), {"sigma2": 1.0, "scheme": "iob2"})
     with pytest.raises(DataError, match="'B-x' in line 3"):
         fit(chunk_corpus([["O", "S-x", "B-x"], ["I-x"], ["E-x"]]), {"sigma2": 1.0, "scheme": "iobes"})

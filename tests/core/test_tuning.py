@@ -182,7 +182,7 @@ def test_a_judgement_with_many_labels_begins_on_a_part_that_it_can_pay_for():
     assert fewest[0].corpus.sequences == 40 and cost > 0.01e9
     with (
         Workers(1) as workers,
-        pytest.raises(ConfigError, match=r"0\.01 s are too little time .* labels: a judgement"),
+        pytest.raises(ConfigError, match=r"0\.01 s are too little time .* labels: a trial"),
     ):
         tune(corpus, budget=0.01, workers=workers)
 

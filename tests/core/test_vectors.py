@@ -193,7 +193,7 @@ def test_every_vector_is_a_feature_unless_features_are_named(corpus, numbers):
     assert [names[len(names) - back] for back in (4, 1)] == ["emb.0[0]", "other.0[0]"]
     with pytest.raises(ConfigError, match="no feature is made of the vectors 'other'"):
         fitted(both, {"vectors": "emb"})
-    with pytest.raises(ConfigError, match="vectors 'emb', and none of that name are given; there are: other"):
+    with pytest.raises(ConfigError, match="vectors 'emb', which are not given; there are: other"):
         fitted(with_vectors(corpus, {"other": numbers}), {"vectors": "emb"})
     with pytest.raises(ConfigError, match="vectors 'c0' have the name of a column"):
         fit_encoding(parse_config({}), with_vectors(corpus, {"c0": numbers}))

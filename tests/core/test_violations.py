@@ -54,7 +54,7 @@ def test_an_error_names_counts_and_helps(options):
     with pytest.raises(DataError) as caught:
         fit(BROKEN, **options)
     message = str(caught.value)
-    assert message.startswith("toy.conll: the label 'I-x' in line 42 must not stand there by the scheme iob2 ")
+    assert message.startswith("toy.conll: the label 'I-x' in line 42 is not allowed there by the scheme iob2 ")
     assert "(as 4 labels in 3 sequences)" in message and "drop" in message and "free" in message
     with pytest.raises(DataError) as caught:
         fit([*GOOD, ["O", "I-x"]])
@@ -111,7 +111,7 @@ def test_labels_of_another_form(handled):
 
 
 def test_nothing_is_left():
-    with pytest.raises(DataError, match="no sequence keeps to the scheme iob2"):
+    with pytest.raises(DataError, match="no sequence follows the scheme iob2"):
         fit([["I-x", "O"], ["I-x"]], scheme_violations="drop")
     with pytest.raises(DataError, match="is it another"):
         fit([["x", "y"], ["x"]], scheme_violations="free")
@@ -135,7 +135,7 @@ def test_a_scheme_must_be_there():
 
 def test_the_estimator_takes_it(tmp_path):
     X = [[{f"w{(s + t) % 3}": 1.0} for t in range(len(labels))] for s, labels in enumerate(BROKEN)]
-    with pytest.raises(ValueError, match="'I-x' in line 42 must not stand there"):
+    with pytest.raises(ValueError, match="'I-x' in line 42 is not allowed there"):
         KernelCRF(sigma2=1, scheme="iob2").fit(X, BROKEN)
     crf = KernelCRF(sigma2=1, scheme="iob2", scheme_violations="drop").fit(X, BROKEN)
     assert crf.report_["scheme_violations"]["sequences"] == 3

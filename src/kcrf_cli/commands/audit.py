@@ -89,8 +89,11 @@ class AuditArguments:
         apply, model, accept, least = (value is not None for value in (self.apply, self.model, self.accept, self.least))
         option = "--accept" if accept else "--least"
         options.refuse(
-            (self.plot and model, "--plot draws how many labels are wrong, which only folds can tell: leave out -m"),
-            (self.json and self.output == "-", "--json and -o - both want standard output: give one of them"),
+            (
+                self.plot and model,
+                "--plot shows the estimated number of errors, which needs cross-validation: leave out -m",
+            ),
+            (self.json and self.output == "-", "--json and -o - both write to stdout: give one of them"),
             ((accept or least) and not apply, f"{option} is for --apply FILE, the file to write: give that, too"),
             (accept and least, "--accept and --least both choose the corrections: give one of them"),
             (apply and model and not accept, "-m suggests no corrections: leave it out, or give --accept WORKLIST"),
@@ -102,7 +105,7 @@ class AuditArguments:
             others = (self.configuration.config, self.folds, *astuple(self.held_out))
             which = f" ({given[0]})" if given else ""
             training = given or any(value is not None for value in others)
-            message = f"-m judges without any training: leave out folds, -c and options of training{which}"
+            message = f"-m judges without training: leave out folds, -c and options of training{which}"
             options.refuse((training, message))
         inputs = (self.data, self.model, self.configuration.config, self.held_out.folds_file, self.accept)
         outputs = (self.output, self.html, self.plot, self.apply, self.apply and f"{self.apply}.diff")
@@ -220,7 +223,7 @@ def _apply_worklist(run: AuditArguments, accept: str) -> None:
         with open(accept, encoding="utf-8-sig", newline="\n") as stream:
             changes = read_worklist(stream.read(), accept)
     except UnicodeDecodeError:
-        raise DataError("no worklist: not UTF-8 text", accept) from None
+        raise DataError("not a worklist: not UTF-8 text", accept) from None
     _write(run, changes, (format_ or guess_format(run.data), columns, layout))
 
 

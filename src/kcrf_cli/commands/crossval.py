@@ -106,7 +106,7 @@ class CrossvalArguments:
         """Refuse options that contradict each other, and files that cannot be written."""
         engine, printed = self.engine.choice() is not None, self.json + (self.output == "-") + (self.tsv == "-")
         options.refuse(
-            (engine and self.jobs > 1, "--engine has one training at a time, on all of it: leave out --jobs"),
+            (engine and self.jobs > 1, "--engine runs one training at a time: leave out --jobs"),
             (printed > 1, "only one of --json, -o - and --tsv - can go to stdout"),
             (
                 bool(self.only_fold) and not self.journal,
@@ -253,7 +253,7 @@ def _kept(plan: Plan, path: str | None, output: str | None, quiet: bool) -> Iter
         if others:
             tell(f"{others:,} more in {path} are of other data, other settings or another version: they are not used")
         if journal.damaged:
-            tell(f"{counted(journal.damaged, 'line')} of {path} cannot be read: what they were about is done again")
+            tell(f"{counted(journal.damaged, 'line')} of {path} cannot be read: their fits are repeated")
 
     def found() -> str | None:
         known = finished(plan, journal)

@@ -155,17 +155,20 @@ class EvaluateArguments:
                 "--json, --tsv and --latex are ways to print the same: give one of them",
             ),
             (self.strict and self.scheme == "none", "--strict counts spans, and --scheme none excludes them"),
-            (twice, "standard input can be read once: give the other as a file"),
-            (gold and model, "-m finds the gold labels in DATA: leave out --gold"),
+            (twice, "standard input can be read only once: give the other as a file"),
+            (gold and model, "with -m, DATA has the gold labels: leave out --gold"),
             (label and not gold, "--label names the column to compare with --gold: give that, too"),
-            (model and self.layout, "-m has the layout of its data: leave out --separator, --header and the like"),
+            (
+                model and self.layout,
+                "the model has the layout of its data: leave out --separator, --header and the like",
+            ),
             (decided and not model, "--decode, --cost and --threshold are for labels of a model: give -m, too"),
             (self.vectors and not model, "--vectors are for the model that labels DATA: give -m, too"),
             (self.plot_kind and not self.plot, "--plot-kind chooses what to draw: give --plot FIGURE, too"),
         )
         for name, least in self.fail_under:
             known = f"there are {', '.join(TARGETS)}"
-            unknown = f"--fail-under has no figure '{name}'{suggestion(name, TARGETS)}: {known}"
+            unknown = f"--fail-under has no score '{name}'{suggestion(name, TARGETS)}: {known}"
             outside = f"--fail-under {name}={least:g}: the figure is in per cent, from 0 to 100"
             options.refuse((name not in TARGETS, unknown), (not 0 <= least <= 100, outside))
         inputs = (self.data, self.model, self.gold, self.compare, *(path for _, path in self.vectors))
@@ -281,8 +284,8 @@ def _hold_against(found: Judgement, targets: Sequence[tuple[str, float]]) -> Non
     for name, least in targets:
         if name not in figures:
             raise ConfigError(
-                f"no {name} to hold against {least:g} %: it is that of spans, and these labels are of no scheme of "
-                "spans: take macro-f1 or accuracy",
+                f"no {name} to compare with {least:g} %: it is a score of spans, and these labels are not "
+                "spans: use macro-f1 or accuracy",
                 settings=["fail_under"],
             )
         if float(render.percent(figures[name])) < least:
@@ -323,7 +326,7 @@ def _labellings(
         a_model = compare is not None and is_archive(compare)
         options.refuse(
             (is_folder(data), f"{data} is encoded, and has no predicted labels: give a model with -m"),
-            (a_model, f"{compare} is no tagged text: a model can be compared with another one, given with -m"),
+            (a_model, f"{compare} is a model, not tagged text: give the other model with -m"),
         )
         kind = FORMATS[run.format or guess_format(data)]
         one_column = f"{kind.title} has one column for gold and predicted labels: give --gold or -m"

@@ -44,7 +44,7 @@ def export(run: ExportArguments) -> None:
     output, tell = run.output, files.unless(run.quiet)
     program = run.to or program_of(output)
     if program is None:
-        raise click.UsageError(f"'{output}' names no program by its ending: give --to {', '.join(PROGRAMS)}")
+        raise click.UsageError(f"'{output}' has no suffix of a program: give --to {', '.join(PROGRAMS)}")
     files.check_writable(output, run.model)
     data, remarks = export_model(Model.load(run.model), program, text=output.endswith(".txt"))
     with replacing(output) as stream:

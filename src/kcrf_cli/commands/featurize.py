@@ -106,7 +106,7 @@ class FeaturizeArguments:
         if output is None or output == "-":
             place = "folder" if self.shards else "file"
             raise click.UsageError(f"{kind}: nothing is written without -o and the name of a {place}")
-        options.refuse((self.data.count("-") > 1, "standard input can be read once: name it once"))
+        options.refuse((self.data.count("-") > 1, "standard input can be read only once: name it once"))
         if output.endswith(".npz"):
             return
         named = f"{output}: give a name that ends in .npz, or --shards N for a folder of shards"

@@ -79,7 +79,7 @@ def inspect(run: InspectArguments) -> None:
 
     file = run.file
     options.refuse(
-        (run.dump and run.json, "--dump and --json both want standard output: give one of them"),
+        (run.dump and run.json, "--dump and --json both write to stdout: give one of them"),
         (
             run.importance_of and run.importance is None,
             "--importance-of says what to shuffle: give --importance DATA, too",
@@ -95,7 +95,7 @@ def inspect(run: InspectArguments) -> None:
     kind = contents.header["kind"]
     options.refuse(
         (kind != "model" and run.dump, f"{file} is a {kind}, which has no weights to dump"),
-        (kind == "dataset" and run.plot, f"{file} is a dataset, of which there is nothing to draw"),
+        (kind == "dataset" and run.plot, f"{file} is a dataset, which has nothing to plot"),
     )
     stored, importance = unpack(contents), None
     opened = open_vectors(run.vectors)
@@ -104,7 +104,7 @@ def inspect(run: InspectArguments) -> None:
         stored.encoding.check_vectors({each.name: each.width for each in opened}, file)
     if run.importance is not None:
         if not isinstance(stored, Model) or run.dump:
-            raise click.UsageError("--importance is that of a model, beside its other figures: leave out --dump")
+            raise click.UsageError("--importance needs a model, and does not go with --dump")
         importance = _importance(stored.with_embeddings(run.embeddings), run, run.importance)
     elif run.embeddings is not None:
         stored.encoding.with_embeddings(run.embeddings)  # it is looked at

@@ -117,11 +117,14 @@ class TagArguments:
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
         options.refuse(
-            (self.free == "", "--free needs a mark: an empty column is none"),
-            (self.free is not None and not self.force, "--free marks what --force leaves open: it needs --force"),
+            (self.free == "", "--free needs a mark that is not empty"),
+            (
+                self.free is not None and not self.force,
+                "--free is the mark of missing labels for --force: give --force, too",
+            ),
         )
         if self.lag is not None:
-            viterbi = "--lag decides label by label, as they are due: it does not go with --decode viterbi"
+            viterbi = "--lag uses posterior decoding: it does not go with --decode viterbi"
             options.refuse((self.decode == "viterbi", viterbi))
             for option in self.given("nbest", "sequence_probability", "explain", "json_lines", "vectors"):
                 reason = "which gives labels before their sequence is complete"
@@ -166,7 +169,7 @@ class TagArguments:
             return None
         free = self.free or model.encoding.unobserved or FREE
         if free in model.labels:
-            raise click.UsageError(f"'{free}' is a label of the model: name another mark of free positions with --free")
+            raise click.UsageError(f"'{free}' is a label of the model: name another mark of missing labels with --free")
         return free
 
 

@@ -103,12 +103,12 @@ class TrainArguments(options.PreparedArguments):
         self.configuration.chosen  # noqa: B018, --set may contradict an option
         whole = self.calibrate and is_folder(self.data)
         options.refuse(
-            (self.min_gain is not None and not self.select_terms, "--min-gain needs --select-terms, whose limit it is"),
+            (self.min_gain is not None and not self.select_terms, "--min-gain needs --select-terms"),
             (self.checkpoint_every is not None and not self.checkpoint, "--checkpoint-every needs --checkpoint"),
             (self.keep is not None and not self.dev, "--keep needs --dev, the data to judge by"),
             (self.dev_vectors and not self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
             (self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"),
-            (whole, "--calibrate divides data that is held in memory into folds: give text or one dataset"),
+            (whole, "--calibrate needs data in memory, not a folder of shards: give text or one dataset"),
         )
         super().__post_init__()
 

@@ -90,7 +90,7 @@ class TuneArguments:
         options.refuse(
             (self.effort and self.budget, "--effort counts work and --budget counts time: give one of them"),
             (self.dev_vectors and not self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
-            (self.dev and held_out, "--dev judges the candidates: leave out --group, --folds-file and --block"),
+            (self.dev and held_out, "--dev is the held-out data: leave out --group, --folds-file and --block"),
         )
         options.refuse((self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"))
         inputs = [path for _, path in (*self.vectors, *self.dev_vectors)]

@@ -246,7 +246,7 @@ def kept_journal(
         yield journal
     except BaseException:
         if (found := counted()) is not None:
-            unless(quiet)(f"{found} kept in {journal.path}: the same command goes on from there")
+            unless(quiet)(f"{found} kept in {journal.path}: the same command continues from there")
         raise
     else:
         if temporary:

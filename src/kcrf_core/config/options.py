@@ -77,7 +77,7 @@ def resolve_c2(options: Mapping[str, Any]) -> dict[str, Any]:
     c2 = out.pop("c2", None)
     if c2 is not None:
         if out.get("sigma2") not in (None, AUTO):
-            raise ConfigError("c2 is another name for sigma2: give one of them", settings=["c2", "sigma2"])
+            raise ConfigError("c2 and sigma2 set the same value: give one of them", settings=["c2", "sigma2"])
         if isinstance(c2, bool) or not isinstance(c2, (int, float)) or not 0 <= c2 < math.inf:
             raise ConfigError(f"c2 must be a number, 0 or more (0 only with a c1 above 0), not {c2!r}")
         out["sigma2"] = 1.0 / (2.0 * c2) if c2 else math.inf
@@ -163,7 +163,7 @@ def _ambiguous(terms: Sequence[Any], nodes: Sequence[int], rest: str) -> ConfigE
     names = [str(entry_name("terms", terms[place])) for place in nodes]
     example = ".".join(["terms", names[-1], *filter(None, [rest])])
     return ConfigError(
-        f"there are {len(nodes)} node terms that it could be for ({', '.join(names)}): say which by a path such as "
+        f"there are {len(nodes)} node terms that it could apply to ({', '.join(names)}): give the path of one, such as "
         f"{example}",
         settings=["set"],
     )

@@ -112,13 +112,16 @@ def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Co
         _refuse_twins(section, "terms", [term.name for term in terms])
         if not any(term.clique.mapped for term in terms):
             raise section.error(
-                "terms", "'terms' has no node term and no edge-x term, so nothing would look at the input"
+                "terms", "'terms' has no node term and no edge-x term, so the model would ignore the input"
             )
         for kind in [term.type for term in terms if not term.clique.mapped]:
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
         if sum(isinstance(term.clique, Edge) for term in terms) > 1:
-            raise section.error("terms", "an edge term has transitions, too: give one of edge and transitions")
+            raise section.error(
+                "terms",
+                "'terms' has an edge term and a transitions term, which score the same transitions: give one of them",
+            )
     if raw_training is not None:
         found["training"] = _parse_training(raw_training)
     return Config(**found)
@@ -137,9 +140,9 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     given = [key for key in origins if section.raw.get(key) is not None]
     if kind == "attributes":
         if given:
-            raise section.error(given[0], f"attributes have no '{given[0]}': they stand in the data by name")
+            raise section.error(given[0], f"attributes take no '{given[0]}': the data names them")
         if window not in (None, (0,)):
-            raise section.error("window", "attributes have no 'window': they stand at their positions")
+            raise section.error("window", "attributes take no 'window': each belongs to its position")
         _refuse_keys(section, "attributes", "transform", "length", "scale", "missing")
         return FeatureConfig(name or "attributes", (), kind, min_count=min_count, window=(0,))
     section.refuse(
@@ -157,7 +160,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
             message = "a categorical feature is made of one line: give each a feature of its own"
             raise section.error("templates", message)
         if window not in (None, (0,)):
-            raise section.error("window", "templates have no 'window': their macros say where they look")
+            raise section.error("window", "templates take no 'window': their macros have offsets")
         _refuse_keys(section, "templates", "transform", "length", "scale", "missing")
         for line in templates:
             try:
@@ -231,7 +234,7 @@ def _parse_term(section: _Section) -> TermConfig:
     if not CLIQUES[kind].mapped:
         for key in ("features", "window", "kernel", "map"):
             if section.raw.get(key) is not None:
-                raise section.error(key, f"an {kind} term looks at labels alone and has no '{key}'")
+                raise section.error(key, f"an {kind} term does not use the input and takes no '{key}'")
         return TermConfig(name, kind, (), sigma2=found["sigma2"])
     kernel = KernelConfig() if raw_kernel is None else _parse_kernel(raw_kernel)
     map_config = MapConfig() if raw_map is None else _parse_map(raw_map)
@@ -255,7 +258,9 @@ def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: 
     if within is not None:
         features = section.get("features", values.names, features)
     elif section.raw.get("features") is not None:
-        raise section.error("features", "'features' are those of the term; a kernel names them only in its parts")
+        raise section.error(
+            "features", "'features' belongs to the term; only the parts of a sum or product of kernels have their own"
+        )
     if within is not None and within.weighs_parts:
         weight = section.get("weight", values.positive, weight)
     elif section.raw.get("weight") is not None:

@@ -245,7 +245,7 @@ def load_template(text: str, source: str) -> dict[str, Any]:
         else:
             edge = True  # several such lines mean the same
     if not any(line.macros for line in unigrams + bigrams):
-        raise ConfigError(f"{source}: the template has no macro such as %x[0,0], so nothing would look at the input")
+        raise ConfigError(f"{source}: the template has no macro such as %x[0,0], so the model would ignore the input")
     meeting = _meeting(bigrams)
     if meeting:
         numbers = ", ".join(str(line.number) for line in meeting)
@@ -302,7 +302,7 @@ def _load_patterns(text: str, source: str) -> dict[str, Any]:
         features += [{"name": name, "type": "categorical", "templates": [line]} for name, line in own.items()]
         terms.append({"name": "edge-x", "type": "edge-x", "features": list(own)})
     if not any_looks:
-        raise ConfigError(f"{source}: no pattern looks at the input: there is none such as u:%x[0,0]")
+        raise ConfigError(f"{source}: no pattern uses the input: add one such as u:%x[0,0]")
     if edge:
         terms.append({"name": "edge", "type": "edge"})
     return {"features": features, "terms": terms}

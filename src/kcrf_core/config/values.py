@@ -72,7 +72,7 @@ def separator(value: Any) -> str | None:
 def marks(value: Any) -> tuple[str, ...]:
     """Check texts that may be empty: a list of them, or one text with commas between them."""
     if value == "indicator":
-        raise ConfigError("lists what stands for missing values, as [NA, -999]; 'missing_indicator: true' adds columns")
+        raise ConfigError("lists the marks of missing values, as [NA, -999]; 'missing_indicator: true' adds columns")
     if isinstance(value, str):
         value = [item.strip(" ") for item in value.split(",")]
     if not isinstance(value, (list, tuple)):
@@ -91,7 +91,9 @@ def _range(written: str) -> Iterable[str]:
         return (written,)
     stem, first, other, last = found.groups()
     if stem != other:
-        raise ConfigError(f"has '{written}', where both ends of a range have the same word before the number: v1..v300")
+        raise ConfigError(
+            f"has the range '{written}': both ends must have the same word before the number, as v1..v300"
+        )
     if not 0 <= int(last) - int(first) < MOST_COLUMNS:
         raise ConfigError(f"has the range '{written}', which must run from the smaller to the larger number")
     digits = len(first) if first.startswith("0") else 1  # v001..v300

@@ -32,7 +32,7 @@ def arriving_lines(
     """Yield the lines of a file, as many at a time as there are; a sequence may go on in what comes next."""
     chosen = FORMATS[format]
     if chosen.sequence_per_line or not chosen.takes_columns:
-        raise ConfigError(f"{chosen.title} is read by whole sequences, which cannot be labelled while they arrive")
+        raise ConfigError(f"{chosen.title} is read in whole sequences, so it cannot be labelled line by line")
     name, layout = display_name(path), named_layout(path, layout)
     with opened(path) as stream:
         parts = blocks(stream, name, sequence_per_line=True)

@@ -294,7 +294,7 @@ def _hint(row: str, first: str, separator: str, layout: Layout, what: str) -> tu
         for line, which in ((row, "the line"), (first, "the first line")):
             mark = next((mark for mark in COMMENT_MARKS if line.startswith(mark)), None)
             if mark is not None and mark not in layout.comment:
-                return f"{which} begins with '{mark}': is it a comment, to be passed over?", ["comment"]
+                return f"{which} begins with '{mark}': is it a comment?", ["comment"]
         if layout.separator is None:
             for mark in ",;|":
                 # Fields that lines of CSV would have; a separator may stand in quotes.

@@ -210,7 +210,7 @@ def with_vectors(corpus: Corpus, vectors: Mapping[str, Given | Sequence[Given]] 
 def _mapped(path: str) -> np.ndarray:
     name = display_name(path)
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        raise DataError("vectors are mapped into memory, and only a file can be, no pipe: save them to a file", name)
+        raise DataError("vectors are memory-mapped, which needs a file and not a pipe: save them to a file", name)
     with open(path, "rb") as stream:
         head = stream.read(len(NPY))
     if head != NPY:

@@ -146,7 +146,7 @@ class Format:
             raise ConfigError(f"a column of {self.title} is named twice: {listed(names)}")
         if len(places) < 2:
             example = ",".join(self.default_columns)
-            raise ConfigError(f"'{names[0]}' alone is no input and label: name at least two columns, as {example}")
+            raise ConfigError(f"'{names[0]}' is only one column: name at least two, the label last, as {example}")
         return places
 
 

@@ -78,11 +78,13 @@ def taken_weights(
             above -= 1
             if above in weights or not (marks and before.startswith(marks)):
                 if before.strip(b" \t\r\n\xef\xbb\xbf") or above in weights:
-                    raise DataError(f"{form.mark} stands only at the head of a sequence, and once", name, line)
+                    raise DataError(
+                        f"{form.mark} must come before the first line of a sequence, and only once", name, line
+                    )
                 break
             end -= len(before)
         if found.group(3).strip(b"\t"):
-            raise DataError(f"{form.mark} stands on a line of its own", name, line)
+            raise DataError(f"{form.mark} must be on a line of its own", name, line)
         text = (found.group(2) or b"").decode("utf-8").strip(form.spaces)
         weight = parse_weight(text, form.mark, form.example, name, line)
         out[found.start(1) : found.end(1)] = b" " * (found.end(1) - found.start(1))

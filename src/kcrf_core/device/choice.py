@@ -100,8 +100,8 @@ def _with_torch(address: str, threads: int | None) -> Backend:
         return TorchBackend(address, "cpu")
     if not torch.cuda.is_available():
         raise ConfigError(
-            f"the engine '{address}' needs a GPU that PyTorch {torch.__version__} can use, and there is none: without "
-            "an 'engine' threads do the work, and torch:cpu is there to try it",
+            f"the engine '{address}' needs a GPU that PyTorch {torch.__version__} can use, and there is none: leave "
+            "out 'engine' to use threads, or try torch:cpu",
             settings=["engine"],
         )
     number = int(address.partition(":")[2] or 0)

@@ -64,8 +64,8 @@ class ArrayPlace:
                 raise
             free = size_text(self.backend.free_memory())
             raise DeviceError(
-                f"{self.backend.name}: too little memory on {self.backend.title} ({free} free): with a smaller "
-                "'memory' kernel values are computed again instead of being held; without an 'engine' threads do all",
+                f"{self.backend.name}: too little memory on {self.backend.title} ({free} free): use a smaller "
+                "'memory', so that kernel values are computed again, or leave out 'engine' to use threads",
                 settings=["memory", "engine"],
             ) from None
 

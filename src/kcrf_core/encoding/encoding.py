@@ -505,7 +505,7 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
     left_out = left_out_columns(config, names)
     labels = tuple(sorted(set(columns.value_counts(corpus.width - 1)[0]) - {config.unobserved}))
     if not labels:
-        raise DataError(f"all labels are '{config.unobserved}': there is none to learn", corpus.source)
+        raise DataError(f"all labels are '{config.unobserved}': there are no labels to train on", corpus.source)
     if "" in labels:
         raise DataError("an empty label", *(columns.first_line(corpus.width - 1, "") or ()))
     broken = next(filter(BREAKS.search, labels), None)
@@ -580,19 +580,19 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
         found = next((mark for mark in ",;|" if mark in corpus.columns[0][0]), None)
         csv = f" (is '{found}' the separator, as in CSV?)" if found else ""
         raise DataError(
-            f"only one column; training data needs at least one of input and the label last{csv}",
+            f"only one column; training data needs at least one column of input, and the label as the last one{csv}",
             corpus.source,
             int(corpus.lines[0]),
             settings=["separator"] if found else (),
         )
     if config.columns is None and corpus.header is not None:
         if "label" in corpus.header[:-1]:
-            message = "the header calls a column 'label' that is not the last, where the label stands"
+            message = "the header has 'label' before the last column, which is the label"
             raise DataError(message, corpus.source)
         return corpus.header
     if config.columns is not None:
         if "label" in config.columns[:-1]:
-            raise ConfigError("'columns' calls a column 'label' that is not the last, where the label stands")
+            raise ConfigError("'columns' has 'label' before the last column, which is the label")
         if len(config.columns) != corpus.width:
             raise ConfigError(
                 f"'columns' names {counted(len(config.columns), 'column')} ({listed(config.columns)}), "
@@ -612,7 +612,7 @@ def _term_offsets(config: Config, features: Sequence[FeatureConfig]) -> dict[str
         matching = matching_features(term.features, names, term.name)
         if bags.issuperset(matching):
             raise ConfigError(
-                f"term '{term.name}' has a 'window', and its features ({listed(matching)}) stand at their positions: "
+                f"term '{term.name}' has a 'window', but its features ({listed(matching)}) cannot be shifted: "
                 "leave it out"
             )
         for name in matching:
@@ -637,14 +637,14 @@ class _Fitter:
         if feature.vectors is not None:
             if feature.vectors not in corpus.vectors:
                 known = f"; there are: {listed(list(corpus.vectors))}" if corpus.vectors else ""
-                message = f"is made of vectors '{feature.vectors}', and none of that name are given{known}"
+                message = f"needs vectors '{feature.vectors}', which are not given{known}"
                 raise ConfigError(f"feature '{feature.name}' {message}", settings=["vectors"])
             return fit_real(self._widened(feature, self.config.window or REAL_WINDOW), (), self.columns, seed)
         if feature.lookup is not None:
             return self._lookup(feature)
         if (feature.type == "attributes") != (corpus.attributes is not None):
-            needed = "an attribute file" if feature.type == "attributes" else "columns"
-            raise ConfigError(f"feature '{feature.name}' needs {needed}, and {corpus.source} is not of that kind")
+            needed = "attributes" if feature.type == "attributes" else "columns"
+            raise ConfigError(f"feature '{feature.name}' needs {needed}, which {corpus.source} does not have")
         min_count = feature.min_count or self.config.min_count
         if feature.templates:
             for number in range(template_width(feature.templates)):

@@ -829,7 +829,7 @@ def _division(folds: int | Sequence[object] | ArrayLike, X: list[Any], seed: int
     """Return folds by their number, or by one for each sequence; those without a position are in none."""
     if isinstance(folds, (int, np.integer)) and not isinstance(folds, bool):
         if folds < 2:
-            raise ValueError(f"folds={folds}: each is judged by a model of the others, so there must be 2 at least")
+            raise ValueError(f"folds={folds}: each is judged by a model of the others, so at least 2 are needed")
         return Division(int(folds), seed=seed)
     there = _numbers(folds, "folds", X)
     if len(np.unique(there)) < 2:

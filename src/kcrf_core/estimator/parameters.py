@@ -42,8 +42,8 @@ OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "
 def no_class_weight(value: Any) -> ConfigError:
     """Return the error for users who know class weights from classifiers."""
     return ConfigError(
-        f"class_weight={value!r}: weights of labels in training would make probabilities untrue; cost={{'event': 20}} "
-        "weighs them when labels are chosen, and fit(X, y, sample_weight) weighs sequences"
+        f"class_weight={value!r}: weights of labels in training would distort probabilities; cost={{'event': 20}} "
+        "weighs labels in predictions, and fit(X, y, sample_weight) weighs sequences"
     )
 
 
@@ -118,7 +118,7 @@ def raw_config(
     params = {name: _plain(value) for name, value in params.items()}
     if params["algorithm"] not in (None, "lbfgs"):
         raise ConfigError(
-            f"algorithm={params['algorithm']!r}: only the objective of 'lbfgs' is there; 'solver' is the algorithm"
+            f"algorithm={params['algorithm']!r}: only 'lbfgs' is supported; 'solver' chooses a way to its optimum"
         )
     if params["min_freq"] not in (None, 0, 1):
         raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")
@@ -178,7 +178,7 @@ def raw_config(
     elif vectors or params["embeddings"] is not None:
         raw["features"] = [{"type": "attributes"}, *({"vectors": name, **shape} for name in vectors)]
     elif params["window"] is not None:
-        raise ConfigError("window is for arrays: dictionaries hold what is seen of the neighbours, too")
+        raise ConfigError("window is for arrays: put attributes of neighbours into the dictionaries")
     if not (embeddings := _embeddings(params, columns)):
         return with_options(raw, options), "KernelCRF"
     raw["features"].append({"column": params["embeddings_column"], "lookup": EMBEDDINGS, **shape})

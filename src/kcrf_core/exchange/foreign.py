@@ -100,8 +100,8 @@ class ForeignModel:
             names = (*(f"c{number}" for number in range(width)), "label") if columns is None else tuple(columns)
             if len(names) <= width or len(set(names)) < len(names) or "" in names:
                 raise ConfigError(
-                    f"the model looks at {counted(width, 'column')} and the label comes last: give names for at least "
-                    f"{width + 1}, each another, not {listed(names)}",
+                    f"the model uses {counted(width, 'column')}, which the label follows: give at least "
+                    f"{width + 1} different names, not {listed(names)}",
                     settings=["columns"],
                 )
         # The configuration that training would need for a model of this kind.

@@ -62,7 +62,7 @@ def _checked(model: Model, program: str) -> list[tuple[ExplicitTerm, np.ndarray]
     found = []
     if model.calibration is not None:
         raise ConfigError(
-            f"{name} has no place for the calibration of probabilities: train a model without it",
+            f"{name} cannot store a calibration of probabilities: train a model without it",
             settings=["calibrate"],
         )
     if model.order > 1:
@@ -79,7 +79,7 @@ def _checked(model: Model, program: str) -> list[tuple[ExplicitTerm, np.ndarray]
             )
         if term.clique.axes != 1 and program == "crfsuite":
             raise ConfigError(
-                f"term '{term.name}' has transitions that look at the input, which {name} lacks: leave it out, or "
+                f"term '{term.name}' makes transitions depend on the input, which {name} cannot do: leave it out, or "
                 "write the model for CRF++ or Wapiti",
                 settings=["to"],
             )
@@ -135,8 +135,8 @@ def _boundary(model: Model, first: bool, rows: dict[str, int], by_convention: Se
             return name
     which = "first" if first else "last"
     raise ConfigError(
-        f"CRFsuite has no scores of {which} labels, and no attribute stands at {which} positions alone: give the data "
-        f"such an attribute, {by_convention[1]}, or train with a term of the type transitions in the place of edge"
+        f"CRFsuite has no weights for {which} labels, and no attribute occurs at {which} positions only: give the data "
+        f"such an attribute, {by_convention[1]}, or train with a term of the type transitions instead of edge"
     )
 
 
@@ -231,7 +231,7 @@ class _Templates:
             free = sorted(set(SEPARATORS).difference("_xB+-", *values), key=SEPARATORS.index)
             if not free:
                 name = feature.config.name
-                raise ConfigError(f"values of '{name}' have every character that could stand between them")
+                raise ConfigError(f"values of '{name}' contain every character that could separate them")
             separator, several, reach = free[0], False, feature.reach
         else:
             assert isinstance(feature, CategoricalFeature)
@@ -245,8 +245,8 @@ class _Templates:
                 config, offset = part.config, back + feature.config.seen[w]
                 if config.transform != "identity":
                     raise ConfigError(
-                        f"'{config.name}' is a column through '{config.transform}', which {self.name} lacks: "
-                        "train with columns as they are, or put what it gives into one more",
+                        f"'{config.name}' uses the transform '{config.transform}', which {self.name} lacks: "
+                        "train with columns as they are, or add its values to the data as a column",
                         settings=["plain"],
                     )
                 if abs(offset) > self.most:
@@ -327,6 +327,6 @@ def _converter(templates: Sequence[str], lines: dict[str, str], program: str) ->
             if found is not None:
                 values = iter(found.groups())
                 return "".join(convert_value(next(values)) if isinstance(part, Macro) else part for part in parts)
-        raise ConfigError(f"the string {string!r} is of no line of its template")
+        raise ConfigError(f"the string {string!r} comes from no line of its template")
 
     return convert

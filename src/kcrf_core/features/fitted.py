@@ -275,7 +275,7 @@ def check_memory(term: TermConfig, what: str, needed: int, workers: Workers) -> 
     """Refuse what has to be in memory at once and cannot, before the work that leads to it."""
     if needed > workers.memory.total:
         raise ConfigError(
-            f"term '{term.name}': {what} takes up to {size_text(needed)}, and there is memory for "
+            f"term '{term.name}': {what} needs up to {size_text(needed)}, but there is memory for "
             f"{size_text(workers.memory.total)}; 'map: reduced' with fewer pivots needs less",
             settings=["memory"],
         )

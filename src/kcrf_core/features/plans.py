@@ -137,8 +137,8 @@ def fit_to(
         plan = plan_term(term, context.data, basis, rehearse)
         if config.training.c1 and plan.has_pivots:
             raise ConfigError(
-                f"term '{term.name}': 'c1' makes weights of features sparse, and this term has pivots; leave 'c1' out, "
-                "or take a kernel with an explicit map (linear, or poly on columns of text)",
+                f"term '{term.name}': 'c1' is for weights of features, and this term has pivots: leave out 'c1', "
+                "or use a kernel with an explicit map (linear, or poly on columns of text)",
                 settings=["c1"],
             )
         found = None if plan.data.is_empty else plan.fit(context)
@@ -147,7 +147,7 @@ def fit_to(
         else:
             observer.report(f"warning: {_no_features(config, term)}: the model is trained without it")
     if not fitted:
-        raise DataError(f"{_no_features(config, *config.mapped_terms)}: nothing would look at the input")
+        raise DataError(f"{_no_features(config, *config.mapped_terms)}: the model would ignore the input")
     return fitted + [FittedTerm(term, (), None) for term in config.label_terms]
 
 
@@ -172,7 +172,7 @@ def observed_only(
     """
     if not any(isinstance(term, FittedFeatures) for term in fitted):
         raise ConfigError(
-            "'observed_features' is for explicit maps, such as that of the linear kernel: there is none",
+            "'observed_features' is for explicit maps, such as that of the linear kernel, and no term has one",
             settings=["observed_features"],
         )
     terms = _by_label(fitted, problem)

@@ -73,12 +73,12 @@ class _Unpacked(io.RawIOBase):
                 if "Memory usage limit" in str(error):  # liblzma has no other sign of it
                     limit = f"needs more than {MOST_MEMORY >> 20} MiB to be decompressed (pipe it through xzcat)"
                     raise DataError(limit, self._name) from None
-                behind = "behind its first part: " if self._streams > 1 else ""
+                behind = "after its first stream: " if self._streams > 1 else ""
                 raise self._damaged(f"{behind}{error}") from None
             if done:
                 self._stream = None
             elif ended and not data:
-                raise self._damaged("it breaks off before its end")
+                raise self._damaged("it is truncated")
             if data:
                 buffer[: len(data)] = data
                 return len(data)

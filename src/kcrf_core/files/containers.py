@@ -220,7 +220,7 @@ def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None
             f"{__version__} does not know: upgrade kcrf"
         )
     if header.pop("arrays", None) != sorted(arrays):  # one wrong bit in a zip directory can make members vanish
-        raise contents.error("there are not the arrays that should be there")
+        raise contents.error("its arrays are not those that its header lists")
     return contents
 
 
@@ -273,12 +273,12 @@ def _check_members(archive: zipfile.ZipFile, stream: IO[bytes]) -> None:
     stream.seek(end - END_RECORD.size)
     signature, comment = END_RECORD.unpack(stream.read(END_RECORD.size))
     if place != archive.start_dir or signature != b"PK\x05\x06" or comment:
-        raise ValueError("it holds more than its members")
+        raise ValueError("it has bytes besides its members")
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(member) as stream:
         array = np.lib.format.read_array(stream, allow_pickle=False)
         if stream.read(1):
-            raise ValueError(f"there are bytes behind the array {member.filename}")
+            raise ValueError(f"there are bytes after the array {member.filename}")
     return array

@@ -253,7 +253,7 @@ def suitable_gamma(inputs: Inputs, fitting: Fitting) -> float:
     gamma = 1.0 / median_distance(inputs, fitting.seed)
     if gamma > LARGEST_SETTING:
         raise NumericError(
-            f"term '{fitting.term}': inputs are so near to each other that no gamma suits: scale the columns"
+            f"term '{fitting.term}': inputs are too similar to each other for any gamma: scale the columns"
         )
     return gamma
 

@@ -271,7 +271,7 @@ def encoding_of(path: str, digest: str) -> Encoding:
         return found
     folder = load_folder(path)
     if folder.digest != digest:
-        raise FileFormatError(f"{path}: another folder than the one that training began with")
+        raise FileFormatError(f"{path}: the folder has changed since training began")
     return folder.encoding
 
 
@@ -283,8 +283,7 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
         text = Path(manifest).read_bytes()
     except FileNotFoundError:
         raise FileFormatError(
-            f"{shown}: a folder without {MANIFEST}, so that it is no folder of shards, or not a whole one: "
-            "featurize the data again"
+            f"{shown}: no {MANIFEST} in this folder, so it is not a complete folder of shards: featurize the data again"
         ) from None
     try:
         stated = header_of(text.decode("utf-8"))
@@ -379,7 +378,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
         own = re.compile(rf"{re.escape(MANIFEST)}|{re.escape(ENCODING)}|shard-.*\.npz", re.DOTALL)
         others = [name for name in sorted(os.listdir(path)) if not own.fullmatch(name)]
         if others:
-            raise FileFormatError(f"{path} is there and has other files in it ({others[0]}): give another name")
+            raise FileFormatError(f"{path} exists and has other files in it ({others[0]}): give another name")
 
 
 def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterable[Dataset]) -> None:

@@ -137,7 +137,7 @@ def scheme_of(model: Model, scheme: str) -> Transitions:
     possible = _reached(allowed.first, allowed.pairs) & _reached(allowed.last, allowed.pairs.T)
     spans = [not label.startswith("O") for label in model.labels]
     if any(spans) and not possible[spans].any():
-        raise ConfigError(f"the labels of the model make no span of the scheme {scheme}: is it another?")
+        raise ConfigError(f"the labels of the model are not those of the scheme {scheme}: is it another scheme?")
     return allowed
 
 

@@ -130,10 +130,10 @@ class NamedWeights(Mapping[tuple[str, LabelValue], float]):
 def state_weights(model: Model, labels: Sequence[LabelValue]) -> NamedWeights:
     """Return the weights of the only term of a linear model, with `labels` in the place of its own."""
     if len(model.terms) != 1:
-        raise AttributeError("there are weights of features only where the model has one term")
+        raise AttributeError("weights of features exist only if the model has one term")
     term = model.terms[0]
     if not isinstance(term, FeatureTerm) or not term.is_linear or term.clique.axes > 1:
-        raise AttributeError("there are weights of features only where the kernel is linear")
+        raise AttributeError("weights of features exist only if the kernel is linear")
     weights = term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))
     return NamedWeights(plain_names(model.encoding.features), labels, weights)
 

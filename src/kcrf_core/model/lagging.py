@@ -65,8 +65,8 @@ class LagDecoder:
         whole = model.encoding.features_of_whole_sequences(used)
         if whole:
             raise ConfigError(
-                f"feature '{whole[0]}' (position) looks at the length of whole sequences, unknown while they "
-                "arrive: train a model without it",
+                f"feature '{whole[0]}' (position) needs the length of whole sequences, which are "
+                "not complete here: train a model without it",
                 settings=["lag"],
             )
         self.behind, self.ahead = model.encoding.reach(used)

@@ -144,7 +144,9 @@ class Tagger:
             if data.startswith(ARCHIVE):
                 model = Model.unpack(read_container(source, "model", data=data))
                 if not model.encoding.attributes or model.encoding.vectors:
-                    raise FileFormatError(f"{source}: a model of columns or vectors, where items have attributes alone")
+                    raise FileFormatError(
+                        f"{source}: the model needs columns or vectors, but items have only attributes"
+                    )
                 scorer = label_scorer(model)
                 make = partial(_ModelItems, model) if scorer is None else partial(ScoredItems, scorer)
                 self._open = _Open(model.labels, make, model.edges, model)

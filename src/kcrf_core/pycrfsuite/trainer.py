@@ -179,7 +179,7 @@ class BaseTrainer:
         """
         if self._algorithm not in _GRADUAL:
             raise CRFSuiteError(
-                f"{self._algorithm} is not there: lbfgs minimises the log-likelihood with an L2 penalty (c2) instead"
+                f"{self._algorithm} is not supported: lbfgs maximises the log-likelihood with an L2 penalty (c2)"
             )
         c1, c2 = (self.get(name) if name in self._values else 0.0 for name in ("c1", "c2"))
         if min(c1, c2) < 0 or not c1 + c2:

@@ -32,12 +32,12 @@ class Decision:
         for name in ("cost", "threshold"):
             if getattr(self, name) and self.decode == "viterbi":
                 raise ConfigError(
-                    f"a {name} weighs the probability of each label, where viterbi takes the most probable labelling "
+                    f"a {name} weighs the marginal of each label, but viterbi finds the most probable labelling "
                     "as a whole: leave out 'decode', or set it to posterior",
                     settings=["decode"],
                 )
         if self.cost and self.threshold:
-            raise ConfigError("a threshold is another form of a cost: give one of them", settings=["threshold"])
+            raise ConfigError("a threshold is another way to give a cost: give one of them", settings=["threshold"])
 
     def decoder(self, stored: str) -> str:
         """Return the decoder to use with a model that stores this one: costs and thresholds weigh label by label."""
@@ -86,7 +86,7 @@ def threshold_costs(labels: Sequence[str], threshold: Mapping[str, float]) -> np
             settings=["threshold", "cost"],
         )
     if len(threshold) != 1:
-        raise ConfigError("give a threshold for one of the two labels: the other has the rest", settings=["threshold"])
+        raise ConfigError("give a threshold for only one of the two labels", settings=["threshold"])
     ((name, value),) = threshold.items()
     if name not in labels:
         raise ConfigError(_unknown("threshold", name, labels, ()), settings=["threshold"])

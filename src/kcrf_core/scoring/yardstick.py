@@ -181,7 +181,7 @@ def choose_yardstick(labels: Sequence[str], asked: str | None = None, spans: boo
         raise ConfigError(f"'metric' is {asked!r}, not one of {', '.join(METRICS)}", settings=["metric"])
     if asked == "f1" and not spans:
         raise ConfigError(
-            "the metric f1 is that of spans, and these labels are of no scheme of spans (B-X, I-X, O): take macro-f1, "
+            "the metric f1 is for spans, and these labels are not spans (B-X, I-X, O): use macro-f1, "
             "the mean over labels, or accuracy",
             settings=["metric"],
         )

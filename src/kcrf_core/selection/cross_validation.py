@@ -371,8 +371,8 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
     fit = apart(blocks.pieces.take(rest), held, blocks.gap, corpus.offsets)
     if not len(fit.first):
         raise DataError(
-            f"blocks of {int(np.diff(corpus.offsets).max())} positions at most, {blocks.gap} of them left out beside "
-            "each that is held out, leave nothing to train on: take longer ones",
+            f"blocks of at most {int(np.diff(corpus.offsets).max())} positions, with gaps of {blocks.gap} beside "
+            "those that are held out, leave nothing to train on: use longer blocks",
             corpus.source,
             settings=["block"],
         )
@@ -445,7 +445,7 @@ def run_plan(
     processes = None
     if jobs > 1:
         if engine is not None and engine.helps:
-            raise ConfigError("a cluster or a device has one training at a time: leave out 'jobs'", settings=["jobs"])
+            raise ConfigError("a cluster or a device runs one training at a time: leave out 'jobs'", settings=["jobs"])
         # Each process has its own threads: together no more than there are cores, unless the user wants it so.
         threads = threads or max(1, available_threads() // jobs)
         memory = Budget(memory).total // jobs

@@ -120,7 +120,8 @@ class Journal:
 
     def _in_use(self) -> ConfigError:
         return ConfigError(
-            f"{self.path}: another run of {self._command} keeps its results there: name another", settings=["journal"]
+            f"{self.path}: another run of {self._command} is using this journal: name another file",
+            settings=["journal"],
         )
 
     def _read(self, stream: IO[bytes]) -> None:

@@ -244,7 +244,7 @@ def audit_by_model(model: Model, corpus: Corpus, ranking: str = BY_MODEL, thread
 def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, ranking: str, workers: Workers) -> Audit:
     labels = tuple(sorted({*corpus.columns[-1], *(label for part in parts for label in part.labels)}))
     if not any((part.gold >= 0).any() for part in parts):
-        raise DataError("no label of the data is known to a model: there is nothing to audit", corpus.source)
+        raise DataError("the models know no label of the data: there is nothing to audit", corpus.source)
     channel = fit_channel(parts, workers) if held_out else Channel(SUPPOSED_RATE)
     evidence = gather(parts, channel, labels, corpus.positions, workers)
     return Audit(corpus, labels, held_out, channel, evidence, ranking)
@@ -272,7 +272,7 @@ def read_worklist(text: str, path: str) -> list[Correction]:
     """Return the changes that a worklist still has."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]  # words may have other characters that end lines
     if tuple(lines[0].split("\t")) != HEADER:
-        raise DataError(f"no worklist: its first line should be {' '.join(HEADER)}, with TABs between them", path, 1)
+        raise DataError(f"not a worklist: its first line should be {' '.join(HEADER)}, with TABs between them", path, 1)
     changes = []
     for number, line in enumerate(lines[1:], start=2):
         if not line.strip():
@@ -308,7 +308,9 @@ def corrected(
             if corpus.columns[-1][t] != change.gold:
                 raise DataError(f"the label is not {change.gold!r}: is the worklist of other data?", path, change.line)
             if parsed.separator == " " and " " in change.suggested:
-                raise DataError(f"no label can be {change.suggested!r}: spaces separate columns", path, change.line)
+                raise DataError(
+                    f"the label {change.suggested!r} has a space, which separates columns here", path, change.line
+                )
             quoted = parsed.layout.quoted and data[begins[t] : begins[t] + 1] == b'"'
             after += data[done : begins[t]], parsed.layout.written(change.suggested, quoted).encode()
             done = ends[t]

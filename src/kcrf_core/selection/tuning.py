@@ -191,7 +191,7 @@ def tune(
     raw, listener, hold_out = dict(raw or {}), listener or Listener(), hold_out or HoldOut()
     if nested is not None and dev is not None:
         raise ConfigError(
-            "data to judge by is given: nested folds would not be judged by it", settings=["nested", "dev"]
+            "nested folds are not scored on given data: leave out one of them", settings=["nested", "dev"]
         )
     config = parse_config(raw, source)
     if config.embeddings is not None:
@@ -236,7 +236,7 @@ class _Run:
             work,
         )
         if self.timed and least > work:
-            raise self._too_short(f"a judgement on {rungs[0].positions:,} positions takes about {least / 1e9:.2g} s")
+            raise self._too_short(f"a trial on {rungs[0].positions:,} positions takes about {least / 1e9:.2g} s")
         arena = CorpusArena(
             self.space,
             rungs,
@@ -254,10 +254,10 @@ class _Run:
         chosen = search.run()
         if chosen is None:
             if self.stopped():
-                raise Interrupted("interrupted before a candidate was judged: there is nothing to write")
+                raise Interrupted("interrupted before any candidate was scored: there is nothing to write")
             if self.timed and search.spent >= self.total:
-                raise self._too_short("no candidate was judged within it")
-            raise DataError("no candidate could be judged", corpus.source)
+                raise self._too_short("no candidate was scored within it")
+            raise DataError("no candidate could be scored", corpus.source)
         assert search.best is not None
         return Tuning(
             space=self.space,
@@ -295,7 +295,7 @@ class _Run:
             folds.append(OuterFold(title, self.yardstick.value(counts), self.yardstick.standard_error(counts)))
             pooled.append(counts)
             if self.stopped():
-                raise Interrupted("interrupted before all folds were judged")
+                raise Interrupted("interrupted before all folds were scored")
         counts = np.concatenate(pooled)
         return Nested(tuple(folds), self.yardstick.value(counts), self.yardstick.standard_error(counts))
 

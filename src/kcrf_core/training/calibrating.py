@@ -88,7 +88,7 @@ def fit_calibration(
     unit_of, folds = _divided(dataset, hold_out, config.training.seed)
     if encoding.features_of_labels:
         raise ConfigError(
-            f"'{encoding.features_of_labels[0]}' knows the labels of all folds (label-ratio): calibrate without it",
+            f"'{encoding.features_of_labels[0]}' uses the labels of all folds (label-ratio): calibrate without it",
             settings=["calibrate"],
         )
     terms = tuple(replace(term, sigma2=report.sigma2.get(term.name, term.sigma2)) for term in config.terms)
@@ -140,7 +140,7 @@ def _divided(dataset: Dataset, hold_out: HoldOut, seed: int) -> tuple[np.ndarray
     found = units.count(sequences)
     if found < FOLDS:
         raise DataError(
-            f"{counted(found, f'{what} is', f'{what}s are')} too few to calibrate on: it takes {FOLDS}",
+            f"{counted(found, f'{what} is', f'{what}s are')} too few to calibrate on: at least {FOLDS} are needed",
             dataset.source,
             settings=["calibrate"],
         )

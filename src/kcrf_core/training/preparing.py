@@ -121,7 +121,7 @@ def prepare(
         encoding, base = basis.encoding, basis.config
         if encoding.features_of_labels:
             raise ConfigError(
-                f"'{encoding.features_of_labels[0]}' of {origin} knows the labels of its data (label-ratio), which "
+                f"'{encoding.features_of_labels[0]}' of {origin} was computed from labels (label-ratio), which "
                 "training must not see: featurize the data, and give the result to select-basis and train"
             )
         corpus = read(data, format_, encoding.columns, encoding.layout)
@@ -131,7 +131,7 @@ def prepare(
         raise DataError("no labels to train on", data)
     if (dataset.labels == UNKNOWN).any():
         line = int(dataset.lines[(dataset.labels == UNKNOWN).argmax()])
-        raise DataError(f"a label that {origin} does not know", data, line)
+        raise DataError(f"a label that {origin} does not have", data, line)
     if basis is not None:
         config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
     else:
@@ -202,7 +202,7 @@ def groups_of(corpus: Corpus, column: str, names: Sequence[str]) -> np.ndarray:
     if corpus.attributes is not None:
         raise ConfigError("attribute files have no columns to group by: give a file of folds")
     if column == names[-1]:
-        raise ConfigError(f"'{column}' is the label, which cannot say what belongs together")
+        raise ConfigError(f"'{column}' is the label, which cannot define groups")
     if column not in names:
         inputs = list(names[:-1])
         raise ConfigError(
@@ -216,8 +216,7 @@ def groups_of(corpus: Corpus, column: str, names: Sequence[str]) -> np.ndarray:
     if len(strange):
         t = int(strange[0])
         raise DataError(
-            f"'{values[t]}' in the column '{column}' within a sequence that began with another value: a sequence must "
-            "belong to one group",
+            f"the column '{column}' changes to '{values[t]}' within a sequence: a sequence must belong to one group",
             corpus.source,
             int(corpus.lines[t]),
         )
@@ -232,7 +231,7 @@ def without_column(
         return raw
     others = [name for name in names[:-1] if name != column]
     if not others and not vectors:
-        raise ConfigError(f"'{column}' is the only column of input: with it as the group, nothing is left to look at")
+        raise ConfigError(f"'{column}' is the only column of input: if it is the group, no feature is left")
     return {**raw, "ignore": [*config.ignore, column]}
 
 

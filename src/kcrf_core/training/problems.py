@@ -36,7 +36,7 @@ def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
         raise DataError("the data has no labels to train on")
     if (dataset.labels == UNKNOWN).any():
         line = int(dataset.lines[np.flatnonzero(dataset.labels == UNKNOWN)[0]])
-        raise DataError(f"the label in line {line} is unknown to the encoding")
+        raise DataError(f"the label in line {line} is not in the encoding")
     weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
     if not weights.any():
         raise DataError("all sequences have the weight 0, so there is nothing to learn from")
@@ -46,12 +46,14 @@ def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
 def check_partial(config: Config, select_terms: bool, certify: str) -> None:
     """Refuse settings that rest on a convex P, where some labels are not observed."""
     if select_terms:
-        raise ConfigError("terms cannot be chosen where labels are not observed", settings=["select_terms"])
+        raise ConfigError("terms cannot be selected if some labels are not observed", settings=["select_terms"])
     if certify == "exact":
-        message = "an exact certificate needs all labels: where some are not observed nothing is certified"
+        message = "an exact certificate needs all labels, and some are not observed"
         raise ConfigError(message, settings=["certify"])
     if any(term.map.select == GRADIENT for term in config.mapped_terms):
-        raise ConfigError("'select: gradient' needs all labels: choose another way to find pivots", settings=["select"])
+        raise ConfigError(
+            "'select: gradient' needs all labels, and some are not observed: choose another value", settings=["select"]
+        )
 
 
 def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
@@ -66,9 +68,11 @@ def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
             )
         return
     if select_terms:
-        raise ConfigError("terms cannot be chosen with an L1 penalty: leave 'c1' out", settings=["select_terms", "c1"])
+        raise ConfigError(
+            "terms cannot be selected with an L1 penalty: leave 'c1' out", settings=["select_terms", "c1"]
+        )
     if not complete:
-        raise ConfigError("'c1' needs all labels: where some are not observed leave it out", settings=["c1"])
+        raise ConfigError("'c1' needs all labels, and some are not observed: leave it out", settings=["c1"])
     if training.solver not in SPARSE_SOLVERS:
         known = " and ".join(f"'{name}'" for name in SPARSE_SOLVERS)
         raise ConfigError(
@@ -88,8 +92,8 @@ def forbidden_transitions(
     t = first_impossible(problem, forbidden)
     if t is not None:
         raise DataError(
-            f"the labels of the sequence at line {int(dataset.lines[t])} cannot all stand there, whatever the "
-            "others are that are not observed",
+            f"the observed labels of the sequence at line {int(dataset.lines[t])} cannot follow each other, whatever "
+            "the unobserved ones are",
             settings=["scheme", "observed_transitions"],
         )
     return forbidden
@@ -169,7 +173,7 @@ def kept_to_scheme(
     if handled == DROP:
         rest = np.setdiff1d(np.arange(dataset.sequences), sequences)
         if not len(rest):
-            raise DataError(f"no sequence keeps to the scheme {training.scheme}: is it another?", dataset.source)
+            raise DataError(f"no sequence follows the scheme {training.scheme}: is it another scheme?", dataset.source)
         dataset, found = dataset.subset(rest), replace(found, kept=rest)
     elif handled == FREE:
         labels = problem.labels.copy()
@@ -179,11 +183,11 @@ def kept_to_scheme(
         dataset = replace(dataset, labels=labels)
     else:
         more = f" (as {found.count})" if found.labels > 1 else ""
-        reason = f"the label '{label}' in line {line} must not stand there by the scheme {training.scheme}"
+        reason = f"the label '{label}' in line {line} is not allowed there by the scheme {training.scheme}"
         try:
             allowed_transitions([label], training.scheme)
         except DataError as error:
-            reason = f"{error.message}, and stands in line {line}"
+            reason = f"{error.message}, and occurs in line {line}"
         raise DataError(
             f"{reason}{more}: correct the data, or let training leave out such "
             "sequences ('scheme_violations: drop') or take such labels as not observed (free)",
@@ -241,7 +245,7 @@ def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, train
                 best[some] = chain.viterbi(scores[some], forbidding(allowed).cut(*cut), ends)[0]
         except NumericError:
             raise DataError(
-                f"the scheme {training.scheme} leaves no labelling of some sequences: is it another?"
+                f"the scheme {training.scheme} allows no labelling of some sequences: is it another scheme?"
             ) from None
         labels[rows] = np.where(observed & (best != own), UNOBSERVED, own)
         if np.array_equal(labels, problem.labels):

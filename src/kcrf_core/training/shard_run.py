@@ -371,8 +371,8 @@ def check_shard_terms(config: Config) -> None:
             message = f"{at}: map 'full' has every position as a pivot, {why}; 'reduced' can"
             raise ConfigError(message, settings=["map"])
         if term.map.select == GRADIENT:
-            message = f"{at}: 'select: gradient' looks at all positions after each fit, {why}"
-            raise ConfigError(f"{message}: choose another way to find pivots", settings=["select"])
+            message = f"{at}: 'select: gradient' needs all positions after each fit, {why}"
+            raise ConfigError(f"{message}: choose another value", settings=["select"])
 
 
 def train_shards(
@@ -390,9 +390,9 @@ def train_shards(
     options = TrainOptions(**wishes)
     whole = "and shards are not in memory at once: leave it out"
     if options.prune is not None:
-        raise ConfigError(f"pruning looks at the scores of all positions at once, {whole}", settings=["prune"])
+        raise ConfigError(f"pruning needs the scores of all positions at once, {whole}", settings=["prune"])
     if options.certify == "exact":
-        raise ConfigError(f"an exact certificate takes all pairs of positions, {whole}", settings=["certify"])
+        raise ConfigError(f"an exact certificate needs all pairs of positions, {whole}", settings=["certify"])
     check_shard_terms(config)
     scratch = Scratch(folder.path)
     try:

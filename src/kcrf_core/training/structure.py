@@ -65,7 +65,7 @@ def check_choice(config: Config) -> None:
     names = [term.name for term in config.terms if not isinstance(term.clique, Edge)]
     if len(names) < 2:
         raise ConfigError(
-            f"there is nothing to choose from: '{names[0]}' is the only term but transitions; describe several under "
+            f"no terms to select from: '{names[0]}' is the only term besides transitions; describe several under "
             "'terms:' in a configuration",
             settings=["select_terms"],
         )
@@ -87,7 +87,7 @@ def choose_structure(
     observer.tell(structure)
     if all(term.map is None for term in task.present(chosen)):
         raise DataError(
-            "no term that looks at the input does better than chance: nothing to train", settings=["select_terms"]
+            "no term that uses the input is better than chance: nothing to train", settings=["select_terms"]
         )
     return structure
 
