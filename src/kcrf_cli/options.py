@@ -415,8 +415,8 @@ class Configuration:
     """A configuration file, and options that set something in it."""
 
     config: str | None = option(
-        "Configuration file: YAML, or a CRF++ template. Default: features that suit the columns (numbers, words or "
-        "tags).",
+        "YAML configuration or CRF++ template. Without it, features suit the columns: numbers, words or tags. Default: "
+        "automatic.",
         "FILE",
         "-c",
         "--config",

@@ -32,7 +32,7 @@ class CrossvalArguments:
         "Results as tab-separated rows, one per fold; - for stdout. Default: none.", stdout=True
     )
     predictions: str | None = options.written(
-        "Write DATA with out-of-fold labels and their probabilities (of the best setting), for kcrf evaluate. "
+        "Write DATA with out-of-fold labels and probabilities. They are those of the best setting, for kcrf evaluate. "
         "Default: none.",
         common=True,
     )
@@ -60,7 +60,7 @@ class CrossvalArguments:
     )
     grid: tuple[str, ...] = options.option(
         "Values to try for an option (degree=1,2,3) or a path of the configuration (training.sigma2=1,10). Repeated, "
-        "options make a grid. Default: one setting.",
+        "options make a grid. Default: none.",
         "KEY=V,V,...",
         multiple=True,
         section=options.VALIDATION,
@@ -128,10 +128,11 @@ class CrossvalArguments:
 def crossval(run: CrossvalArguments) -> None:
     """Cross-validate on K folds of whole sequences of DATA.
 
-    Each fold is labelled by a model whose weights, vocabulary, pivots and sigma2 come from the other folds alone. A
-    line for each fold, or for each setting of a grid, goes to stdout, then scores by label of all folds together.
+    Each fold is labelled by a model whose weights, vocabulary, pivots and sigma2 come from the other folds alone. The
+    scores of each fold, or of each setting of a grid, go to stdout.
 
-    The scores of every fold go to the output file. The same command continues an interrupted run.
+    After them come the scores of each label over all folds. The output file has the scores of every fold and setting.
+    The same command continues an interrupted run.
 
     \b
     Example:

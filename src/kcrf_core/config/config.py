@@ -225,8 +225,8 @@ class Config:
 
     columns: tuple[str, ...] | None = declared(
         values.column_names,
-        help="Names of the columns, the label last, as word,class,label. For a CoNLL-U file, the columns to use; "
-        "without this option form,upos. Default: c0,c1,...,label.",
+        help="Column names, label last. They are separated by commas, as word,class,label. For a CoNLL-U file, they "
+        "are the columns to use; without this option form,upos. Default: c0,c1,...,label.",
         metavar="NAMES",
         heading="Data",
         common=True,
@@ -261,8 +261,9 @@ class Config:
     )
     separator: str | None = declared(
         values.separator,
-        help="Separator of columns; ',' reads CSV files. The words tab and space name those characters; quotes in CSV "
-        "are as spreadsheets write them. Default: comma in *.csv files, tab if the first line has one, else space.",
+        help="Separator of columns, such as ',' in CSV files. The words tab and space name those characters; quotes in "
+        "CSV are as spreadsheets write them. It is detected as the comma in *.csv files, the tab if the first line has "
+        "one, else the space. Default: detected.",
         metavar="CHARACTER",
         section="layout",
         common=True,
@@ -270,14 +271,14 @@ class Config:
     header: bool | None = declared(
         boolean,
         None,
-        "The first line names the columns, or not. Default: it does if a column of numbers has a word there.",
+        "The first line names the columns. It is detected by a word above a column of numbers. Default: detected.",
         section="layout",
         common=True,
     )
     sequence: str | None = declared(
         values.text,
-        help="Column whose value is the same in the rows of a sequence. An empty value repeats the one above, blank "
-        "lines still end sequences. Default: blank lines alone end them.",
+        help="Column that identifies sequences, such as a sentence number. Consecutive rows with the same value are a "
+        "sequence; an empty value repeats the one above, and blank lines still end sequences. Default: none.",
         metavar="COLUMN",
         section="layout",
         common=True,
@@ -324,7 +325,7 @@ class Config:
     ignore: tuple[str, ...] = declared(
         values.column_names,
         (),
-        "Columns that are no features, such as row numbers, as id,time. Can be repeated. Default: none.",
+        "Columns that are not features, such as row numbers, as id,time. Can be repeated. Default: none.",
         metavar="NAMES",
         heading="Data",
         text=values.comma_separated_names,
