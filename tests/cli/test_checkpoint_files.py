@@ -41,7 +41,7 @@ def stopped(number, wanted, *arguments):
 RUNS = {
     "search": (
         ["--plain"],
-        [*(f"  sigma2 search, setting {number} of about " for number in (1, 3)), "  training: pass 4"],
+        [*(f"  sigma2 search, setting {number} of about " for number in (2, 3)), "  training: pass 4"],
     ),
     "terms": (
         ["-c", "terms.yaml", "--sigma2", "10", "--tolerance", "1e-5"],

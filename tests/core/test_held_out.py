@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,10 +15,11 @@ from kcrf_core.corpora import Corpus
 from kcrf_core.errors import ConfigError
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import ObjectiveTerm
-from kcrf_core.objective.solvers import Observer, Trial
+from kcrf_core.objective.solvers import Observer, Stage, Trial
 from kcrf_core.scoring import median_run
 from kcrf_core.system import Workers, piece_rows
 from kcrf_core.training import HoldOut, blocks_of, judge, make_splits, problem_of, train
+from listening import Recorder
 from problems import on_threads, random_inputs
 
 # Pieces of two sequences of 9 and 5 positions: whole, cut before, cut after, cut on both sides, a single position.
@@ -215,6 +217,20 @@ def test_judge_gives_the_counts_of_every_unit_and_the_bytes_of_any_threads(rng):
     for other in found[1:]:
         assert other.sigma2 == found[0].sigma2
         assert other.judged.log_counts.tobytes() == first.log_counts.tobytes()
+
+
+def test_a_search_says_about_how_many_settings_it_will_try(rng, workers):
+    encoding, dataset = fit_encoding(parse_config({}), drawn(rng, 40, 12))
+    recorder = Recorder()
+    _, report = train(encoding, dataset, parse_config({}), workers=workers, observer=recorder)
+    stages = [stage for stage in recorder.of(Stage) if stage.name == "sigma2 search"]
+    found = [re.match(r"setting (\d+) of about (\d+): .*, fold (\d) of (\d)$", stage.step) for stage in stages]
+    numbers, abouts, folds, of = (np.array([int(each[group]) for each in found]) for group in range(1, 5))
+    assert numbers[-1] == len(report.path) > 3 and set(np.diff(numbers)) <= {0, 1}
+    assert (numbers <= abouts).all() and abouts[-1] - numbers[-1] <= 2
+    assert abouts[0] == 12 and abouts.max() <= numbers[-1] + 8
+    shares = np.array([stage.share for stage in stages])
+    np.testing.assert_allclose(shares, (numbers - 1 + (folds - 1) / of) / abouts, rtol=1e-12)
 
 
 def test_judge_of_given_values_tries_nothing_else(rng, workers):
