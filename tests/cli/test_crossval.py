@@ -361,6 +361,15 @@ def test_predictions_of_blocks_nested_choices_and_attributes(kcrf, small, tmp_pa
     assert kcrf("evaluate", written).code == 0
 
 
+def test_predictions_are_separated_as_their_name_says(kcrf, subjects, tmp_path):
+    for name, mark in (("p.csv", ","), ("p.tsv", "\t")):
+        options = ("--group", "subject", "--folds", "2", "--sigma2", "1", "-q", "--predictions", tmp_path / name)
+        assert kcrf("crossval", subjects, *options).code == 0
+        assert (tmp_path / name).read_text().startswith(f"subject{mark}x{mark}state{mark}fold{mark}marginal{mark}pred")
+        done = kcrf("evaluate", tmp_path / name, "--json", "-q")
+        assert done.code == 0 and json.loads(done.out)["positions"] == 70
+
+
 def test_scores_of_all_folds_together(kcrf, small):
     """Text has scores by label, with --details the confusion and the reliability curve."""
     brief, long = (kcrf("crossval", small, *QUICK, "-q", *more).text for more in ((), ("--details",)))

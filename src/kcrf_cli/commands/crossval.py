@@ -136,13 +136,14 @@ def crossval(run: CrossvalArguments) -> None:
 
     \b
     Example:
+      kcrf crossval sample_data/pitch_accent.conll --folds 2 --sigma2 1 --predictions folds.tsv --plot folds.png
+      kcrf evaluate folds.tsv --details
       kcrf crossval sample_data/pitch_accent.conll --folds 2 --grid degree=1,2 --kernel poly --size 100 \\
           --sigma2 1 -o results.json
       kcrf crossval sample_data/pitch_accent.conll --folds 3 --metric macro-f1 --grid decode=viterbi,posterior \\
           --sigma2 1
-      kcrf crossval sample_data/pitch_accent.conll --folds 2 --sigma2 1 --predictions folds.tsv --plot folds.png
-      kcrf evaluate folds.tsv --details
     """
+    from kcrf_core.corpora import named_layout
     from kcrf_core.encoding import described
     from kcrf_core.scoring import Decision, JudgementOptions, judge
     from kcrf_core.selection import (
@@ -217,9 +218,8 @@ def crossval(run: CrossvalArguments) -> None:
         pooled = judge(labelling, None, wanted)
         results["pooled"] = pooled.to_dict()
         if run.predictions is not None:
-            files.write_out(
-                crossval_text.predictions(corpus, configs[0].layout, labelling, fold_names), run.predictions
-            )
+            written = named_layout(run.data, named_layout(run.predictions, configs[0].layout))
+            files.write_out(crossval_text.predictions(corpus, written, labelling, fold_names), run.predictions)
         for path, text in ((output, render.as_json(results)), (tsv, crossval_text.as_tsv(results))):
             if path not in (None, "-"):
                 files.write_out(text, path)

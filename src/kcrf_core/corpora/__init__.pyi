@@ -13,7 +13,7 @@ from .corpus import (
 )
 from .crfsuite import WEIGHT, escaped
 from .embeddings import NamedVectors, VectorStream, load_word_vectors, open_vectors, with_embeddings, with_vectors
-from .formats import Format, guess_format, read_corpus, stream_corpus, stream_parsers
+from .formats import Format, guess_format, named_layout, read_corpus, stream_corpus, stream_parsers
 from .layout import MISSING, PLAIN, Layout, column_place
 from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
 from .sequences import (
@@ -98,6 +98,7 @@ __all__ = [
     "in_order",
     "joined_weights",
     "load_word_vectors",
+    "named_layout",
     "ones",
     "open_vectors",
     "read_corpus",
