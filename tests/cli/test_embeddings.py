@@ -56,7 +56,7 @@ def test_models_label_words_that_training_never_saw(kcrf, task):
     seen = Model.load(task / "seen.npz").encoding.tables["embeddings"]
     assert 0 < len(seen.words) <= 40
     shown = kcrf("inspect", task / "model.npz", "--top", 0).text
-    assert "feature c0.embeddings: real, 5 columns, window -1..1; embeddings of table.txt, 80 words stored" in shown
+    assert "feature c0.embeddings: real, 5 columns, window 0; embeddings of table.txt, 80 words stored" in shown
 
 
 def test_a_model_without_rows_needs_its_own_table(kcrf, task):
@@ -113,12 +113,13 @@ def test_other_columns_kernels_and_terms(kcrf, task):
     assert "name: c1.embeddings" in found
     done = kcrf(*run, "--embeddings-column", "c0", "-o", task / "x.npz")
     assert done.code == 3 and "no value of 'c0' is a word of table.txt" in done.err
-    rbf = ("--set", "terms.embeddings.kernel=rbf", "--set", "features.c0.embeddings.window=0..0")
-    trained(kcrf, task, *rbf)
-    assert "term embeddings: rbf" in kcrf("inspect", task / "model.npz").text and accuracy(kcrf, task) > 0.9
-    trained(kcrf, task, "--kernel", "poly", "--plain")
-    shown = kcrf("inspect", task / "model.npz").text
-    assert "term node: poly" in shown and "term embeddings: linear" in shown
+    linear = ("--set", "terms.embeddings.kernel=linear", "--set", "features.c0.embeddings.window=-1..1")
+    for options, kernel, other in ((linear, "linear", "linear"), (["--c1", 0.1], "linear", "linear"), (
+        ["--kernel", "poly", "--plain"], "rbf", "poly")):  # fmt: skip
+        trained(kcrf, task, *options)
+        shown = kcrf("inspect", task / "model.npz").text
+        assert f"term node: {other}" in shown and f"term embeddings: {kernel}" in shown
+        assert accuracy(kcrf, task) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ def test_folds_read_the_table_once_and_take_their_words_along(task, monkeypatch)
         monkeypatch.setattr(module, "with_embeddings", None)
     monkeypatch.setattr("kcrf_core.encoding.encoding.load_word_vectors", None)
     found, _ = run_plan(plan, threads=1)
-    assert min(result["accuracy"] for result in found.values()) > 0.9
+    assert min(result["accuracy"] for result in found.values()) > 0.8
 
 
 def test_tune_tries_kernels_on_embeddings(task):

@@ -394,7 +394,10 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
 
 
 def _with_lookup_term(raw: dict[str, Any], source: str) -> dict[str, Any]:
-    """Move features that are looked up from terms of all features to a linear term."""
+    """Move features that are looked up from terms of all features to a term of their own.
+
+    It has a kernel, unless weights are to be sparse. At the position alone, each distinct word is computed once.
+    """
     config = parse_config(raw, source)
     features = config.features or ()
     looked_up = [feature.name for feature in features if feature.lookup is not None]
@@ -405,7 +408,10 @@ def _with_lookup_term(raw: dict[str, Any], source: str) -> dict[str, Any]:
     terms = config.to_dict()["terms"]
     last = max(place for place, term in enumerate(terms) if "features" in term)
     terms = [{**term, "features": others} if term["name"] in everything else term for term in terms]
-    return {**raw, "terms": [*terms[: last + 1], {"name": EMBEDDINGS, "features": looked_up}, *terms[last + 1 :]]}
+    own: dict[str, Any] = {"name": EMBEDDINGS, "features": looked_up}
+    if config.training.c1 is None:
+        own["kernel"] = {"type": NUMBER_KERNEL}
+    return {**raw, "terms": [*terms[: last + 1], own, *terms[last + 1 :]]}
 
 
 def _with_word_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str], source: str) -> dict[str, Any]:

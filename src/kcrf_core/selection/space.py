@@ -224,7 +224,7 @@ class NumberBlock(ColumnBlock):
     width: int  # numbers of a position, without its window
     shape: tuple[int, int] | None = None  # of an image
     reach: int = 2  # of the window to begin with
-    alone: bool = False  # there are only numbers, for which `train` takes a kernel
+    alone: bool = False  # `train` takes a kernel for them, as there are only numbers, or embeddings
 
     def __post_init__(self) -> None:
         widest = max([r for r in WINDOWS if self.width * (2 * r + 1) <= MOST_NUMBERS], default=0)

@@ -152,7 +152,8 @@ def _column_blocks(
 
 def _lookup_block(column: str, width: int) -> NumberBlock:
     name = f"{column}.{EMBEDDINGS}"
-    return NumberBlock(name, ({"name": name, "column": column, "lookup": EMBEDDINGS},), (), width, reach=1)
+    feature = {"name": name, "column": column, "lookup": EMBEDDINGS}
+    return NumberBlock(name, (feature,), (), width, reach=0, alone=True)
 
 
 def tune(
