@@ -38,8 +38,8 @@ def test_a_column_tells_sequences_apart_in_all_commands(kcrf, kaggle, tmp_path):
     folder = tmp_path / "shards"
     done = kcrf("featurize", kaggle, *options, "--shards", "3", "-o", folder)
     assert done.code == 0 and "30 sequences" in done.err
-    done = kcrf("crossval", kaggle, *options, "--sigma2", "1", "--folds", "2", "--jobs", "1", "--json")
-    assert done.code == 0, done.err
+    done = kcrf("crossval", kaggle, *options, "--sequence", "Sentence", "--folds", "2")
+    assert done.code == 2 and "'sequence' names no column" in done.err
     config = tmp_path / "table.yaml"
     config.write_text('separator: ","\nheader: true\nsequence: "Sentence #"\nignore: POS\n')
     done = kcrf("train", kaggle, "-c", config, "--sigma2", "1", "-o", model)
@@ -124,3 +124,66 @@ def test_a_header_stands_above_numbers(tmp_path, name, text, header):
         header is not None or "x,label\na" in text or "b,B" in text
     )
     assert read_corpus(path, layout=Layout(header=False)).header is None
+
+
+@pytest.fixture
+def sensors(tmp_path):
+    """Readings of 24 trials with row numbers, time stamps, the trial, its subject and a number that says something."""
+    lines = ["row,time,trial,subject,x,label"]
+    for number in range(240):
+        trial, label = number // 10, "AB"[(number // 5) % 2]
+        x = number % 7 / 7 + 2 * (label == "B")
+        lines.append(
+            f"{number},2024-05-01 10:{number // 60:02}:{number % 60:02},t{trial},s{trial // 6},{x:.2f},{label}"
+        )
+        lines += [""] * (number % 10 == 9)
+    path = tmp_path / "sensors.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_columns_that_identify_rows_and_sequences_are_warned_of(kcrf, sensors):
+    options = ["--plain", "--json"]
+    done = kcrf("featurize", sensors, *options)
+    assert done.code == 0, done.err
+    assert "column row only ever grows" in done.err and "column time only ever grows" in done.err
+    assert "column trial has a value of its own in each sequence" in done.err and "'ignore'" in done.err
+    assert "column subject" not in done.err and "column x" not in done.err
+    done = kcrf("featurize", sensors, *options, "--sequence", "trial", "--ignore", "row", "--ignore", "time")
+    assert "warning" not in done.err and "24 sequences" in done.err
+
+
+def test_data_to_tag_may_lack_columns_that_the_model_does_not_use(kcrf, sensors, tmp_path):
+    model, rows = tmp_path / "model.npz", [line.split(",") for line in sensors.read_text().splitlines()]
+
+    def tagged(separator, columns, rows=rows):
+        text = "\n".join(separator.join(row[column] for column in columns if row != [""]) for row in rows) + "\n"
+        done = kcrf("tag", "-m", model, stdin=text.encode())
+        return done.err if done.code else [line.rpartition(separator)[2] for line in done.text.splitlines()]
+
+    options = ["--sequence", "trial", "--ignore", "row,time", "--group", "subject", "--sigma2", "1", "--plain"]
+    assert kcrf("train", sensors, *options, "-q", "-o", model).code == 0
+    labels = tagged(",", range(6))
+    assert {*labels} == {"predicted", "A", "B", ""}
+    for columns in ((4,), (4, 5), (1, 3, 4), (0, 2, 4, 5)):
+        assert tagged(",", columns) == labels
+    for columns in ((0, 1, 5), (5, 4)):
+        assert "with or without the label and unused columns" in tagged(",", columns)
+
+    plain = tmp_path / "plain.conll"  # without a header, all unused columns are lacking or none
+    plain.write_text("".join("\t".join(row) + "\n" for row in rows[1:]))
+    options = [
+        "--sequence",
+        "c2",
+        "--ignore",
+        "c0,c1,c3",
+        "--no-header",
+        "--separator",
+        "tab",
+        "--sigma2",
+        "1",
+        "--plain",
+    ]
+    assert kcrf("train", plain, *options, "-q", "-o", model).code == 0
+    assert tagged("\t", (4,), rows[1:]) == tagged("\t", (4, 5), rows[1:]) == labels[1:]
+    assert "3 columns, expected 6" in tagged("\t", (3, 4, 5), rows[1:])

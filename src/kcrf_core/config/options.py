@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ..errors import ConfigError, suggestion
@@ -33,7 +34,11 @@ def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
             if len(nodes) > 1:
                 raise _ambiguous(terms, nodes, rest)
             path = f"terms.{nodes[0]}.{rest}" if nodes else path
-        set_path(out, path, options[name])
+        value = options[name]
+        if name == "ignore":  # columns are added to those of the configuration and of groups
+            listed = ([own] if isinstance(own, str) else own or () for own in (out.get(name), value))
+            value = list(dict.fromkeys(chain.from_iterable(listed)))
+        set_path(out, path, value)
     return out
 
 

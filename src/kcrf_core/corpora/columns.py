@@ -6,7 +6,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ from .weight_lines import parse_weight
 
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
 MOSTLY_NUMBERS = 0.95
+
+# So many sequences with a value of their own each, or steps that all go up, are no chance.
+MANY_SEQUENCES = 10
+MANY_STEPS = 30
 
 MOST_VALUES = 1 << 18  # of a column that are remembered; what is made of others is worked out each time
 
@@ -138,6 +142,25 @@ class TrainingColumns(ABC):
                 )
             self.warnings.append(f"warning: {taken}: {remedy}")
         return False
+
+    def warn_of_identifier(self, column: int, name: str) -> None:
+        """Warn of a column that only grows, or that has a value of its own in each sequence, by the first part."""
+        part = next(iter(self.parts))
+        numbers, offsets = part.numbers(column), part.corpus.offsets
+        values = part.coded(column).codes if numbers is None else numbers
+        steps, first = np.diff(values), values[offsets[:-1]]
+        if not np.delete(steps, offsets[1:-1] - 1).any():  # the same throughout each sequence
+            own = len(first) >= MANY_SEQUENCES and len(values) > len(first) == len(np.unique(first))
+            found = "has a value of its own in each sequence" if own else ""
+        else:
+            grows = np.count_nonzero(steps) >= MANY_STEPS and bool((steps >= 0).all())
+            if grows and numbers is None:  # codes are in the order of their first appearance
+                words = part.coded(column).values
+                grows = all(before < after for before, after in pairwise(words))
+            found = "only ever grows, as time stamps and row numbers do" if grows else ""
+        if found:
+            remedy = "leave it out ('ignore'), or name it as 'sequence' or 'group'"
+            self.warnings.append(f"warning: column {name} {found}, and says nothing about new data: {remedy}")
 
     def first_line(self, column: int, value: str) -> tuple[str, int] | None:
         """Return the source and the line where a column first has a value; None where it has not."""

@@ -21,6 +21,7 @@ from ..corpora import (
     MOST_LABELS,
     PLAIN,
     AttributeRows,
+    CodedColumn,
     Columns,
     Corpus,
     Layout,
@@ -41,6 +42,7 @@ from .feature_storage import pack_feature, pack_table, unpack_feature, unpack_ta
 from .features import (
     AttributeFeature,
     CategoricalFeature,
+    ConjunctionFeature,
     Feature,
     RealFeature,
     View,
@@ -155,19 +157,45 @@ class Encoding:
         """Return True if the corpus has gold labels; raise an error where its columns do not fit."""
         if (corpus.attributes is not None) != self.attributes:
             raise DataError(f"not in the format of the training data, {self.format}", corpus.source)
-        if corpus.header is not None and corpus.header not in (self.columns, self.columns[:-1]):
-            own, there = _few(self.columns), _few(corpus.header)
-            message = f"the first line should be the header of the training data ({own}), with or without the label"
-            raise DataError(f"{message}, not {there}", corpus.source)
-        if corpus.width == self.width:
-            return True
-        if corpus.width == self.width - 1:
-            return False
-        raise DataError(
-            f"{counted(corpus.width, 'column')}, expected {self.width} with labels or {self.width - 1} without",
-            corpus.source,
-            int(corpus.lines[0]) if corpus.positions else None,
-        )
+        return self._places(corpus)[-1] >= 0
+
+    @cached_property
+    def used(self) -> set[str]:
+        """Names of the columns that features look at."""
+        out: set[str] = set()
+        for feature in self.features:
+            places = [macro.column for macro in template_macros(feature.config.templates)]
+            if isinstance(feature, ConjunctionFeature):
+                places = [part.column for part in feature.parts]
+            elif isinstance(feature, RealFeature):
+                places = list(feature.columns)
+            elif isinstance(feature, CategoricalFeature) and not places:
+                places = [feature.column]
+            out.update(self.columns[place] for place in places)
+            out.update(feature.config.columns)
+        return out
+
+    def _places(self, corpus: Corpus) -> list[int]:
+        """Return the place of each column in a corpus; -1 for columns that it may lack: the label, and unused ones."""
+        own, width, used = self.columns, corpus.width, [name for name in self.columns[:-1] if name in self.used]
+        if corpus.header is not None:
+            there = [name for name in own[:-1] if name in self.used or name in corpus.header]
+            if corpus.header not in ((*there, own[-1]), tuple(there)):
+                message = f"the first line should be the header of the training data ({_few(own)})"
+                without = f"with or without the label{'' if len(used) == len(own) - 1 else ' and unused columns'}"
+                raise DataError(f"{message}, {without}, not {_few(corpus.header)}", corpus.source)
+        elif width in (self.width, self.width - 1):
+            there = list(own[:-1])
+        elif width in (len(used), len(used) + 1):
+            there = used
+        else:
+            raise DataError(
+                f"{counted(width, 'column')}, expected {self.width} with labels or {self.width - 1} without",
+                corpus.source,
+                int(corpus.lines[0]) if corpus.positions else None,
+            )
+        places = {name: place for place, name in enumerate(there)}
+        return [*(places.get(name, -1) for name in own[:-1]), len(there) if len(there) < width else -1]
 
     @cached_property
     def _seen(self) -> dict[int, SeenValues]:
@@ -177,10 +205,16 @@ class Encoding:
     def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
         """Encode a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
         self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
+        with_labels, places = self.with_labels(corpus), self._places(corpus)
+        if -1 in places[:-1]:
+            lacking = CodedColumn([""], np.zeros(corpus.positions, np.int32))
+            kept = places if with_labels else places[:-1]
+            there = tuple(lacking if place < 0 else corpus.columns[place] for place in kept)
+            corpus, columns = replace(corpus, columns=there), None
         columns = columns or Columns(corpus, self.layout.missing, seen=self._seen)
         labels, weights = None, corpus.weights
-        if self.with_labels(corpus):
-            if weighed and self.weight is not None:
+        if with_labels:
+            if weighed and self.weight is not None and places[self.columns.index(self.weight)] >= 0:
                 weights = column_weights(columns, self.columns.index(self.weight), self.weight)
             values, inverse = columns.distinct(self.width - 1)
             numbers = {label: number for number, label in enumerate(self.labels)}
@@ -663,6 +697,8 @@ class _Fitter:
         type_ = feature.type
         if type_ == AUTO:
             real = corpus.names is None and self.columns.looks_real(where[0], feature.columns[0])
+            if corpus.names is None and feature.columns == (feature.name,):
+                self.columns.warn_of_identifier(where[0], feature.name)
             type_ = "real" if real else "categorical"
         default = REAL_WINDOW if type_ == "real" else CATEGORICAL_WINDOW
         feature = self._widened(replace(feature, type=type_), self.config.window or default)

@@ -90,7 +90,7 @@ def make_space(
     names = column_names(config, corpus)
     terms = raw.get("terms")
     label_terms = terms is None
-    raw = {**raw, "ignore": sorted({*(raw.get("ignore") or ()), *left_out})} if left_out else raw
+    raw = {**raw, "ignore": sorted({*config.ignore, *left_out})} if left_out else raw
     if raw.get("features") is not None or terms is not None:
         features = raw.get("features")
         mapped = None if terms is None else tuple(t for t in terms if CLIQUES[t.get("type", "node")].mapped)
