@@ -98,3 +98,10 @@ def test_folds_of_one_setting(drawn, first_accents):
     (points,) = [line for line in axes.lines if line.get_marker() == "o"]
     mean = float(axes.get_title().split()[1])
     assert len(points.get_ydata()) == 3 and np.isclose(np.mean(points.get_ydata()), mean, rtol=1e-3)
+
+
+def test_one_label_has_no_curves(kcrf, tmp_path):
+    data = tmp_path / "d.tsv"
+    data.write_text("a\tX\tX:0.9\tY:0.1\tX\n\nb\tX\tX:0.8\tY:0.2\tX\n")
+    done = kcrf("evaluate", data, "--plot", tmp_path / "p.png", "--plot-kind", "roc", "--bootstrap", "0")
+    assert done.code == 3 and "no curve to draw" in done.err and not (tmp_path / "p.png").exists()

@@ -255,6 +255,9 @@ def evaluate(run: EvaluateArguments) -> None:
         kind = run.plot_kind or "all"
         if kind != "all" and kind not in plots.kinds_of(found, first):
             which = "the predicted labels" if kind == "reliability" else "all labels"
+            if first.marginals is not None:
+                message = "no curve to draw: it needs a label, or span type, of some gold positions but not of all"
+                raise DataError(message, first.source, settings=["plot_kind"])
             raise DataError(
                 f"no probabilities of {which} to draw: give a model, or columns LABEL:p of tag --marginals all",
                 first.source,
