@@ -44,6 +44,7 @@ def test_worklist_page_picture_and_corrections(kcrf, data, tmp_path):
     assert paths["new.conll"].read_text() == before.replace("cat V", "cat N").replace("dog D", "dog N")
     assert "-cat V\n+cat N\n" in (tmp_path / "new.conll.diff").read_text()
     page = paths["page.html"].read_text()
+    assert '<div class="pairs">' in page and "<nav" not in page  # one list, in two columns
     assert "<i>gold</i> V" in page and "<i>better</i> N" in page and "line 6," in page
     rows = paths["list.tsv"].read_text().splitlines()
     assert rows[0].split("\t") == ["line", "text", "gold", "suggested", "probability", "reason"] and len(rows) == 121

@@ -98,6 +98,14 @@ def test_every_part_is_there(report, rng):
     assert "Worst" not in report(tagged(rng, ["a", "b"]), "--worst", "0")
 
 
+def test_many_labels_take_the_width_of_the_page(report, rng):
+    text = report(tagged(rng, list(string.ascii_lowercase), 60))
+    assert re.findall(r"<section id=.*? class=whole>\n<h2>(.*?)<", text) == ["Confusion", "Worst sequences"]
+    assert text.index("<h2>Reliability") < text.index("<h2>Confusion")
+    # Plots that fit a phone are scaled; one of many labels is not, since its numbers could not be read.
+    assert re.findall(r'<div class="(\w+)">\n<svg', text) == ["figure", "wide"]
+
+
 def test_it_needs_nothing_else(report, rng):
     text = report(tagged(rng, ["a", "b"]))
     page = Page(text)

@@ -109,9 +109,9 @@ def seen_rows(errors: ErrorAnalysis) -> list[list[str]]:
         return [[]]
     rows = []
     for name, side in (("seen in training", errors.seen), (unseen_text(errors), errors.unseen)):
-        spans = [] if side.spans is None else score_row(side.spans)[1:]
+        spans = [] if side.spans is None else score_row(side.spans)[1:-1]
         rows.append([name, f"{side.positions:,}", percent(side.accuracy), *spans])
-    heads = ["words", "positions", "accuracy %", *(f"span {name}" for name in SCORE_HEADER[:3]), "gold", "predicted"]
+    heads = ["words", "positions", "accuracy %", *(f"span {name}" for name in SCORE_HEADER[:3]), "gold spans"]
     return [heads[: len(rows[0])], *rows]
 
 

@@ -223,7 +223,8 @@ nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; ma
   border: solid var(--line); border-width: 1px 0; }
 a { color: var(--good); }
 @media (min-width: 1000px) { .two { columns: 2; column-gap: 3rem; } .two > * { break-inside: avoid; }
-  .two > .whole { column-span: all; } }
+  .two > .whole { column-span: all; padding-top: 1rem; }
+  .pairs { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 3rem; } }
 p.note, footer { color: var(--dim); font-size: .87rem; max-width: 50rem; }
 table { border-collapse: collapse; margin: .6rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .18rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
@@ -365,7 +366,7 @@ def page(
         Section("Words most often wrong", _table(wrong_head, wrong, words=(0, 3, 4)) if wrong else None),
         Section("Worst sequences", worst_sequences(labelling, worst, spans) if worst else None, whole=True),
     ]
-    return document(title, sections, origin)
+    return document(title, sorted(sections, key=lambda section: section.whole), origin)  # columns are not cut
 
 
 def origin_of(data: str) -> list[str]:
@@ -466,7 +467,8 @@ def _confusion(scores: Evaluation) -> str:
     notes = ["Rows are gold labels, columns predicted ones; the shade is the share of the row."]
     if len(names) > svg.MOST_LABELS:
         notes.append(f"Of {len(names):,} labels, the {svg.MOST_LABELS - 1} with most errors; all others in one row.")
-    out = f'{_note(notes)}<div class="wide figure">\n{svg.confusion_matrix(names, scores.confusion)}\n</div>'
+    look = "wide" if len(names) > WIDE_MATRIX else "figure"  # many labels would be too small to read
+    out = f'{_note(notes)}<div class="{look}">\n{svg.confusion_matrix(names, scores.confusion)}\n</div>'
     pairs = plain.confusions(scores)[: plain.MOST_CONFUSIONS]
     if not pairs:
         return out
@@ -509,7 +511,8 @@ def audit_page(found: Audit, most: int, origin: Sequence[str]) -> str:
     about = ". ".join(line[0].upper() + line[1:] for line in summary(found))
     note = f'<p class="note">{safe(note)} The {len(shown):,} most doubtful ones, the worst first.</p>'
     title = f"Doubtful labels of {os.path.basename(found.corpus.source)}"
-    return document(title, [Section("Most doubtful first", body)], origin, f"<p>{safe(about)}.</p>\n{note}\n")
+    listed = Section("Most doubtful first", f'<div class="pairs">\n{body}\n</div>', whole=True)
+    return document(title, [listed], origin, f"<p>{safe(about)}.</p>\n{note}\n")
 
 
 def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
