@@ -782,7 +782,7 @@ def test_an_indicator_says_where_values_are_missing():
 
 def test_columns_are_told_apart_in_a_line():
     encoding, dataset = fit("a 1 x X\nb 2 x Y\n")
-    assert encoding.remarks(dataset)[1] == "categorical: c0 (2 values), c2 (1 value); real: c1"
+    assert encoding.remarks(dataset)[1] == "features: categorical: c0 (2 values), c2 (1 value); real: c1"
 
 
 @pytest.mark.parametrize("odd, words", [("undef", "7 of 10 values are numbers, but 'undef' in line 3 is not")])
