@@ -38,7 +38,6 @@ COMMAND = "about what a command prints or how it exits"
 NOT_THERE = {
     "data": "X",
     "ignore": "columns are left out of X",
-    "sequence": "sequences are the entries of X",
     **dict.fromkeys(("columns", "separator", "header", "comment", "format"), FILES),
     **dict.fromkeys(("vectors", "dev_vectors"), "arrays stand within the dictionaries of X"),
     **dict.fromkeys(("engine_timeout", "tls_ca", "tls_cert", "tls_key"), CONNECTION),

@@ -14,6 +14,7 @@ from .corpus import (
 from .crfsuite import WEIGHT, escaped
 from .embeddings import NamedVectors, VectorStream, load_word_vectors, open_vectors, with_embeddings, with_vectors
 from .formats import Format, guess_format, named_layout, read_corpus, stream_corpus, stream_parsers
+from .frames import ColumnNames, Frame, FrameRows, is_frame
 from .layout import MISSING, PLAIN, Layout, column_place
 from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
 from .sequences import (
@@ -61,9 +62,12 @@ __all__ = [
     "AttributeRows",
     "Block",
     "CodedColumn",
+    "ColumnNames",
     "Columns",
     "Corpus",
     "Format",
+    "Frame",
+    "FrameRows",
     "InputSequence",
     "InputSequences",
     "LabelLists",
@@ -96,6 +100,7 @@ __all__ = [
     "form_of",
     "guess_format",
     "in_order",
+    "is_frame",
     "joined_weights",
     "load_word_vectors",
     "named_layout",

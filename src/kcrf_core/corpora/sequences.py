@@ -19,6 +19,7 @@ import numpy as np
 
 from ..system import counted
 from .corpus import AttributeRows, Corpus
+from .frames import FrameRows
 from .tables import NumberColumn
 
 SEPARATOR = ":"
@@ -224,6 +225,8 @@ def check_weights(weights: Any, X: Sequence[Any]) -> np.ndarray:
 
 def check_sequences(X: Any) -> list[Any]:
     """Return X as a list of sequences that have a length."""
+    if isinstance(X, FrameRows):
+        return X
     if isinstance(X, (str, Mapping)) or hasattr(X, "toarray") or not isinstance(X, Iterable):
         kind = "sparse matrix" if hasattr(X, "toarray") else type(X).__name__
         raise TypeError(f"X must be a list of sequences, not a {kind}")
@@ -247,6 +250,8 @@ def check_sequences(X: Any) -> list[Any]:
 
 def form_of(X: Sequence[Sequence[Any]]) -> str:
     """Return `COLUMNS` or `ITEMS`, which sequences are made of; their first position decides."""
+    if isinstance(X, FrameRows) and len(X.frame):
+        return COLUMNS
     first = next((sequence[0] for sequence in X if len(sequence)), None)
     if first is None:
         raise ValueError("there is no position in X")
@@ -260,14 +265,17 @@ def corpus_of(
     y: Sequence[Sequence[Any]] | None = None,
     weights: np.ndarray | None = None,
     width: int | None = None,
+    columns: tuple[Sequence[str], ...] = (),
 ) -> Corpus:
-    """Make a corpus of sequences that passed the checks above. `width` is the number of columns that a model knows."""
+    """Make a corpus of sequences that passed the checks above. `width` is the number of columns that a model knows.
+
+    `columns` are those of a `FrameRows`.
+    """
     lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
     there = lengths > 0
     X = [sequence for sequence in X if len(sequence)]
     labels = None if y is None else list(map(str, chain.from_iterable(y)))
     N = int(lengths.sum())
-    columns: tuple[Sequence[str], ...] = ()
     attributes, vectors = None, dict[str, np.ndarray]()
     if form == ITEMS:
         arrays: dict[str, list[np.ndarray]] = {}
@@ -280,7 +288,7 @@ def corpus_of(
             if not finite.all():
                 message = f"the vector {name!r} contains NaN or infinity"
                 raise ValueError(f"position {int(finite.argmin()):,} of all: {message}")
-    else:
+    elif not columns:
         columns = _columns(X, width)
     return Corpus(
         source="X",

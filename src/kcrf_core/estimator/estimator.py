@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from ..corpora import (
     ITEMS,
     LABEL_TYPES,
     ArrayLike,
+    ColumnNames,
     Corpus,
+    Frame,
+    FrameRows,
     InputSequence,
     InputSequences,
     LabelLists,
@@ -40,9 +43,10 @@ from ..corpora import (
     check_weights,
     corpus_of,
     form_of,
+    is_frame,
 )
 from ..device import DeviceChoice
-from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, plain_names, window_of_numbers
+from ..encoding import Dataset, Encoding, RealFeature, configured, fit_encoding, plain_names, window_of_numbers
 from ..errors import ConfigError, suggestion
 from ..model import Decoder, Explanation, LagDecoder, Model, NamedWeights, Wishes, decided_labels, state_weights
 from ..objective.solvers import BEST, CERTIFIED, PRUNED, STATIONARY, Event, Note, Observer, Progress, Trial
@@ -65,6 +69,7 @@ from ..selection import tune as search
 from ..system import AUTO, Workers
 from ..training import HoldOut, WarmStart, fit_calibration, open_engine, train
 from .auditing import LabelAudit
+from .labelled import LabelledInput, as_table, labelled
 from .parameters import (
     decision_of,
     documented,
@@ -297,13 +302,15 @@ class KernelCRF(Protocol):
 
     def fit(
         self,
-        X: InputSequences,
-        y: LabelSequences,
-        sample_weight: SequenceWeights | None = None,
+        X: InputSequences | Frame,
+        y: LabelSequences | ArrayLike | None = None,
+        sample_weight: SequenceWeights | str | None = None,
         *,
-        groups: Sequence[object] | ArrayLike | None = None,
+        sequence: ColumnNames | None = None,
+        label: str | None = None,
+        groups: Sequence[object] | ArrayLike | str | None = None,
         folds: Sequence[object] | ArrayLike | None = None,
-        X_dev: InputSequences | None = None,
+        X_dev: InputSequences | Frame | None = None,
         y_dev: LabelSequences | None = None,
         init: KernelCRF | Model | str | os.PathLike[str] | None = None,
     ) -> KernelCRF:
@@ -314,6 +321,11 @@ class KernelCRF(Protocol):
         an estimator, a model or the path of one to begin with, by the names of labels and features; its sigma2 is kept
         unless the parameter is a number.
 
+        X may be a DataFrame of pandas, or a list of them, one for each sequence. Consecutive rows with the same value
+        in the column `sequence`, or in several, form a sequence; the whole frame is one without it. `label` is the
+        column of labels, unless y has them, one for each row or a list for each sequence. `groups` and `sample_weight`
+        may be columns, too. All other columns are features under their names.
+
         `X_dev` and `y_dev` are scored at the end and while training goes on; nothing is learnt from them, and
         `report_["dev"]` has the figures.
 
@@ -322,27 +334,31 @@ class KernelCRF(Protocol):
         >>> KernelCRF(sigma2=1).fit(X, y, sample_weight=[1, 1, 0.5]).classes_
         ['a', 'b']
         """
-        if (X_dev is None) != (y_dev is None):
-            raise ValueError("X_dev and y_dev go together")
-        X = check_sequences(X)
-        form, corpus = _training_corpus(X, y, sample_weight)
-        names = LabelNames.of(y)
+        _check_dev(X_dev, y_dev, label)
+        data = labelled(X, y, sample_weight, groups, sequence, label, self.unobserved)
+        X = data.X
+        form, corpus = _training_corpus(data)
+        names = LabelNames.of(data.y)
         block = None if self.block is None else _whole(self.block, "block")
         together, parts = (
             None if given is None else _numbers(given, name, X)
-            for name, given in (("groups", groups), ("folds", folds))
+            for name, given in (("groups", data.groups), ("folds", folds))
         )
         hold_out = HoldOut(together, parts, block)
-        config = parse_config(*raw_config(*self._settings(form, corpus)))
+        raw, source = self._raw_config(form, corpus, data.columns)
+        if data.columns is not None and raw.get("features") is None:
+            # Words among the columns: as the command takes them. Paths of settings cannot have a point in a name.
+            types = {f"features.{name}.type": "categorical" for name in data.categories if "." not in name}
+            config, _ = configured(raw, types, corpus, source)
+        else:
+            config = parse_config(raw, source)
         encoding, dataset = fit_encoding(config, corpus)
         dev = None
         if X_dev is not None:
-            X_dev = check_sequences(X_dev)
-            if not any(len(sequence) for sequence in X_dev):
+            scored = labelled(X_dev, y_dev, None, None, sequence, label, self.unobserved)
+            if not any(map(len, scored.X)):
                 raise ValueError("X_dev has no positions to score by")
-            dev = encoding.encode(
-                corpus_of(X_dev, form, check_labels(y_dev, X_dev), width=_form_and_width(encoding)[1])
-            )
+            dev = encoding.encode(_corpus_for(encoding, scored.X, check_labels(scored.y, scored.X)))
         # A cost of no label should be heard of before training.
         self._decision().costs(encoding.labels)
         options = train_options(self.get_params(), dev is not None)
@@ -359,8 +375,11 @@ class KernelCRF(Protocol):
             calibration = None
             if self.calibrate:
                 model, calibration = fit_calibration(model, report, encoding, dataset, config, workers, hold_out)
-        if names.type != "text":
-            model = replace(model, info={**model.info, "estimator": {"labels": names.type}})
+        stored: dict[str, Any] = {} if names.type == "text" else {"labels": names.type}
+        if data.columns is not None and sequence is not None:
+            stored["sequence"] = [sequence] if isinstance(sequence, str) else list(sequence)
+        if stored:
+            model = replace(model, info={**model.info, "estimator": stored})
         self.model_, self.calibration_ = model, calibration
         if report.result.reason not in (CERTIFIED, STATIONARY, BEST, PRUNED):
             message = f"stopped ({report.result.reason}) within {report.result.gap:.2g} of the optimum, not "
@@ -370,15 +389,17 @@ class KernelCRF(Protocol):
 
     def tune(
         self,
-        X: InputSequences,
-        y: LabelSequences,
-        sample_weight: SequenceWeights | None = None,
+        X: InputSequences | Frame,
+        y: LabelSequences | ArrayLike | None = None,
+        sample_weight: SequenceWeights | str | None = None,
         *,
+        sequence: ColumnNames | None = None,
+        label: str | None = None,
         effort: str = "normal",
         budget: float | None = None,
-        groups: Sequence[object] | ArrayLike | None = None,
+        groups: Sequence[object] | ArrayLike | str | None = None,
         shape: tuple[int, int] | None = None,
-        X_dev: InputSequences | None = None,
+        X_dev: InputSequences | Frame | None = None,
         y_dev: LabelSequences | None = None,
     ) -> KernelCRF:
         """Search for the configuration that does best on held-out sequences, and train with it.
@@ -386,7 +407,8 @@ class KernelCRF(Protocol):
         `effort` ("small", "normal" or "large") counts work, so that the result is the same every time; `budget` counts
         seconds in its place. `groups` has a value for each sequence: those with the same one are held out together.
         `shape`, such as (16, 8), is that of rows which are images. `X_dev` and `y_dev` are what candidates are judged
-        by, where given. The configuration becomes the parameter `config`; `tuning_` has all that was tried. Of the
+        by, where given. Data frames are given as to `fit`. The configuration becomes the parameter `config`; `tuning_`
+        has all that was tried. Of the
         other parameters `metric`, `decode`, `scheme`, `solver`, `tolerance`, `random_state` and `n_jobs` are kept to.
 
         >>> from kcrf_core import KernelCRF
@@ -396,17 +418,17 @@ class KernelCRF(Protocol):
         >>> crf.predict([[[1.0], [0.0]]]), crf.tuning_.yardstick.name
         ([['b', 'a']], 'accuracy')
         """
-        if (X_dev is None) != (y_dev is None):
-            raise ValueError("X_dev and y_dev go together")
-        X = check_sequences(X)
-        form, corpus = _training_corpus(X, y, sample_weight)
-        width = corpus.width - 1 if form == COLUMNS else None
-        dev = None if X_dev is None or y_dev is None else _training_corpus(X_dev, y_dev, None)[1]
-        hold_out = HoldOut(None if groups is None else _numbers(groups, "groups", X))
+        _check_dev(X_dev, y_dev, label)
+        data = labelled(X, y, sample_weight, groups, sequence, label, self.unobserved)
+        form, corpus = _training_corpus(data)
+        dev = None
+        if X_dev is not None:
+            dev = _training_corpus(labelled(X_dev, y_dev, None, None, sequence, label, self.unobserved))[1]
+        hold_out = HoldOut(None if data.groups is None else _numbers(data.groups, "groups", data.X))
         with self._computing() as (observer, workers):
             found = search(
                 corpus,
-                search_config(self.get_params(), width),
+                search_config(self.get_params(), data.columns or (corpus.width - 1 if form == COLUMNS else None)),
                 "KernelCRF",
                 shape=shape,
                 metric=None if self.metric == AUTO else self.metric,
@@ -418,7 +440,8 @@ class KernelCRF(Protocol):
                 listener=TuningLog(observer),
             )
         self.config, self.tuning_ = found.raw, found
-        return self.fit(X, y, sample_weight, groups=groups, X_dev=X_dev, y_dev=y_dev)
+        columns: dict[str, Any] = {"sequence": sequence, "label": label}
+        return self.fit(X, y, sample_weight, groups=groups, X_dev=X_dev, y_dev=y_dev, **columns)
 
     @contextmanager
     def _computing(self) -> Iterator[tuple[Observer, Workers]]:
@@ -440,20 +463,32 @@ class KernelCRF(Protocol):
             if own is not None:
                 LOGGER.removeHandler(own)
 
-    def _settings(self, form: str, corpus: Corpus) -> tuple[dict[str, Any], int | None, list[str], int]:
-        """Return parameters, completed from the data, with the number of columns, the vectors and the positions."""
+    def _raw_config(self, form: str, corpus: Corpus, names: Sequence[str] | None = None) -> tuple[dict[str, Any], str]:
+        """Return the configuration for training data, with columns of these names, and its own name in messages."""
         params = self.get_params()
-        if form == COLUMNS and params["window"] is None and corpus.width > 1:
-            columns = [column.numbers for column in corpus.columns[:-1] if isinstance(column, NumberColumn)]
-            params["window"] = window_of_numbers(np.stack(columns, axis=1), corpus)
-        return params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors), corpus.positions
+        columns: int | Sequence[str] | None = names or (corpus.width - 1 if form == COLUMNS else None)
+        numbers = [column.numbers for column in corpus.columns[:-1] if isinstance(column, NumberColumn)]
+        mixed = columns is not None and len(numbers) < corpus.width - 1
+        if form == COLUMNS and params["window"] is None and numbers and not mixed:
+            params["window"] = window_of_numbers(np.stack(numbers, axis=1), corpus)
+        return raw_config(params, columns, list(corpus.vectors), corpus.positions, mixed)
 
     def _decision(self) -> Decision:
         return decision_of(self.cost, self.threshold, self.decode)
 
-    def predict(self, X: InputSequences) -> list[list[LabelValue]]:
-        """Return the best labels of each sequence, a list of lists, by the decoder of the model (see `decode`)."""
+    @overload
+    def predict(self, X: Frame) -> Any: ...
+    @overload
+    def predict(self, X: InputSequences) -> list[list[LabelValue]]: ...
+    def predict(self, X: InputSequences | Frame) -> Any:
+        """Return the best labels of each sequence, a list of lists, by the decoder of the model (see `decode`).
+
+        Of a DataFrame it is a Series with the index of its rows.
+        """
         X, best = self._best(X)
+        if isinstance(X, FrameRows) and X.alone:
+            values = np.array(self._label_values())
+            return X.with_index(values[best], self.model_.encoding.columns[-1])
         labels = iter(map(self._label_values().__getitem__, best.tolist()))
         return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
 
@@ -490,15 +525,33 @@ class KernelCRF(Protocol):
         wishes = Wishes(decode=DECODINGS[1], costs=decision.costs(model.labels), marginals=marginals)
         return LagDecoder(model, _whole(lag, "lag", least=0), wishes)
 
-    def predict_proba(self, X: InputSequences) -> list[np.ndarray]:
-        """Return probabilities of labels given the whole sequence: an array [T, Y] for each, columns as `classes_`."""
+    @overload
+    def predict_proba(self, X: Frame) -> Any: ...
+    @overload
+    def predict_proba(self, X: InputSequences) -> list[np.ndarray]: ...
+    def predict_proba(self, X: InputSequences | Frame) -> Any:
+        """Return probabilities of labels given the whole sequence: an array [T, Y] for each, columns as `classes_`.
+
+        Of a DataFrame it is a DataFrame with the index of its rows.
+        """
         X, every = self._best(X, marginals=True)
         values = self._label_values()
         every = every[:, sorted(range(len(values)), key=values.__getitem__)]  # as text 10 stands before 2
+        if isinstance(X, FrameRows) and X.alone:
+            return X.with_index(every, self.classes_)
         return np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
 
-    def predict_marginals(self, X: InputSequences) -> list[list[dict[LabelValue, float]]]:
-        """Return a dictionary from labels to probabilities for each position, as sklearn-crfsuite gives it."""
+    @overload
+    def predict_marginals(self, X: Frame) -> Any: ...
+    @overload
+    def predict_marginals(self, X: InputSequences) -> list[list[dict[LabelValue, float]]]: ...
+    def predict_marginals(self, X: InputSequences | Frame) -> Any:
+        """Return a dictionary from labels to probabilities for each position, as sklearn-crfsuite gives it.
+
+        Of a DataFrame it is what `predict_proba` returns.
+        """
+        if is_frame(X):
+            return self.predict_proba(X)
         labels = self.classes_
         return [[dict(zip(labels, row, strict=True)) for row in rows.tolist()] for rows in self.predict_proba(X)]
 
@@ -506,7 +559,7 @@ class KernelCRF(Protocol):
         """Return probabilities of the labels of one sequence."""
         return self.predict_marginals([xseq])[0]
 
-    def predict_nbest(self, X: InputSequences, n: int = 5) -> list[list[LabelsAndProbability]]:
+    def predict_nbest(self, X: InputSequences | Frame, n: int = 5) -> list[list[LabelsAndProbability]]:
         """Return the n best labellings of each sequence, the best first, each with its probability p(labels | x).
 
         There are fewer where a sequence has fewer. They rank whole labellings and ignore `decode` and `cost`.
@@ -525,7 +578,7 @@ class KernelCRF(Protocol):
             out.append([LabelsAndProbability(*pair) for pair in pairs])
         return out
 
-    def explain(self, X: InputSequences, n: int = 5) -> list[list[Explanation[LabelValue]]]:
+    def explain(self, X: InputSequences | Frame, n: int = 5) -> list[list[Explanation[LabelValue]]]:
         """Explain why each position gets its label: an `Explanation` for each, as `kcrf tag --explain` prints it.
 
         Its `contributions`, at most n, are what single features, conjunctions and transitions add for the `label`
@@ -547,7 +600,7 @@ class KernelCRF(Protocol):
         wishes = Wishes(decision.decoder(model.decode), costs=decision.costs(model.labels), explain=_whole(n, "n"))
         return [[one.with_labels(values) for one in found] for found in self._found(X, wishes)]
 
-    def novelty(self, X: InputSequences) -> list[np.ndarray]:
+    def novelty(self, X: InputSequences | Frame) -> list[np.ndarray]:
         """Return the share of each position that the pivots leave unexplained, an array [T] for each sequence.
 
         It is 0 at a pivot, 1 where nothing is shared with any. For kernels with pivots, as `kcrf tag --novelty`.
@@ -562,10 +615,12 @@ class KernelCRF(Protocol):
 
     def audit(
         self,
-        X: InputSequences,
-        y: LabelSequences,
-        sample_weight: SequenceWeights | None = None,
+        X: InputSequences | Frame,
+        y: LabelSequences | ArrayLike | None = None,
+        sample_weight: SequenceWeights | str | None = None,
         *,
+        sequence: ColumnNames | None = None,
+        label: str | None = None,
         folds: int | Sequence[object] | ArrayLike | None = 5,
         rank: str | None = None,
     ) -> LabelAudit:
@@ -576,6 +631,8 @@ class KernelCRF(Protocol):
         folds=None the fitted model judges, which may have learnt from y. `rank` is the order: by the probability that a
         label is "wrong", by a small p(label | x, the other labels), "context", or p(label | x), "marginal". None:
         "wrong" by folds, "context" by the fitted model.
+
+        Data frames are given as to `fit`.
 
         The result has `positions()`, `spans()` and `sequences()`, the worst first, the number that is `expected` to be
         wrong with its `standard_error`, the probability `wrong` of all labels, and y as it should be, `corrected()`.
@@ -595,15 +652,15 @@ class KernelCRF(Protocol):
             rank = BY_MODEL if folds is None else BY_FOLDS
         if rank not in RANKINGS:
             raise ValueError(f"rank={rank!r}: there are {', '.join(RANKINGS)}")
-        names, X = LabelNames.of(y), check_sequences(X)
+        data = labelled(X, y, sample_weight, None, sequence, label, self.unobserved)
+        X, names = data.X, LabelNames.of(data.y)
         if folds is None:
-            form, width = _form_and_width(self._model().encoding)
-            corpus = corpus_of(X, form, check_labels(y, X), width=width)
+            corpus = _corpus_for(self._model().encoding, X, check_labels(data.y, X))
             found = audit_by_model(self.model_, corpus, rank, threads_of(self.n_jobs))
         else:
-            form, corpus = _training_corpus(X, y, sample_weight)
-            raw, source = raw_config(*self._settings(form, corpus))
-            if "features" not in raw and form == COLUMNS:
+            form, corpus = _training_corpus(data)
+            raw, source = self._raw_config(form, corpus, data.columns)
+            if "features" not in raw and form == COLUMNS and data.columns is None:
                 raw["plain"] = True  # as `fit` takes columns without a configuration
             division = _division(folds, X, seed_of(self.random_state))
             plan = make_plan(corpus, raw, source, make_settings({}, {}), division)
@@ -614,13 +671,20 @@ class KernelCRF(Protocol):
         lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
         return LabelAudit(found, lengths, names.values(found.labels))
 
-    def score(self, X: InputSequences, y: LabelSequences, sample_weight: SequenceWeights | None = None) -> float:
+    def score(
+        self,
+        X: InputSequences | Frame,
+        y: LabelSequences | ArrayLike | None = None,
+        sample_weight: SequenceWeights | str | None = None,
+    ) -> float:
         """Return the part of positions with the right label, or the `metric`; `sample_weight` weighs sequences.
 
-        A log-loss comes with a minus, so that larger is better, as searches over parameters want it.
+        A log-loss comes with a minus, so that larger is better, as searches over parameters want it. Labels of a
+        DataFrame are those of the column that training had them in, unless y is given.
         """
-        X = check_sequences(X)
-        y = check_labels(y, X)
+        columns = self._model().encoding.columns
+        data = labelled(X, y, sample_weight, None, self._sequence_columns(), None if y is not None else columns[-1])
+        X, y, sample_weight = data.X, check_labels(data.y, data.X), data.sample_weight
         weights = np.ones(len(X)) if sample_weight is None else check_weights(sample_weight, X)
         asked = "accuracy" if self.metric in (None, AUTO) else self.metric
         labels = self._label_values()
@@ -639,7 +703,7 @@ class KernelCRF(Protocol):
             predicted = self._best(X)[1]
         return yardstick.value(yardstick.counts(gold, predicted, logs, np.cumsum([0, *lengths]), weights))
 
-    def _best(self, X: InputSequences, marginals: bool = False) -> tuple[list[Any], np.ndarray]:
+    def _best(self, X: InputSequences | Frame, marginals: bool = False) -> tuple[list[Any], np.ndarray]:
         """Return the sequences, and numbers of the best labels of all positions, [N], or the marginals, [N, Y]."""
         if self.lag is not None:
             X, corpus = self._corpus(X)
@@ -656,7 +720,7 @@ class KernelCRF(Protocol):
             decision = self._decision()
             return X, decided_labels(self.model_, dataset, decision, decision.costs(self.model_.labels), workers)
 
-    def _found(self, X: InputSequences, wishes: Wishes) -> list[Any]:
+    def _found(self, X: InputSequences | Frame, wishes: Wishes) -> list[Any]:
         """Find what was asked for of each sequence; nothing of those without a position."""
         X, dataset = self._encoded(X)
         parts: list[Any] = []
@@ -673,22 +737,23 @@ class KernelCRF(Protocol):
         known = iter(parts)
         return [next(known) if len(sequence) else nothing for sequence in X]
 
-    def _encoded(self, X: InputSequences) -> tuple[list[Any], Dataset]:
+    def _encoded(self, X: InputSequences | Frame) -> tuple[list[Any], Dataset]:
         X, corpus = self._corpus(X)
         return X, self.model_.encoding.encode(corpus)
 
-    def _corpus(self, X: InputSequences) -> tuple[list[Any], Corpus]:
+    def _corpus(self, X: InputSequences | Frame) -> tuple[list[Any], Corpus]:
         encoding = self._model().encoding
-        X = check_sequences(X)
-        form, width = _form_and_width(encoding)
-        present = [sequence for sequence in X if len(sequence)]
-        numeric = all(isinstance(feature, RealFeature) for feature in encoding.features)
-        if form == COLUMNS and present and form_of(present) == ITEMS and numeric:
-            raise ValueError("the model was trained on arrays of numbers, and X has dictionaries or names")
-        corpus = corpus_of(X, form, width=width)
-        if not present:
-            corpus = replace(corpus, vectors={name: np.zeros((0, size)) for name, size in encoding.vectors.items()})
-        return X, corpus
+        X = check_sequences(X if isinstance(X, FrameRows) else as_table(X, self._sequence_columns()))
+        return X, _corpus_for(encoding, X)
+
+    def _sequence_columns(self) -> list[str] | None:
+        """Return the columns of data frames that tell sequences apart."""
+        stored = self._model().info.get("estimator", {})
+        found = stored.get("sequence") if isinstance(stored, dict) else None
+        if isinstance(found, list):
+            return [str(name) for name in found]
+        of_files = self.model_.encoding.layout.sequence
+        return None if of_files is None else [of_files]
 
     @property
     def classes_(self) -> list[LabelValue]:
@@ -721,6 +786,14 @@ class KernelCRF(Protocol):
         if encoding.attributes:
             raise AttributeError("n_features_in_ is for arrays; attributes_ lists the attributes")
         return encoding.width - 1
+
+    @property
+    def feature_names_in_(self) -> list[str]:
+        """Names of the columns of data frames."""
+        names = list(self._model().encoding.columns[:-1])
+        if not names or names[0] == "c0":
+            raise AttributeError("feature_names_in_ is for data frames")
+        return names
 
     @property
     def attributes_(self) -> list[str]:
@@ -797,16 +870,46 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(inspect.signature(kind).parameters)
 
 
-def _training_corpus(X: InputSequences, y: LabelSequences, sample_weight: SequenceWeights | None) -> tuple[str, Corpus]:
+def _check_dev(X_dev: Any, y_dev: Any, label: str | None) -> None:
+    if (X_dev is None) != (y_dev is None) and (X_dev is None or label is None):  # a data frame may have its labels
+        raise ValueError("X_dev and y_dev go together")
+
+
+def _training_corpus(data: LabelledInput) -> tuple[str, Corpus]:
     """Return the form of labelled sequences, COLUMNS or ITEMS, and their corpus."""
-    X = check_sequences(X)
-    y = check_labels(y, X)
-    weights = None if sample_weight is None else check_weights(sample_weight, X)
+    X = data.X
+    y = check_labels(data.y, X)
+    weights = None if data.sample_weight is None else check_weights(data.sample_weight, X)
     form = form_of(X)
+    if isinstance(X, FrameRows):
+        names = tuple(data.columns or ())
+        return form, replace(corpus_of(X, form, y, weights, columns=X.inputs(names[:-1])), header=names)
     corpus = corpus_of(X, form, y, weights)
     if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
         raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
     return form, corpus
+
+
+def _corpus_for(encoding: Encoding, X: list[Any], y: list[list[Any]] | None = None) -> Corpus:
+    """Return sequences as a corpus for a model with this encoding."""
+    form, width = _form_and_width(encoding)
+    if isinstance(X, FrameRows):
+        if form == ITEMS:
+            raise ValueError("the model was trained on dictionaries or names, and X is a data frame")
+        real = {name for one in encoding.features if isinstance(one, RealFeature) for name in one.config.columns}
+        other = {name for one in encoding.features if not isinstance(one, RealFeature) for name in one.config.columns}
+        used = real | other
+        unused: list[str] = [""] * len(X.frame)  # columns that no feature looks at may be missing
+        columns = [X.inputs([name], other)[0] if name in used else unused for name in encoding.columns[:-1]]
+        return corpus_of(X, form, y, width=width, columns=tuple(columns))
+    present = [sequence for sequence in X if len(sequence)]
+    numeric = all(isinstance(feature, RealFeature) for feature in encoding.features)
+    if form == COLUMNS and present and form_of(present) == ITEMS and numeric:
+        raise ValueError("the model was trained on arrays of numbers, and X has dictionaries or names")
+    corpus = corpus_of(X, form, y, width=width)
+    if not present:
+        corpus = replace(corpus, vectors={name: np.zeros((0, size)) for name, size in encoding.vectors.items()})
+    return corpus
 
 
 def _whole(number: Any, name: str, least: int = 1) -> int:

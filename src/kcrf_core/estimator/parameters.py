@@ -108,12 +108,18 @@ def train_options(params: Mapping[str, Any], scored: bool) -> dict[str, Any]:
 
 
 def raw_config(
-    params: Mapping[str, Any], columns: int | None, vectors: Sequence[str] = (), positions: int = 0
+    params: Mapping[str, Any],
+    columns: int | Sequence[str] | None,
+    vectors: Sequence[str] = (),
+    positions: int = 0,
+    mixed: bool = False,
 ) -> tuple[dict[str, Any], str]:
-    """Return the configuration for data with this many columns of numbers, or None for attributes, and vectors by name.
+    """Return the configuration for data with this many columns, or names of columns, and vectors by name.
 
-    It is that of a file, with its name in messages.
+    Columns are None for attributes, and `mixed` if there are words among them. It is that of a file, with its name in
+    messages.
     """
+    embeddings = _embeddings(params, None if mixed else columns)
     unobserved = {} if params["unobserved"] is None else {"unobserved": str(_plain(params["unobserved"]))}
     params = {name: _plain(value) for name, value in params.items()}
     if params["algorithm"] not in (None, "lbfgs"):
@@ -131,14 +137,14 @@ def raw_config(
     if idle:
         remarks.append(f"no effect: {', '.join(idle)}. Training stops when the optimum is certified to 'tolerance'")
     for remark in remarks:
-        warnings.warn(remark, UserWarning, stacklevel=3)  # in the caller of `fit`
+        warnings.warn(remark, UserWarning, stacklevel=4)  # in the caller of `fit`
     if params["config"] is not None:
         if not isinstance(params["config"], Mapping):
             raise ConfigError(
                 f"config={params['config']!r}: a dictionary in the layout of a configuration file is needed"
             )
-        raw = {**column_titles(columns), **unobserved, **params["config"], **_embeddings(params, columns)}
-        if columns is not None and kernel_is_open(raw, {}, positions):
+        raw = {**column_titles(columns), **unobserved, **params["config"], **embeddings}
+        if columns is not None and not mixed and kernel_is_open(raw, {}, positions):
             raw["terms"] = number_terms()
         return raw, "config"
     options = {name: params[name] for name in _names("chain", "training") if params[name] is not None}
@@ -147,7 +153,7 @@ def raw_config(
         kernel = KernelConfig.type
         asked = {name: params[name] for name, usual in (("map", AUTO), ("cut_off", 1)) if params[name] != usual}
         asked |= {"c1": params["c1"], "observed_features": params["all_possible_states"] in OFF}
-        if columns is not None and kernel_is_open({}, asked, positions):
+        if columns is not None and not mixed and kernel_is_open({}, asked, positions):
             node = number_terms()[0]
             kernel, params["size"] = node["kernel"]["type"], params["size"] or node["map"]["size"]
     if isinstance(kernel, Mapping):
@@ -156,7 +162,8 @@ def raw_config(
         known = plain_kernels()
         if kernel not in known:
             raise ConfigError(f"kernel={kernel!r}: there are {', '.join(known[:-1])} and {known[-1]}")
-        options["kernel"] = kernel
+        if not mixed or params["kernel"] is not None:
+            options["kernel"] = kernel
         options |= {name: params[name] for name in KERNELS[kernel].settings() if params.get(name) is not None}
     if params["cosine"]:
         options["cosine"] = params["cosine"]
@@ -170,7 +177,13 @@ def raw_config(
     options["seed"] = seed_of(params["random_state"])
     raw = {"min_count": 1 if params["min_count"] is None else params["min_count"], **unobserved}
     shape = {key: params[key] for key in ("scale", "window") if params[key] is not None}
-    if columns is not None:
+    if mixed:
+        if params["scale"] not in (None, AUTO):
+            raise ConfigError("scale is for columns of numbers, and some are words: give 'config' with features")
+        raw |= column_titles(columns)
+        options |= {} if params["window"] is None else {"window": params["window"]}
+        options |= {"missing_indicator": True} if params["missing"] == "indicator" else {}
+    elif columns is not None:
         raw |= column_titles(columns)
         names = raw["columns"][:-1]
         lacking = {} if params["missing"] is None else {"missing": params["missing"]}
@@ -179,34 +192,42 @@ def raw_config(
         raw["features"] = [{"type": "attributes"}, *({"vectors": name, **shape} for name in vectors)]
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: put attributes of neighbours into the dictionaries")
-    if not (embeddings := _embeddings(params, columns)):
-        return with_options(raw, options), "KernelCRF"
+    if mixed or not embeddings:
+        return with_options({**raw, **embeddings}, options), "KernelCRF"
     raw["features"].append({"column": params["embeddings_column"], "lookup": EMBEDDINGS, **shape})
     raw = with_options({**raw, **embeddings, "suggested": True}, options)
     return with_terms(raw, 0, (), "KernelCRF"), "KernelCRF"
 
 
-def _embeddings(params: Mapping[str, Any], columns: int | None) -> dict[str, Any]:
+def _embeddings(params: Mapping[str, Any], columns: int | Sequence[str] | None) -> dict[str, Any]:
     """Return the settings of embeddings, if there are any."""
     if params["embeddings"] is None:
         return {}
     if columns is not None:
-        raise ConfigError("embeddings are for dictionaries with a word: arrays have none")
+        raise ConfigError("embeddings are for dictionaries or data frames with a word: arrays have none")
     found = {"embeddings": os.fspath(params["embeddings"])}
     return found | {key: params[key] for key in ("embeddings_column", "embeddings_in_model")}
 
 
-def column_titles(columns: int | None) -> dict[str, Any]:
-    """Return names of the columns of arrays, as configurations have them; nothing for attributes."""
-    return {} if columns is None else {"columns": [*(f"c{number}" for number in range(columns)), "label"]}
+def column_titles(columns: int | Sequence[str] | None) -> dict[str, Any]:
+    """Return names of columns, as configurations have them; nothing for attributes."""
+    if isinstance(columns, int):
+        columns = [*(f"c{number}" for number in range(columns)), "label"]
+        return {"columns": columns}
+    # Files with the columns of a data frame are as pandas writes them.
+    return {} if columns is None else {"columns": list(columns), "separator": ",", "header": True}
 
 
-def search_config(params: Mapping[str, Any], columns: int | None) -> dict[str, Any]:
+def search_config(params: Mapping[str, Any], columns: int | Sequence[str] | None) -> dict[str, Any]:
     """Return the settings that a search for a configuration keeps: seed, solver, tolerance and the scheme of labels."""
     named = {name: _plain(params[name]) for name in ("solver", "tolerance", "scheme", "scheme_violations", "decode")}
     training = {name: value for name, value in named.items() if value not in (None, AUTO)}
     training["seed"] = seed_of(params["random_state"])
-    return {**column_titles(columns), **_embeddings(params, columns), "training": training}
+    return {
+        **column_titles(columns),
+        **_embeddings(params, columns if isinstance(columns, int) else None),
+        "training": training,
+    }
 
 
 def _names(*sections: str) -> list[str]:

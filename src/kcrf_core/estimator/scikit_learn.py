@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # Arguments besides X and y.
-METADATA = {"fit": ("sample_weight", "groups", "folds", "X_dev", "y_dev", "init"), "score": ("sample_weight",)}
+METADATA = {
+    "fit": ("sample_weight", "sequence", "label", "groups", "folds", "X_dev", "y_dev", "init"),
+    "score": ("sample_weight",),
+}
 
 
 class NotFittedError(ValueError, AttributeError):

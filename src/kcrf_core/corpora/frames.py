@@ -1,0 +1,175 @@
+"""Data frames of pandas as sequences: rows are positions, columns keep their names.
+
+pandas is never imported here: a frame can only be given where it is imported already. Numbers (bool, int, float) stay
+numbers, with NaN where one is missing; strings and categories are words, and empty where one is missing. Times are
+refused: a model of their values would know the hours of training alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Collection, Iterable, Sequence
+from datetime import date, time, timedelta
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import suggestion
+from ..system import counted, listed
+from .tables import NumberColumn
+
+TIMES = (date, time, timedelta)  # a datetime is a date
+ColumnNames = str | Sequence[str]
+
+
+class Frame(Protocol):
+    """A DataFrame of pandas."""
+
+    @property
+    def columns(self) -> Any: ...
+    @property
+    def index(self) -> Any: ...
+    def __len__(self) -> int: ...
+
+
+def is_frame(X: object) -> bool:
+    """Return True for a DataFrame."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(X, getattr(pandas, "DataFrame", ()))
+
+
+class FrameRows(list[range]):
+    """Rows of one frame, or of a list of frames: a range of rows for each sequence."""
+
+    def __init__(self, X: Any, sequence: ColumnNames | None = None):
+        self.alone = is_frame(X)
+        frames = [X] if self.alone else list(X)
+        for number, frame in enumerate(frames):
+            names = [str(name) for name in frame.columns]
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise ValueError(f"X has two columns '{twice}'")
+            if set(names) != {str(name) for name in frames[0].columns}:
+                raise ValueError(f"X[{number}] has other columns than X[0]: {listed(names)}")
+        self.frame = frames[0] if len(frames) == 1 else sys.modules["pandas"].concat(frames, ignore_index=True)
+        self._names = {str(name): name for name in self.frame.columns}
+        ends = np.cumsum([0, *map(len, frames)]).tolist()
+        names = [sequence] if isinstance(sequence, str) else list(sequence or ())
+        if names and (self.alone or set(names) <= set(self._names)):  # in a list, each frame is a sequence anyway
+            ends = sorted({*ends, *self._ends(names)})
+        super().__init__(map(range, ends[:-1], ends[1:]))
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._names)
+
+    def column(self, name: str, use: str = "X") -> Any:
+        """Return a column as a Series."""
+        if name not in self._names:
+            known = suggestion(name, self.names)
+            raise ValueError(f"{use}: there is no column '{name}'{known} (columns: {listed(self.names)})")
+        return self.frame[self._names[name]]
+
+    def whole_column(self, name: str, use: str) -> list[Any]:
+        """Return the values of a column that has one in each row."""
+        found = self.column(name, use)
+        if found.isna().any():
+            row = found.index[int(found.isna().to_numpy().argmax())]
+            raise ValueError(f"{use}: the column '{name}' has no value in row {row!r}")
+        return found.tolist()
+
+    def of_sequences(self, name: str, use: str) -> list[Any]:
+        """Return the value of each sequence in a column that does not change within one."""
+        values = self.whole_column(name, use)
+        for rows in self:
+            if len(set(values[rows.start : rows.stop])) > 1:
+                raise ValueError(f"{use}: '{name}' changes within a sequence, at row {self.frame.index[rows.start]!r}")
+        return [values[rows.start] if len(rows) else None for rows in self]
+
+    def split(self, values: Sequence[Any]) -> list[list[Any]]:
+        """Return values of rows as a list for each sequence."""
+        if len(values) != len(self.frame):
+            raise ValueError(f"{counted(len(self.frame), 'row')} in X, but {len(values):,} in y")
+        return [list(values[rows.start : rows.stop]) for rows in self]
+
+    @property
+    def categories(self) -> list[str]:
+        """Columns of categories, which are no numbers even if they look like some."""
+        return [name for name, own in self._names.items() if hasattr(self.frame[own].dtype, "categories")]
+
+    def _ends(self, names: Sequence[str]) -> list[int]:
+        """Return the rows at which the values of some columns change."""
+        keys = list(zip(*(self.whole_column(name, "sequence") for name in names), strict=True))
+        ends = [row for row in range(1, len(keys)) if keys[row] != keys[row - 1]]
+        back = len(ends) + bool(keys) - len(set(keys))
+        if back:
+            message = f"sequence: {counted(back, 'value')} of {listed(names)} came again after another one, and began "
+            warnings.warn(
+                f"{message}a new sequence each time: sort the rows first?", UserWarning, stacklevel=6
+            )  # in the caller of `fit`
+        return ends
+
+    def inputs(self, names: Iterable[str], words: Collection[str] | None = None) -> tuple[Sequence[str], ...]:
+        """Return columns as text or numbers.
+
+        `words` are those that a model looks at as text, so that whole numbers are written without a point. If it is
+        None, those are whole numbers beside columns of words.
+        """
+        series = {name: self.column(name) for name in names}
+        numbers = {name: _numbers(name, own) for name, own in series.items()}
+        if words is None:
+            words = () if all(own is not None for own in numbers.values()) else series
+        out: list[Sequence[str]] = []
+        for name, own in series.items():
+            known = numbers[name]
+            if known is None or (name in words and own.dtype.kind in "iub"):
+                out.append(_text(own))
+            else:
+                out.append(NumberColumn(known))
+        return tuple(out)
+
+    def with_index(self, values: Any, names: Any) -> Any:
+        """Return values of rows, as a Series called `names` or a DataFrame with these columns, by the frame's index."""
+        pandas = sys.modules["pandas"]
+        if isinstance(names, str):
+            return pandas.Series(values, index=self.frame.index, name=names)
+        return pandas.DataFrame(values, index=self.frame.index, columns=names)
+
+
+def _numbers(name: str, series: Any) -> np.ndarray | None:
+    """Return a column as numbers, NaN where one is missing; None for words."""
+    dtype, values = series.dtype, None
+    kind = "O" if hasattr(dtype, "categories") else dtype.kind
+    if kind == "O" and not hasattr(dtype, "categories"):
+        values = series[series.notna()].tolist()
+        if any(isinstance(value, TIMES) or hasattr(value, "ordinal") for value in values):
+            kind = "M"
+        elif values and all(isinstance(value, int | float | np.number) for value in values):
+            kind = "f"
+        strange = next((one for one in values if not isinstance(one, str | int | float | np.generic)), None)
+        if strange is not None and kind != "M":
+            raise ValueError(
+                f"the column '{name}' holds values of type {type(strange).__name__}: strings or numbers are needed"
+            )
+    if kind in "Mm":
+        raise ValueError(
+            f"the column '{name}' holds times ({dtype}): sort by it, then drop it, or put the seconds between rows in "
+            "its place"
+        )
+    if kind not in "biuf":
+        if kind == "c":
+            raise ValueError(f"Complex data not supported: the column '{name}'")
+        return None
+    found = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if np.isinf(found).any():
+        raise ValueError(f"the column '{name}' contains infinity; NaN stands for values that are missing")
+    return found
+
+
+def _text(series: Any) -> list[str]:
+    """Return a column as text, empty where a value is missing."""
+    if series.dtype.kind == "b":
+        series = series.astype("Int64")
+    there = series.notna().tolist()
+    return [str(value) if known else "" for value, known in zip(series.tolist(), there, strict=True)]

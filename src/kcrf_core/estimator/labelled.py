@@ -1,0 +1,76 @@
+"""Arguments of `fit` and its like: sequences with labels, groups and weights, from lists or from data frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..corpora import ColumnNames, FrameRows, check_sequences, is_frame
+
+
+@dataclass(frozen=True)
+class LabelledInput:
+    """Sequences with their labels, and a group and a weight for each where they are given."""
+
+    X: list[Any]
+    y: Any
+    groups: Any = None
+    sample_weight: Any = None
+    columns: list[str] | None = None  # names of columns of data frames, that of the labels last
+
+    @property
+    def categories(self) -> list[str]:
+        """Columns of categories among the inputs."""
+        return (
+            [name for name in self.X.categories if name in (self.columns or ())]
+            if isinstance(self.X, FrameRows)
+            else []
+        )
+
+
+def as_table(X: Any, sequence: ColumnNames | None) -> Any:
+    """Return data frames as a `FrameRows`, and anything else as it is."""
+    several = isinstance(X, (list, tuple)) and len(X) > 0 and all(map(is_frame, X))
+    return FrameRows(X, sequence) if several or is_frame(X) else X
+
+
+def labelled(
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    groups: Any = None,
+    sequence: ColumnNames | None = None,
+    label: str | None = None,
+    unobserved: Any = None,
+) -> LabelledInput:
+    """Return sequences, labels and the like as lists, from columns of a data frame where they are named."""
+    table = as_table(X, sequence)
+    if not isinstance(table, FrameRows):
+        named = {"sequence": sequence, "label": None if y is not None else label}
+        named |= {"groups": groups, "sample_weight": sample_weight}
+        wrong = next((name for name, value in named.items() if isinstance(value, str)), None)
+        if wrong is not None and hasattr(X, "__iter__") and not isinstance(X, (str, dict)):
+            raise ValueError(f"{wrong}={named[wrong]!r} is a column of a DataFrame, and X is none")
+        return LabelledInput(check_sequences(X), y, groups, sample_weight)
+    taken = [] if sequence is None else [sequence] if isinstance(sequence, str) else list(sequence)
+    if y is None:
+        if label is None:
+            raise ValueError("label: name the column of labels, or give y")
+        if unobserved is not None:
+            found = table.column(label, "label")
+            y = table.split(found.astype(object).where(found.notna(), unobserved).tolist())
+        else:
+            y = table.split(table.whole_column(label, "label"))
+    elif table.alone:
+        first = next(iter(y), None)
+        if isinstance(first, str) or not hasattr(first, "__len__"):  # a label for each row
+            y = table.split(list(y))
+    taken += [name for name in (label, groups, sample_weight) if isinstance(name, str)]
+    if isinstance(groups, str):
+        groups = table.of_sequences(groups, "groups")
+    if isinstance(sample_weight, str):
+        sample_weight = table.of_sequences(sample_weight, "sample_weight")
+    inputs = [name for name in table.names if name not in taken]
+    if not inputs:
+        raise ValueError("X has no column but those of sequences, labels, groups and weights")
+    return LabelledInput(table, y, groups, sample_weight, [*inputs, label or "label"])

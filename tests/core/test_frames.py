@@ -1,0 +1,169 @@
+"""KernelCRF on data frames: columns keep their names, and results the index of the rows."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+from test_estimator import kcrf
+
+from kcrf_core import KernelCRF, Model, read_corpus
+from kcrf_core.corpora import Layout
+
+pandas = pytest.importorskip("pandas")
+
+TRIALS = {"sequence": "trial", "label": "act"}
+
+
+def readings(rng, trials=12, length=8):
+    """Sensors of trials, four for each subject; rows are numbered from 1000 on."""
+    N = trials * length
+    frame = pandas.DataFrame(
+        {
+            "trial": np.repeat(np.arange(trials), length),
+            "subject": np.repeat(np.arange(trials) // 4, length),
+            "x": rng.normal(size=N),
+            "moving": rng.random(N) > 0.5,
+            "steps": rng.integers(0, 50, N),
+        },
+        index=pandas.RangeIndex(1000, 1000 + N),
+    )
+    frame["act"] = np.where((frame.x > 0) == frame.moving, "walk", "rest")
+    return frame
+
+
+def arrays_of(frame):
+    parts = [part for _, part in frame.groupby("trial")]
+    return [part[["x", "moving", "steps"]].to_numpy(float) for part in parts], [part.act.tolist() for part in parts]
+
+
+def test_numbers_train_the_model_of_the_same_arrays(rng):
+    frame = readings(rng)
+    frame.loc[1003, "x"] = np.nan
+    X, y = arrays_of(frame)
+    crf, arrays = KernelCRF(sigma2=3).fit(frame, groups="subject", **TRIALS), KernelCRF(sigma2=3).fit(X, y)
+    assert crf.feature_names_in_ == crf.attributes_ == ["x", "moving", "steps"]
+    labels, probabilities = crf.predict(frame.drop(columns=["act", "subject"])), crf.predict_proba(frame)
+    assert labels.name == "act" and labels.index.equals(frame.index)
+    assert labels.tolist() == [label for own in arrays.predict(X) for label in own]
+    assert list(probabilities.columns) == crf.classes_ and probabilities.index.equals(frame.index)
+    np.testing.assert_array_equal(probabilities.to_numpy(), np.concatenate(arrays.predict_proba(X)))
+    assert crf.predict_marginals(frame).equals(probabilities)
+    assert crf.score(frame) == crf.score(frame.drop(columns="act"), frame.act) == arrays.score(X, y)
+    assert len(crf.predict(frame.iloc[:0])) == 0
+    assert "c0" not in str(crf.explain(frame[:8])[0][0]) and "x" in str(crf.explain(frame[:8])[0][0])
+
+
+def test_lists_of_frames_and_labels_beside_them(rng, tmp_path):
+    frame = readings(rng)
+    crf = KernelCRF(sigma2=3).fit(frame.drop(columns="subject"), **TRIALS)
+    parts = [part.drop(columns=["trial", "subject"]) for _, part in frame.groupby("trial")]
+    listed = KernelCRF(sigma2=3).fit([*parts, parts[0][:0]], label="act")
+    inputs = [part.drop(columns="act") for part in parts]
+    beside = KernelCRF(sigma2=3).fit(inputs, [part.act for part in parts])
+    expected = crf.predict(frame).tolist()
+    for one in (listed, beside, crf):
+        assert [label for own in one.predict(inputs) for label in own] == expected
+    assert [
+        label for own in listed.predict([part[["steps", "x", "moving"]] for part in inputs]) for label in own
+    ] == expected
+    crf.save(tmp_path / "model.npz")
+    inputs[0].astype({"moving": int}).to_csv(tmp_path / "new.csv", index=False)
+    tagged = kcrf("tag", "-m", tmp_path / "model.npz", tmp_path / "new.csv", "-q").split()
+    assert [line.split(",")[-1] for line in tagged[1:]] == expected[: len(inputs[0])]
+    again = KernelCRF.load(tmp_path / "model.npz")
+    assert again.predict(frame).tolist() == expected and again.score(frame) == crf.score(frame)
+    with pytest.raises(ValueError, match="sequence: there is no column 'trial'"):
+        again.predict(inputs[0])
+
+
+def test_words_train_the_model_of_the_same_file(rng, tmp_path):
+    """Strings, categories and missing values, as `kcrf train` takes them from a file."""
+    frame = readings(rng).drop(columns=["subject", "moving"])
+    N = len(frame)
+    frame.insert(2, "word", rng.choice(["the", "cat", "Cat", "ran"], N))
+    frame.insert(3, "room", pandas.Categorical(rng.choice(["hall", "yard"], N)))
+    frame.insert(4, "floor", pandas.array(rng.integers(0, 3, N), dtype="Int64"))
+    frame.loc[1004, "word"], frame.loc[1005, "floor"], frame.loc[1006, "x"] = None, pandas.NA, np.nan
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    layout = ("--separator", ",", "--header", "--sequence", "trial")
+    kcrf("train", tmp_path / "data.csv", *layout, "--sigma2", 3, "-o", tmp_path / "theirs.npz", "-q")
+    crf = KernelCRF(sigma2=3).fit(frame, **TRIALS)
+    theirs = Model.load(tmp_path / "theirs.npz")
+    assert [one.config for one in crf.model_.encoding.features] == [one.config for one in theirs.encoding.features]
+    corpus = read_corpus(tmp_path / "data.csv", layout=Layout(",", True, sequence="trial"))
+    marginals = theirs.marginals(theirs.encoding.encode(corpus))
+    np.testing.assert_allclose(crf.predict_proba(frame).to_numpy(), marginals, rtol=1e-4, atol=1e-5)
+    assert KernelCRF.load(tmp_path / "theirs.npz").predict(frame).tolist() == crf.predict(frame).tolist()
+
+
+def test_columns_by_name_in_a_configuration(rng):
+    frame = readings(rng)
+    config = {"features": [{"column": "x", "window": [-1, 0]}, {"column": "moving"}], "training": {"sigma2": 3.0}}
+    crf = KernelCRF(config=config).fit(frame, groups="subject", **TRIALS)
+    assert crf.predict(frame[["trial", "x", "moving"]]).equals(crf.predict(frame))  # the others are not looked at
+    numbered = frame.assign(room=pandas.Categorical(rng.choice([1, 2, 3], len(frame)))).drop(columns="subject")
+    features = KernelCRF(sigma2=3).fit(numbered, **TRIALS).model_.encoding.features
+    assert {one.config.name: one.config.type for one in features}["room"] == "categorical"
+
+
+def test_labels_that_are_not_known_and_values_that_return(rng):
+    frame = readings(rng).drop(columns="subject")
+    frame["act"] = frame.act.where(frame.index % 7 != 0)
+    with pytest.raises(ValueError, match="label: the column 'act' has no value in row 1001"):
+        KernelCRF(sigma2=3).fit(frame, **TRIALS)
+    crf = KernelCRF(sigma2=3, unobserved="?").fit(frame, **TRIALS)
+    assert crf.classes_ == ["rest", "walk"] and crf.predict(frame).notna().all()
+    again = pandas.concat([frame[:8], frame[8:16], frame[:8]]).dropna()
+    with pytest.warns(UserWarning, match="1 value of trial came again after another one") as heard:
+        KernelCRF(sigma2=3).fit(again, **TRIALS)
+    assert heard[0].filename == __file__
+    numbers = KernelCRF(sigma2=3).fit(frame.dropna(), sequence=["trial"], label="act", sample_weight="trial")
+    assert numbers.score(frame.dropna(), sample_weight="trial") > 0.5
+    found = KernelCRF(sigma2=3).audit(frame.dropna(), folds=2, **TRIALS)
+    assert found.judged == len(frame.dropna())
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "message"),
+    [
+        ({}, {"sequence": "trail"}, r"sequence: there is no column 'trail' \(did you mean 'trial'\?\)"),
+        ({}, {"label": "activity"}, "label: there is no column 'activity'"),
+        ({}, {"label": None}, "label: name the column of labels, or give y"),
+        ({}, {"sequence": "subject", "groups": "trial"}, "groups: 'trial' changes within a sequence"),
+        ({"at": pandas.Timestamp("2024-01-01")}, {}, "the column 'at' holds times"),
+        ({"at": datetime.date(2024, 1, 1)}, {}, "the column 'at' holds times"),
+        ({"at": pandas.Timedelta("1s")}, {}, "the column 'at' holds times"),
+        ({"at": pandas.Period("2024-01")}, {}, "the column 'at' holds times"),
+        ({"at": 1j}, {}, "Complex data not supported: the column 'at'"),
+        ({"x": np.inf}, {}, "the column 'x' contains infinity"),
+        ({"trial": None}, {}, "sequence: the column 'trial' has no value in row 1000"),
+    ],
+)
+def test_frames_that_cannot_be(rng, change, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        KernelCRF(sigma2=3).fit(readings(rng).assign(**change), **{**TRIALS, **arguments})
+
+
+def test_other_frames_that_cannot_be(rng):
+    frame = readings(rng)
+    crf = KernelCRF(sigma2=3).fit(frame, **TRIALS)
+    with pytest.raises(ValueError, match="X: there is no column 'x'"):
+        crf.predict(frame.drop(columns="x"))
+    with pytest.raises(ValueError, match="the column 'x' holds values of type list"):
+        crf.predict(frame.assign(x=[[1.0]] * len(frame)))
+    with pytest.raises(ValueError, match="'low' in column"):
+        crf.predict(frame.assign(x="low"))
+    with pytest.raises(ValueError, match=r"X\[1\] has other columns than X\[0\]"):
+        crf.predict([frame, frame.drop(columns="x")])
+    with pytest.raises(ValueError, match="two columns 'x'"):
+        crf.predict(frame[["trial", "x", "x"]])
+    with pytest.raises(ValueError, match="96 rows in X, but 2 in y"):
+        KernelCRF(sigma2=3).fit(frame, ["rest", "walk"], sequence="trial")
+    with pytest.raises(ValueError, match="sequence='trial' is a column of a DataFrame, and X is none"):
+        KernelCRF(sigma2=3).fit([[[0.0]]], [["a"]], sequence="trial")
+    with pytest.raises(ValueError, match="no column but those"):
+        KernelCRF(sigma2=3).fit(frame[["trial", "act"]], **TRIALS)
+    with pytest.raises(ValueError, match="trained on dictionaries"):
+        KernelCRF(sigma2=3).fit([[{"a": 1.0}, {"b": 1.0}]], [["x", "y"]]).predict(frame)
