@@ -9,7 +9,7 @@ import click
 
 from kcrf_core._version import __version__
 
-PACKAGES = ("click", "numpy", "scipy", "pyyaml", "threadpoolctl")
+PACKAGES = ("click", "numpy", "scipy", "pyyaml", "tqdm", "threadpoolctl")
 OPTIONAL = ("matplotlib", "scikit-learn")
 SHELLS = ("bash", "zsh", "fish")
 

@@ -49,7 +49,7 @@ FLOORS = [{"options", "about", "other_tools"}, {"render"}, {"report"}, {"io"}, {
 # Inner modules that other rooms use under their own name: `chain.marginals`, `certificates.estimate`.
 NAMESPACES = {"chains.chain", "objective.certificates", "scoring.metrics"}
 
-FOREIGN_TO_THE_CORE = (COMMANDS, "click")
+FOREIGN_TO_THE_CORE = (COMMANDS, "click", "tqdm")
 
 # Choices of which a literal may hold no two words outside the file of their registry.
 REGISTRIES = ("KERNELS", "SOLVERS", "SCHEMES", "FORMATS", "CLIQUES")

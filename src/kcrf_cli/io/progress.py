@@ -8,13 +8,15 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from ..render.visible import shown
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 REDRAWN, PRINTED = 0.1, 30.0  # least seconds between two states, on a terminal and elsewhere
 SOONEST = 2.0  # seconds of work before its end is estimated
@@ -83,7 +85,7 @@ class ProgressLine:
         self._quiet, self._clock, self._drawn = quiet, clock, on_terminal()
         self._name, self._remaining = "", Remaining(clock)
         self._due = clock() + (delay if self._drawn else PRINTED)
-        self._stands = False  # True while a line stands on the terminal
+        self._bar: tqdm | None = None  # while a line stands on the terminal
 
     def show(self, name: str, state: str, share: float | None = None) -> None:
         """Show how far the work of this name is."""
@@ -99,19 +101,25 @@ class ProgressLine:
         if not self._drawn:
             say(text)
         else:
-            width = shutil.get_terminal_size().columns - 1
-            with contextlib.suppress(OSError):
-                sys.stderr.write(f"\r{shown(text)[:width]}\x1b[K")
-                sys.stderr.flush()
-            self._stands = True
+            self._draw(shown(text), share)
+
+    def _draw(self, text: str, share: float | None) -> None:
+        from tqdm import tqdm
+
+        with contextlib.suppress(OSError):
+            if self._bar is None:
+                tqdm.monitor_interval = 0  # no thread that redraws
+                self._bar = tqdm(total=1.0, leave=False, file=sys.stderr, dynamic_ncols=True, bar_format="")
+            self._bar.bar_format = "{desc}" if share is None else "{desc} |{bar:20}|"
+            self._bar.n = share or 0.0
+            self._bar.set_description_str(text)
 
     def close(self) -> None:
         """Remove the line."""
-        if self._stands:
-            self._stands = False
+        if self._bar is not None:
             with contextlib.suppress(OSError):
-                sys.stderr.write("\r\x1b[K")
-                sys.stderr.flush()
+                self._bar.close()
+            self._bar = None
 
 
 @contextlib.contextmanager
