@@ -109,7 +109,8 @@ class ProgressLine:
         with contextlib.suppress(OSError):
             if self._bar is None:
                 tqdm.monitor_interval = 0  # no thread that redraws
-                self._bar = tqdm(total=1.0, leave=False, file=sys.stderr, dynamic_ncols=True, bar_format="")
+                looks = {"leave": False, "dynamic_ncols": True, "bar_format": "{desc}", "desc": text}
+                self._bar = tqdm(total=1.0, file=sys.stderr, **looks)
             self._bar.bar_format = "{desc}" if share is None else "{desc} |{bar:20}|"
             self._bar.n = share or 0.0
             self._bar.set_description_str(text)
