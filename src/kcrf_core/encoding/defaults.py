@@ -24,7 +24,7 @@ from ..corpora import Columns, Corpus
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
 from ..system import listed, positions_within
-from .encoding import CATEGORICAL_WINDOW, column_names, left_out_columns
+from .encoding import CATEGORICAL_WINDOW, EMBEDDINGS_WINDOW, column_names, left_out_columns
 from .features import transformed, window_text
 
 # A column of words has this many values, or this many of which this part stands once.
@@ -58,6 +58,10 @@ MOST_NUMBERS = 50_000_000  # in windows, all positions together
 NUMBER_KERNEL = "rbf"
 NUMBER_PIVOTS = 500
 MOST_KERNEL_POSITIONS = 200_000  # above, kernel values take more than 400 MB, and a pass over them seconds
+# Terms over embeddings of the word and of its neighbours. Fewer pivots were worse, twice as many took twice as many
+# passes (`experiments/defaults`).
+EMBEDDINGS_PIVOTS = 1000
+AROUND = "around"
 # Settings about weights of the features themselves, which have no meaning for a kernel's pivots.
 LINEAR_WISHES = ("c1", "observed_features")
 KERNEL_PATHS = tuple(f"terms.{term}.{part}" for term in ("node", "0") for part in ("kernel", "map.type", "map.cut_off"))
@@ -168,7 +172,8 @@ def _split(raw: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str
     """Return options, and apart from them those that lead into features which the data will suggest."""
     if raw.get("features") is not None or raw.get("plain"):
         return dict(options), {}
-    late = {path: value for path, value in options.items() if path.startswith(("features.", f"terms.{EMBEDDINGS}."))}
+    of_lookups = tuple(f"terms.{name}." for name in (EMBEDDINGS, AROUND))
+    late = {path: value for path, value in options.items() if path.startswith(("features.", *of_lookups))}
     return {path: value for path, value in options.items() if path not in late}, late
 
 
@@ -394,9 +399,10 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
 
 
 def _with_lookup_term(raw: dict[str, Any], source: str) -> dict[str, Any]:
-    """Move features that are looked up from terms of all features to a term of their own.
+    """Move features that are looked up from terms of all features to terms of their own.
 
-    It has a kernel, unless weights are to be sparse. At the position alone, each distinct word is computed once.
+    One has a kernel and sees the position alone, so that each distinct word is computed once; neighbours are in a
+    linear one. Where weights are to be sparse, all is linear.
     """
     config = parse_config(raw, source)
     features = config.features or ()
@@ -408,10 +414,16 @@ def _with_lookup_term(raw: dict[str, Any], source: str) -> dict[str, Any]:
     terms = config.to_dict()["terms"]
     last = max(place for place, term in enumerate(terms) if "features" in term)
     terms = [{**term, "features": others} if term["name"] in everything else term for term in terms]
-    own: dict[str, Any] = {"name": EMBEDDINGS, "features": looked_up}
+    own: list[dict[str, Any]] = [{"name": EMBEDDINGS, "features": looked_up}]
     if config.training.c1 is None:
-        own["kernel"] = {"type": NUMBER_KERNEL}
-    return {**raw, "terms": [*terms[: last + 1], own, *terms[last + 1 :]]}
+        window = config.window or EMBEDDINGS_WINDOW
+        if around := [offset for offset in window if offset]:
+            own.append({"name": AROUND, "features": looked_up, "window": around})
+        if 0 in window:
+            own[0] |= {"window": [0], "kernel": {"type": NUMBER_KERNEL}, "map": {"size": EMBEDDINGS_PIVOTS}}
+        else:
+            del own[0]
+    return {**raw, "terms": [*terms[: last + 1], *own, *terms[last + 1 :]]}
 
 
 def _with_word_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str], source: str) -> dict[str, Any]:

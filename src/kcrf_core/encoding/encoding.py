@@ -515,6 +515,7 @@ def missing_remarks(missing: Sequence[tuple[str, int]]) -> list[str]:
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
+EMBEDDINGS_WINDOW = (-1, 0, 1)
 
 
 def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
@@ -732,7 +733,7 @@ class _Fitter:
             table = table.part(values)
         elif config.embeddings_in_model == "none":
             table = replace(table, stored=False)
-        feature = self._widened(replace(feature, type="real"), config.window or REAL_WINDOW)
+        feature = self._widened(replace(feature, type="real"), config.window or EMBEDDINGS_WINDOW)
         return fit_real(feature, where, self.columns, config.training.seed, table)
 
     def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:
