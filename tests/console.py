@@ -105,7 +105,7 @@ def _alike(line: str, shown: re.Match, said: re.Match, searched: bool) -> bool:
 
 _PROGRESS = re.compile(
     r"^(trainings|folds|training|sigma2 search|search|choosing pivots|\w+ shards)(, about \S+ (s|min|h) left)?: "
-    r"(\d|pass |setting |rung ).*\n",
+    r"(\d|pass |setting |round ).*\n",
     re.MULTILINE,
 )
 

@@ -76,7 +76,7 @@ def test_short_and_easy_sequences_keep_viterbi(kcrf, folder, tmp_path):
 def test_all_commands_follow_the_model(kcrf, folder, model, tmp_path):
     test = folder / "test.conll"
     plain = kcrf("tag", "-m", model, test)
-    assert plain.err == "posterior decoding, as the model stores it\n"
+    assert plain.err == "decoder: posterior decoding (stored in the model)\n"
     by_label, by_path = (kcrf("tag", "-m", model, test, "--decode", name) for name in ("posterior", "viterbi"))
     assert plain.out == by_label.out and plain.out != by_path.out
     assert by_label.err == by_path.err == ""

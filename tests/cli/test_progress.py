@@ -203,5 +203,5 @@ def test_a_search_of_several_knows_how_many_follow(terminal, capsys, clock):
         clock.after(30)
     messages.close()
     # An eighth took thirty seconds.
-    line = "search, about 4 min left: rung 1 of 2, 100 positions, 50 % spent; judging linear"
+    line = "search, about 4 min left: round 1 of 2, 100 positions, 50 % spent; judging linear"
     assert f"\r{line} |" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def test_what_is_found_can_be_trained(kcrf, small, tmp_path):
     assert not done.out
     text = found.read_text()
     comments = [line for line in text.split("\n") if line.startswith("#")]
-    assert any("accuracy ± its error" in line for line in comments)
+    assert any("accuracy ± SE" in line for line in comments)
     assert sum(line.endswith("*") for line in comments) == 1
     config = parse_config(load_yaml(text, "found"))
     assert all(term.sigma2 for term in config.terms)
@@ -75,14 +75,14 @@ def test_nested_tells_what_the_procedure_is_worth(kcrf, small, tmp_path):
     done = kcrf("tune", small, "--effort", "small", "-c", config, "--nested", "2", "-o", tmp_path / "found.yaml", "-q")
     assert done.code == 0
     lines = done.out.decode().strip().split("\n")
-    assert lines[0].split() == ["fold", "accuracy", "±", "its", "error", "chosen"]
+    assert lines[0].split() == ["fold", "accuracy", "±", "SE", "chosen"]
     assert [line.split()[0] for line in lines[1:]] == ["0", "1", "all"]
 
 
 def test_a_budget_says_that_it_counts_time(kcrf, small, tmp_path):
     done = kcrf("tune", small, "--budget", "1s", "-o", tmp_path / "found.yaml")
     assert done.code == 0
-    assert "searching for 1.0 s: by the clock, another run may find something else" in done.err
+    assert "searching for 1.0 s: results of a time limit depend on the machine" in done.err
 
 
 @pytest.mark.parametrize(

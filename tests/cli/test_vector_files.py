@@ -235,7 +235,7 @@ def test_columns_by_range_and_by_glob(kcrf, files):
     done = kcrf("featurize", files / "train.conll", "--columns", "word,class,v8..v10,label", "--show", 1)
     assert "v10[0]=" in done.text and "v9[0]=" in done.text
     done = kcrf("featurize", files / "train.conll", "--columns", "word,class,v1..v300,label", "--show", 1)
-    one_line(done, 2, "names 303 columns (word, class, v1, v2, v3, v4, v5, ..., label: 303 in all)", "has 6")
+    one_line(done, 2, "names 303 columns (word, class, v1, v2, v3, v4, v5, ..., label (303 in all))", "has 6")
 
 
 @pytest.mark.parametrize("format_", ["conllu", "crfsuite"])

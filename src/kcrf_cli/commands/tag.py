@@ -150,7 +150,7 @@ class TagArguments:
         if self.lag is None and self.nbest is None:
             decode = decision.decoder(model.decode)
             if decode == "posterior" and decision.decode is None and costs is None:
-                files.unless(self.quiet)("posterior decoding, as the model stores it")
+                files.unless(self.quiet)("decoder: posterior decoding (stored in the model)")
         return Wishes(
             decode=decode,
             scheme=self.scheme,

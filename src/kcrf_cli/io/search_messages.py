@@ -27,16 +27,16 @@ class SearchMessages(Listener):
         self._search, self._title, self._yardstick = search, title, yardstick
         self._begun += 1
         if self._budget is not None:
-            self.note(f"searching for {text.duration(self._budget)}: by the clock, another run may find something else")
+            self.note(f"searching for {text.duration(self._budget)}: results of a time limit depend on the machine")
 
     def outer(self, fold: int, folds: int) -> None:
         self.note(f"outer fold {fold + 1} of {folds}: a search without it")
 
     def rung(self, number: int, positions: int, candidates: int) -> None:
         of = len(self._search.sizes)
-        self._where = f"rung {number + 1} of {of}, {positions:,} positions"
+        self._where = f"round {number + 1} of {of}, {positions:,} positions"
         if self._verbose:
-            self.note(f"{self._where}: {candidates:,} candidates to begin with")
+            self.note(f"{self._where}: {candidates:,} candidates at first")
 
     def judging(self, candidate: Candidate, rung: int) -> None:
         share, leader, yardstick = self._search.share_spent, self._search.leader, self._yardstick
@@ -53,7 +53,8 @@ class SearchMessages(Listener):
             mark = " *" if outcome is search.leader else ""
             self.note(
                 f"  {100 * search.share_spent:3.0f} %  {yardstick.title} {figure}  {outcome.positions:,} positions x "
-                f"{outcome.found['folds']}, {text.duration(outcome.seconds)}: {self._title(outcome.candidate)}{mark}"
+                f"{outcome.found['folds']} folds, {text.duration(outcome.seconds)}: "
+                f"{self._title(outcome.candidate)}{mark}"
             )
 
     def note(self, line: str) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kcrf_core.system import counted
-
 from . import figures as render
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ def leaderboard(
     chosen: Outcome | None,
     most: int = MOST_LINES,
 ) -> list[str]:
-    """Return the best of the highest rungs, one line each; the chosen one has a star."""
+    """Return the best candidates of the last rounds, one line each; the chosen one has a star."""
     shown = list(outcomes[:most])
     if chosen is not None and chosen not in shown and chosen in outcomes:
         shown[-1] = chosen
@@ -53,7 +51,7 @@ def leaderboard(
         ]
         for outcome in shown
     ]
-    header = ["candidate", f"{yardstick.title} ± its error", "positions", "folds", "decoder", "cost", ""]
+    header = ["candidate", f"{yardstick.title} ± SE", "positions", "folds", "decoder", "ns/position", ""]
     return render.table(header, rows).split("\n")
 
 
@@ -62,13 +60,13 @@ def comments(tuning: Tuning, version: str) -> list[str]:
     chosen, yardstick = tuning.chosen, tuning.yardstick
     out = [
         f"Found by kcrf tune {version}: {tuning.space.title(chosen.candidate)}.",
-        f"{yardstick.title} {figure(yardstick, chosen.value, chosen.error)} on "
-        f"{counted(chosen.found['units'], 'held-out unit')} ({chosen.found['kind']}) of {chosen.positions:,} of "
-        f"{tuning.positions:,} positions.",
+        f"{yardstick.title} {figure(yardstick, chosen.value, chosen.error)} on {chosen.found['units']:,} held-out "
+        f"{chosen.found['kind']}, {chosen.positions:,} of {tuning.positions:,} positions.",
     ]
     if chosen is not tuning.best:
         out.append("It is the simplest, or the default, of those whose difference from the best is within the error.")
-    out.append("The figure of the best of many candidates is optimistic: expect a little less on new data.")
+    out.append("The score of the best of many candidates is optimistic: expect a little less on new data.")
+    out.append("SE: standard error; ns/position: estimated time of a training pass in nanoseconds.")
     return [*out, "", *leaderboard(tuning.outcomes, tuning.space.title, yardstick, chosen), ""]
 
 
@@ -77,7 +75,8 @@ def summary(tuning: Tuning) -> list[str]:
     chosen, best, yardstick = tuning.chosen, tuning.best, tuning.yardstick
     lines = [
         f"chosen: {tuning.space.title(chosen.candidate)}",
-        f"  held-out {yardstick.title} {figure(yardstick, chosen.value, chosen.error)}, by {chosen.found['decode']}",
+        f"  held-out {yardstick.title} {figure(yardstick, chosen.value, chosen.error)}, "
+        f"{render.DECODERS[chosen.found['decode']]}",
     ]
     if chosen is not best:
         other = f"{tuning.space.title(best.candidate)} ({figure(yardstick, best.value, best.error)})"
@@ -91,7 +90,7 @@ def nested_lines(nested: Nested, yardstick: Yardstick) -> list[str]:
         [str(number), figure(yardstick, fold.value, fold.error), fold.title] for number, fold in enumerate(nested.folds)
     ]
     rows.append(["all", figure(yardstick, nested.value, nested.error), ""])
-    return render.table(["fold", f"{yardstick.title} ± its error", "chosen"], rows).split("\n")
+    return render.table(["fold", f"{yardstick.title} ± SE", "chosen"], rows).split("\n")
 
 
 def to_dict(tuning: Tuning) -> dict[str, Any]:

@@ -207,7 +207,7 @@ def _numeric(values: list[Any]) -> bool:
 
 @_styled
 def search(path: str, tuning: Tuning) -> None:
-    """Draw all judgements against the work spent, a colour for each rung, and the best so far as a line."""
+    """Draw all judgements against the work spent, a colour for each round, and the best so far as a line."""
     yardstick = tuning.yardstick
     unit = 1.0 if yardstick.by_probability else 100.0
     spent = np.cumsum([outcome.work for outcome in tuning.history])

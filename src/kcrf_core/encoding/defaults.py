@@ -229,7 +229,7 @@ class _Maker:
         if self.tags:
             parts.append(f"{listed(self.tags)} with {'its' if len(self.tags) == 1 else 'their'} neighbours in pairs")
         if self.codes:
-            parts.append(f"{listed(self.codes)} as numbers and as categories")
+            parts.append(f"{listed(self.codes)} as numbers and also as categories")
         for window in dict.fromkeys(self.wide.values()):
             names = [name for name, own in self.wide.items() if own == window]
             parts.append(f"{listed(names)} at {window_text(window)}")

@@ -146,7 +146,7 @@ class Search:
         # errors the best of all candidates is better if all are equally good.
         many = len({outcome.candidate for outcome in self.history})
         by_chance = NormalDist().inv_cdf((many - 0.375) / (many + 0.25))
-        if usual is None or self._told_apart(self.best, usual) > max(1.0, by_chance):
+        if usual is None or self._standard_errors(self.best, usual) > max(1.0, by_chance):
             return self._cheapest(self.best, 1.0)
         return usual
 
@@ -155,11 +155,11 @@ class Search:
         level = [
             outcome
             for outcome in self._outcomes[best.rung].values()
-            if outcome.complexity <= best.complexity and self._told_apart(best, outcome) <= apart
+            if outcome.complexity <= best.complexity and self._standard_errors(best, outcome) <= apart
         ]
         return min([best, *level], key=lambda outcome: (outcome.complexity, -outcome.value))
 
-    def _told_apart(self, better: Outcome, worse: Outcome) -> float:
+    def _standard_errors(self, better: Outcome, worse: Outcome) -> float:
         """Return by how many standard errors one is better than the other."""
         if better is worse:
             return 0.0
@@ -222,7 +222,7 @@ class Search:
         """Search for all prior variances of the leader and of the next best, which may be those of others so far."""
         leader = self._leading
         rung = leader.rung
-        level = [one for one in self.on(rung) if self._told_apart(leader, one) <= 1.0 and one is not leader]
+        level = [one for one in self.on(rung) if self._standard_errors(leader, one) <= 1.0 and one is not leader]
         for outcome in [leader, *level[:1]]:
             if (outcome.candidate, rung) in self._settled:
                 continue
@@ -261,7 +261,7 @@ class Search:
         if outcome is None:
             return
         needed = DEARER_GAIN if outcome.complexity > leader.complexity else 0.0
-        if outcome.value > leader.value and self._told_apart(outcome, leader) > needed:
+        if outcome.value > leader.value and self._standard_errors(outcome, leader) > needed:
             self.leader = outcome
 
     def _survivors(self, rung: int) -> list[Candidate]:
@@ -269,9 +269,9 @@ class Search:
         leader = self._leading
         ranked = [outcome for outcome in self.on(rung) if outcome.candidate != leader.candidate]
         count = max(KEPT_LEAST, math.ceil(KEPT_SHARE * (len(ranked) + 1)))
-        hopeful = [one for one in ranked if self._told_apart(leader, one) <= HOPELESS]
+        hopeful = [one for one in ranked if self._standard_errors(leader, one) <= HOPELESS]
         going = [outcome.candidate for outcome in [leader, *hopeful][:count]]
         usual = self._outcomes[rung].get(self._seeds[0])
-        if usual is not None and usual.candidate not in going and self._told_apart(leader, usual) <= CLEARLY:
+        if usual is not None and usual.candidate not in going and self._standard_errors(leader, usual) <= CLEARLY:
             going.append(usual.candidate)  # the choice compares with it
         return going

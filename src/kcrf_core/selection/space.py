@@ -27,7 +27,7 @@ MOST_PAIRED, MOST_TRIPLED = 60, 24
 # A conjunction of three that occurs once adds nothing to its parts.
 TRIPLE_CUT_OFF = 2
 
-LABELS = ("in chains", "of second order", "apart")  # dependence on neighbouring labels
+LABELS = ("first-order transitions", "second-order transitions", "no transitions")
 PIVOT_CHOICE, LABEL_CHOICE, PENALTY_CHOICE = "pivots", "labels", "c1"
 # L1 penalties beside sigma2: typical values of CRFsuite's users.
 PENALTIES = ("0", "0.1", "0.5")
@@ -424,7 +424,7 @@ class Space:
         penalty = chosen.get(PENALTY_CHOICE, PENALTIES[0])
         out += [] if penalty == PENALTIES[0] else [f"c1 {penalty}"]
         labels = chosen.get(LABEL_CHOICE, LABELS[0])
-        return ", ".join([*out, *([] if labels == LABELS[0] else [f"labels {labels}"])])
+        return ", ".join([*out, *([] if labels == LABELS[0] else [labels])])
 
 
 def _has_pivots(term: Mapping[str, Any]) -> bool:

@@ -22,11 +22,11 @@ def listed(names: Sequence[str]) -> str:
     """Join names for a message; of many, those in the middle are left out.
 
     >>> listed(["word", "label"]), listed([f"v{number}" for number in range(300)])
-    ('word, label', 'v0, v1, v2, v3, v4, v5, v6, ..., v299: 300 in all')
+    ('word, label', 'v0, v1, v2, v3, v4, v5, v6, ..., v299 (300 in all)')
     """
     if len(names) <= MOST_LISTED:
         return ", ".join(names)
-    return f"{', '.join(names[: MOST_LISTED - 1])}, ..., {names[-1]}: {len(names):,} in all"
+    return f"{', '.join(names[: MOST_LISTED - 1])}, ..., {names[-1]} ({len(names):,} in all)"
 
 
 def size_text(count: float) -> str:
