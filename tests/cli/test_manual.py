@@ -192,7 +192,7 @@ def test_configuration_section_names_every_key_and_choice():
     for section in ("Config", "FeatureConfig", "TermConfig", "KernelConfig", "MapConfig", "TrainingConfig"):
         keys |= {item.name for item in dataclasses.fields(getattr(config, section)) if item.init}
     keys = (keys | {*kernel_settings()}) - {"parts", "settings", "own_window"}
-    choices = {*config.TRANSFORMS, *kernel_types(), *config.MAPS, *METHODS, config.GRADIENT, *SOLVERS}
+    choices = {*config.transforms(), *kernel_types(), *config.MAPS, *METHODS, config.GRADIENT, *SOLVERS}
     choices |= {*config.PRECISIONS, *config.SCALES, *CLIQUES, *SCHEMES}
     assert keys | choices <= bold, sorted((keys | choices) - bold)
 

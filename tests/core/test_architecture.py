@@ -54,7 +54,10 @@ FOREIGN_TO_THE_CORE = (COMMANDS, "click", "tqdm")
 # Choices of which a literal may hold no two words outside the file of their registry.
 REGISTRIES = ("KERNELS", "SOLVERS", "SCHEMES", "FORMATS", "CLIQUES")
 # Choices that may be listed, all of them or all but one, in one file only.
-LISTS = ("MAPS", "METHODS", "TRANSFORMS", "FEATURES", "PRECISIONS", "SCALES")
+LISTS = (
+    *("MAPS", "METHODS", "COUNTING_TRANSFORMS", "NUMBER_TRANSFORMS"),
+    *("FEATURES", "PRECISIONS", "SCALES"),
+)
 
 
 @pytest.fixture(scope="module")

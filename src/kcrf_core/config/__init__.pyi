@@ -21,7 +21,7 @@ from .config import (
     variance_text,
 )
 from .options import parse_settings, resolve_c2, with_options
-from .reader import parse_config
+from .reader import SEVERAL_COLUMNS, parse_config
 from .templates import (
     PATTERNS,
     Macro,
@@ -44,6 +44,7 @@ __all__ = [
     "PATTERNS",
     "PRECISIONS",
     "SCHEME_VIOLATIONS",
+    "SEVERAL_COLUMNS",
     "Config",
     "DeclaredOption",
     "FeatureConfig",

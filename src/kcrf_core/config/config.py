@@ -13,18 +13,18 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..chains import CLIQUES
-from ..corpora import MISSING, PLAIN, Layout
+from ..corpora import MISSING, NUMBER_TRANSFORMS, PLAIN, Layout
 from ..kernels import KERNELS, KernelConfig, kernel_settings, kernel_types
 from ..maps import METHODS
 from ..objective.solvers import SOLVERS
 from ..scoring import DECODINGS, METRICS, SCHEMES
-from ..system import AUTO, Automatic, DeclaredSetting, OneOf, Whole, boolean, declared, settings_of
+from ..system import AUTO, Automatic, DeclaredSetting, Number, OneOf, Whole, boolean, declared, settings_of
 from . import values
 
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
-NUMBER_TRANSFORMS = ("length", "position", "frequency", "label-ratio")
-TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
+COUNTING_TRANSFORMS = ("length", "position", "frequency", "label-ratio")  # numbers made of any column
 FEATURES = (AUTO, "categorical", "real", "conjunction", "templates", "attributes")
+WIDEST = 10_000  # positions of a transform
 BAGS = ("templates", "attributes")  # those that are sparse rows, of which there is one block
 MAPS = (AUTO, "explicit", "reduced", "full")
 GRADIENT = "gradient"  # pivots that are chosen while training goes on
@@ -38,6 +38,11 @@ MISSING_VALUES = ("mean", "indicator")  # of the training data; indicator: and o
 MODEL_SECTIONS = ("kernel", "basis_tolerance", "chain", "training")  # of a model; others are about files
 
 
+def transforms() -> tuple[str, ...]:
+    """List all transforms of columns."""
+    return (*STRING_TRANSFORMS, *COUNTING_TRANSFORMS, *NUMBER_TRANSFORMS)
+
+
 @dataclass(frozen=True)
 class FeatureConfig:
     """One feature: some columns, a transform, and where to look relative to a position."""
@@ -45,7 +50,7 @@ class FeatureConfig:
     name: str
     columns: tuple[str, ...] = declared(values.column_names, ())
     type: str = declared(OneOf(FEATURES), AUTO)  # auto until the data is known
-    transform: str = declared(OneOf(TRANSFORMS), "identity")
+    transform: str = declared(OneOf(transforms), "identity")
     length: int | None = declared(Whole(1))  # of a prefix or suffix
     window: tuple[int, ...] | None = declared(values.window)  # None: the default of its type
     scale: str = declared(OneOf(SCALES), AUTO)
@@ -55,12 +60,27 @@ class FeatureConfig:
     missing: str = declared(OneOf(MISSING_VALUES), "mean")  # what numbers that are missing become
     vectors: str | None = declared(values.text)  # the name of vectors that stand beside the text
     lookup: str | None = declared(values.text)  # the name of a table in which values of the column are looked up
+    width: int | None = declared(Whole(1, WIDEST))  # of a mean, or of a difference, in positions
+    quantile: float | None = declared(Number(0.001, 0.5, below=True))  # of the training data below which clip cuts
     # The declared window of a fitted feature whose window is wider, since terms look further.
     own_window: tuple[int, ...] | None = None
     seen: tuple[int, ...] = field(init=False, repr=False, compare=False)  # the window of a fitted feature
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seen", self.window or ())
+
+    @property
+    def suffix(self) -> str:
+        """Text that names of a transformed column end with."""
+        return "" if self.transform == "identity" else f".{self.transform}{self.length or self.width or ''}"
+
+    @property
+    def transform_reach(self) -> tuple[int, int]:
+        """Positions behind and ahead that the transform looks at."""
+        if self.transform not in NUMBER_TRANSFORMS:
+            return 0, 0
+        transform = NUMBER_TRANSFORMS[self.transform]
+        return transform.reach(self.width or transform.width or 1)
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,19 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..chains import CLIQUES, Edge
+from ..corpora import NUMBER_TRANSFORMS
 from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
-from ..system import AUTO, OneOf, boolean, described, settings_of
+from ..system import AUTO, OneOf, boolean, described, listed, settings_of
 from . import values
-from .config import BAGS, GRADIENT, NUMBER_TRANSFORMS, Config, FeatureConfig, MapConfig, TermConfig, TrainingConfig
+from .config import BAGS, COUNTING_TRANSFORMS, GRADIENT, Config, FeatureConfig, MapConfig, TermConfig, TrainingConfig
 from .templates import pieces
 
+SEVERAL_COLUMNS = "several columns make one feature only with 'type: real', or with a transform of numbers"
 _CONJUNCTION_PART = re.compile(r"([^\[]+)(?:\[\s*([+-]?[0-9]+)\s*\])?")
 
 
@@ -136,6 +139,15 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     name = section.get("name", values.text)
     section.finish()
 
+    of_numbers = transform in NUMBER_TRANSFORMS
+    narrowest = NUMBER_TRANSFORMS[transform].narrowest if of_numbers else None
+    if narrowest is None:
+        takers = listed([one for one, other in NUMBER_TRANSFORMS.items() if other.narrowest is not None])
+        section.refuse(found["width"] is not None, "width", f"'width' is for the transforms {takers}")
+    elif (found["width"] or NUMBER_TRANSFORMS[transform].width or 0) < narrowest:
+        raise section.error("width", f"'{transform}' needs a 'width' of at least {narrowest} positions")
+    wrong = found["quantile"] is not None and transform != "clip"
+    section.refuse(wrong, "quantile", "'quantile' is for the transform clip")
     origins = ("column", "columns", "conjunction", "templates", "vectors")
     given = [key for key in origins if section.raw.get(key) is not None]
     if kind == "attributes":
@@ -185,14 +197,14 @@ def _parse_feature(section: _Section) -> FeatureConfig:
             raise section.error("transform", f"'{transform}' needs a 'length' (of characters)")
     elif length is not None:
         raise section.error("length", "'length' is for the transforms prefix and suffix")
-    if transform in NUMBER_TRANSFORMS:
+    if of_numbers or transform in COUNTING_TRANSFORMS:
         section.refuse(kind == "categorical", "type", f"'{transform}' gives a number, so its type is real")
         kind = "real"
     elif transform != "identity":
         section.refuse(kind == "real", "type", f"'{transform}' gives a string, so its type is categorical")
         kind = "categorical"
-    if len(sources) > 1 and (kind != "real" or transform != "identity"):
-        raise section.error("columns", "several columns make one feature only with 'type: real' and no transform")
+    if len(sources) > 1 and (kind != "real" or not (of_numbers or transform == "identity")):
+        raise section.error("columns", SEVERAL_COLUMNS)
     if kind == "categorical":
         _refuse_keys(section, "a categorical feature", "scale", "missing")
     if transform != "identity":
@@ -204,8 +216,8 @@ def _parse_feature(section: _Section) -> FeatureConfig:
         _refuse_keys(section, "a lookup", "transform", "missing")
         return FeatureConfig(name or f"{sources[0]}.{lookup}", **{**found, "columns": sources, "type": kind})
     written = sources if column is not None else values.names(section.raw["columns"])  # v1..v300 is a good name
-    default = "+".join(written) + ("" if transform == "identity" else f".{transform}{length or ''}")
-    return FeatureConfig(name or default, **{**found, "columns": sources, "type": kind})
+    feature = FeatureConfig(name or "", **{**found, "columns": sources, "type": kind})
+    return feature if name else replace(feature, name="+".join(written) + feature.suffix)
 
 
 def _refuse_keys(section: _Section, what: str, *keys: str) -> None:

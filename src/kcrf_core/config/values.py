@@ -101,17 +101,20 @@ def _range(written: str) -> Iterable[str]:
 
 
 def window(value: Any) -> tuple[int, ...]:
-    """Check a window such as `[-1, 0, 1]` or `-1..1`."""
+    """Check a window such as `[-1, 0, 1]`, `-1..1` or, in steps, `-20..20/2`."""
     if isinstance(value, str) and ".." in value:
-        first, _, last = value.partition("..")
+        span, slash, step = value.partition("/")
+        first, _, last = span.partition("..")
         try:
-            ends = [int(first), int(last)]
+            ends, size = [int(first), int(last)], int(step) if slash else 1
         except ValueError:
-            raise ConfigError(f"must be like -2..2, not '{value}'") from None
+            raise ConfigError(f"must be like -2..2, or -20..20/2 in steps of 2, not '{value}'") from None
         if ends[0] > ends[1]:
             raise ConfigError(f"must run from the smaller to the larger offset, not '{value}'")
         least, most = map(offset, ends)
-        value = list(range(least, most + 1))
+        if size < 1 or (most - least) % size:
+            raise ConfigError(f"has the step {size}, which does not lead from {least} to {most}")
+        value = list(range(least, most + 1, size))
     if isinstance(value, str) and ":" in value:
         raise ConfigError(f"must be a list of offsets such as [-1, 0, 1], or a range such as -2..2, not '{value}'")
     if isinstance(value, (str, int)) and not isinstance(value, bool):

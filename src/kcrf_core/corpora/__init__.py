@@ -12,4 +12,14 @@ FORMATS = Registry(
     {"conll": "conll:CONLL", "conllu": "conllu:CONLLU", "crfsuite": "crfsuite:CRFSUITE"},
 )
 
+# Transforms of columns of numbers.
+NUMBER_TRANSFORMS = Registry(
+    "transform of numbers",
+    __name__,
+    {
+        name: f"number_transforms:{name.upper()}"
+        for name in ("difference", "speed", "log1p", "clip", "rank", "mean", "std")
+    },
+)
+
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -17,6 +17,7 @@ from .formats import Format, guess_format, named_layout, read_corpus, stream_cor
 from .frames import ColumnNames, Frame, FrameRows, is_frame
 from .layout import MISSING, PLAIN, Layout, column_place
 from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
+from .number_transforms import QUANTILE, Moments, NumberTransform, quantiles
 from .sequences import (
     BREAKS,
     COLUMNS,
@@ -42,6 +43,7 @@ from .tables import CodedColumn, NameCells, NumberColumn, in_order
 from .word_vectors import WordVectors
 
 FORMATS: Registry[Format]
+NUMBER_TRANSFORMS: Registry[NumberTransform]
 
 __all__ = [
     "ATTRIBUTE_FORMAT",
@@ -55,6 +57,7 @@ __all__ = [
     "MOST_LABELS",
     "PLAIN",
     "PREDICTED",
+    "QUANTILE",
     "SUGGESTING_POSITIONS",
     "WEIGHT",
     "ArrayLike",
@@ -75,9 +78,11 @@ __all__ = [
     "LabelSequences",
     "LabelValue",
     "Layout",
+    "Moments",
     "NameCells",
     "NamedVectors",
     "NumberColumn",
+    "NumberTransform",
     "ParsedBlock",
     "Position",
     "SeenValues",
@@ -106,6 +111,7 @@ __all__ = [
     "named_layout",
     "ones",
     "open_vectors",
+    "quantiles",
     "read_corpus",
     "spread_sequences",
     "stream_corpus",

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ..config import BAGS, EMBEDDINGS, Config, FeatureConfig, TermConfig, layout_dict, parse_config
+from ..config import BAGS, EMBEDDINGS, SEVERAL_COLUMNS, Config, FeatureConfig, TermConfig, layout_dict, parse_config
 from ..corpora import (
     BREAKS,
     FORMATS,
     MOST_LABELS,
+    NUMBER_TRANSFORMS,
     PLAIN,
     AttributeRows,
     CodedColumn,
@@ -307,7 +308,8 @@ class Encoding:
             elif config.parts:
                 seen += [offset + shift for _, offset in config.parts for shift in view.offsets]
             else:
-                seen += view.offsets
+                behind, ahead = config.transform_reach
+                seen += [offset + shift for shift in (-behind, ahead) for offset in view.offsets]
         return -min(seen), max(seen)
 
     def features_of_whole_sequences(self, names: Iterable[str]) -> list[str]:
@@ -758,17 +760,18 @@ class _Fitter:
                     f"feature '{feature.name}': no column matches '{pattern}' (columns: {listed(inputs)})"
                 )
             found |= dict.fromkeys(matches)
-        if len(found) > 1 and (feature.type != "real" or feature.transform != "identity"):
-            raise ConfigError(
-                f"feature '{feature.name}': several columns make one feature only with 'type: real' and no transform"
-            )
+        if len(found) > 1 and (feature.type != "real" or feature.transform not in ("identity", *NUMBER_TRANSFORMS)):
+            raise ConfigError(f"feature '{feature.name}': {SEVERAL_COLUMNS}")
         return tuple(found)
 
     def _part(self, feature: FeatureConfig, name: str) -> CategoricalFeature:
         known = self.fitted.get(name)
         if isinstance(known, CategoricalFeature):
             return known
-        if known is not None:
+        # A column of numbers is taken by its values, as 0/1 columns in pairs and triples are.
+        if known is not None and not (
+            isinstance(known, RealFeature) and known.plain and known.config.columns == (name,)
+        ):
             raise ConfigError(f"feature '{feature.name}': '{name}' is not categorical and cannot be conjoined")
         if name not in self.plain:
             column = self._column(feature, name)

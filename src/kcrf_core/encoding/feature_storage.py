@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..config import BAGS, FeatureConfig, feature_dict, parse_config
-from ..corpora import WordVectors
+from ..corpora import NUMBER_TRANSFORMS, QUANTILE, WordVectors
 from ..files import Contents, pack_strings
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
 from .label_ratio import LabelRatios
@@ -35,6 +35,8 @@ def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> di
         if feature.is_vector:
             entry["width"] = len(feature.mean)
         arrays[f"{at}.mean"], arrays[f"{at}.scale"] = feature.mean, feature.scale
+        if feature.quantiles is not None:
+            arrays[f"{at}.quantiles"] = feature.quantiles
         if feature.fill is not None:
             arrays[f"{at}.fill"] = feature.fill
         if feature.counts is not None:
@@ -126,7 +128,14 @@ def unpack_feature(
     if kind == "real":
         mean, scale = contents.array(f"{at}.mean", "float64", 1), contents.array(f"{at}.scale", "float64", 1)
         where, table = tuple(entry["columns"]), None if config.lookup is None else tables[config.lookup]
-        counts, ratios, expected = None, None, len(where) if config.transform == "identity" else 1
+        transform = NUMBER_TRANSFORMS.get(config.transform)
+        of_each = config.transform == "identity" if transform is None else not transform.joins
+        counts, ratios, quantiles, expected = None, None, None, len(where) if of_each else 1
+        if transform is not None and transform.levels is not None:
+            quantiles = contents.array(f"{at}.quantiles", "float64", 2)
+            levels = len(transform.levels(config.quantile or QUANTILE))
+            if quantiles.shape != (levels, len(where)) or not (np.diff(quantiles, axis=0) >= 0).all():
+                raise contents.error(f"'{at}' has quantiles that do not fit")
         if config.transform in ("label-ratio", "frequency"):
             values, dimensions = tuple(contents.strings(f"{at}.counted")), 2 if config.transform == "label-ratio" else 1
             numbers = contents.array(f"{at}.counts", "int64", dimensions)
@@ -151,7 +160,7 @@ def unpack_feature(
             or (fill is not None and len(fill) != expected)
         ):
             raise contents.error(f"'{at}' has columns or scales that do not fit")
-        return RealFeature(config, where, mean, scale, counts, ratios, fill, table)
+        return RealFeature(config, where, mean, scale, counts, ratios, fill, quantiles, table)
     if kind != "conjunction" or len(config.parts) < 2 or len(entry["parts"]) != len(config.parts):
         raise contents.error(f"'{at}' is a feature of an unknown kind")
     parts = []

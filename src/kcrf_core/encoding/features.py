@@ -18,10 +18,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..config import FeatureConfig
-from ..corpora import AttributeRows, CodedColumn, Columns, Corpus, TrainingColumns, WordVectors
+from ..corpora import (
+    NUMBER_TRANSFORMS,
+    QUANTILE,
+    AttributeRows,
+    CodedColumn,
+    Columns,
+    Corpus,
+    Moments,
+    TrainingColumns,
+    WordVectors,
+    quantiles,
+)
 from ..errors import ConfigError, DataError
 from ..kernels import NOTHING, UNSEEN
-from ..system import positions_within
+from ..system import positions_within, shifted_real
 from .code_pairs import PairTable, distinct_pairs
 from .label_ratio import LabelRatios, fit_ratios
 
@@ -79,17 +90,6 @@ def shifted(codes: np.ndarray, size: int, offset: int, reach: int, offsets: np.n
             inside = beyond >= offsets[:-1]
             symbol = size + reach + distance - 1
         out[beyond[inside]] = symbol
-    return out
-
-
-def shifted_real(values: np.ndarray, offset: int, offsets: np.ndarray) -> np.ndarray:
-    """Return rows [N, r] of the positions `offset` away; zero, the mean of a standardised column, beyond the ends."""
-    if offset == 0:
-        return values
-    out, source = np.zeros_like(values), np.arange(len(values)) + offset
-    first, last = (np.repeat(ends, np.diff(offsets)) for ends in (offsets[:-1], offsets[1:]))
-    inside = (source >= first) & (source < last)
-    out[inside] = values[source[inside]]
     return out
 
 
@@ -301,6 +301,7 @@ class RealFeature:
     counts: dict[str, int] | None = None  # of the transform `frequency`: how often training had a value
     ratios: LabelRatios | None = None  # of the transform `label-ratio`
     fill: np.ndarray | None = None  # [r] scaled values in the place of missing ones; None for zeros, the mean
+    quantiles: np.ndarray | None = None  # [L, r] of the columns in the training data, for a transform that needs them
     table: WordVectors | None = None  # of a lookup: its numbers, and one that is 1 for values that it has not
 
     @property
@@ -404,6 +405,10 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
         return _rows(columns.corpus.vectors[config.vectors].astype(np.float64, order="C"), config)
     if config.transform == "identity":
         return _rows(columns.real_rows(where, config.columns), config)
+    if config.transform in NUMBER_TRANSFORMS:
+        transform, offsets = NUMBER_TRANSFORMS[config.transform], columns.corpus.offsets
+        width = config.width or transform.width or 1
+        return transform.function(columns.real_rows(where, config.columns), offsets, width, feature.quantiles)
     if config.transform == "position":
         t, lengths = positions_within(columns.corpus.offsets), np.diff(columns.corpus.offsets)
         return (t / np.maximum(np.repeat(lengths, lengths) - 1, 1))[:, None]
@@ -459,41 +464,7 @@ def real_columns(config: FeatureConfig, count: int) -> list[str]:
         return [f"{config.name}.{number}" for number in range(count)]
     if config.lookup is not None:
         return [*(f"{config.name}.{number}" for number in range(count - 1)), f"{config.name}.unknown"]
-    return list(config.columns) if count > 1 else [config.name]
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Counts, means and standard deviations of columns of numbers, [r] each, those that are missing left out."""
-
-    count: np.ndarray
-    mean: np.ndarray
-    deviation: np.ndarray
-    binary: np.ndarray  # whether all are zeros and ones
-
-    @classmethod
-    def of(cls, raw: np.ndarray) -> Moments:
-        """Return the moments of numbers [n, r]."""
-        lacking = np.isnan(raw)
-        count, binary = len(raw) - lacking.sum(axis=0), ((raw == 0) | (raw == 1) | lacking).all(axis=0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if not lacking.any():
-                return cls(count, raw.mean(axis=0), raw.std(axis=0), binary)
-            mean, deviation = np.zeros(raw.shape[1]), np.zeros(raw.shape[1])
-            some = count > 0
-            mean[some], deviation[some] = np.nanmean(raw[:, some], axis=0), np.nanstd(raw[:, some], axis=0)
-        return cls(count, mean, deviation, binary)
-
-    def plus(self, other: Moments) -> Moments:
-        """Return the moments of both together."""
-        count = self.count + other.count
-        share = other.count / np.maximum(count, 1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            apart = np.where((self.count > 0) & (other.count > 0), other.mean - self.mean, 0.0)
-            mean = np.where(self.count > 0, self.mean + share * apart, other.mean)
-            within = (1 - share) * self.deviation**2 + share * other.deviation**2
-            deviation = np.sqrt(within + share * (1 - share) * apart**2)
-        return Moments(count, mean, deviation, self.binary & other.binary)
+    return [column + config.suffix for column in config.columns] if count > 1 else [config.name]
 
 
 def fit_real(
@@ -517,6 +488,9 @@ def fit_real(
         own_ratios = (labels, len(names), columns.corpus.offsets, seed)
         ratios, columns.held_out[config.name] = fit_ratios(*columns.distinct(where[0]), *own_ratios)
     unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, ratios, table=table)
+    if config.transform in NUMBER_TRANSFORMS and (levels := NUMBER_TRANSFORMS[config.transform].levels) is not None:
+        known = (part.real_rows(where, config.columns) for part in columns.parts)
+        unscaled = replace(unscaled, quantiles=quantiles(known, levels(config.quantile or QUANTILE)))
     moments: Moments | None = None
     for part in columns.parts:
         raw = part.held_out[config.name] if ratios is not None else _raw_real(unscaled, part)
@@ -527,7 +501,8 @@ def fit_real(
         moments = own if moments is None else moments.plus(own)
     assert moments is not None
     for r in np.flatnonzero(moments.count == 0):
-        message = f"column '{config.columns[r]}' has no numbers, only missing ones (leave it out)"
+        what = f"column '{config.columns[r]}'" if config.transform == "identity" else f"feature '{config.name}'"
+        message = f"{what} has no numbers, only missing ones (leave it out)"
         raise DataError(message, columns.corpus.source, settings=["missing"])
     mean, scale = moments.mean, moments.deviation
     if table is not None:
@@ -610,13 +585,14 @@ _PART = re.compile(r"(.+)\[([^\[\]]+)\]", re.DOTALL)
 
 
 def window_text(offsets: Sequence[int]) -> str:
-    """Return `-1..1`, `0`, or `-2,0,2` where offsets between them are left out.
+    """Return `-1..1`, `0`, or `-2,0,2` where offsets between them are left out, `-4..4/2` where these are many.
 
-    >>> window_text([-1, 0, 1]), window_text([0]), window_text([-2, 0, 2])
-    ('-1..1', '0', '-2,0,2')
+    >>> window_text([-1, 0, 1]), window_text([0]), window_text([-2, 0, 2]), window_text([-4, -2, 0, 2, 4])
+    ('-1..1', '0', '-2,0,2', '-4..4/2')
     """
-    if len(offsets) > 1 and list(offsets) == list(range(offsets[0], offsets[-1] + 1)):
-        return f"{offsets[0]}..{offsets[-1]}"
+    for step in {1, offsets[1] - offsets[0] if len(offsets) > 3 else 1}:
+        if len(offsets) > 1 and list(offsets) == list(range(offsets[0], offsets[-1] + 1, step)):
+            return f"{offsets[0]}..{offsets[-1]}" + (f"/{step}" if step > 1 else "")
     return ",".join(map(str, offsets))
 
 
@@ -659,10 +635,13 @@ def view_called(name: str, features: dict[str, Feature]) -> View | None:
     if found is None or found[1] not in features:
         return None
     feature = features[found[1]]
-    first, dots, last = found[2].partition("..")
+    span, _, step = found[2].partition("/")
+    first, dots, last = span.partition("..")
     try:
-        offsets = range(int(first), int(last) + 1) if dots else [int(offset) for offset in found[2].split(",")]
+        ends = range(int(first), int(last) + 1, int(step or 1)) if dots else map(int, span.split(","))
+        offsets = list(ends)
         view = View.of(feature, offsets)
     except ValueError:  # no number, or none of the window
         return None
-    return view if view.places and view.name == name else None
+    listed = f"{found[1]}[{','.join(map(str, offsets))}]"  # as earlier versions wrote steps
+    return view if view.places and name in (view.name, listed) else None

@@ -107,7 +107,7 @@ def plain_names(features: Sequence[Feature]) -> list[str]:
         elif isinstance(feature, RealFeature) and feature.ratios is None:
             offsets = feature.config.seen
             tails = [""] if tuple(offsets) == (0,) else [f"[{offset}]" for offset in offsets]
-            columns = feature.config.columns or real_columns(feature.config, len(feature.mean))
+            columns = real_columns(feature.config, len(feature.mean)) if not feature.plain else feature.config.columns
             if feature.indicates:
                 columns = [*columns, *(f"{column}.missing" for column in columns)]
             numbers += [column + tail for tail in tails for column in columns]

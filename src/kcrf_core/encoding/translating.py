@@ -169,7 +169,7 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
 
     def meaning(config: FeatureConfig) -> tuple:
         own = config.columns, config.transform, config.length, config.parts, config.templates, config.vectors
-        return *own, config.missing, config.scale == "unit"
+        return *own, config.width, config.quantile, config.missing, config.scale == "unit"
 
     if isinstance(a, TemplateFeature) and isinstance(b, TemplateFeature):
         return True  # strings are what they are, whichever lines made them
@@ -177,6 +177,8 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
         return False
     if isinstance(a, RealFeature) and isinstance(b, RealFeature) and a.config.vectors is not None:
         return len(a.mean) == len(b.mean)  # vectors of the same name may have another width
+    if isinstance(a, RealFeature) and isinstance(b, RealFeature) and a.quantiles is not None:
+        return b.quantiles is not None and np.array_equal(a.quantiles, b.quantiles)
     if isinstance(a, ConjunctionFeature) and isinstance(b, ConjunctionFeature):
         return all(_same_meaning(*parts) for parts in zip(a.parts, b.parts, strict=True))
     return True

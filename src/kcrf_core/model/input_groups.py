@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..corpora import NUMBER_TRANSFORMS
 from ..encoding import (
     AttributeFeature,
     ConjunctionFeature,
@@ -67,7 +68,9 @@ class InputGroup:
         if isinstance(feature, ConjunctionFeature):
             pairs = zip(feature.parts, config.parts, strict=True)
             return [((part.config.columns or (part.config.name,))[0], own + shift) for part, (_, shift) in pairs]
-        name = config.columns[0] if len(config.columns) == 1 else self.column
+        if config.transform in NUMBER_TRANSFORMS and NUMBER_TRANSFORMS[config.transform].joins:
+            return [(column, own) for column in config.columns]
+        name = config.columns[0] if len(config.columns) == 1 else self.column.removesuffix(config.suffix)
         return [(name.removesuffix(".missing") if self.columns.real else name, own)]
 
     def described(self, inputs: Inputs, row: int) -> str:
@@ -167,7 +170,7 @@ def input_groups(views: Sequence[View], labels: Sequence[str]) -> list[InputGrou
                 width = len(feature.mean)
                 columns = range(next_real, next_real + width)
                 next_real += width
-                if 1 < width <= MOST_COLUMNS and feature.plain:
+                if 1 < width <= MOST_COLUMNS and (feature.plain or feature.config.transform in NUMBER_TRANSFORMS):
                     own = [each.rpartition("[")[0] for each in real_names(feature, labels)[:width]]
                     pairs = zip(columns, own, strict=True)
                     groups += [InputGroup(feature, place, Group(real=(column,)), each) for column, each in pairs]

@@ -4,7 +4,7 @@ from .forks import renew_after_fork
 from .late_scipy import in_place, linear_algebra
 from .memory import Budget, free_memory, hand_back
 from .products import SLAB, Factor, padded, row_products, row_squares
-from .ragged import complete_sequences, offsets_of, piece_rows, positions_within, sequence_rows
+from .ragged import complete_sequences, offsets_of, piece_rows, positions_within, sequence_rows, shifted_real
 from .registry import NotRegistered, Registry
 from .settings import (
     AUTO,
@@ -69,6 +69,7 @@ __all__ = [
     "sequence_chunks",
     "sequence_rows",
     "settings_of",
+    "shifted_real",
     "size_text",
     "vector_width",
 ]

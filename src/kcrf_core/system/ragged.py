@@ -31,3 +31,14 @@ def complete_sequences(labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return a mask [S] of sequences that have all their labels."""
     hidden = np.concatenate([[0], np.cumsum(labels < 0)])
     return hidden[offsets[1:]] == hidden[offsets[:-1]]
+
+
+def shifted_real(values: np.ndarray, offset: int, offsets: np.ndarray) -> np.ndarray:
+    """Return rows [N, r] of the positions `offset` away; zero, the mean of a standardised column, beyond the ends."""
+    if offset == 0:
+        return values
+    out, source = np.zeros_like(values), np.arange(len(values)) + offset
+    first, last = (np.repeat(ends, np.diff(offsets)) for ends in (offsets[:-1], offsets[1:]))
+    inside = (source >= first) & (source < last)
+    out[inside] = values[source[inside]]
+    return out

@@ -1,0 +1,180 @@
+"""Transforms of columns of numbers: functions of rows [N, r] that see the positions around each within its sequence.
+
+Sums over a width are built of runs of 1, 2, 4, ... positions: they take log(width) steps, and depend on the numbers in
+view alone, whatever stands before a sequence and however long it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..system import positions_within, shifted_real
+
+RANKS = 257  # quantiles that ranks are read from
+SUMMARY = 4096  # quantiles that stand for the numbers of a part of the data, where it has more
+QUANTILE = 0.01  # of the training data below and above which `clip` cuts
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Counts, means and standard deviations of columns of numbers, [r] each, those that are missing left out."""
+
+    count: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+    binary: np.ndarray  # whether all are zeros and ones
+
+    @classmethod
+    def of(cls, raw: np.ndarray) -> Moments:
+        """Return the moments of numbers [n, r]."""
+        lacking = np.isnan(raw)
+        count, binary = len(raw) - lacking.sum(axis=0), ((raw == 0) | (raw == 1) | lacking).all(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not lacking.any():
+                return cls(count, raw.mean(axis=0), raw.std(axis=0), binary)
+            mean, deviation = np.zeros(raw.shape[1]), np.zeros(raw.shape[1])
+            some = count > 0
+            mean[some], deviation[some] = np.nanmean(raw[:, some], axis=0), np.nanstd(raw[:, some], axis=0)
+        return cls(count, mean, deviation, binary)
+
+    def plus(self, other: Moments) -> Moments:
+        """Return the moments of both together."""
+        count = self.count + other.count
+        share = other.count / np.maximum(count, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = np.where((self.count > 0) & (other.count > 0), other.mean - self.mean, 0.0)
+            mean = np.where(self.count > 0, self.mean + share * apart, other.mean)
+            within = (1 - share) * self.deviation**2 + share * other.deviation**2
+            deviation = np.sqrt(within + share * (1 - share) * apart**2)
+        return Moments(count, mean, deviation, self.binary & other.binary)
+
+    def shifted(self, offset: int, offsets: np.ndarray) -> Moments:
+        """Return those of the positions `offset` away, each row [N, r] of which has its own; none beyond the ends."""
+        own = (self.count, self.mean, self.deviation, self.binary)
+        return Moments(*(shifted_real(one, offset, offsets) for one in own))
+
+
+@dataclass(frozen=True)
+class NumberTransform:
+    """A transform: `function` of rows [N, r], offsets of sequences, a width and quantiles of training data [L, r]."""
+
+    function: Callable[[np.ndarray, np.ndarray, int, np.ndarray | None], np.ndarray]
+    reach: Callable[[int], tuple[int, int]] = lambda width: (0, 0)  # positions behind and ahead, by its width
+    narrowest: int | None = None  # width; None: it takes none
+    width: int | None = None  # the default; None: it has to be given
+    levels: Callable[[float], np.ndarray] | None = None  # of quantiles that it needs, by the lowest one
+    joins: bool = False  # several columns make one number; else one each
+
+
+def _difference(values: np.ndarray, offsets: np.ndarray, width: int, _: np.ndarray | None) -> np.ndarray:
+    """Return the change since `width` positions before, or since the first position of the sequence."""
+    before = np.arange(len(values)) - np.minimum(positions_within(offsets), width)
+    with np.errstate(over="ignore"):
+        return values - values[before]
+
+
+def _speed(values: np.ndarray, offsets: np.ndarray, width: int, _: np.ndarray | None) -> np.ndarray:
+    """Return the Euclidean length of the change of all columns together."""
+    with np.errstate(over="ignore"):
+        return np.linalg.norm(_difference(values, offsets, width, None), axis=1, keepdims=True)
+
+
+def _log1p(values: np.ndarray, _: np.ndarray, width: int, quantiles: np.ndarray | None) -> np.ndarray:
+    """Return log(1 + |x|) with the sign of x."""
+    return np.copysign(np.log1p(np.abs(values)), values)
+
+
+def _clip(values: np.ndarray, _: np.ndarray, width: int, quantiles: np.ndarray | None) -> np.ndarray:
+    assert quantiles is not None
+    return np.clip(values, quantiles[0], quantiles[-1])
+
+
+def _rank(values: np.ndarray, _: np.ndarray, width: int, quantiles: np.ndarray | None) -> np.ndarray:
+    """Return the part of the training data that is smaller, from 0 to 1; half of what is equal counts."""
+    assert quantiles is not None
+    out, last = np.empty_like(values), len(quantiles) - 1
+    for r, table in enumerate(quantiles.T):
+        own = values[:, r]
+        low, high = (np.searchsorted(table, own, side=side) for side in ("left", "right"))
+        below, above = np.maximum(low - 1, 0), np.minimum(low, last)
+        gap = table[above] - table[below]
+        share = np.divide(own - table[below], gap, out=np.zeros_like(own), where=gap > 0)
+        between = np.where(low == 0, 0.0, np.where(low > last, last, below + share))
+        out[:, r] = np.where(high > low, (low + high - 1) / 2, between) / last
+    out[np.isnan(values)] = np.nan
+    return out
+
+
+def _around(width: int) -> tuple[int, int]:
+    """Return positions behind and ahead of a centred width."""
+    return width // 2, (width - 1) // 2
+
+
+def _moments(values: np.ndarray, offsets: np.ndarray, width: int) -> Moments:
+    """Return the moments of the known numbers in a width around each position, [N, r] each."""
+    known = ~np.isnan(values)
+    own = Moments(known.astype(np.int64), np.where(known, values, 0.0), np.zeros_like(values), known)
+
+    def run(count: int, start: int, step: int) -> Moments:
+        """Return the moments of `count` positions from `start` away on, in the direction of `step`."""
+        block, size = own, 1
+        out = Moments(np.zeros_like(own.count), np.zeros_like(values), np.zeros_like(values), known)
+        while count:
+            if count & 1:
+                out = out.plus(block.shifted(start, offsets))
+                start += step * size
+            count >>= 1
+            if count:
+                block = block.plus(block.shifted(step * size, offsets))
+                size *= 2
+        return out
+
+    behind, ahead = _around(width)
+    return run(behind, -1, -1).plus(run(ahead + 1, 0, 1))
+
+
+def _mean(values: np.ndarray, offsets: np.ndarray, width: int, _: np.ndarray | None) -> np.ndarray:
+    found = _moments(values, offsets, width)
+    return np.where(found.count > 0, found.mean, np.nan)
+
+
+def _std(values: np.ndarray, offsets: np.ndarray, width: int, _: np.ndarray | None) -> np.ndarray:
+    found = _moments(values, offsets, width)
+    return np.where(found.count > 0, found.deviation, np.nan)
+
+
+def _before(width: int) -> tuple[int, int]:
+    return width, 0
+
+
+DIFFERENCE = NumberTransform(_difference, _before, 1, 1)
+SPEED = NumberTransform(_speed, _before, 1, 1, joins=True)
+LOG1P = NumberTransform(_log1p)
+CLIP = NumberTransform(_clip, levels=lambda lowest: np.array([lowest, 1 - lowest]))
+RANK = NumberTransform(_rank, levels=lambda lowest: np.linspace(0, 1, RANKS))
+MEAN = NumberTransform(_mean, _around, 2)
+STD = NumberTransform(_std, _around, 2)
+
+
+def quantiles(parts: Iterable[np.ndarray], levels: np.ndarray) -> np.ndarray:
+    """Return quantiles [L, r] of the known numbers of all parts [n, r]; zeros of columns that have none."""
+    found: list[list[tuple[np.ndarray, np.ndarray]]] = []  # of each column: numbers, and the weight of each
+    for part in parts:
+        found = found or [[] for _ in part.T]
+        for own, column in zip(found, part.T, strict=True):
+            known = column[~np.isnan(column)]
+            count = len(known)
+            if count > SUMMARY:
+                known = np.quantile(known, (np.arange(SUMMARY) + 0.5) / SUMMARY)
+            own.append((known, np.full(len(known), count / max(len(known), 1))))
+    out = np.zeros((len(levels), len(found)))
+    for r, own in enumerate(found):
+        numbers, weights = (np.concatenate(arrays) for arrays in zip(*own, strict=True))
+        if len(numbers):
+            order = np.argsort(numbers, kind="stable")
+            before = np.cumsum(weights[order]) - weights[order] / 2
+            out[:, r] = np.interp(levels, before / weights.sum(), numbers[order])
+    return out
