@@ -31,6 +31,15 @@ from .problem import (
     score_columns,
     spread,
 )
+from .rules import (
+    EXACT,
+    IMPOSSIBLE,
+    LIMITED,
+    MOST_STATES,
+    NONE_FOUND,
+    SEARCH_LIMIT,
+    RunRules,
+)
 from .runs import run_probabilities
 
 CLIQUES: Registry[Clique]
@@ -40,8 +49,14 @@ __all__ = [
     "EDGE",
     "EDGE2",
     "EDGE_X",
+    "EXACT",
+    "IMPOSSIBLE",
+    "LIMITED",
     "MATRIX",
+    "MOST_STATES",
     "NODE",
+    "NONE_FOUND",
+    "SEARCH_LIMIT",
     "SEEN_TRANSITIONS",
     "STATE",
     "TRANSITIONS",
@@ -57,6 +72,7 @@ __all__ = [
     "PartialSum",
     "Potentials",
     "Problem",
+    "RunRules",
     "Sums",
     "best_labellings",
     "borders_with_positions",

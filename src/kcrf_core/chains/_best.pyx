@@ -64,7 +64,7 @@ cdef double* best_beginnings(const Chain* C, const double* scores, Py_ssize_t T,
     return now
 
 
-cdef inline Block block_into(const Chain* C, Py_ssize_t state, Py_ssize_t t, const double** column) noexcept nogil:
+cdef Block block_into(const Chain* C, Py_ssize_t state, Py_ssize_t t, const double** column) noexcept nogil:
     """Return the block of transitions into a state at t, and put the state's column of it."""
     cdef const States* L = &C.states
     cdef Block B = block_of(L, 0 if L.first == NULL else L.first[state])

@@ -1,0 +1,107 @@
+"""Rules on runs of labels, against enumeration."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from kcrf_core.chains import EXACT, IMPOSSIBLE, LIMITED, NONE_FOUND, Edges, RunRules, chain
+
+
+def random_case(rng):
+    """Return potentials of one sequence and rules of all kinds for them."""
+    Y, T = int(rng.integers(2, 5)), int(rng.integers(1, 6))
+    counters = int(rng.integers(1, Y + 1))
+    group = rng.integers(-1, counters, Y).astype(np.int32)
+    apart = (group[:, None] != group) | (rng.random((Y, Y)) < 0.3)
+    most = rng.choice([-1, -1, 0, 1, 1, 2], counters).astype(np.int32)
+    rules = RunRules(group, apart, most, rng.random(counters) < 0.3)
+    transitions = rng.normal(size=(T, Y, Y) if rng.random() < 0.3 else (Y, Y))
+    transitions[..., rng.random((Y, Y)) < 0.15] = -np.inf
+    triples = rng.normal(size=(Y, Y, Y)) if rng.random() < 0.5 else None
+    return 2 * rng.normal(size=(T, Y)), Edges(transitions, *rng.normal(size=(2, Y)), triples), rules
+
+
+def obeys(path, rules):
+    counts = [0] * len(rules.most)
+    for t, label in enumerate(path):
+        if rules.group[label] >= 0 and (t == 0 or rules.apart[path[t - 1], label]):
+            counts[rules.group[label]] += 1
+    limits = zip(counts, rules.most, rules.required, strict=True)
+    return all((most < 0 or count <= most) and (count or not required) for count, most, required in limits)
+
+
+@pytest.mark.parametrize("chains", [60, pytest.param(500, marks=pytest.mark.slow)])
+def test_rules_are_those_of_enumeration(chains):
+    rng = np.random.default_rng(38)
+    seen = set()
+    for _ in range(chains):
+        scores, edges, rules = random_case(rng)
+        (T, Y), offsets = scores.shape, np.array([0, len(scores)])
+        paths = np.array(list(itertools.product(range(Y), repeat=T)), dtype=np.int32)
+        ends, tiled = np.arange(len(paths) + 1) * T, np.tile(scores, (len(paths), 1))
+        every = chain.path_scores(tiled, edges.rows(np.tile(np.arange(T), len(paths))), ends, paths.ravel())
+        good = np.array([obeys(path, rules) for path in paths])
+        assert np.array_equal(rules.obeyed(paths.ravel(), ends), good)
+        if np.isneginf(every).all():
+            continue
+        own = np.where(good, every, -np.inf)
+        expected = np.sort(own[np.isfinite(own)])[::-1][:5]
+        (found,), (status,) = rules.best_labellings(scores, edges, offsets, np.array([0]), 5)
+        np.testing.assert_allclose(found.scores, expected, rtol=1e-12, atol=1e-12)
+        numbers = [int(np.flatnonzero((paths == path).all(axis=1))[0]) for path in found.labels]
+        np.testing.assert_allclose(own[numbers], found.scores, rtol=1e-12, atol=1e-12)
+        assert len(set(numbers)) == len(numbers)
+        seen.add((edges.triples is None, int(status)))
+        if not len(expected):
+            assert (status, rules.log_probability(scores, edges)) == (IMPOSSIBLE, -np.inf)
+            continue
+        assert status == EXACT
+        p = np.exp(np.logaddexp.reduce(own) - np.logaddexp.reduce(every))
+        np.testing.assert_allclose(np.exp(rules.log_probability(scores, edges)), p, rtol=1e-9)
+        weights = np.exp(own - np.logaddexp.reduce(own))
+        marginals = [[weights[paths[:, t] == label].sum() for label in range(Y)] for t in range(T)]
+        np.testing.assert_allclose(rules.marginals(scores, edges), marginals, rtol=1e-9, atol=1e-12)
+        estimate, error = rules.estimate(scores, edges)
+        assert abs(estimate - p) < 5 * error
+    assert seen == set(itertools.product((True, False), (EXACT, IMPOSSIBLE)))
+
+
+def once_all(Y):
+    return RunRules(
+        np.arange(Y, dtype=np.int32), ~np.eye(Y, dtype=bool), np.ones(Y, dtype=np.int32), np.zeros(Y, dtype=bool)
+    )
+
+
+def test_more_counters_than_a_word_has_bits_and_the_node_limit():
+    Y, T, rules = 70, 8, once_all(70)
+    scores = np.random.default_rng(1).normal(size=(T, Y))
+    scores[:, 69] += 3.0  # every other position, if others were not in between
+    scores[1::2, 69] -= 8.0
+    offsets, edges, one = np.array([0, T]), Edges.zeros(Y), np.array([0])
+    assert not rules.obeyed(chain.viterbi(scores, edges, offsets)[0], offsets).any()
+    (exact,), (status,) = rules.best_labellings(scores, edges, offsets, one)
+    assert status == EXACT and rules.obeyed(exact.labels[0], offsets).all()
+    (some,), (status,) = rules.best_labellings(scores, edges, offsets, one, limit=1500)
+    assert status == LIMITED and rules.obeyed(some.labels[0], offsets).all()
+    assert some.scores[0] <= exact.scores[0]
+    np.testing.assert_allclose(chain.path_scores(scores, edges, offsets, some.labels[0]), some.scores, rtol=1e-12)
+    (none,), (status,) = rules.best_labellings(scores, edges, offsets, one, limit=Y)
+    assert status == NONE_FOUND and not len(none.labels)
+    assert rules.states == 2**70
+
+
+def test_a_long_sequence_needs_few_nodes_for_one_label():
+    T, Y = 2000, 3
+    rules = dataclasses.replace(once_all(Y), group=np.array([0, -1, -1], dtype=np.int32))
+    rules = dataclasses.replace(rules, most=rules.most[:1], required=rules.required[:1])
+    scores = np.random.default_rng(2).normal(size=(T, Y))
+    offsets, edges = np.array([0, T]), Edges.zeros(Y)
+    (found,), (status,) = rules.best_labellings(scores, edges, offsets, np.array([0]))
+    # The run that gains most over the better one of the other two labels: the largest sum of a window.
+    gains = scores[:, 0] - scores[:, 1:].max(axis=1)
+    sums = np.append(0.0, np.cumsum(gains))
+    best = scores[:, 1:].max(axis=1).sum() + (sums - np.minimum.accumulate(sums)).max()
+    assert status == EXACT
+    np.testing.assert_allclose(found.scores[0], best, rtol=1e-12)
