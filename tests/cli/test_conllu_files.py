@@ -114,7 +114,7 @@ def test_a_model_of_conllu_tags_plain_text(kcrf, tagger):
         (("evaluate", "DATA"), 2, "give --gold or -m"),
         (("evaluate", "DATA", "--label", "upos"), 2, "give that, too"),
         (("evaluate", "-m", "MODEL", "--gold", "DATA", "DATA"), 2, "leave out --gold"),
-        (("evaluate", "--gold", "-", "-"), 2, "can be read once"),
+        (("evaluate", "--gold", "-", "-"), 2, "can be read only once"),
         (("evaluate", "--gold", "DATA", "SHORT"), 3, "2 sequences"),
         (("evaluate", "--gold", "DATA", "OTHER"), 3, "not the same data"),
         (("evaluate", "--gold", "SHORT", "CUT"), 3, "a sequence of"),
@@ -127,7 +127,7 @@ def test_a_model_of_conllu_tags_plain_text(kcrf, tagger):
         (("train", "BLANK", "-o", "OUT"), 3, "no labels to train on"),
         (("train", "DATA", "--columns", "form,pos", "-o", "OUT"), 2, "CoNLL-U has no column 'pos'"),
         (("train", "DATA", "--columns", "form,,upos", "-o", "OUT"), 2, "empty name"),
-        (("train", "DATA", "--columns", "form", "-o", "OUT"), 2, "alone"),
+        (("train", "DATA", "--columns", "form", "-o", "OUT"), 2, "is only one column"),
     ],
 )
 def test_refusals(kcrf, tagger, sentences, tmp_path, arguments, code, message):

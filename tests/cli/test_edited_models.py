@@ -179,7 +179,7 @@ def test_archives_that_hold_more_than_they_say(kcrf, trained, data):
     cases = {
         "twice": zipped([*members, other]),
         "after the array": zipped([(name, content + b"more") for name, content in members]),
-        "more than": plain + b"more",
+        "has bytes besides": plain + b"more",
         "bytes besides its": zipped(members, comment=b"more"),
         "": plain[:hidden] + b"more" + plain[hidden:],
         "not a kcrf file": b"more" + plain,

@@ -164,7 +164,7 @@ def _rows(X):
 
 # Checks that fail, and why; docs/python.md has the same table.
 EXPECTED_FAILURES = {
-    "check_supervised_y_2d": "a column of labels is a sequence of labels here, so no warning tells of it",
+    "check_supervised_y_2d": "a column of labels is a sequence of labels here, so there is no warning",
 }
 
 

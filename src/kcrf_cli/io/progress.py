@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -109,8 +110,9 @@ class ProgressLine:
         with contextlib.suppress(OSError):
             if self._bar is None:
                 tqdm.monitor_interval = 0  # no thread that redraws
-                looks = {"leave": False, "dynamic_ncols": True, "bar_format": "{desc}", "desc": text}
+                looks = {"leave": False, "nrows": 24, "bar_format": "{desc}", "desc": text}
                 self._bar = tqdm(total=1.0, file=sys.stderr, **looks)
+            self._bar.ncols = shutil.get_terminal_size().columns - 1
             self._bar.bar_format = "{desc}" if share is None else "{desc} |{bar:20}|"
             self._bar.n = share or 0.0
             self._bar.set_description_str(text)
