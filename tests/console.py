@@ -61,7 +61,7 @@ _FIGURE = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-
 
 # How far a figure may be from the one that a page shows, as (part of it, amount), by its line; `#` is the figure.
 _ANY, _EXACT = (float("inf"), 0.0), (0.0, 0.0)
-_DECISION = r"(taken|dropped again|like chance|always there)$"
+_DECISION = r"(selected|dropped|like noise|always kept)$"
 _TOLERANCES = [
     (re.compile(r"# s\b|# [KMG]i?B\b"), _ANY),  # time and memory
     (re.compile(r"# passes"), (0.5, 0.0)),

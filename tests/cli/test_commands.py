@@ -176,8 +176,8 @@ def test_terms_are_chosen_and_the_model_keeps_them(kcrf, sample_data, first_acce
     found = {entry["term"]: entry for entry in structure["terms"]}
     if sequences == 400:
         assert structure["chosen"] == ["f0", "long and loud", "edge"]
-        assert found["initial"]["decision"] == "like chance" and found["class"]["decision"] == "dropped again"
-    taken = [name for name, entry in found.items() if entry["decision"] in ("taken", "always there")]
+        assert found["initial"]["decision"] == "like noise" and found["class"]["decision"] == "dropped"
+    taken = [name for name, entry in found.items() if entry["decision"] in ("selected", "always kept")]
     assert structure["chosen"] == taken and 1 < len(taken) < len(found)
     lines = done.err.splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("term  "))

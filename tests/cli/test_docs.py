@@ -187,7 +187,7 @@ def test_commands_and_options_exist(page):
         ),
         (
             "f0  109136.9  4872.4  22.40  2.2e-08  73.9  70.3 +- 12.3  taken",
-            "f0  109136.9  4872.4  22.40  2.2e-08  73.9  70.3 +- 12.3  like chance",
+            "f0  109136.9  4872.4  22.40  2.2e-08  73.9  70.3 +- 12.3  like noise",
             False,
         ),
         # a search, and long work

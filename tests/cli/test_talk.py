@@ -114,7 +114,7 @@ def test_a_calibration_in_words(before, after, kept, text):
 def test_features_by_the_data_take_the_place_of_columns(kcrf, first_accents, tmp_path):
     command = ("featurize", first_accents(60), "-o", tmp_path / "data.npz")
     short, long = (kcrf(*command, *more).err.splitlines() for more in ((), ("-v",)))
-    assert [line.split(":")[0] for line in short[:2]] == ["data", "features"] and "added by the data" in short[1]
+    assert [line.split(":")[0] for line in short[:2]] == ["data", "features"] and "added automatically" in short[1]
     assert short[-1] == f"wrote {tmp_path}/data.npz; next: kcrf train {tmp_path}/data.npz -o model.npz"
     assert set(short) < set(long) and len(short) == 4
     assert next(line for line in long if line not in short).startswith("features: categorical: c0 (")

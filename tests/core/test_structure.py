@@ -193,7 +193,7 @@ def test_the_right_terms_in_nineteen_of_twenty_tasks(tasks, least):
 def test_report_and_model_keep_the_structure(tmp_path):
     corpus = draw_task(3, SMALL)
     model, report, chosen = select(corpus, task_config())
-    assert chosen == USEFUL and decisions(report)["edge"] == "always there"
+    assert chosen == USEFUL and decisions(report)["edge"] == "always kept"
     model.save(tmp_path / "model.npz")
     stored = Model.load(tmp_path / "model.npz")
     assert {term.name for term in stored.terms} == USEFUL
@@ -242,7 +242,7 @@ def test_a_term_that_a_later_one_contains_is_dropped():
     ]
     _, report, chosen = select(Corpus("product", columns, offsets, np.arange(1500)), {"terms": terms})
     assert chosen == {"two"}
-    assert decisions(report) == {"one": DROPPED, "two": TAKEN, "edge": "always there"}
+    assert decisions(report) == {"one": DROPPED, "two": TAKEN, "edge": "always kept"}
     assert {found.term: found.step for found in report.structure.judgements}["two"] == 1
 
 

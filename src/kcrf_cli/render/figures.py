@@ -161,7 +161,7 @@ def pruned_text(pruned: PruneReport, size: int) -> str:
 
 def structure_text(structure: Structure) -> str:
     """Return a table of all terms of the configuration, with the evidence for each decision."""
-    header = ("term", "bound", "null", "ratio", "chance", "gain in P", "held-out gain", "decision")
+    header = ("term", "bound", "null", "ratio", "p-value", "gain in P", "held-out gain", "decision")
     rows = []
     for found in structure.judgements:
         held_out = "-" if found.held_out is None else f"{found.held_out:.1f} +- {found.held_out_error:.1f}"

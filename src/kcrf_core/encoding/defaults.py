@@ -78,7 +78,7 @@ class Defaults:
     @property
     def said(self) -> str | None:
         """Features in a line; None where there are none but those of the configuration."""
-        made = f"features: columns; added by the data: {'; '.join(self.parts)} ('plain' adds none)"
+        made = f"features: columns; added automatically: {'; '.join(self.parts)} (not with 'plain')"
         return made if self.parts else None
 
 

@@ -13,8 +13,8 @@ from .run import Progress
 
 ALL_TERMS = "all"
 
-TAKEN, EXCLUDED, CHANCE, UNCONFIRMED = "taken", "cannot gain", "like chance", "no held-out gain"
-DROPPED, ALWAYS, UNDECIDED = "dropped again", "always there", "undecided"
+TAKEN, EXCLUDED, CHANCE, UNCONFIRMED = "selected", "cannot gain", "like noise", "no held-out gain"
+DROPPED, ALWAYS, UNDECIDED = "dropped", "always kept", "undecided"
 
 
 @dataclass(frozen=True)
