@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus
+from kcrf_core.encoding import translation
 from kcrf_core.selection import Division, cross_validation, make_plan, make_settings, tuning
 from kcrf_core.selection.cross_validation import run_plan
 
@@ -207,6 +208,28 @@ def test_attribute_files_name_the_attribute(kcrf, task):
     run = ("train", task / "train.crfsuite", "--embeddings", task / "table.txt", "--sigma2", 10, "-o", task / "a.npz")
     done = kcrf(*run)
     assert done.code == 2 and "--embeddings-column" in done.err
-    assert kcrf(*run, "--embeddings-column", "w").code == 0
-    done = kcrf("evaluate", "-m", task / "a.npz", task / "test.crfsuite")
-    assert done.code == 0 and float(done.text.split("accuracy ")[1].split(" ")[0]) > 90
+    one_term = "features: [{type: attributes}, {column: w, lookup: embeddings}]\nterms: [{}, {type: edge}]\n"
+    (task / "one.yaml").write_text(one_term)
+    for options in (["--embeddings-column", "w"], ["-c", task / "one.yaml"]):
+        assert kcrf(*run, *options).code == 0
+        tagged = kcrf("tag", "-m", task / "a.npz", task / "test.crfsuite").text.split("\n")
+        labels = [(line.split("\t")[0], line.split("\t")[-1]) for line in tagged if line]
+        assert sum(gold == label for gold, label in labels) > 0.9 * len(labels)
+
+
+def test_weights_of_another_table_are_not_taken_over(task):
+    corpus = read_corpus(task / "train.conll")
+
+    def fitted(**more):
+        feature = {"column": "c0", "name": "c0", **({"lookup": "embeddings"} if more else {"type": "categorical"})}
+        return fit_encoding(parse_config({"features": [feature], **more}), corpus)[0]
+
+    (task / "other.txt").write_text((task / "table.txt").read_text().replace("1", "2"))
+    table, other, words = (
+        fitted(embeddings=str(task / "table.txt")),
+        fitted(embeddings=str(task / "other.txt")),
+        fitted(),
+    )
+    for source, target, known in ((table, table, 15), (other, table, 0), (words, table, 0)):
+        columns, _ = translation(source, ["c0"], target, ["c0"]).explicit_columns()
+        assert (columns >= 0).sum() == known

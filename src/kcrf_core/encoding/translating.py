@@ -169,14 +169,15 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
 
     def meaning(config: FeatureConfig) -> tuple:
         own = config.columns, config.transform, config.length, config.parts, config.templates, config.vectors
-        return *own, config.width, config.quantile, config.missing, config.scale == "unit"
+        return *own, config.lookup, config.width, config.quantile, config.missing, config.scale == "unit"
 
     if isinstance(a, TemplateFeature) and isinstance(b, TemplateFeature):
         return True  # strings are what they are, whichever lines made them
     if type(a) is not type(b) or meaning(a.config) != meaning(b.config):
         return False
-    if isinstance(a, RealFeature) and isinstance(b, RealFeature) and a.config.vectors is not None:
-        return len(a.mean) == len(b.mean)  # vectors of the same name may have another width
+    if isinstance(a, RealFeature) and isinstance(b, RealFeature) and a.is_vector:
+        # Vectors of the same name may have another width, and tables other rows.
+        return len(a.mean) == len(b.mean) and (a.table is None or b.table is None or a.table.digest == b.table.digest)
     if isinstance(a, RealFeature) and isinstance(b, RealFeature) and a.quantiles is not None:
         return b.quantiles is not None and np.array_equal(a.quantiles, b.quantiles)
     if isinstance(a, ConjunctionFeature) and isinstance(b, ConjunctionFeature):

@@ -23,7 +23,7 @@ def label_scorer(model: Model) -> LabelScorer | None:
     encoding = model.encoding
     if model.calibration is not None or model.order > 1 or len(model.terms) != 1:
         return None
-    if not encoding.attributes or encoding.vectors:
+    if not encoding.attributes or encoding.vectors or encoding.tables:
         return None
     term = model.terms[0]
     if type(term) is not ExplicitTerm or not term.is_linear or term.clique.axes != 1:
