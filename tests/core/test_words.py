@@ -82,3 +82,8 @@ def test_retired_phrases_do_not_return():
     ]
     assert not wrong, "\n".join(wrong)
     assert retired("nothing\nNobody said it") == [(2, "Nobody")]
+
+
+def test_the_method_names_files_that_exist():
+    named = re.findall(r"`([\w/]+\.pyx?)`", (ROOT / "docs" / "method.md").read_text(encoding="utf-8"))
+    assert named and [name for name in named if not (ROOT / "src" / "kcrf_core" / name).exists()] == []
