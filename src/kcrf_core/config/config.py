@@ -327,7 +327,7 @@ class Config:
     )
     embeddings: str | None = declared(
         values.text,
-        help="Table of word vectors: text as of GloVe, word2vec or fastText (.vec), also .gz, or .npz with words and "
+        help="Word vectors of GloVe, word2vec or fastText. They are text, compressed or not, or .npz with words and "
         "rows. A word is looked up as it is, in lower case, and with digits as 0. Default: none.",
         metavar="FILE",
     )
