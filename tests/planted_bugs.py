@@ -38,8 +38,8 @@ BUGS = [
     # Subcommands.
     Bug(
         "kcrf_cli/commands/audit.py",
-        "0.9 if run.least is None",
         "0.5 if run.least is None",
+        "0.9 if run.least is None",
         "cli/test_audit_command.py",
     ),
     Bug(

@@ -1,38 +1,41 @@
-"""The table of README.md: `collect.py build/COUNT-KIND-SEED ...`."""
+"""The table of README.md: `collect.py build/SET-KIND-SEED ...`."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
-from readme import fill, table
+from readme import fill, provenance, table
 
 MEASURES = ("wrong", "context", "marginal")
-HEADER = ("sentences", "exchanged", "seed", "labels", *(f"folds, {name}" for name in MEASURES), "model, context",
-          "model, marginal", "number told")  # fmt: skip
-
-
-def precisions(path: str, wrong: set[int]) -> dict[str, str]:
-    """Of as many positions as are wrong, the part that is, in per cent, by each measure."""
-    positions = json.loads(Path(path).read_text())["positions"]
-    found = {}
-    for name in MEASURES:
-        first = sorted(positions, key=lambda one: -one[name] if name == "wrong" else one[name])[: len(wrong)]
-        found[name] = f"{100 * sum(one['line'] in wrong for one in first) / len(wrong):.1f}"
-    return found
+HEADER = ("set", "planted", "seed", "labels", "number estimated", "95 % interval", "error", *MEASURES)
 
 
 def row(run: str) -> tuple[str, ...]:
     wrong = set(map(int, Path(f"{run}.conll.wrong").read_text().split()))
-    folds, told = precisions(f"{run}.folds.json", wrong), json.loads(Path(f"{run}.folds.json").read_text())
-    model = precisions(f"{run}.model.json", wrong)
-    count, kind, seed = Path(run).name.split("-")
-    number = f"{told['expected_errors']:,.0f} ± {told['standard_error']:.0f}"
-    change = f"{100 * (told['expected_errors'] / len(wrong) - 1):+.0f} %"
-    return (count, kind, seed, f"{len(wrong):,}", *folds.values(), model["context"], model["marginal"],
-            f"{number} ({change})")  # fmt: skip
+    found = json.loads(Path(f"{run}.json").read_text())
+    precisions = []
+    for name in MEASURES:
+        sign = -1 if name == "wrong" else 1
+        order = sorted(found["positions"], key=lambda one: sign * one[name])  # of equal ones, as they are ranked
+        first = order[: len(wrong)]
+        precisions.append(f"{100 * sum(one['line'] in wrong for one in first) / len(wrong):.1f}" if wrong else "")
+    number, (low, high) = found["expected_errors"], found["interval"]
+    told = f"{number:,.0f}" if found["identified"] else f"({number:,.0f}) not identified"
+    error = f"{100 * (number / len(wrong) - 1):+.0f} %" if wrong else ""
+    return (*Path(run).name.split("-"), f"{len(wrong):,}", told, f"{low:,.0f} to {high:,.0f}", error, *precisions)
 
 
 if __name__ == "__main__":
-    fill(Path(__file__).parent / "README.md", table(HEADER, map(row, sys.argv[1:]), text_columns=2))
+    rows = [row(run) for run in sys.argv[1:]]
+    errors = [(abs(int(each[6].split()[0])), "not" in each[4]) for each in rows if each[6]]
+    good = sum(error <= 25 for error, unclear in errors if not unclear)
+    unclear = sum(unclear for _, unclear in errors)
+    counts = (
+        f"Within 25 %: {good} of {len(errors)}; not identified: {unclear}; otherwise: {len(errors) - good - unclear}."
+    )
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
+    text = f"{table(HEADER, rows, text_columns=2)}\n\n{counts}"
+    fill(Path(__file__).parent / "README.md", text, taken_with=f"commit {commit.strip()}; {provenance(0)}")

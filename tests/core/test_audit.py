@@ -15,6 +15,7 @@ from kcrf_core.chains import chain
 from kcrf_core.corpora import Layout, read_corpus
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import DataError
+from kcrf_core.scoring import SCHEMES, allowed_transitions, detect_scheme
 from kcrf_core.selection import (
     Audit,
     Channel,
@@ -24,6 +25,7 @@ from kcrf_core.selection import (
     audit_by_model,
     corrected,
     differences,
+    estimate,
     fit_channel,
     gather,
     make_plan,
@@ -32,6 +34,7 @@ from kcrf_core.selection import (
     worklist,
 )
 from kcrf_core.selection.label_audit import HEADER
+from kcrf_core.selection.planting import NEIGHBOUR, SPAN_KINDS, ErrorKinds
 from kcrf_core.system import Workers
 from kcrf_core.training import Scored, train
 from oracle import spans
@@ -56,14 +59,16 @@ def all_labellings(part):
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_evidence_is_that_of_all_labellings(order):
-    part, channel = scored(order), Channel(0.1)
+    part = scored(order)
+    channel = Channel.of(part.labels, np.array([3, 1, 2]), 0.1)
     paths, totals = all_labellings(part)
     weights = np.exp(totals - totals.max())
     with Workers(1) as workers:
         found = gather([part], channel, part.labels, len(part.gold), workers)
     Y = part.scores.shape[1]
     known = part.gold >= 0
-    through = np.prod(np.where(~known | (paths == part.gold), np.where(known, 0.9, 1.0), 0.1 / (Y - 1)), axis=1)
+    # An error of each pair of true and given label has the probability 0.1.
+    through = np.prod(np.where(~known | (paths == part.gold), np.where(known, 0.8, 1.0), 0.1), axis=1)
     after = weights * through / np.sum(weights * through)
     for t in np.flatnonzero(known).tolist():
         has = paths[:, t] == part.gold[t]
@@ -71,6 +76,7 @@ def test_evidence_is_that_of_all_labellings(order):
         assert found.wrong[t] == pytest.approx(1 - after[has].sum(), rel=1e-8)
         others = [after[paths[:, t] == y].sum() if y != part.gold[t] else -1 for y in range(Y)]
         assert found.suggested[t] == int(np.argmax(others))
+        assert found.doubt[t] == pytest.approx(np.log(found.wrong[t] / (1 - found.wrong[t])), rel=1e-8)
     assert np.isnan(found.wrong[~known]).all() and np.isnan(found.context[~known]).all()
 
 
@@ -86,23 +92,20 @@ def test_spans_and_sequences_are_judged_as_a_whole(order, kinds):
     """p(span | x) and p(labels | x), before and behind the channel, by sums over all labellings."""
     labels = models.SPANS
     model, corpus = models.random_model(np.random.default_rng(3), kinds, labels, order)
-    dataset, channel = model.encoding.encode(corpus), Channel(0.1)
+    dataset, channel = model.encoding.encode(corpus), Channel.of(labels, np.ones(len(labels)), 0.05)
     parts, judged = [], 0
     for s in range(dataset.sequences):
         one = dataset.span(s, s + 1)
         rows = np.arange(dataset.offsets[s], dataset.offsets[s + 1])
         parts.append(Scored(rows, labels, *model.potentials(one), one.offsets, one.labels))
     with Workers(1) as workers:
-        found = Audit(
-            corpus, labels, True, channel, gather(parts, channel, labels, len(corpus.lines), workers), "wrong"
-        )
+        found = Audit(corpus, labels, None, gather(parts, channel, labels, len(corpus.lines), workers), "wrong")
     by_start = {one.start: one for one in found.spans()}
     by_sequence = {one.sequence: one for one in found.sequences()}
     for number, part in enumerate(parts):
         paths, totals = all_labellings(part)
         before = np.exp(totals - totals.max())
-        Y = len(labels)
-        after = before * np.prod(np.where(paths == part.gold, 0.9, 0.1 / (Y - 1)), axis=1)
+        after = before * np.exp(channel.log_t[paths, part.gold].sum(axis=1))
         before, after = before / before.sum(), after / after.sum()
         whole = (paths == part.gold).all(axis=1)
         sequence = by_sequence[number + 1]
@@ -126,7 +129,7 @@ def test_context_takes_all_other_labels_as_they_stand():
     gold = np.where(part.gold < 0, 0, part.gold).astype(np.int32)
     part = Scored(part.rows, part.labels, part.scores, part.edges, part.offsets, gold)
     with Workers(1) as workers:
-        found = gather([part], Channel(0.1), part.labels, len(gold), workers)
+        found = gather([part], Channel.of(part.labels, np.ones(3)), part.labels, len(gold), workers)
     for t in range(len(gold)):
         values = []
         for y in range(3):
@@ -137,25 +140,86 @@ def test_context_takes_all_other_labels_as_they_stand():
         assert found.context[t] == pytest.approx(values[gold[t]] / values.sum(), rel=1e-9)
 
 
-def test_the_number_of_errors_is_that_of_the_largest_likelihood():
-    """Labels drawn from known probabilities, 3 % of them exchanged: the model's own doubt is no error."""
-    generator = np.random.default_rng(5)
-    N, Y = 6000, 5
-    scores = 3.0 * generator.normal(size=(N, Y))
-    edges = chain.Edges.zeros(Y)
-    p = np.exp(scores - scores.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    gold = (p.cumsum(axis=1) > generator.uniform(size=(N, 1))).argmax(axis=1)
-    doubt = float((1 - p[np.arange(N), gold]).sum())
-    changed = generator.choice(N, 180, replace=False)
-    gold[changed] = (gold[changed] + generator.integers(1, Y, len(changed))) % Y
-    offsets = np.arange(0, N + 1, 10)
-    part = Scored(np.arange(N), tuple("abcde"), scores, edges, offsets, gold.astype(np.int32))
+def drawn(generator, labels, sequences, sharpness):
+    """Labels drawn from known probabilities of a chain, and the potentials."""
+    N, Y = 10 * sequences, len(labels)
+    scores, edges, offsets = sharpness * generator.normal(size=(N, Y)), chain.Edges.zeros(Y), np.arange(0, N + 1, 10)
+    scheme = detect_scheme(labels)
+    if scheme is not None:
+        rules = allowed_transitions(labels, scheme)
+        edges = chain.Edges(np.where(rules.pairs, 0.0, -50.0), np.where(rules.first, 0.0, -50.0), np.zeros(Y))
+    gold, ends = np.empty(N, dtype=np.int32), edges.start
+    backward = np.zeros((N, Y))
+    for t in range(N - 2, -1, -1):
+        if (t + 1) % 10:
+            backward[t] = np.logaddexp.reduce(edges.transitions + scores[t + 1] + backward[t + 1], axis=1)
+    for t in range(N):
+        own = scores[t] + backward[t] + (edges.transitions[gold[t - 1]] if t % 10 else ends)
+        p = np.exp(own - own.max())
+        gold[t] = generator.choice(Y, p=p / p.sum())
+    return Scored(np.arange(N), labels, scores, edges, offsets, gold)
+
+
+@pytest.mark.parametrize("kind", [0, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (1, 2, 3))])
+def test_the_number_of_errors_of_each_kind_is_estimated(kind):
+    """The models' own uncertainty is no error; the kind of errors is recognised, and probabilities are right."""
+    generator = np.random.default_rng(kind)
+    part = drawn(generator, models.SPANS, 400, 7.0)
+    kinds = ErrorKinds.of(part.labels, np.bincount(part.gold, minlength=len(part.labels)))
+    G, gold = len(kinds.names) // 4, part.gold
+    for group in range(G):
+        gold = kinds.plant(kind * G + group, gold, part.offsets, 0.06, generator)
+    wrong = gold != part.gold
+    noisy = replace(part, gold=gold.astype(np.int32))
     with Workers(1) as workers:
-        channel = fit_channel([part], workers)
-    assert channel.rate * N == pytest.approx(180, rel=0.2)
-    assert doubt > 3 * 180  # what the sum of 1 - p would count
-    assert channel.sharpness == pytest.approx(1, abs=0.15) and not channel.by_frequency
+        channel = fit_channel([noisy], workers)
+        found, clean = (estimate([each], channel, workers) for each in (noisy, part))
+        evidence = gather([noisy], channel, part.labels, len(gold), workers, found.probability)
+    assert found.identified and found.number == pytest.approx(wrong.sum(), rel=0.25)
+    assert found.low < wrong.sum() < found.high and clean.number < 0.2 * wrong.sum()
+    mine = sum(number for name, number in found.by_kind.items() if name.startswith(SPAN_KINDS[kind]))
+    assert mine > 0.7 * sum(found.by_kind.values())
+    assert evidence.wrong.sum() == pytest.approx(found.number, rel=0.25)
+    sure = evidence.wrong > 0.8
+    assert sure.sum() > 0.2 * wrong.sum() and wrong[sure].mean() > 0.75
+
+
+def test_errors_that_look_like_uncertainty_have_no_number():
+    """Two labels that models can hardly tell apart, and as many exchanges as one likes."""
+    generator = np.random.default_rng(0)
+    part = drawn(generator, ("a", "b"), 200, 0.7)
+    with Workers(1) as workers:
+        found = estimate([part], fit_channel([part], workers), workers)
+    assert not found.identified and found.high > 0.05 * len(part.gold)
+
+
+@pytest.mark.parametrize("scheme", ["iob1", "iob2", "iobes", "bilou", None])
+def test_planted_errors_are_of_their_kind(scheme):
+    """Labels change alone where they should, to others of the scheme; a share of the spans or labels."""
+    letters = "" if scheme is None else SCHEMES[scheme].letters.replace("O", "")
+    labels = tuple("abc") if scheme is None else ("O", *(f"{letter}-{kind}" for kind in "XY" for letter in letters))
+    part = drawn(np.random.default_rng(1), labels, 300, 2.0)
+    gold = part.gold.copy()
+    gold[5] = -1
+    kinds = ErrorKinds.of(labels, np.bincount(part.gold, minlength=len(labels)))
+    for kind, name in enumerate(kinds.names):
+        new = kinds.plant(kind, gold, part.offsets, 0.1, np.random.default_rng(2))
+        where = np.flatnonzero(new != gold)
+        if name in [f"{letter} as {letter}" for letter in "abc"]:
+            assert len(where) == 0
+            continue
+        assert 0.01 < len(where) / len(gold) < 0.2 and new[5] == -1
+        found = kinds.table[gold[where], new[where]]
+        if scheme is None:
+            assert name == NEIGHBOUR or (found == kind).all()
+            continue
+        own, group = name.split()
+        assert own == "boundary" or {kinds.names[k] for k in found if k != kind} <= {f"boundary {group}"}
+        if scheme != "iob1" and own != "type":
+            rules = allowed_transitions(labels, scheme)
+            inside = np.setdiff1d(np.arange(1, len(gold)), part.offsets)
+            inside = inside[(inside != 5) & (inside != 6)]
+            assert rules.pairs[new[inside - 1], new[inside]].all()
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +254,7 @@ def test_data_that_says_nothing_has_any_number_of_errors(tmp_path):
     path = tmp_path / "constant.conll"
     path.write_text("a A\n\na B\n\n" * 6)
     found = by_folds(path)
-    assert found.judged == 12 and 0 < found.standard_error <= 12
+    assert found.judged == 12 and found.expected < 6 and not found.errors.identified
 
 
 def test_sequences_with_labels_that_no_model_knows_are_not_judged_as_a_whole(tmp_path):
@@ -209,8 +273,8 @@ def test_folds_find_what_was_exchanged(noisy):
     assert found.expected == pytest.approx(len(wrong), rel=0.35) and found.judged == 600
     one = first[0]
     assert one.suggested == one.text[0].upper() != one.gold and one.reason == f"its features say {one.suggested}"
-    probabilities = [each.probability for each in found.positions()]
-    assert probabilities == sorted(probabilities)
+    listed = [each.wrong for each in found.positions()]
+    assert listed == sorted(listed, reverse=True) and listed[0] > 0.7
     assert found.sequences(1)[0].expected >= 0.5 and found.spans() == []
     marginal = by_folds(path, ranking="marginal").positions(3)
     assert all(each.probability == each.marginal for each in marginal)
@@ -333,3 +397,7 @@ def test_worklists_come_back_as_they_were_written(noisy):
     for text in ("", "a\tb\n", worklist([]) + "one\ttwo\n"):
         with pytest.raises(DataError):
             read_worklist(text, "list")
+    known = {each.suggested for each in changes}
+    assert read_worklist(worklist(positions), "list", known) == changes
+    with pytest.raises(DataError, match="list:2: the data has no label"):
+        read_worklist(worklist([replace(positions[0], suggested="FOO")]), "list", known)

@@ -12,7 +12,7 @@ from test_explanation import explain
 from test_training import fit, toy_corpus
 
 from kcrf_core.scoring.metrics import flat_f1_score
-from kcrf_core.selection import fit_channel
+from kcrf_core.selection import estimate, fit_channel
 
 
 @pytest.fixture
@@ -51,4 +51,5 @@ def test_explanations_and_audits(no_float_sums, rng, workers):
     corpus = toy_corpus(rng, 20)
     model = fit(corpus, {"sigma2": 1.0})[0]
     assert explain(model, model.encoding.encode(corpus), 3).explanations
-    assert 0 < fit_channel([scored()], workers).rate < 1
+    channel = fit_channel([scored()], workers)
+    assert channel.sharpness > 0 and estimate([scored()], channel, workers).number >= 0

@@ -41,7 +41,7 @@ class AuditArguments:
     )
     output: str | None = options.output(
         "Worklist to write, most doubtful labels first. Columns, separated by tabs: line, text, gold, suggested, "
-        "probability, reason; - for stdout. Default: none.",
+        "p_wrong, p_given_label, reason; - for stdout. Default: none.",
         required=False,
         stdout=True,
     )
@@ -71,9 +71,12 @@ class AuditArguments:
         "WORKLIST",
     )
     least: float | None = options.option(
-        "With --apply: correct labels that are wrong with at least this probability. Default: 0.9.",
+        "With --apply: correct labels that are wrong with at least this probability. Default: 0.5.",
         "P",
         type=click.FloatRange(0, 1),
+    )
+    new_labels: bool = options.switch(
+        "With --accept: allow labels that DATA does not have. Default: such a row is an error."
     )
     configuration: options.Configuration = options.group(options.Configuration, *options.MODEL_SECTIONS)
     format: str | None
@@ -94,6 +97,7 @@ class AuditArguments:
                 "--plot shows the estimated number of errors, which needs cross-validation: leave out -m",
             ),
             (self.json and self.output == "-", "--json and -o - both write to stdout: give one of them"),
+            (self.new_labels and not accept, "--new-labels is for --accept WORKLIST: give that, too"),
             ((accept or least) and not apply, f"{option} is for --apply FILE, the file to write: give that, too"),
             (accept and least, "--accept and --least both choose the corrections: give one of them"),
             (apply and model and not accept, "-m suggests no corrections: leave it out, or give --accept WORKLIST"),
@@ -119,9 +123,10 @@ def audit(run: AuditArguments) -> None:
     A label is doubtful if a model trained on other folds finds it improbable, given the input and the neighbouring
     labels. DATA is not changed.
 
-    --apply writes a new file with corrected labels, and its differences from DATA. The number of errors is a
-    maximum-likelihood estimate that accounts for the uncertainty of the models. Spans and sequences are judged as a
-    whole, too.
+    --apply writes a new file with corrected labels, and its differences from DATA. The number of errors is
+    estimated by comparison with planted errors: missed and spurious spans, wrong boundaries and types, or other labels.
+    If errors look like the models' own uncertainty, it is reported as not identified. Spans and sequences are judged
+    as a whole, too.
 
     \b
     Example:
@@ -142,7 +147,7 @@ def audit(run: AuditArguments) -> None:
     times = int(TIMES_EXPECTED * found.expected) if found.held_out else 0
     listed = run.most or max(LEAST_LISTED, times, int(SHARE_LISTED * found.judged))
     if run.output is not None:
-        files.write_out(worklist(found.positions(listed)), run.output, end="")
+        files.write_out(worklist(found.positions(listed), found.held_out), run.output, end="")
     if run.html is not None:
         from ..report.html import audit_page, origin_of
 
@@ -150,7 +155,7 @@ def audit(run: AuditArguments) -> None:
     if run.plot is not None:
         plots.doubtful(run.plot, found)
     if run.apply is not None:
-        changes = changes_of(found.positions(), 0.9 if run.least is None else run.least)
+        changes = changes_of(found.positions(), 0.5 if run.least is None else run.least)
         _write(run, changes, (found.corpus.format, columns, layout))
     if run.json:
         files.write_out(render.as_json(audit_text.values(found, listed)))
@@ -205,7 +210,7 @@ def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
 
 def _apply_worklist(run: AuditArguments, accept: str) -> None:
     """Make the corrections that a person has left in a worklist: a model says at most how DATA is laid out."""
-    from kcrf_core.corpora import guess_format
+    from kcrf_core.corpora import guess_format, stream_corpus
     from kcrf_core.encoding import described
     from kcrf_core.model import Model
     from kcrf_core.selection import read_worklist
@@ -219,12 +224,16 @@ def _apply_worklist(run: AuditArguments, accept: str) -> None:
         given = run.configuration
         settings = described(files.load_config(given.config), given.chosen, given.source)
         columns, layout = settings.columns, settings.layout
+    form = (format_ or guess_format(run.data), columns, layout)
+    known = None
+    if not run.new_labels:
+        known = {label for parsed in stream_corpus(run.data, *form) for label in set(parsed.corpus.columns[-1])}
     try:
         with open(accept, encoding="utf-8-sig", newline="\n") as stream:
-            changes = read_worklist(stream.read(), accept)
+            changes = read_worklist(stream.read(), accept, known)
     except UnicodeDecodeError:
         raise DataError("not a worklist: not UTF-8 text", accept) from None
-    _write(run, changes, (format_ or guess_format(run.data), columns, layout))
+    _write(run, changes, form)
 
 
 def _write(run: AuditArguments, changes: Sequence[Correction], form: Form) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kcrf_core.selection import Audit, DoubtfulPosition
 
 LONGEST = 24  # characters of a text in the table
+MOST_KINDS = 6  # of errors in a line
 
 
 def text(found: Audit, top: int) -> str:
@@ -31,7 +32,7 @@ def text(found: Audit, top: int) -> str:
             ]
             for one in found.positions(top)
         ]
-        wrong = ("wrong",) if found.held_out else ()
+        wrong = ("p(wrong)",) if found.held_out else ()
         header = ("line", "text", "gold", "suggested", "p(gold)", *wrong, "reason")
         parts.append(table(header, rows, words=(1, 2, 3, len(header) - 1)))
         few = max(top // 4, 1)
@@ -65,15 +66,25 @@ def summary(found: Audit) -> list[str]:
     """Return the number of labels judged, of those that are wrong by estimate, and of those not judged."""
     how = "by models that had not seen them" if found.held_out else "by a model that may have learnt from them"
     lines = [f"{counted(found.judged, 'label')} judged {how}"]
-    if found.held_out and found.expected < 0.5:
-        lines.append(
-            "no errors estimated: disagreements are within the models' uncertainty; check the first ones anyway"
-        )
-    elif found.held_out:
-        share = f"{100 * found.expected / max(found.judged, 1):.2g} %"
-        lines.append(f"about {found.expected:,.0f} are wrong ({share}; +- {found.standard_error:,.0f} standard error)")
-    else:
+    errors = found.errors
+    if errors is None:
         lines.append("the number of wrong labels cannot be estimated from labels that were learnt: leave out -m")
+    elif not errors.identified:
+        lines.append(
+            f"Number of wrong labels not identified ({errors.low:,.0f} to {errors.high:,.0f}): errors look like the "
+            "models' uncertainty. Check the top of the list."
+        )
+    elif errors.number < 0.5:
+        lines.append(
+            "No errors estimated: disagreements are within the models' uncertainty. Check the top of the list anyway."
+        )
+    else:
+        share = f"{100 * errors.number / max(found.judged, 1):.2g} %"
+        interval = f"95 % interval {errors.low:,.0f} to {errors.high:,.0f}"
+        lines.append(f"about {errors.number:,.0f} are wrong ({share}; {interval})")
+        kinds = sorted((item for item in errors.by_kind.items() if item[1] >= 0.5), key=lambda item: -item[1])
+        if kinds:
+            lines.append("by kind: " + ", ".join(f"{name} {number:,.0f}" for name, number in kinds[:MOST_KINDS]))
     left_out = found.corpus.positions - found.judged
     if left_out:
         lines.append(f"{counted(left_out, 'label')} not judged: no model of the other folds knows such a label")
@@ -82,18 +93,20 @@ def summary(found: Audit) -> list[str]:
 
 def values(found: Audit, most: int) -> dict[str, Any]:
     """Return plain values for JSON."""
-    channel, held_out = found.channel, found.held_out
+    errors = found.errors
     return {
-        "schema": 1,
+        "schema": 2,
         "source": found.corpus.source,
-        "judged_by": "folds" if held_out else "model",
+        "judged_by": "model" if errors is None else "folds",
         "ranked_by": found.ranking,
         "judged": found.judged,
         "not_judged": found.corpus.positions - found.judged,
-        "expected_errors": found.expected if held_out else None,
-        "standard_error": found.standard_error if held_out else None,
-        "error_rate": channel.rate if held_out else None,
-        "channel": {name: getattr(channel, name) for name in ("rate", "sharpness", "edge_sharpness", "by_frequency")},
+        "expected_errors": None if errors is None else errors.number,
+        "identified": None if errors is None else errors.identified,
+        "interval": None if errors is None else [errors.low, errors.high],
+        "standard_error": None if errors is None else found.standard_error,
+        "error_rate": None if errors is None else errors.number / max(found.judged, 1),
+        "errors_by_kind": None if errors is None else errors.by_kind,
         "positions": [one.to_dict() for one in found.positions(most)],
         "spans": [one.to_dict() for one in found.spans(most)],
         "sequences": [one.to_dict() for one in found.sequences(most)],

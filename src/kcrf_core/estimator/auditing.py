@@ -62,12 +62,17 @@ class LabelAudit:
     @property
     def expected(self) -> float:
         """Expected number of wrong ones, NaN for a model that has learnt from the labels themselves."""
-        return self.found.expected if self.found.held_out else float("nan")
+        return self.found.expected
 
     @property
     def standard_error(self) -> float:
         """Standard error of that number."""
-        return self.found.standard_error if self.found.held_out else float("nan")
+        return self.found.standard_error
+
+    @property
+    def identified(self) -> bool:
+        """False if errors look like the models' own uncertainty, so that their number cannot be estimated."""
+        return self.found.errors is not None and self.found.errors.identified
 
     @property
     def wrong(self) -> list[np.ndarray]:
@@ -99,7 +104,7 @@ class LabelAudit:
             for one in self.found.sequences(most)
         ]
 
-    def corrected(self, least: float = 0.9) -> list[list[LabelValue]]:
+    def corrected(self, least: float = 0.5) -> list[list[LabelValue]]:
         """Return y with suggested labels where those that it has are wrong with at least this probability."""
         if not self.found.held_out:
             raise ValueError("a model that has learnt from the labels cannot correct them: audit by folds")

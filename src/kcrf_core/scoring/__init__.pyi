@@ -34,9 +34,9 @@ from .labelling import (
     readable_column,
     readable_place,
 )
-from .schemes import Scheme, detect_scheme
+from .schemes import Scheme, detect_scheme, split_label
 from .significance import FEW_SEQUENCES, Interval, block_borders, median_run, unit_offsets
-from .spans import Score, SpanFinder, Spans, SpanScores, Transitions, allowed_transitions
+from .spans import Score, SpanFinder, Spans, SpanScores, Transitions, allowed_transitions, tell_iob_apart
 from .yardstick import Yardstick, choose_yardstick
 
 SCHEMES: Registry[Scheme]
@@ -93,6 +93,8 @@ __all__ = [
     "readable_column",
     "readable_place",
     "scores_shown",
+    "split_label",
+    "tell_iob_apart",
     "threshold_costs",
     "unit_offsets",
 ]

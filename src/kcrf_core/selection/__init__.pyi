@@ -15,6 +15,7 @@ from .cross_validation import (
     summarise,
     task_count,
 )
+from .error_number import ErrorNumber, estimate
 from .evidence import Channel, Evidence, fit_channel, gather
 from .grid import Setting, make_settings, parse_grid, shown
 from .journal import Journal, corpus_digest, digest_of
@@ -53,6 +54,7 @@ __all__ = [
     "DoubtfulPosition",
     "DoubtfulSequence",
     "DoubtfulSpan",
+    "ErrorNumber",
     "Evidence",
     "FoldData",
     "Journal",
@@ -74,6 +76,7 @@ __all__ = [
     "cut_parts",
     "differences",
     "digest_of",
+    "estimate",
     "finished",
     "fit_channel",
     "fold_data",

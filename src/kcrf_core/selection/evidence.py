@@ -1,14 +1,15 @@
-"""Evidence of models about the labels of data, and the rate of wrong labels (see "Wrong labels" in docs/method.md).
+"""Evidence of models about the labels of data (see "Wrong labels" in docs/method.md).
 
 The channel: a labelling y is drawn by the model, p(y | x), whose scores are multiplied by s, those of neighbouring
-labels by s'. Then each label is passed on with probability 1 - e, and exchanged for another one g with probability
-e r(g). The likelihood of the labels of the data, a ratio of two partition functions, is maximised in e, s and s'.
+labels by s'. Then each label y_t becomes g_t with probability T(g_t | y_t): an error of kind k happens with probability
+e_k, and leads to labels of that kind as they are frequent. The doubt of a label is the log-odds of y_t != g_t, given
+the input and all labels of the data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -18,35 +19,47 @@ from ..model import scores_in_place
 from ..scoring import SpanFinder, detect_scheme
 from ..system import Workers
 from ..training import Scored
+from .planting import ErrorKinds
 
-MOST_POSITIONS = 20_000  # to find the sharpness of scores by; the rate is found by all of them
-EVALUATIONS, STEPS = 70, 12
-LEAST_RATE, MOST_RATE = 1e-5, 0.5
+# Probabilities of being wrong [n] by doubts [n] and, of single labels, by kinds of errors [n].
+Probability = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
+
+SUPPOSED_RATE = 0.01  # e_k, the rate of errors by which doubts are measured
+MOST_POSITIONS = 20_000  # to find the sharpness of scores by
+EVALUATIONS = 40
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Channel:
-    """The rate of wrong labels, and factors of scores."""
+    """The probability of labels of the data, given the true ones, and factors of scores."""
 
-    rate: float  # e
+    kinds: ErrorKinds
+    log_t: np.ndarray  # [Y, Y] log T(g | y)
     sharpness: float = 1.0  # s, of scores of positions
     edge_sharpness: float = 1.0  # s'
-    by_frequency: bool = False  # a wrong label is as frequent as others of its kind
-    frequencies: tuple[tuple[str, float], ...] = ()  # of labels, by their names
-    rate_error: float = float("nan")  # the standard error of e
+
+    @classmethod
+    def of(cls, labels: Sequence[str], counts: np.ndarray, rate: float = SUPPOSED_RATE) -> Channel:
+        """Return the channel with this rate of each kind, for labels that occur so often [Y]."""
+        kinds, Y = ErrorKinds.of(labels, counts), len(labels)
+        t = np.zeros((Y, Y))
+        for kind in range(len(kinds.names)):
+            share = (kinds.table == kind) * np.maximum(counts, 0.5)
+            t += rate * share / np.maximum(share.sum(axis=1, keepdims=True), 0.5)
+        np.fill_diagonal(t, 1 - t.sum(axis=1))
+        return cls(kinds, np.log(t))
+
+    def numbers(self, part: Scored) -> np.ndarray:
+        """Return the numbers of a part's labels among those of the channel."""
+        number = {label: y for y, label in enumerate(self.kinds.labels)}
+        return np.array([number[label] for label in part.labels])
 
     def potentials(self, part: Scored) -> tuple[np.ndarray, Edges]:
         """Return the potentials of the true labels, given the input and the labels of the data."""
-        Y = len(part.labels)
-        others = np.full(Y, 1 / max(Y - 1, 1))
-        if self.by_frequency:
-            share = dict(self.frequencies)
-            others = np.array([max(share.get(label, 0.0), 1e-6) for label in part.labels])
-        known = np.flatnonzero(part.gold >= 0)
-        logs = np.zeros(part.scores.shape)  # log p(g_t | y_t), [n, Y]; 0 where g_t is not known
-        logs[known] = np.log(self.rate * others[part.gold[known]])[:, None]
-        logs[known, part.gold[known]] = np.log1p(-self.rate)
-        return self.sharpness * part.scores + logs, part.edges.times(self.edge_sharpness)
+        own, known = self.numbers(part), np.flatnonzero(part.gold >= 0)
+        scores = self.sharpness * part.scores
+        scores[known] += self.log_t[np.ix_(own, own)].T[part.gold[known]]
+        return scores, part.edges.times(self.edge_sharpness)
 
     def log_likelihood(self, part: Scored) -> float:
         """Return the log-likelihood of the labels of the data, given the input."""
@@ -54,77 +67,55 @@ class Channel:
         before = chain.marginals(self.sharpness * part.scores, edges, part.offsets).log_z
         return float((chain.marginals(after, edges, part.offsets).log_z - before).sum())
 
-    def wrong(self, part: Scored) -> np.ndarray:
-        """Return the probability that each of the known labels is wrong."""
-        known = np.flatnonzero(part.gold >= 0)
-        return 1 - chain.marginals(*self.potentials(part), part.offsets).node[known, part.gold[known]]
+    def doubts(self, part: Scored) -> tuple[np.ndarray, np.ndarray]:
+        """Return the doubt of each label [n], NaN of unknown ones, and the kind of error that it would be [n]."""
+        known = part.gold >= 0
+        gold = np.where(known, part.gold, 0)
+        node = chain.marginals(*self.potentials(part), part.offsets).node
+        right, suggested = _rivals(node, gold)
+        own = self.numbers(part)
+        return np.where(known, log_odds(1 - right), np.nan), self.kinds.table[own[suggested], own[gold]]
+
+
+def log_odds(p: np.ndarray) -> np.ndarray:
+    """Return log p / (1 - p), finite."""
+    p = np.clip(p, 1e-15, 1 - 1e-15)
+    return np.log(p) - np.log1p(-p)
+
+
+def _rivals(node: np.ndarray, gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probabilities of labels [n], and the most probable other label [n]."""
+    rows, others = np.arange(len(gold)), node.copy()
+    others[rows, gold] = -1
+    return node[rows, gold], others.argmax(axis=1)
 
 
 def fit_channel(parts: Sequence[Scored], workers: Workers) -> Channel:
-    """Return the channel of the largest likelihood."""
+    """Return the channel whose sharpness makes the labels most likely."""
+    from scipy.optimize import minimize  # only needed here
+
+    start = channel_of(parts)
+    some = parts[:: max(1, sum(len(part.gold) for part in parts) // MOST_POSITIONS)]
+
+    def channel(at: np.ndarray) -> Channel:
+        sharpness, edge_sharpness = np.exp(np.clip(at, -2, 2)).tolist()
+        return replace(start, sharpness=sharpness, edge_sharpness=edge_sharpness)
+
+    simplex = np.array([[0.0, 0.0], [-0.4, 0.0], [0.0, -0.4]])
+    options = {"maxfev": EVALUATIONS, "initial_simplex": simplex, "xatol": 0.01, "fatol": 0.05}
+    loss = lambda at: -math.fsum(workers.map(channel(at).log_likelihood, some))  # noqa: E731
+    return channel(minimize(loss, simplex[0], method="Nelder-Mead", options=options).x)
+
+
+def channel_of(parts: Sequence[Scored]) -> Channel:
+    """Return the channel of the labels that these parts have."""
     counts: dict[str, int] = {}
     for part in parts:
         known = np.bincount(part.gold[part.gold >= 0], minlength=len(part.labels))
         for label, count in zip(part.labels, known.tolist(), strict=True):
             counts[label] = counts.get(label, 0) + count
-    total = max(sum(counts.values()), 1)
-    frequencies = tuple((label, count / total) for label, count in sorted(counts.items()))
-    some = parts[:: max(1, sum(len(part.gold) for part in parts) // MOST_POSITIONS)]
-    found = [_fitted(some, by_frequency, frequencies, workers) for by_frequency in (False, True)]
-    channel = max(found, key=lambda pair: pair[0])[1]
-    rates = [_with_rate(channel, some, workers) for some in (parts, _surer_half(parts, workers))]
-    return max(rates, key=lambda each: each.rate)
-
-
-def _with_rate(channel: Channel, parts: Sequence[Scored], workers: Workers) -> Channel:
-    """Return the channel with the most probable rate of errors of some parts, and its standard error."""
-    for _ in range(STEPS):
-        wrong = np.concatenate(list(workers.map(channel.wrong, parts)))
-        rate = float(np.clip(wrong.mean(), LEAST_RATE, MOST_RATE))
-        close = abs(rate - channel.rate) < 0.002 * rate
-        channel = replace(channel, rate=rate)
-        if close:
-            break
-    # Terms of the slope of the log-likelihood in e: their sum of squares is its information.
-    slopes = wrong / rate - (1 - wrong) / (1 - rate)
-    # Uninformative models give no information, and any rate is possible.
-    return replace(channel, rate_error=1 / max(float(np.linalg.norm(slopes)), 1.0))
-
-
-def _surer_half(parts: Sequence[Scored], workers: Workers) -> list[Scored]:
-    """Return the parts with labels only at the half of the positions that models are more certain of."""
-
-    def sureness(part: Scored) -> np.ndarray:
-        most = chain.marginals(part.scores, part.edges, part.offsets).node.max(axis=1, initial=0.0)
-        return np.where(part.gold >= 0, most, np.nan)
-
-    found = list(workers.map(sureness, parts))
-    least = np.nanmedian(np.concatenate(found))
-    return [replace(part, gold=np.where(own >= least, part.gold, -1)) for part, own in zip(parts, found, strict=True)]
-
-
-def _fitted(
-    parts: Sequence[Scored],
-    by_frequency: bool,
-    frequencies: tuple[tuple[str, float], ...],
-    workers: Workers,
-) -> tuple[float, Channel]:
-    """Return the largest log-likelihood of a few parts, and its channel."""
-    from scipy.optimize import minimize  # only needed here
-
-    def channel(at: np.ndarray) -> Channel:
-        rate = float(np.clip(np.exp(at[0]), LEAST_RATE, MOST_RATE))
-        sharpness, edge_sharpness = np.exp(np.clip(at[1:], -2, 2)).tolist()
-        return Channel(rate, sharpness, edge_sharpness, by_frequency, frequencies)
-
-    def loss(at: np.ndarray) -> float:
-        return -math.fsum(workers.map(channel(at).log_likelihood, parts))
-
-    start = np.log([0.02, 1.0, 1.0])
-    simplex = np.vstack([start, start + np.diag([0.7, 0.15, 0.15])])
-    options = {"maxfev": EVALUATIONS, "initial_simplex": simplex, "xatol": 0.01, "fatol": 0.05}
-    best = minimize(loss, start, method="Nelder-Mead", options=options)
-    return -float(best.fun), channel(best.x)
+    labels = tuple(sorted(counts))
+    return Channel.of(labels, np.array([counts[label] for label in labels]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +124,7 @@ class Evidence:
 
     marginal: np.ndarray  # [N] p(gold | x)
     context: np.ndarray  # [N] p(gold | x, the other labels)
+    doubt: np.ndarray  # [N] log-odds that it is wrong, by the channel
     wrong: np.ndarray  # [N] probability that it is wrong
     suggested: np.ndarray  # [N] number of the suggested label, among those of the corpus
     support: np.ndarray  # [N] p(suggested | x)
@@ -146,16 +138,26 @@ class Evidence:
 
 
 def gather(
-    parts: Sequence[Scored], channel: Channel, labels: Sequence[str], positions: int, workers: Workers
+    parts: Sequence[Scored],
+    channel: Channel,
+    labels: Sequence[str],
+    positions: int,
+    workers: Workers,
+    probability: Probability | None = None,
 ) -> Evidence:
-    """Return the evidence of all parts, which share no position, on a corpus with these labels."""
+    """Return the evidence of all parts, which share no position, on a corpus with these labels.
+
+    Probabilities of being wrong are those of the channel, or `probability` finds them by its doubts.
+    """
     out = Evidence(
         **{each.name: np.full(positions, np.nan) for each in fields(Evidence)}
         | {"suggested": np.zeros(positions, dtype=np.int64), "span_end": np.full(positions, -1)}
     )
     numbers = {label: y for y, label in enumerate(labels)}
     spans = detect_scheme(labels) is not None
-    for part, found in zip(parts, workers.map(lambda part: _of_part(part, channel, spans), parts), strict=True):
+    for part, found in zip(
+        parts, workers.map(lambda part: _of_part(part, channel, spans, probability), parts), strict=True
+    ):
         for name, (where, values) in found.items():
             getattr(out, name)[part.rows[where]] = values
         known = part.rows[part.gold >= 0]
@@ -168,7 +170,7 @@ def gather(
 _Found = dict[str, tuple[np.ndarray, np.ndarray]]  # places in the part, and values
 
 
-def _of_part(part: Scored, channel: Channel, spans: bool) -> _Found:
+def _of_part(part: Scored, channel: Channel, spans: bool, probability: Probability | None) -> _Found:
     node = chain.marginals(part.scores, part.edges, part.offsets)
     rows, known = np.arange(len(part.gold)), np.flatnonzero(part.gold >= 0)
     # A label that the model does not know is replaced by the model's most probable one.
@@ -178,13 +180,19 @@ def _of_part(part: Scored, channel: Channel, spans: bool) -> _Found:
     np.exp(beside, out=beside)
     true = channel.potentials(part)
     after = chain.marginals(*true, part.offsets)
-    others = after.node.copy()
-    others[rows, gold] = -1
-    suggested = others.argmax(axis=1)
+    own, (right, suggested) = channel.numbers(part), _rivals(after.node, gold)
+    doubt = log_odds(1 - right)
+
+    def wrong(p: np.ndarray) -> np.ndarray:
+        return p if probability is None else probability(log_odds(p), None)
+
     positions = {
         "marginal": node.node[rows, gold],
         "context": beside[rows, gold] / beside.sum(axis=1),
-        "wrong": 1 - after.node[rows, gold],
+        "doubt": doubt,
+        "wrong": 1 - right
+        if probability is None
+        else probability(doubt, channel.kinds.table[own[suggested], own[gold]]),
         "suggested": suggested,
         "support": node.node[rows, suggested],
     }
@@ -193,12 +201,15 @@ def _of_part(part: Scored, channel: Channel, spans: bool) -> _Found:
     whole = np.flatnonzero((np.diff(part.offsets) > 0) & (np.diff(strange) == 0))
     first = part.offsets[whole]
     logs = (chain.path_scores(part.scores, part.edges, part.offsets, gold) - node.log_z)[whole]
-    right = np.exp(chain.path_scores(*true, part.offsets, gold) - after.log_z)[whole]
+    all_right = np.exp(chain.path_scores(*true, part.offsets, gold) - after.log_z)[whole]
     return {
         **{name: (known, values[known]) for name, values in positions.items()},
         "log_probability": (first, np.minimum(logs, 0.0)),
-        "sequence_wrong": (first, np.clip(1 - right, 0.0, 1.0)),
-        **_of_spans(part, gold, true, spans),
+        "sequence_wrong": (first, wrong(np.clip(1 - all_right, 0.0, 1.0))),
+        **{
+            name: (where, wrong(values) if name == "span_wrong" else values)
+            for name, (where, values) in _of_spans(part, gold, true, spans).items()
+        },
     }
 
 

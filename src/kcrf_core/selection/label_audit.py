@@ -1,32 +1,32 @@
 """An audit: positions, spans and sequences of data whose labels are probably wrong, and their corrections.
 
-A worklist is a table with TABs between columns: line, text, gold, suggested, probability, reason. Users may delete rows
-and change suggested labels; the rest is applied.
+A worklist is a table with TABs between columns: line, text, gold, suggested, p_wrong, p_given_label, reason. Users may
+delete rows and change suggested labels; the rest is applied. Only the first four columns are read.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
 from ..corpora import PLAIN, CodedColumn, Corpus, Layout, stream_corpus
-from ..errors import DataError
+from ..errors import DataError, suggestion
 from ..model import Model
 from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, readable_column
 from ..system import Workers, counted
 from ..training import Scored, scored_parts, train
 from .cross_validation import Plan, Task, cut_parts, fold_data
-from .evidence import Channel, Evidence, fit_channel, gather
+from .error_number import ErrorNumber, estimate
+from .evidence import Evidence, channel_of, fit_channel, gather
 
 RANKINGS = ("wrong", "context", "marginal")
 BY_FOLDS, BY_MODEL = RANKINGS[0], RANKINGS[1]  # how each ranks best
-SUPPOSED_RATE = 0.02  # of errors, where labels have been learnt and so cannot tell it
 MOST_WORDS = 12  # of a span that are shown
-HEADER = ("line", "text", "gold", "suggested", "probability", "reason")
+HEADER = ("line", "text", "gold", "suggested", "p_wrong", "p_given_label", "reason")
 
 
 class _Finding:
@@ -85,10 +85,14 @@ class Audit:
 
     corpus: Corpus
     labels: tuple[str, ...]
-    held_out: bool  # models had not seen the labels that they judge
-    channel: Channel
+    errors: ErrorNumber | None  # None where models may have seen the labels
     evidence: Evidence
     ranking: str  # one of RANKINGS
+
+    @property
+    def held_out(self) -> bool:
+        """True if models had not seen the labels that they judge."""
+        return self.errors is not None
 
     @property
     def judged(self) -> int:
@@ -97,13 +101,13 @@ class Audit:
 
     @property
     def expected(self) -> float:
-        """Number of wrong labels of the largest likelihood."""
-        return self.channel.rate * self.judged
+        """Estimated number of wrong labels, NaN where models may have seen them."""
+        return float("nan") if self.errors is None else self.errors.number
 
     @property
     def standard_error(self) -> float:
-        """Standard error of that number."""
-        return self.channel.rate_error * self.judged
+        """Standard error of that number, by its 95 % interval."""
+        return float("nan") if self.errors is None else (self.errors.high - self.errors.low) / 3.92
 
     @property
     def order(self) -> np.ndarray:
@@ -111,7 +115,7 @@ class Audit:
         evidence = self.evidence
         known = np.flatnonzero(~np.isnan(evidence.wrong))
         first = -evidence.wrong if self.ranking == "wrong" else getattr(evidence, self.ranking)
-        return known[np.lexsort((known, -evidence.wrong[known], first[known]))]
+        return known[np.lexsort((known, -evidence.doubt[known], -evidence.wrong[known], first[known]))]
 
     def positions(self, most: int | None = None) -> list[DoubtfulPosition]:
         """List positions, the worst first."""
@@ -150,7 +154,7 @@ class Audit:
         starts, wrong = spans.starts[judged], evidence.span_wrong[spans.starts[judged]]
         first = -wrong if self.ranking == "wrong" else evidence.span[starts]
         out = []
-        for r in judged[np.lexsort((starts, -wrong, first))[:most]].tolist():
+        for r in judged[np.lexsort((starts, evidence.span[starts], -wrong, first))[:most]].tolist():
             start, end = int(spans.starts[r]), int(spans.ends[r])
             out.append(
                 DoubtfulSpan(
@@ -245,9 +249,11 @@ def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, ranking: s
     labels = tuple(sorted({*corpus.columns[-1], *(label for part in parts for label in part.labels)}))
     if not any((part.gold >= 0).any() for part in parts):
         raise DataError("the models know no label of the data: there is nothing to audit", corpus.source)
-    channel = fit_channel(parts, workers) if held_out else Channel(SUPPOSED_RATE)
-    evidence = gather(parts, channel, labels, corpus.positions, workers)
-    return Audit(corpus, labels, held_out, channel, evidence, ranking)
+    channel = fit_channel(parts, workers) if held_out else channel_of(parts)
+    errors = estimate(parts, channel, workers) if held_out else None
+    probability = None if errors is None else errors.probability
+    evidence = gather(parts, channel, labels, corpus.positions, workers, probability)
+    return Audit(corpus, labels, errors, evidence, ranking)
 
 
 @dataclass(frozen=True)
@@ -259,19 +265,19 @@ class Correction:
     suggested: str
 
 
-def worklist(positions: Iterable[DoubtfulPosition]) -> str:
-    """Return the table as text."""
+def worklist(positions: Iterable[DoubtfulPosition], held_out: bool = True) -> str:
+    """Return the table as text; `p_wrong` is empty where models may have seen the labels."""
     rows = [HEADER]
     for each in positions:
-        text = each.text.replace("\t", " ").replace("\n", " ")
-        rows.append((str(each.line), text, each.gold, each.suggested, f"{each.probability:.4g}", each.reason))
+        text, wrong = each.text.replace("\t", " ").replace("\n", " "), f"{each.wrong:.4g}" if held_out else ""
+        rows.append((str(each.line), text, each.gold, each.suggested, wrong, f"{each.context:.4g}", each.reason))
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
-def read_worklist(text: str, path: str) -> list[Correction]:
-    """Return the changes that a worklist still has."""
+def read_worklist(text: str, path: str, known: Collection[str] | None = None) -> list[Correction]:
+    """Return the changes that a worklist still has; with `known`, suggested labels must be among these."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]  # words may have other characters that end lines
-    if tuple(lines[0].split("\t")) != HEADER:
+    if tuple(lines[0].split("\t")[:4]) != HEADER[:4]:
         raise DataError(f"not a worklist: its first line should be {' '.join(HEADER)}, with TABs between them", path, 1)
     changes = []
     for number, line in enumerate(lines[1:], start=2):
@@ -280,6 +286,9 @@ def read_worklist(text: str, path: str) -> list[Correction]:
         cells = line.split("\t")
         if len(cells) < 4 or not cells[0].isdecimal() or not cells[3].strip():
             raise DataError("a row should have a line number, a text, a gold and a suggested label", path, number)
+        if known is not None and cells[3] not in known:
+            message = f"the data has no label {cells[3]!r}{suggestion(cells[3], known)}: allow new ones, or change it"
+            raise DataError(message, path, number, settings=["new_labels"])
         changes.append(Correction(int(cells[0]), cells[2], cells[3]))
     return changes
 
