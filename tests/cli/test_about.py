@@ -44,7 +44,7 @@ def listed(text):
 def test_each_option_has_one_section_and_the_short_help_fits_a_page(kcrf, monkeypatch, name):
     monkeypatch.setenv("COLUMNS", "80")
     command = main.commands[name]
-    with click.Context(command, info_name=name) as context:
+    with click.Context(command, info_name=name, help_option_names=["-h", "--help"]) as context:
         flags = [flag for one in command.get_params(context) if isinstance(one, click.Option) for flag in one.opts]
     short, whole = kcrf(name, "--help").text, kcrf(name, "--help-all").text
     sections, common = listed(whole), listed(short)
