@@ -157,8 +157,8 @@ def test_folds_read_the_table_once_and_take_their_words_along(task, monkeypatch)
     (table,) = plan.corpus.tables.values()
     assert 0 < len(table.words) <= 40
     for module in (cross_validation, tuning):
-        monkeypatch.setattr(module, "with_embeddings", None)
-    monkeypatch.setattr("kcrf_core.encoding.encoding.load_word_vectors", None)
+        monkeypatch.setattr(module, "with_tables", None)
+    monkeypatch.setattr("kcrf_core.encoding.lookup_feature.load_word_vectors", None)
     found, _ = run_plan(plan, threads=1)
     assert min(result["accuracy"] for result in found.values()) > 0.7
 

@@ -29,6 +29,7 @@ CALLED = {
     "model": "load",
     "output": "save",
     "missing_indicator": "missing",
+    "lexicon": "lexicons",
     "json": "report_",
 }
 # Those that it has not, and why.

@@ -117,8 +117,15 @@ def _features(features: Sequence[dict[str, Any]]) -> list[str]:
         about = f"{kind}, {counted(feature['values'], noun)}, window {places}"
         if "lookup" in feature:
             table = feature["lookup"]
-            stored = f"{counted(table['words'], 'word')} stored" if table["words"] else "none stored"
-            about += f"; embeddings of {shown(table['file'])}, {stored}, digest {table['digest'][:12]}"
+            if "entries" in table:
+                size = f"{counted(table['entries'], 'entry', 'entries')} of up to {counted(table['longest'], 'word')}"
+                about += f"; lexicon of {shown(table['file'])}, {size}, case: {table['case']}"
+            elif "paths" in table:
+                about += f"; clusters of {shown(table['file'])}, {counted(table['words'], 'word')} stored"
+            else:
+                stored = f"{counted(table['words'], 'word')} stored" if table["words"] else "none stored"
+                about += f"; embeddings of {shown(table['file'])}, {stored}"
+            about += f", digest {table['digest'][:12]}"
         alike.setdefault(about, []).append(feature["name"])
     return [
         f"feature {shown(names[0])}: {kind}" if len(names) == 1 else f"{len(names):,} features {_some(names)}: {kind}"

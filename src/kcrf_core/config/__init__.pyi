@@ -1,6 +1,5 @@
 from .config import (
     BAGS,
-    EMBEDDINGS,
     GRADIENT,
     MAPS,
     MODEL_SECTIONS,
@@ -32,13 +31,15 @@ from .templates import (
     pieces,
     same_line,
 )
-from .values import comma_separated_names
+from .values import CLUSTERS, EMBEDDINGS, LOOKUPS, comma_separated_names
 from .yaml_text import configuration_text, load_value, load_yaml
 
 __all__ = [
     "BAGS",
+    "CLUSTERS",
     "EMBEDDINGS",
     "GRADIENT",
+    "LOOKUPS",
     "MAPS",
     "MODEL_SECTIONS",
     "PATTERNS",

@@ -31,7 +31,7 @@ GRADIENT = "gradient"  # pivots that are chosen while training goes on
 PRECISIONS = ("single", "double")
 SCHEME_VIOLATIONS = ("error", "drop", "free")  # what becomes of training data that breaks its label scheme
 SCALES = (AUTO, "standard", "unit", "none")
-EMBEDDINGS = "embeddings"  # the name of that lookup
+LEXICON_CASES = ("fold", "keep")
 IN_MODEL = ("all", "seen", "none")  # rows of embeddings that a model stores
 MISSING_VALUES = ("mean", "indicator")  # of the training data; indicator: and one more column says where
 
@@ -342,6 +342,33 @@ class Config:
         help="Rows of `embeddings` that the model stores, a byte for each number: all; those of words seen in "
         "training, so that others have no vector; or none, so that the file is needed again. Default: all.",
     )
+    lexicons: tuple[tuple[str, str | tuple[str, ...]], ...] = declared(
+        values.lexicons,
+        (),
+        "Lexicon, as city=cities.txt: a file with an entry of one or several words on each line, also .gz. Words of "
+        "its longest entries in a sequence have the feature B-city or I-city, others none. Can be repeated. Default: "
+        "none.",
+        metavar="NAME=FILE",
+        option="lexicon",
+        text=values.named_file,
+    )
+    lexicon_case: str | None = declared(
+        OneOf(LEXICON_CASES),
+        help="Compare words with those of lexicons in folded case, so that paris is Paris, or keep their case. "
+        "Default: fold.",
+    )
+    clusters: str | None = declared(
+        values.text,
+        help="Clusters of words, as Brown clustering gives them: a file of path, word and count, or of word and path, "
+        "also .gz. Prefixes of paths of 4, 6, 10 and 20 bits are features. Default: none.",
+        metavar="FILE",
+    )
+    lookup_column: str | None = declared(
+        values.text,
+        help="Column with the words of `lexicon` and `clusters`; of attributes the name before = or :. Default: that "
+        "of `embeddings_column`, or the first column of words.",
+        metavar="COLUMN",
+    )
     ignore: tuple[str, ...] = declared(
         values.column_names,
         (),
@@ -380,6 +407,8 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """Return the layout of the YAML file; `parse_config` of it gives an equal configuration."""
         out = _given(self, "min_count")
+        if self.lexicons:
+            out["lexicons"] = {name: one if isinstance(one, str) else list(one) for name, one in self.lexicons}
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]
@@ -390,7 +419,11 @@ class Config:
     def to_stored(self) -> dict[str, Any]:
         """Return the layout of the YAML file without places of files, which models and datasets must not depend on."""
         out = self.to_dict()
-        return out if self.embeddings is None else {**out, "embeddings": os.path.basename(self.embeddings)}
+        out |= {key: os.path.basename(out[key]) for key in values.LOOKUPS if key in out}
+        if self.lexicons:
+            files = out["lexicons"].items()
+            out["lexicons"] = {name: os.path.basename(one) if isinstance(one, str) else one for name, one in files}
+        return out
 
 
 def variance_text(sigma2: float | None) -> float | str | None:
@@ -522,4 +555,4 @@ def declared_options(*wanted: str) -> dict[str, DeclaredOption]:
 
 def option_paths() -> dict[str, str]:
     """Return the place in the configuration of each option that is a short name for one."""
-    return {name: option.path for name, option in declared_options().items() if "." in option.path}
+    return {name: one.path for name, one in declared_options().items() if one.path not in ("", name)}

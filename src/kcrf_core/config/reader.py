@@ -195,8 +195,8 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     if transform in ("prefix", "suffix"):
         if length is None:
             raise section.error("transform", f"'{transform}' needs a 'length' (of characters)")
-    elif length is not None:
-        raise section.error("length", "'length' is for the transforms prefix and suffix")
+    elif length is not None and lookup is None:
+        raise section.error("length", "'length' is for the transforms prefix and suffix, and for clusters")
     if of_numbers or transform in COUNTING_TRANSFORMS:
         section.refuse(kind == "categorical", "type", f"'{transform}' gives a number, so its type is real")
         kind = "real"
@@ -214,7 +214,8 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     if lookup is not None:
         section.refuse(len(sources) != 1, "lookup", "'lookup' goes with one 'column', whose values are looked up")
         _refuse_keys(section, "a lookup", "transform", "missing")
-        return FeatureConfig(name or f"{sources[0]}.{lookup}", **{**found, "columns": sources, "type": kind})
+        name = name or f"{sources[0]}.{lookup}{length or ''}"
+        return FeatureConfig(name, **{**found, "columns": sources, "type": kind})
     written = sources if column is not None else values.names(section.raw["columns"])  # v1..v300 is a good name
     feature = FeatureConfig(name or "", **{**found, "columns": sources, "type": kind})
     return feature if name else replace(feature, name="+".join(written) + feature.suffix)

@@ -6,7 +6,7 @@ Messages continue the name of the key, as those of all kinds do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import ConfigError
@@ -41,6 +41,33 @@ def names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not value:
         raise ConfigError(f"must be a list of names, not {described(value)}")
     return tuple(text(item) for item in value)
+
+
+LOOKUPS = EMBEDDINGS, CLUSTERS = "embeddings", "clusters"  # names of lookups beside those of lexicons
+LEXICON_NAME = re.compile(r"\w[\w-]*")
+
+
+def lexicons(value: Any) -> tuple[tuple[str, str | tuple[str, ...]], ...]:
+    """Check lexicons by name, each a file or a list of entries."""
+    pairs = list(value.items()) if isinstance(value, Mapping) else value or ()
+    if not isinstance(pairs, (list, tuple)) or not all(isinstance(pair, (list, tuple)) for pair in pairs):
+        raise ConfigError(f"must name files, as {{city: cities.txt}}, not {described(value)}")
+    out: dict[str, str | tuple[str, ...]] = {}
+    for name, given in pairs:
+        if not LEXICON_NAME.fullmatch(text(name)) or name in LOOKUPS:
+            raise ConfigError(f"has '{name}', which is no name for a lexicon: give another word, such as city")
+        if name in out:
+            raise ConfigError(f"has '{name}' twice: give each lexicon a name of its own")
+        out[text(name)] = names(given) if isinstance(given, (list, tuple)) else text(given)
+    return tuple(out.items())
+
+
+def named_file(written: str) -> list[tuple[str, Any]]:
+    """Split NAME=FILE, the value of an option."""
+    name, equals, path = written.partition("=")
+    if not (name.strip() and equals and path):
+        raise ConfigError(f"'{written}' is not NAME=FILE, such as city=cities.txt")
+    return list(lexicons([(name.strip(), path)]))
 
 
 def comma_separated(text: str) -> list[str]:

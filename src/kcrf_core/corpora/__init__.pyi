@@ -1,6 +1,6 @@
 from ..system import Registry
 from .arriving import Arrival, arriving_lines
-from .columns import Columns, SeenValues, TrainingColumns, column_weights
+from .columns import Columns, Encode, SeenValues, TrainingColumns, column_weights
 from .corpus import (
     ATTRIBUTE_FORMAT,
     COLUMN_FORMAT,
@@ -16,6 +16,8 @@ from .embeddings import NamedVectors, VectorStream, load_word_vectors, open_vect
 from .formats import Format, guess_format, named_layout, read_corpus, stream_corpus, stream_parsers
 from .frames import ColumnNames, Frame, FrameRows, is_frame
 from .layout import MISSING, PLAIN, Layout, column_place
+from .lexicon_files import load_clusters, load_lexicon
+from .lexicons import NONE, Clusters, Lexicon, Lookup
 from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
 from .number_transforms import QUANTILE, Moments, NumberTransform, quantiles
 from .sequences import (
@@ -55,6 +57,7 @@ __all__ = [
     "LABEL_TYPES",
     "MISSING",
     "MOST_LABELS",
+    "NONE",
     "PLAIN",
     "PREDICTED",
     "QUANTILE",
@@ -64,10 +67,12 @@ __all__ = [
     "Arrival",
     "AttributeRows",
     "Block",
+    "Clusters",
     "CodedColumn",
     "ColumnNames",
     "Columns",
     "Corpus",
+    "Encode",
     "Format",
     "Frame",
     "FrameRows",
@@ -78,6 +83,8 @@ __all__ = [
     "LabelSequences",
     "LabelValue",
     "Layout",
+    "Lexicon",
+    "Lookup",
     "Moments",
     "NameCells",
     "NamedVectors",
@@ -107,6 +114,8 @@ __all__ = [
     "in_order",
     "is_frame",
     "joined_weights",
+    "load_clusters",
+    "load_lexicon",
     "load_word_vectors",
     "named_layout",
     "ones",

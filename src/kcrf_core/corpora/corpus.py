@@ -6,7 +6,7 @@ everything downstream works on whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from ..system import Workers, offsets_of, piece_rows, sequence_rows
 from .layout import MISSING, Layout
+from .lexicons import Lookup
 from .tables import Cells, CodedColumn, ColumnBuilder, NumberColumn, Table, TableBuilder, build_columns, joined_columns
-from .word_vectors import WordVectors
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
 COLUMN_FORMAT = "conll"
@@ -78,7 +78,7 @@ class Corpus:
     remarks: tuple[str, ...] = ()  # for users, about how the file was read
     # Rows [N, width] of floating-point numbers by name, which may be mapped from files; all finite.
     vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
-    tables: Mapping[str, WordVectors] = field(default_factory=dict)  # those of its words, by the names of their files
+    tables: Mapping[Hashable, Lookup] = field(default_factory=dict)  # to look its words up in, by what they are made of
     format: str = field(init=False)  # of the file that it came from, or of one that could hold it
 
     def __post_init__(self) -> None:

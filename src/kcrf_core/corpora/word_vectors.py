@@ -7,9 +7,10 @@ number, with an error of at most half a step of max |x| / 127.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,11 @@ class WordVectors:
     def width(self) -> int:
         return self.rows.shape[1]
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """File, size and digest."""
+        return {"file": self.source, "words": len(self.words), "width": self.width, "digest": self.digest}
+
     @cached_property
     def index(self) -> dict[str, int]:
         """Numbers of words."""
@@ -52,15 +58,7 @@ class WordVectors:
         """Return the row of each value, [n] int32, -1 for none: that of the word, its lower case, with digits as 0."""
         if len(values):
             self.check_here()
-        get, out = self.index.get, np.empty(len(values), dtype=np.int32)
-        for place, value in enumerate(values):
-            number = get(value)
-            if number is None:
-                lower = value.lower()
-                tried = (lower, value.translate(DIGITS), lower.translate(DIGITS))
-                number = next((found for one in tried if (found := get(one)) is not None), -1)
-            out[place] = number
-        return out
+        return rows_of(self.index, values)
 
     def check_here(self) -> None:
         """Raise an error if rows have to be read from a file first."""
@@ -93,6 +91,22 @@ class WordVectors:
             own = f"the model was trained with those of {self.source} (digest {self.digest[:12]})"
             raise ConfigError(f"{there} has other embeddings: {own}", settings=["embeddings"])
         return replace(other, stored=self.stored)
+
+
+def rows_of(index: Mapping[str, int], values: Sequence[str]) -> np.ndarray:
+    """Return the number of each value in an index of words, [n] int32, -1 for none.
+
+    It is that of the word, else of its lower case, of the word with digits as 0, or of its lower case with those.
+    """
+    get, out = index.get, np.empty(len(values), dtype=np.int32)
+    for place, value in enumerate(values):
+        number = get(value)
+        if number is None:
+            lower = value.lower()
+            tried = (lower, value.translate(DIGITS), lower.translate(DIGITS))
+            number = next((found for one in tried if (found := get(one)) is not None), -1)
+        out[place] = number
+    return out
 
 
 def quantised(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from .defaults import (
     configured,
     described,
     kernel_is_open,
+    lookups,
     number_terms,
     window_of_numbers,
     with_defaults,
@@ -16,6 +17,7 @@ from .defaults import (
 from .encoding import Encoding, column_names, fit_encoding, fit_to, missing_remarks
 from .exporting import Exported, export, literal_names
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, View, Vocabulary
+from .lookup_feature import LookupFeature, find_table, table_keys, with_tables
 from .names import CONSTANT, FeatureNames, conjunction_name, field_name, plain_names, real_names
 from .template_feature import LineFeature, TemplateFeature, readable, template_width
 from .translating import Translation, translation
@@ -37,6 +39,7 @@ __all__ = [
     "Feature",
     "FeatureNames",
     "LineFeature",
+    "LookupFeature",
     "RealFeature",
     "TemplateFeature",
     "TermCount",
@@ -50,19 +53,23 @@ __all__ = [
     "described",
     "export",
     "field_name",
+    "find_table",
     "fit_encoding",
     "fit_to",
     "join_datasets",
     "kernel_is_open",
     "literal_names",
+    "lookups",
     "missing_remarks",
     "number_terms",
     "plain_names",
     "readable",
     "real_names",
+    "table_keys",
     "template_width",
     "translation",
     "window_of_numbers",
     "with_defaults",
+    "with_tables",
     "with_terms",
 ]

@@ -4,6 +4,7 @@ words        many values, made of letters: as they are and in lower case, prefix
 tags         few values: as they are, and each with its neighbour
 numbers      a window where neighbours correlate, as far as their number allows; a few whole numbers as categories, too;
              where all columns are numbers, an rbf kernel over them
+lookups      of words: lexicons and clusters at the position and its neighbours, embeddings at the position
 constant     within a sequence (a speaker, a document): at the position alone
 others       as they are
 
@@ -12,20 +13,21 @@ Windows and parts were chosen on held-out training data: see `experiments/defaul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..config import EMBEDDINGS, Config, FeatureConfig, option_paths, parse_config, with_options
-from ..corpora import Columns, Corpus
+from ..config import CLUSTERS, EMBEDDINGS, Config, FeatureConfig, option_paths, parse_config, with_options
+from ..corpora import Clusters, Columns, Corpus, Lookup
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
 from ..system import listed, positions_within
 from .encoding import CATEGORICAL_WINDOW, EMBEDDINGS_WINDOW, column_names, left_out_columns
 from .features import transformed, window_text
+from .lookup_feature import find_table, table_keys
 
 # A column of words has this many values, or this many of which this part stands once.
 MANY_VALUES = 200
@@ -35,6 +37,7 @@ LETTERS = 0.5  # part of the positions whose values have letters
 CHARACTERS = 0.9  # part of the positions whose values are of one character, for a text of characters
 
 AFFIXES = (1, 2, 3, 4)
+PREFIXES = (4, 6, 10, 20)  # of paths of clusters
 PARTS_OF_WORDS = {"lower": "lower case", "prefix": "prefixes", "suffix": "suffixes", "shape": "shapes"}
 NEAR = (-1, 0, 1)
 # Neighbours that are taken together, and where: the offset is that of the first one.
@@ -94,22 +97,23 @@ def with_defaults(
     ([{'column': 'word'}, {'column': 'word', 'transform': 'prefix', 'length': 1, 'window': [0]}], 14)
     """
     config = parse_config(raw, source)
-    if config.features is not None or (corpus.attributes is not None and config.embeddings is None):
+    looking = bool(table_keys(config))
+    if config.features is not None or (corpus.attributes is not None and not looking):
         return Defaults(dict(raw))
     if corpus.attributes is not None:
-        if config.embeddings_column is None:
-            message = "which attribute is a word? Give its name before the = or : as 'embeddings_column'"
-            raise ConfigError(message, settings=["embeddings_column"])
-        looked_up = {"column": config.embeddings_column, "lookup": EMBEDDINGS}
         vectors = ({"vectors": name} for name in corpus.vectors)
-        out = {**raw, "features": [{"type": "attributes"}, *vectors, looked_up], "suggested": True}
+        out = {
+            **raw,
+            "features": [{"type": "attributes"}, *vectors, *lookups(config, corpus.tables)],
+            "suggested": True,
+        }
         return Defaults(with_terms(out, 0, (), source) if terms else out)
     maker = _Maker(config, corpus)
     if config.plain:
         plain = [*({"column": name} for name in maker.places), *({"vectors": name} for name in corpus.vectors)]
-        if not config.ignore and config.embeddings is None:
+        if not config.ignore and not looking:
             return Defaults(dict(raw))
-        out = {**raw, "features": [*plain, *maker.lookups()], "suggested": config.embeddings is not None}
+        out = {**raw, "features": [*plain, *maker.lookups()], "suggested": looking}
         return Defaults(with_terms(out, 0, (), source) if terms else out)
     out = {**raw, "features": maker.features()}
     out["suggested"] = raw.get("terms") is None or bool(maker.words)  # else terms are all that they will be
@@ -213,11 +217,9 @@ class _Maker:
         return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors), *self.lookups()]
 
     def lookups(self) -> list[dict[str, Any]]:
-        """Return the embeddings of the column of words, if there are any."""
-        if self.config.embeddings is None:
-            return []
+        """Return what is looked up of the column of words, if there is anything."""
         first = [*self.words, *(name for name in self.places if name not in self.numbers), *self.places]
-        return [{"column": self.config.embeddings_column or first[0], "lookup": EMBEDDINGS}]
+        return lookups(self.config, self.corpus.tables, next(iter(first), None))
 
     def made(self) -> tuple[str, ...]:
         """Return the features made of the columns beyond themselves, in words."""
@@ -349,6 +351,30 @@ class _Maker:
         return out
 
 
+def lookups(config: Config, tables: Mapping[Hashable, Lookup], column: str | None = None) -> list[dict[str, Any]]:
+    """Return the features that are looked up, in a column unless the configuration names another one."""
+    out: list[dict[str, Any]] = []
+    near = {"window": _within(NEAR, config)}
+    for name in table_keys(config):
+        setting = "embeddings_column" if name == EMBEDDINGS else "lookup_column"
+        given = config.embeddings_column if name == EMBEDDINGS else config.lookup_column or config.embeddings_column
+        feature = {"column": given or column, "lookup": name}
+        if feature["column"] is None:
+            message = f"which attribute is a word? Give its name before the = or : as '{setting}'"
+            raise ConfigError(message, settings=(setting,))
+        if name == EMBEDDINGS:
+            out.append(feature)
+        elif name == CLUSTERS:
+            table = find_table(config, name, tables)
+            assert isinstance(table, Clusters)
+            shorter = (0, *PREFIXES)  # a prefix of all bits is enough
+            lengths = [one for one, before in zip(PREFIXES, shorter, strict=False) if before < table.longest]
+            out += [{**feature, "length": length, **near} for length in lengths]
+        else:
+            out.append({**feature, **near})
+    return out
+
+
 def _own_name(feature: Mapping[str, Any]) -> str | None:
     """Return the name of a feature that is made of a column; None for the column itself and for tuples."""
     if "transform" in feature:
@@ -399,15 +425,15 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
 
 
 def _with_lookup_term(raw: dict[str, Any], source: str) -> dict[str, Any]:
-    """Move features that are looked up from terms of all features to terms of their own.
+    """Move embeddings from terms of all features to terms of their own.
 
     One has a kernel and sees the position alone, so that each distinct word is computed once; neighbours are in a
     linear one. Where weights are to be sparse, all is linear.
     """
     config = parse_config(raw, source)
     features = config.features or ()
-    looked_up = [feature.name for feature in features if feature.lookup is not None]
-    others = [feature.name for feature in features if feature.lookup is None]
+    looked_up = [feature.name for feature in features if feature.lookup == EMBEDDINGS]
+    others = [feature.name for feature in features if feature.lookup != EMBEDDINGS]
     everything = [term.name for term in config.mapped_terms if term.features == ("*",)]
     if not config.suggested or not looked_up or not others or not everything:
         return raw

@@ -14,7 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from ..config import BAGS, EMBEDDINGS, SEVERAL_COLUMNS, Config, FeatureConfig, TermConfig, layout_dict, parse_config
+from ..config import (
+    BAGS,
+    EMBEDDINGS,
+    LOOKUPS,
+    SEVERAL_COLUMNS,
+    Config,
+    FeatureConfig,
+    TermConfig,
+    layout_dict,
+    parse_config,
+)
 from ..corpora import (
     BREAKS,
     FORMATS,
@@ -22,10 +32,12 @@ from ..corpora import (
     NUMBER_TRANSFORMS,
     PLAIN,
     AttributeRows,
+    Clusters,
     CodedColumn,
     Columns,
     Corpus,
     Layout,
+    Lookup,
     SeenValues,
     Spool,
     TrainingColumns,
@@ -56,6 +68,7 @@ from .features import (
     view_called,
     window_text,
 )
+from .lookup_feature import LookupFeature, find_table, fit_lookup, table_keys
 from .names import ATTRIBUTE, REAL, FeatureNames, ValueText, field_name, real_names, vector_texts
 from .template_feature import LineFeature, TemplateFeature, template_counts, template_macros, template_width
 
@@ -111,14 +124,25 @@ class Encoding:
         return {f.config.vectors: len(f.mean) for f in real if f.config.vectors is not None}
 
     @property
-    def tables(self) -> dict[str, WordVectors]:
+    def tables(self) -> dict[str, Lookup]:
         """Tables of the lookups, by name."""
-        real = [feature for feature in self.features if isinstance(feature, RealFeature)]
-        return {f.config.lookup: f.table for f in real if f.config.lookup is not None and f.table is not None}
+        out: dict[str, Lookup] = {}
+        for feature in self.features:
+            for one in feature.parts if isinstance(feature, ConjunctionFeature) else (feature,):
+                table = one.table if isinstance(one, RealFeature | LookupFeature) else None
+                if one.config.lookup is not None and table is not None:
+                    out[one.config.lookup] = table
+        return out
+
+    @property
+    def embeddings(self) -> WordVectors | None:
+        """Table of embeddings, if there is one."""
+        found = self.tables.get(EMBEDDINGS)
+        return found if isinstance(found, WordVectors) else None
 
     def with_embeddings(self, path: str | None) -> Encoding:
         """Return the encoding with the table of a file that it was fitted with, where it does not store that itself."""
-        own = self.tables.get(EMBEDDINGS)
+        own = self.embeddings
         if path is None:
             if own is not None:
                 own.check_here()
@@ -167,10 +191,10 @@ class Encoding:
         for feature in self.features:
             places = [macro.column for macro in template_macros(feature.config.templates)]
             if isinstance(feature, ConjunctionFeature):
-                places = [part.column for part in feature.parts]
+                places = [part.column for part in feature.parts if part.column >= 0]
             elif isinstance(feature, RealFeature):
                 places = list(feature.columns)
-            elif isinstance(feature, CategoricalFeature) and not places:
+            elif isinstance(feature, CategoricalFeature) and not places and feature.column >= 0:
                 places = [feature.column]
             out.update(self.columns[place] for place in places)
             out.update(feature.config.columns)
@@ -305,8 +329,12 @@ class Encoding:
             config = view.feature.config
             if config.templates:
                 seen += [macro.row for macro in template_macros(config.templates) if not macro.absolute]
-            elif config.parts:
-                seen += [offset + shift for _, offset in config.parts for shift in view.offsets]
+            elif isinstance(view.feature, ConjunctionFeature):
+                for part, (_, offset) in zip(view.feature.parts, config.parts, strict=True):
+                    seen += [offset + shift + side for shift in view.offsets for side in (-part.around, part.around)]
+            elif isinstance(view.feature, CategoricalFeature):
+                around = view.feature.around
+                seen += [shift + side for shift in view.offsets for side in (-around, around)]
             else:
                 behind, ahead = config.transform_reach
                 seen += [offset + shift for shift in (-behind, ahead) for offset in view.offsets]
@@ -589,12 +617,14 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
             "out",
             settings=["vectors"],
         )
-    if config.embeddings is not None and EMBEDDINGS not in encoding.tables:
-        raise ConfigError(
-            f"no feature looks anything up in the embeddings: add {{column: NAME, lookup: {EMBEDDINGS}}} to "
-            "'features', or leave them out",
-            settings=["embeddings"],
-        )
+    for name in table_keys(config):
+        if name not in encoding.tables:
+            what = f"the {name}" if name in LOOKUPS else f"the lexicon '{name}'"
+            raise ConfigError(
+                f"no feature looks anything up in {what}: add {{column: NAME, lookup: {name}}} to 'features', or leave "
+                "it out",
+                settings=(name if name in LOOKUPS else "lexicon",),
+            )
     if config.unobserved is not None and encoding.features_of_labels:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
@@ -715,27 +745,38 @@ class _Fitter:
 
     def _lookup(self, feature: FeatureConfig) -> Feature:
         """Fit a feature of values that are looked up in a table."""
-        config, (name,) = self.config, feature.columns
-        if feature.lookup != EMBEDDINGS or config.embeddings is None:
-            known = f"there is '{EMBEDDINGS}'" if config.embeddings is not None else "none is given"
-            message = f"feature '{feature.name}' looks '{name}' up in '{feature.lookup}', and {known}"
-            raise ConfigError(message, settings=["embeddings"])
-        if feature.type not in (AUTO, "real"):
-            raise ConfigError(f"feature '{feature.name}': embeddings are numbers, so their type is real")
-        table = self.columns.corpus.tables.get(config.embeddings) or load_word_vectors(config.embeddings)
+        config, (name,), known = self.config, feature.columns, table_keys(self.config)
+        if feature.lookup not in known:
+            there = f"there is {listed([repr(one) for one in known])}" if known else "none is given"
+            message = f"feature '{feature.name}' looks '{name}' up in '{feature.lookup}', and {there}"
+            raise ConfigError(message, settings=["embeddings", "lexicon", "clusters"])
+        table = find_table(config, feature.lookup, self.columns.corpus.tables)
+        real = isinstance(table, WordVectors)
+        if feature.type not in (AUTO, "real" if real else "categorical"):
+            kind = "embeddings are numbers, so their type is real" if real else "its type is categorical"
+            raise ConfigError(f"feature '{feature.name}': {kind}")
+        if feature.length is not None and not isinstance(table, Clusters):
+            raise ConfigError(f"feature '{feature.name}': 'length' is for clusters, the number of bits of a path")
+        column = -1
         if self.columns.corpus.attributes is None:
-            where: tuple[int, ...] = (self._column(feature, name),)
-            values = self.columns.value_counts(where[0])[0]
+            column = self._column(feature, name)
+            values = self.columns.value_counts(column)[0]
         else:
-            where, values = (), list(attribute_values(self.columns.attribute_counts()[0], name).values())
+            values = list(attribute_values(self.columns.attribute_counts()[0], name).values())
             if not values:
                 message = f"feature '{feature.name}': no attribute is '{name}=...' or '{name}:...'"
-                raise ConfigError(message, settings=["embeddings_column"])
+                raise ConfigError(message, settings=("embeddings_column" if real else "lookup_column",))
+        if not isinstance(table, WordVectors):
+            if feature.scale != AUTO:
+                raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
+            feature = self._widened(replace(feature, type="categorical"), config.window or CATEGORICAL_WINDOW)
+            return fit_lookup(feature, column, self.columns, table, feature.min_count or config.min_count)
         if config.embeddings_in_model == "seen":
             table = table.part(values)
         elif config.embeddings_in_model == "none":
             table = replace(table, stored=False)
         feature = self._widened(replace(feature, type="real"), config.window or EMBEDDINGS_WINDOW)
+        where = () if column < 0 else (column,)
         return fit_real(feature, where, self.columns, config.training.seed, table)
 
     def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..config import BAGS, FeatureConfig, feature_dict, parse_config
-from ..corpora import NUMBER_TRANSFORMS, QUANTILE, WordVectors
+from ..config import BAGS, EMBEDDINGS, FeatureConfig, feature_dict, parse_config
+from ..corpora import NUMBER_TRANSFORMS, QUANTILE, Clusters, Lexicon, Lookup, WordVectors
 from ..files import Contents, pack_strings
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
 from .label_ratio import LabelRatios
+from .lookup_feature import LookupFeature
 from .template_feature import LineFeature, TemplateFeature, template_width
 
 
@@ -57,15 +58,22 @@ def _pack_categorical(feature: CategoricalFeature, at: str, arrays: dict[str, np
 
 
 def _unpack_categorical(
-    contents: Contents, entry: dict[str, Any], config: FeatureConfig, at: str, width: int
+    contents: Contents, entry: dict[str, Any], config: FeatureConfig, at: str, width: int, tables: dict[str, Lookup]
 ) -> CategoricalFeature:
     column = entry["column"]
-    if not isinstance(column, int) or not 0 <= column < width - 1:
+    of_attributes = config.lookup is not None and width == 1
+    if not isinstance(column, int) or not (column == -1 if of_attributes else 0 <= column < width - 1):
         raise contents.error(f"'{at}' names column {column!r}")
     if config.window is None or config.type != "categorical":
         raise contents.error(f"'{at}' has no window or is not categorical")
+    vocabulary = _unpack_vocabulary(contents, entry, at)
+    if config.lookup is not None:
+        table = tables[config.lookup]
+        if isinstance(table, WordVectors) or (isinstance(table, Lexicon) and len(vocabulary.values) != 3):
+            raise contents.error(f"'{at}' does not fit its table")
+        return LookupFeature(config, column, vocabulary, table)
     kind = LineFeature if config.templates else CategoricalFeature
-    return kind(config, column, _unpack_vocabulary(contents, entry, at))
+    return kind(config, column, vocabulary)
 
 
 def _unpack_vocabulary(contents: Contents, entry: dict[str, Any], at: str) -> Vocabulary:
@@ -86,8 +94,15 @@ def _unpack_config(contents: Contents, described: dict[str, Any], at: str, width
     return config
 
 
-def pack_table(table: WordVectors, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return a header entry for a table of vectors; put its arrays, if they are stored, into `arrays`."""
+def pack_table(table: Lookup, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return a header entry for a table; put its arrays, if they are stored, into `arrays`."""
+    if isinstance(table, Lexicon):
+        arrays |= pack_strings(["\n".join(table.entries)], f"{at}.entries")  # as one text, which is shorter
+        return {"kind": "lexicon", "file": table.source, "fold": table.fold}
+    if isinstance(table, Clusters):
+        arrays |= pack_strings(["\n".join(table.words), "\n".join(table.paths)], f"{at}.words")
+        arrays[f"{at}.paths"] = table.path_numbers
+        return {"kind": "clusters", "file": table.source}
     entry = {"file": table.source, "digest": table.digest, "width": table.width, "stored": table.stored}
     if table.stored:
         arrays |= pack_strings(table.words, f"{at}.words")
@@ -95,20 +110,35 @@ def pack_table(table: WordVectors, at: str, arrays: dict[str, np.ndarray]) -> di
     return entry
 
 
-def unpack_table(contents: Contents, entry: dict[str, Any], at: str) -> WordVectors:
+def unpack_table(contents: Contents, entry: dict[str, Any], at: str) -> Lookup:
+    kind, source = entry.get("kind", EMBEDDINGS), str(entry["file"])
+    if kind == "lexicon":
+        lexicon = Lexicon(source, contents.strings(f"{at}.entries")[0].split("\n"), bool(entry["fold"]))
+        if not all(word for one in lexicon.entries for word in one.split(" ")):
+            raise contents.error(f"'{at}' has an entry without words")
+        return lexicon
+    if kind == "clusters":
+        own, paths = (text.split("\n") for text in contents.strings(f"{at}.words"))
+        clusters = Clusters(source, own, paths, contents.array(f"{at}.paths", "int32", 1))
+        numbers = clusters.path_numbers
+        if len(numbers) != len(own) or numbers.min() < 0 or numbers.max() >= len(paths):
+            raise contents.error(f"'{at}' has words and paths that do not fit")
+        return clusters
+    if kind != EMBEDDINGS:
+        raise contents.error(f"'{at}' is a table of an unknown kind")
     words: list[str] = []
     rows, scales = np.empty((0, entry["width"]), dtype=np.int8), np.empty(0, dtype=np.float32)
     if entry["stored"]:
         words = contents.strings(f"{at}.words")
         rows, scales = contents.array(f"{at}.rows", "int8", 2), contents.array(f"{at}.scales", "float32", 1)
-    out = WordVectors(str(entry["file"]), words, rows, scales, str(entry["digest"]), bool(entry["stored"]))
+    out = WordVectors(source, words, rows, scales, str(entry["digest"]), bool(entry["stored"]))
     if rows.shape != (len(words), entry["width"]) or len(scales) != len(words) or len(out.index) < len(words):
         raise contents.error(f"'{at}' has words and rows that do not fit")
     return out
 
 
 def unpack_feature(
-    contents: Contents, entry: dict[str, Any], at: str, width: int, tables: dict[str, WordVectors]
+    contents: Contents, entry: dict[str, Any], at: str, width: int, tables: dict[str, Lookup]
 ) -> Feature:
     described = dict(entry["config"])
     own = described.pop("own_window", None)
@@ -121,7 +151,7 @@ def unpack_feature(
             raise contents.error(f"'{at}' has a window of its own that it does not hold")
         config = replace(config, own_window=tuple(own))
     if kind == "categorical":
-        return _unpack_categorical(contents, entry, config, at, width)
+        return _unpack_categorical(contents, entry, config, at, width, tables)
     if kind in BAGS:
         bag = AttributeFeature if kind == "attributes" else TemplateFeature
         return bag(config, _unpack_vocabulary(contents, entry, at))
@@ -148,7 +178,9 @@ def unpack_feature(
                 ratios, expected = LabelRatios(values, numbers), numbers.shape[1] if numbers.shape[1] > 2 else 1
         expected *= 2 if config.missing == "indicator" else 1
         if config.vectors is not None or table is not None:
-            expected = entry["width"] if table is None else table.width + 1
+            expected = table.width + 1 if isinstance(table, WordVectors) else entry["width"]
+        if table is not None and not isinstance(table, WordVectors):
+            raise contents.error(f"'{at}' does not fit its table")
         fill = contents.array(f"{at}.fill", "float64", 1) if f"{at}.fill" in contents.arrays else None
         bad_column = any(not isinstance(c, int) or not 0 <= c < width - 1 for c in where)
         if (
@@ -166,7 +198,7 @@ def unpack_feature(
     parts = []
     for p, part in enumerate(entry["parts"]):
         part_config = _unpack_config(contents, part["config"], f"{at}.part{p}", width)
-        parts.append(_unpack_categorical(contents, part, part_config, f"{at}.part{p}", width))
+        parts.append(_unpack_categorical(contents, part, part_config, f"{at}.part{p}", width, tables))
     keys = tuple(
         tuple(contents.array(f"{at}.keys{w}.{s}", "int64", 1) for s in range(len(parts) - 1))
         for w in range(len(config.seen))

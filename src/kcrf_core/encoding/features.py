@@ -25,6 +25,7 @@ from ..corpora import (
     CodedColumn,
     Columns,
     Corpus,
+    Encode,
     Moments,
     TrainingColumns,
     WordVectors,
@@ -139,6 +140,11 @@ class CategoricalFeature:
     @cached_property
     def reach(self) -> int:
         return max(abs(offset) for offset in self.config.seen)
+
+    @property
+    def around(self) -> int:
+        """Number of positions to each side that the value of a position depends on."""
+        return 0
 
     @property
     def field_sizes(self) -> list[int]:
@@ -396,9 +402,10 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
     """Return unscaled numbers, [N, r]."""
     config, where = feature.config, feature.columns
     if feature.table is not None:
-        rows = _table_rows(feature, columns)
+        table, column = feature.table, where[0] if where else -1
+        rows = looked_up_codes(config, column, columns, table, table.numbers, -1)
         unknown, found = np.unique(rows, return_inverse=True)  # each row is computed once
-        numbers = _rows(feature.table.vectors(unknown), config)
+        numbers = _rows(table.vectors(unknown), config)
         return np.hstack([numbers, (unknown < 0)[:, None]])[found.ravel()]
     if config.vectors is not None:
         # In one order, whatever that of the file: sums over rows are rounded by it.
@@ -424,19 +431,23 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
     return numbers[inverse][:, None]
 
 
-def _table_rows(feature: RealFeature, columns: Columns) -> np.ndarray:
-    """Return the row of each position in the table of its feature, [N] int32, -1 for none."""
-    table, rows = feature.table, columns.corpus.attributes
-    assert table is not None
+def looked_up_codes(
+    config: FeatureConfig, column: int, columns: Columns, owner: object, encode: Encode, none: int
+) -> np.ndarray:
+    """Return what `encode` makes of the value of each position, [N] int32, in a feature with a lookup.
+
+    It is the value of the column, or of the first attribute that is `column=value`; `none` where there is none.
+    """
+    rows = columns.corpus.attributes
     if rows is None:
-        return columns.codes(feature.columns[0], ("lookup",), table, table.numbers)
+        return columns.codes(column, ("lookup", config.length), owner, encode)
     names = CodedColumn.of(rows.names)
-    values = attribute_values(names.values, feature.config.columns[0])
-    numbers = np.full(len(names.values), -2, dtype=np.int32)
-    numbers[list(values)] = table.numbers(list(values.values()))
+    values, other = attribute_values(names.values, config.columns[0]), np.iinfo(np.int32).min
+    numbers = np.full(len(names.values), other, dtype=np.int32)
+    numbers[list(values)] = encode(list(values.values()))
     own = numbers[names.codes]  # [nnz]
-    there = np.flatnonzero(own > -2)[::-1]  # the first one of a position is put last
-    out = np.full(columns.corpus.positions, -1, dtype=np.int32)
+    there = np.flatnonzero(own > other)[::-1]  # the first one of a position is put last
+    out = np.full(columns.corpus.positions, none, dtype=np.int32)
     out[np.searchsorted(rows.indptr, there, side="right") - 1] = own[there]
     return out
 

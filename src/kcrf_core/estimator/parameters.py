@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..config import EMBEDDINGS, MODEL_SECTIONS, MapConfig, declared_options, parse_config, plain_kernels, with_options
-from ..encoding import kernel_is_open, number_terms, with_terms
+from ..encoding import kernel_is_open, lookups, number_terms, with_terms
 from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig
 from ..scoring import Decision
@@ -119,7 +119,7 @@ def raw_config(
     Columns are None for attributes, and `mixed` if there are words among them. It is that of a file, with its name in
     messages.
     """
-    embeddings = _embeddings(params, None if mixed else columns)
+    looked_up = _lookup_settings(params, None if mixed else columns)
     unobserved = {} if params["unobserved"] is None else {"unobserved": str(_plain(params["unobserved"]))}
     params = {name: _plain(value) for name, value in params.items()}
     if params["algorithm"] not in (None, "lbfgs"):
@@ -143,7 +143,7 @@ def raw_config(
             raise ConfigError(
                 f"config={params['config']!r}: a dictionary in the layout of a configuration file is needed"
             )
-        raw = {**column_titles(columns), **unobserved, **params["config"], **embeddings}
+        raw = {**column_titles(columns), **unobserved, **params["config"], **looked_up}
         if columns is not None and not mixed and kernel_is_open(raw, {}, positions):
             raw["terms"] = number_terms()
         return raw, "config"
@@ -188,25 +188,38 @@ def raw_config(
         names = raw["columns"][:-1]
         lacking = {} if params["missing"] is None else {"missing": params["missing"]}
         raw["features"] = [{"name": "x", "columns": names, "type": "real", **shape, **lacking}]
-    elif vectors or params["embeddings"] is not None:
+    elif vectors or looked_up:
         raw["features"] = [{"type": "attributes"}, *({"vectors": name, **shape} for name in vectors)]
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: put attributes of neighbours into the dictionaries")
-    if mixed or not embeddings:
-        return with_options({**raw, **embeddings}, options), "KernelCRF"
-    raw["features"].append({"column": params["embeddings_column"], "lookup": EMBEDDINGS, **shape})
-    raw = with_options({**raw, **embeddings, "suggested": True}, options)
+    if mixed or not looked_up:
+        return with_options({**raw, **looked_up}, options), "KernelCRF"
+    for feature in lookups(parse_config(looked_up, "KernelCRF"), {}, params["embeddings_column"]):
+        own = shape if feature["lookup"] == EMBEDDINGS else {key: shape[key] for key in ("window",) if key in shape}
+        raw["features"].append({**feature, **own})
+    raw = with_options({**raw, **looked_up, "suggested": True}, options)
     return with_terms(raw, 0, (), "KernelCRF"), "KernelCRF"
 
 
-def _embeddings(params: Mapping[str, Any], columns: int | Sequence[str] | None) -> dict[str, Any]:
-    """Return the settings of embeddings, if there are any."""
-    if params["embeddings"] is None:
-        return {}
-    if columns is not None:
-        raise ConfigError("embeddings are for dictionaries or data frames with a word: arrays have none")
-    found = {"embeddings": os.fspath(params["embeddings"])}
-    return found | {key: params[key] for key in ("embeddings_column", "embeddings_in_model")}
+def _lookup_settings(params: Mapping[str, Any], columns: int | Sequence[str] | None) -> dict[str, Any]:
+    """Return the settings of embeddings, lexicons and clusters, if there are any."""
+    found: dict[str, Any] = {}
+    if params["embeddings"] is not None:
+        found = {"embeddings": os.fspath(params["embeddings"])}
+        found |= {key: params[key] for key in ("embeddings_column", "embeddings_in_model")}
+    if params["lexicons"] is not None:
+        if not isinstance(params["lexicons"], Mapping):
+            raise ConfigError(f"lexicons={params['lexicons']!r}: a dictionary of files or lists of entries is needed")
+        found["lexicons"] = {
+            name: os.fspath(given) if isinstance(given, (str, os.PathLike)) else list(given)
+            for name, given in params["lexicons"].items()
+        }
+        found["lexicon_case"] = params["lexicon_case"]
+    if params["clusters"] is not None:
+        found["clusters"] = os.fspath(params["clusters"])
+    if found and columns is not None:
+        raise ConfigError("embeddings, lexicons and clusters are for dictionaries with a word: arrays have none")
+    return found | ({"lookup_column": params["lookup_column"]} if found and params["lookup_column"] is not None else {})
 
 
 def column_titles(columns: int | Sequence[str] | None) -> dict[str, Any]:
@@ -225,7 +238,7 @@ def search_config(params: Mapping[str, Any], columns: int | Sequence[str] | None
     training["seed"] = seed_of(params["random_state"])
     return {
         **column_titles(columns),
-        **_embeddings(params, columns if isinstance(columns, int) else None),
+        **_lookup_settings(params, columns if isinstance(columns, int) else None),
         "training": training,
     }
 
@@ -272,7 +285,8 @@ def params_of(info: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
     found |= {"order": config.order, "min_count": config.min_count, "unobserved": config.unobserved}
     found |= {"embeddings": config.embeddings}
-    for name in ("embeddings_column", "embeddings_in_model"):
+    found |= {"lexicons": config.to_dict().get("lexicons"), "clusters": config.clusters}
+    for name in ("embeddings_column", "embeddings_in_model", "lexicon_case", "lookup_column"):
         if getattr(config, name) is not None:
             found[name] = getattr(config, name)
     if training.observed_features:

@@ -17,6 +17,7 @@ from ..encoding import (
     ConjunctionFeature,
     Encoding,
     Feature,
+    LookupFeature,
     RealFeature,
     View,
     field_name,
@@ -60,17 +61,17 @@ class InputGroup:
     def cells(self) -> list[tuple[str, int | None]]:
         """Columns of the data with offsets that its values are made of, one for each part of a conjunction.
 
-        Attributes, lines of templates, vectors and images stand for themselves.
+        Attributes, lines of templates, lexicons, clusters, vectors and images stand for themselves.
         """
         feature, config, own = self.feature, self.feature.config, self.offset
         if own is None:
             return [(self.column, None)]
         if isinstance(feature, ConjunctionFeature):
             pairs = zip(feature.parts, config.parts, strict=True)
-            return [((part.config.columns or (part.config.name,))[0], own + shift) for part, (_, shift) in pairs]
+            return [(_own_column(part), own + shift) for part, (_, shift) in pairs]
         if config.transform in NUMBER_TRANSFORMS and NUMBER_TRANSFORMS[config.transform].joins:
             return [(column, own) for column in config.columns]
-        name = config.columns[0] if len(config.columns) == 1 else self.column.removesuffix(config.suffix)
+        name = _own_column(feature) if len(config.columns) == 1 else self.column.removesuffix(config.suffix)
         return [(name.removesuffix(".missing") if self.columns.real else name, own)]
 
     def described(self, inputs: Inputs, row: int) -> str:
@@ -118,6 +119,12 @@ class AttributeSlot:
         bag.data[bag.indptr[:-1][self.present(inputs)] + self.slot] = 0.0
         bag.eliminate_zeros()
         return replace(inputs, bag=bag)
+
+
+def _own_column(feature: Feature) -> str:
+    """Return the column of a feature, or its name if it has none, or knows more of it than the data."""
+    config = feature.config
+    return config.name if isinstance(feature, LookupFeature) or not config.columns else config.columns[0]
 
 
 def with_slots(groups: Sequence[InputGroup], inputs: Inputs) -> list[InputGroup | AttributeSlot]:

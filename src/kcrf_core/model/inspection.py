@@ -16,7 +16,15 @@ from numpy.typing import ArrayLike
 
 from ..config import layout_dict
 from ..corpora import LabelValue
-from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, RealFeature, plain_names
+from ..encoding import (
+    UNKNOWN,
+    UNOBSERVED,
+    AttributeFeature,
+    CategoricalFeature,
+    LookupFeature,
+    RealFeature,
+    plain_names,
+)
 from ..features import FeatureTerm, StoredBasis, Term, unpack_basis
 from ..files import Contents
 from ..maps import as_dense, matrix_of
@@ -163,14 +171,12 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
             entry["vectors"] = config.vectors
         if isinstance(feature, RealFeature):
             entry["values"] = len(feature.mean)
-            if (table := feature.table) is not None:
-                entry["lookup"] = {
-                    "file": table.source, "words": len(table.words), "width": table.width, "digest": table.digest
-                }  # fmt: skip
         elif isinstance(feature, CategoricalFeature | AttributeFeature):
             entry["values"] = len(feature.vocabulary.values)
         else:
             entry["values"] = sum(feature.field_sizes)
+        if isinstance(feature, RealFeature | LookupFeature) and feature.table is not None:
+            entry["lookup"] = {"name": config.lookup, **feature.table.about}
         out["features"].append(entry)
     if layout := layout_dict(encoding.layout):
         out["layout"] = layout

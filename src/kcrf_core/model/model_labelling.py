@@ -78,7 +78,7 @@ def _seen_words(encoding: Encoding, column: int, words: CodedColumn) -> SeenWord
         one
         for feature in encoding.features
         for one in (feature.parts if isinstance(feature, ConjunctionFeature) else (feature,))
-        if isinstance(one, CategoricalFeature) and one.column == column and not one.config.templates
+        if type(one) is CategoricalFeature and one.column == column
         if one.config.transform in WHOLE_WORDS
     ]
     if not found:

@@ -23,8 +23,8 @@ import numpy as np
 from .._version import __version__
 from ..chains import Problem, pieces_of
 from ..config import Config
-from ..corpora import CodedColumn, Corpus, with_embeddings
-from ..encoding import Dataset, Encoding, column_names, configured, described, fit_encoding
+from ..corpora import CodedColumn, Corpus
+from ..encoding import Dataset, Encoding, column_names, configured, described, fit_encoding, with_tables
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model
 from ..scoring import (
@@ -173,8 +173,8 @@ def make_plan(
 ) -> Plan:
     """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
     configs = [described(raw, setting.options, source) for setting in settings]
-    for path in {config.embeddings: None for config in configs if config.embeddings is not None}:
-        corpus = with_embeddings(corpus, path)
+    for config in configs:
+        corpus = with_tables(corpus, config)
     names = column_names(configs[0], corpus)
     blocks = None
     few = corpus.sequences < FEW_SEQUENCES and division.group is None and division.numbers is None

@@ -207,7 +207,7 @@ def _name(feature: Mapping[str, Any]) -> str:
         return feature["name"]
     if "conjunction" in feature:
         return "/".join(feature["conjunction"])
-    transform = feature.get("transform")
+    transform = feature.get("transform") or feature.get("lookup")
     return feature["column"] + (f".{transform}{feature.get('length', '')}" if transform else "")
 
 
@@ -292,7 +292,10 @@ class NumberBlock(ColumnBlock):
 
 @dataclass(eq=False)
 class GivenBlock(ColumnBlock):
-    """Features, and perhaps terms, that the user has chosen, or attributes as CRFsuite's files have them."""
+    """Features, and perhaps terms, that the user has chosen, or attributes as CRFsuite's files have them.
+
+    Features beside attributes are lookups, which are linear.
+    """
 
     features: tuple[dict[str, Any], ...] = ()
     terms: tuple[dict[str, Any], ...] | None = None
@@ -313,12 +316,13 @@ class GivenBlock(ColumnBlock):
         features, seen, kernel = self.features, "*", chosen[self.choice]
         if self.attributes:
             seen, rare = "attributes", int(chosen["rare"])
-            features = ({"type": seen, "name": seen} | ({} if rare == 1 else {"min_count": rare}),)
+            features = ({"type": seen, "name": seen} | ({} if rare == 1 else {"min_count": rare}), *features)
         # Pairs get conjunctions where these are exact and not too many.
         by_pivots = {"kernel": {"type": RBF}, "map": {"type": "reduced", "size": pivots}}
         own = by_pivots if kernel == RBF else {"kernel": _poly(2)}
         terms = () if kernel == LINEAR else ({"name": "together", "features": [seen], **own},)
-        return BlockShare(features, (seen,) if kernel.startswith(LINEAR) else (), terms)
+        looked_up = tuple(map(_name, self.features)) if self.attributes else ()
+        return BlockShare(features, (*((seen,) if kernel.startswith(LINEAR) else ()), *looked_up), terms)
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         if self.terms is not None:

@@ -11,8 +11,18 @@ import numpy as np
 
 from ..chains import CLIQUES
 from ..config import EMBEDDINGS, parse_config
-from ..corpora import Corpus, with_embeddings
-from ..encoding import UNKNOWN, RealFeature, column_names, fit_encoding, kernel_is_open, with_defaults
+from ..corpora import Corpus, WordVectors
+from ..encoding import (
+    UNKNOWN,
+    RealFeature,
+    column_names,
+    find_table,
+    fit_encoding,
+    kernel_is_open,
+    lookups,
+    with_defaults,
+    with_tables,
+)
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import decided_labels
 from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
@@ -98,9 +108,11 @@ def make_space(
         return Space(blocks, raw, corpus.positions, label_terms)
     blocks = []
     if corpus.attributes is not None:
-        blocks.append(GivenBlock(attributes=True))
-        if config.embeddings is not None and config.embeddings_column is not None:
-            blocks.append(_lookup_block(config.embeddings_column, corpus.tables[config.embeddings].width))
+        looked_up = lookups(config, corpus.tables)
+        blocks.append(GivenBlock(tuple(one for one in looked_up if one["lookup"] != EMBEDDINGS), attributes=True))
+        for one in looked_up:
+            if isinstance(table := find_table(config, one["lookup"], corpus.tables), WordVectors):
+                blocks.append(_lookup_block(one["column"], table.width))
     else:
         inputs = [
             name for name in names[:-1] if name not in (config.weight, config.sequence, *config.ignore, *left_out)
@@ -195,9 +207,7 @@ def tune(
             "nested folds are not scored on given data: leave out one of them", settings=["nested", "dev"]
         )
     config = parse_config(raw, source)
-    if config.embeddings is not None:
-        corpus = with_embeddings(corpus, config.embeddings)
-        dev = None if dev is None else with_embeddings(dev, config.embeddings)
+    corpus, dev = with_tables(corpus, config), None if dev is None else with_tables(dev, config)
     searches = 1 if nested is None else 1 + nested
     total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)
