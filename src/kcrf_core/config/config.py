@@ -24,18 +24,18 @@ from . import values
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
 COUNTING_TRANSFORMS = ("length", "position", "frequency", "label-ratio")  # numbers made of any column
 FEATURES = (AUTO, "categorical", "real", "conjunction", "templates", "attributes")
-WIDEST = 10_000  # positions of a transform
-BAGS = ("templates", "attributes")  # those that are sparse rows, of which there is one block
+WIDEST = 10_000  # largest width of a transform, in positions
+BAGS = ("templates", "attributes")  # types with sparse rows; a dataset has one block of them
 MAPS = (AUTO, "explicit", "reduced", "full")
-GRADIENT = "gradient"  # pivots that are chosen while training goes on
+GRADIENT = "gradient"  # pivots are chosen during training
 PRECISIONS = ("single", "double")
-SCHEME_VIOLATIONS = ("error", "drop", "free")  # what becomes of training data that breaks its label scheme
+SCHEME_VIOLATIONS = ("error", "drop", "free")  # treatment of training data that violates its label scheme
 SCALES = (AUTO, "standard", "unit", "none")
 LEXICON_CASES = ("fold", "keep")
 IN_MODEL = ("all", "seen", "none")  # rows of embeddings that a model stores
-MISSING_VALUES = ("mean", "indicator")  # of the training data; indicator: and one more column says where
+MISSING_VALUES = ("mean", "indicator")  # mean of the training data; indicator: also a column that marks missing values
 
-MODEL_SECTIONS = ("kernel", "basis_tolerance", "chain", "training")  # of a model; others are about files
+MODEL_SECTIONS = ("kernel", "basis_tolerance", "chain", "training")  # sections of models; others concern files
 
 
 def transforms() -> tuple[str, ...]:
@@ -45,7 +45,7 @@ def transforms() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FeatureConfig:
-    """One feature: some columns, a transform, and where to look relative to a position."""
+    """One feature: columns, a transform, and a window of offsets."""
 
     name: str
     columns: tuple[str, ...] = declared(values.column_names, ())
@@ -56,13 +56,13 @@ class FeatureConfig:
     scale: str = declared(OneOf(SCALES), AUTO)
     min_count: int | None = declared(Whole(1))
     parts: tuple[tuple[str, int], ...] = ()  # of a conjunction: (feature or column, offset)
-    templates: tuple[str, ...] = declared(values.names, ())  # lines that share weights; one, if it is categorical
-    missing: str = declared(OneOf(MISSING_VALUES), "mean")  # what numbers that are missing become
-    vectors: str | None = declared(values.text)  # the name of vectors that stand beside the text
+    templates: tuple[str, ...] = declared(values.names, ())  # lines that share weights; a categorical feature has one
+    missing: str = declared(OneOf(MISSING_VALUES), "mean")  # replacement of missing numbers
+    vectors: str | None = declared(values.text)  # the name of vectors beside the text
     lookup: str | None = declared(values.text)  # the name of a table in which values of the column are looked up
     width: int | None = declared(Whole(1, WIDEST))  # of a mean, or of a difference, in positions
     quantile: float | None = declared(Number(0.001, 0.5, below=True))  # of the training data below which clip cuts
-    # The declared window of a fitted feature whose window is wider, since terms look further.
+    # The declared window of a fitted feature whose window is wider, because some term has a wider one.
     own_window: tuple[int, ...] | None = None
     seen: tuple[int, ...] = field(init=False, repr=False, compare=False)  # the window of a fitted feature
 
@@ -76,7 +76,7 @@ class FeatureConfig:
 
     @property
     def transform_reach(self) -> tuple[int, int]:
-        """Positions behind and ahead that the transform looks at."""
+        """Numbers of positions before and after a position that the transform uses."""
         if self.transform not in NUMBER_TRANSFORMS:
             return 0, 0
         transform = NUMBER_TRANSFORMS[self.transform]
@@ -142,7 +142,7 @@ class TermConfig:
     kernel: KernelConfig = field(default_factory=KernelConfig)
     map: MapConfig = MapConfig()
     sigma2: float | None = declared(values.variance)  # None: the one of the training section
-    window: tuple[int, ...] | None = declared(values.window)  # in the place of the windows of its features; None: those
+    window: tuple[int, ...] | None = declared(values.window)  # replaces the windows of its features, unless None
     clique: Any = field(init=False, repr=False, compare=False)  # the type of its cliques, a `chains.Clique`
 
     def __post_init__(self) -> None:
@@ -230,13 +230,13 @@ class TrainingConfig:
 
 
 def default_terms() -> tuple[TermConfig, ...]:
-    """Return the terms of a configuration that names none."""
+    """Return the terms of a configuration without terms."""
     return TermConfig("node"), TermConfig("edge", "edge", ())
 
 
 @dataclass(frozen=True)
 class Config:
-    """Columns, features, terms and training: all that a YAML file may say.
+    """Columns, features, terms and training: the contents of a YAML file.
 
     >>> from kcrf_core import Config
     >>> [term.name for term in Config().terms]

@@ -1,6 +1,6 @@
-"""Encoded data: what the numerics see of a corpus.
+"""Encoded data: a corpus as arrays of numbers.
 
-Its columns are three blocks, as those of `kernels.Inputs` are: codes, real columns and attributes.
+Columns form three blocks, like those of `kernels.Inputs`: codes, real columns and attributes.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ UNOBSERVED = -2  # a label that was not observed
 
 @dataclass(frozen=True)
 class Dataset:
-    """N encoded positions in S sequences, with labels where they are known."""
+    """N encoded positions in S sequences, with labels if they are known."""
 
     offsets: np.ndarray  # [S+1] int64
-    lines: np.ndarray  # [N] int64, where each position stands in its source
+    lines: np.ndarray  # [N] int64, line of each position in its source
     labels: np.ndarray | None  # [N] int32 numbers of gold labels, else UNKNOWN or UNOBSERVED
     weights: np.ndarray | None  # [S] float64
     codes: np.ndarray  # [N, C] int32
     real: np.ndarray  # [N, R] float64
     bag: scipy.sparse.csr_array | None  # [N, A] float64
     bag_unseen: np.ndarray  # [N] float64, squared length of unseen attributes
-    source: str | None = None  # the name of what it was read from, to show in messages
-    missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have; for telling only
-    cut: np.ndarray | None = None  # [S, 2] bool, whether a sequence was cut off from what stood before and after it
+    source: str | None = None  # the name of its file, for messages
+    missing: tuple[tuple[str, int], ...] = ()  # features with missing values, and their numbers; for messages only
+    cut: np.ndarray | None = None  # [S, 2] bool, True where the beginning or end of a sequence was cut off
     partitions: np.ndarray | None = None  # [P+1] int64, sequences where partitions begin and end; None: by positions
 
     @property
@@ -67,7 +67,7 @@ class Dataset:
         return len(self.offsets) - 1
 
     def span(self, first: int, last: int) -> Dataset:
-        """Return the sequences first:last, without a copy of their codes and numbers."""
+        """Return the sequences first:last as views of the arrays."""
         rows, sequences = slice(int(self.offsets[first]), int(self.offsets[last])), slice(first, last)
         cut = None if self.cut is None else self.cut[sequences]
         offsets = self.offsets[first : last + 1] - rows.start
@@ -93,7 +93,7 @@ class Dataset:
         return self.pieces(self.offsets[which], self.offsets[which + 1], which, cut)
 
     def pieces(self, first: np.ndarray, last: np.ndarray, which: np.ndarray, cut: np.ndarray | None) -> Dataset:
-        """Return positions first:last of pieces of the sequences `which`, [P] all, each a sequence that is cut so."""
+        """Return pieces as sequences: positions first:last of the sequences `which`, [P] each, with cuts [P, 2]."""
         return replace(
             self._taken(piece_rows(first, last), which),
             offsets=offsets_of(last - first),
@@ -133,13 +133,13 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
 
 @dataclass(frozen=True)
 class Amount:
-    """Amount of some encoded data, for messages."""
+    """Size of some encoded data, for messages."""
 
     sequences: int = 0
     positions: int = 0
     unobserved: int = 0  # labels that are not observed
     complete: int = 0  # sequences that have all their labels
-    missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
+    missing: tuple[tuple[str, int], ...] = ()  # features with missing values, and their numbers
 
     @classmethod
     def of(cls, dataset: Dataset) -> Amount:
@@ -150,7 +150,7 @@ class Amount:
         return cls(dataset.sequences, dataset.positions, hidden, complete, dataset.missing)
 
     def plus(self, other: Amount) -> Amount:
-        """Return the amount of both together."""
+        """Return the sum of both."""
         missing = Counter(dict(self.missing))
         missing.update(dict(other.missing))
         return Amount(

@@ -1,4 +1,4 @@
-"""Features for the columns of a corpus where a configuration names none, as an ordinary configuration.
+"""Default features for the columns of a corpus, as an ordinary configuration.
 
 words        many values, made of letters: as they are and in lower case, prefixes, suffixes, shape
 tags         few values: as they are, and each with its neighbour
@@ -8,7 +8,7 @@ lookups      of words: lexicons and clusters at the position and its neighbours,
 constant     within a sequence (a speaker, a document): at the position alone
 others       as they are
 
-Windows and parts were chosen on held-out training data: see `experiments/defaults`.
+Windows and affixes were chosen on held-out training data: see `experiments/defaults`.
 """
 
 from __future__ import annotations
@@ -29,58 +29,58 @@ from .encoding import CATEGORICAL_WINDOW, EMBEDDINGS_WINDOW, column_names, left_
 from .features import transformed, window_text
 from .lookup_feature import find_table, table_keys
 
-# A column of words has this many values, or this many of which this part stands once.
+# A column of words has this many values, or this many of which this share occurs once.
 MANY_VALUES = 200
 SOME_VALUES = 30
 ONCE = 0.4
-LETTERS = 0.5  # part of the positions whose values have letters
-CHARACTERS = 0.9  # part of the positions whose values are of one character, for a text of characters
+LETTERS = 0.5  # share of positions whose values have letters
+CHARACTERS = 0.9  # share of positions whose values have one character, in a text of characters
 
 AFFIXES = (1, 2, 3, 4)
 PREFIXES = (4, 6, 10, 20)  # of paths of clusters
 PARTS_OF_WORDS = {"lower": "lower case", "prefix": "prefixes", "suffix": "suffixes", "shape": "shapes"}
 NEAR = (-1, 0, 1)
-# Neighbours that are taken together, and where: the offset is that of the first one.
+# Conjunctions of neighbours, and their windows: the offset is that of the first one.
 TUPLES = {2: (-2, -1, 0, 1), 3: (-2, -1, 0)}
-TIMES = 5  # that different ones are seen, in the mean, to be worth it
+TIMES = 5  # least mean number of occurrences of a conjunction
 
-# Labels from which on features have weights for the labels that they are seen with alone.
+# Number of labels from which features have weights only for labels that they occur with.
 SEVERAL_LABELS = 4
 
-# Whole numbers that may be names: so many different ones, each for so many positions, in so many columns.
+# Whole numbers that may be categories: at most so many values, positions per value at least, columns at most.
 MOST_CODES = 12
 POSITIONS_PER_CODE = 20
 MOST_CODED_COLUMNS = 16
 
-CORRELATED = 0.3  # of a number and the one before it, for a window to be worth its columns
+CORRELATED = 0.3  # least correlation of a number and the one before it, for a window
 POSITIONS_PER_COLUMN = 10  # at least
-MOST_NUMBERS = 50_000_000  # in windows, all positions together
+MOST_NUMBERS = 50_000_000  # in windows of all positions
 
-# The kernel of data that is all numbers: labels are rarely linear in those, and readings far outside of what training
-# had must not have the last word. More pivots take longer, and gained nothing (`experiments/defaults`).
+# The kernel of data that is all numbers: labels are rarely linear in numbers, and outliers far from the training data
+# must not dominate the score. More pivots take longer, and gained nothing (`experiments/defaults`).
 NUMBER_KERNEL = "rbf"
 NUMBER_PIVOTS = 500
-MOST_KERNEL_POSITIONS = 200_000  # above, kernel values take more than 400 MB, and a pass over them seconds
+MOST_KERNEL_POSITIONS = 200_000  # above this, kernel values take more than 400 MB, and a pass takes seconds
 # Terms over embeddings of the word and of its neighbours. Fewer pivots were worse, twice as many took twice as many
 # passes (`experiments/defaults`).
 EMBEDDINGS_PIVOTS = 1000
 AROUND = "around"
-# Settings about weights of the features themselves, which have no meaning for a kernel's pivots.
+# Settings of explicit weights, which do not apply to pivots.
 LINEAR_WISHES = ("c1", "observed_features")
 KERNEL_PATHS = tuple(f"terms.{term}.{part}" for term in ("node", "0") for part in ("kernel", "map.type", "map.cut_off"))
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """A configuration with the features that the data suggests."""
+    """A configuration with default features."""
 
     raw: dict[str, Any]
-    parts: tuple[str, ...] = ()  # features made of the columns beyond themselves, in words
-    all_numbers: bool = False  # True if features were made, and of numbers alone
+    parts: tuple[str, ...] = ()  # descriptions of features added to the columns
+    all_numbers: bool = False  # True if there are default features, all of numbers
 
     @property
     def said(self) -> str | None:
-        """Features in a line; None where there are none but those of the configuration."""
+        """Line about default features; None if there are none."""
         made = f"features: columns; added automatically: {'; '.join(self.parts)} (not with 'plain')"
         return made if self.parts else None
 
@@ -88,7 +88,7 @@ class Defaults:
 def with_defaults(
     raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration", terms: bool = True
 ) -> Defaults:
-    """Add features for the columns of a corpus to a raw configuration that names none, and `terms` that suit them.
+    """Add default features for the columns of a corpus to a raw configuration without features, and `terms` for them.
 
     >>> from kcrf_core import read_corpus
     >>> found = with_defaults({"columns": ["word", "class", "duration", "f0", "energy", "label"]},
@@ -128,8 +128,8 @@ def configured(
 ) -> tuple[Config, str | None]:
     """Return the configuration for a corpus, with options and defaults, and a line about the defaults.
 
-    Paths into features go into those that the defaults make, where the configuration has none. Without `terms`, those
-    are left to training on the encoded data.
+    If the configuration has no features, paths into features refer to the default ones. Without `terms`, default
+    terms are left to training on the encoded data.
     """
     early, late = _split(raw, options)
     if terms and kernel_is_open(raw, options, corpus.positions):
@@ -152,7 +152,7 @@ def number_terms() -> list[dict[str, Any]]:
 
 
 def kernel_is_open(raw: Mapping[str, Any], options: Mapping[str, Any], positions: int) -> bool:
-    """Return True if neither configuration nor options choose a kernel, and data is not too large for one."""
+    """Return True if neither configuration nor options choose a kernel, and the data is small enough for one."""
     training = raw.get("training") or {}
     asked = any(training.get(wish) or options.get(wish) or options.get(f"training.{wish}") for wish in LINEAR_WISHES)
     named = any(name in ("kernel", "map", "cut_off") or name.startswith(KERNEL_PATHS) for name in options)
@@ -173,7 +173,7 @@ def described(raw: Mapping[str, Any], options: Mapping[str, Any], source: str) -
 
 
 def _split(raw: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return options, and apart from them those that lead into features which the data will suggest."""
+    """Return the options without, and those with, paths into default features."""
     if raw.get("features") is not None or raw.get("plain"):
         return dict(options), {}
     of_lookups = tuple(f"terms.{name}." for name in (EMBEDDINGS, AROUND))
@@ -191,12 +191,12 @@ class _Maker:
         self.places = {name: place for place, name in enumerate(names[:-1]) if name not in left_out}
         self.columns = Columns(corpus, config.missing, fitting=True)
         self.words: list[str] = []
-        self.parts: set[str] = set()  # transforms that words have
+        self.parts: set[str] = set()  # transforms of words
         self.tags: list[str] = []
         self.codes: list[str] = []
-        self.wide: dict[str, tuple[int, ...]] = {}  # windows of numbers, where they have one
+        self.wide: dict[str, tuple[int, ...]] = {}  # windows of columns of numbers, if they have one
         self.numbers: set[str] = set()
-        # Pixels stay as they are.
+        # Pixels are not changed.
         self.pixels = any(term.kernel.type == "image" for term in config.mapped_terms)
 
     def features(self) -> list[dict[str, Any]]:
@@ -222,7 +222,7 @@ class _Maker:
         return lookups(self.config, self.corpus.tables, next(iter(first), None))
 
     def made(self) -> tuple[str, ...]:
-        """Return the features made of the columns beyond themselves, in words."""
+        """Describe the features that are added to the columns."""
         parts = []
         if self.words:
             kinds = [words for transform, words in PARTS_OF_WORDS.items() if transform in self.parts]
@@ -244,17 +244,17 @@ class _Maker:
             return False
         try:
             return self.columns.looks_real(place, name)
-        except KcrfError:  # a value that is no number, which encoding will report
+        except KcrfError:  # a value that is not a number, which encoding will report
             return True
 
     def _find_codes(self, numbers: Mapping[str, int]) -> list[str]:
-        """Return columns of a few whole numbers, which may be names of things: an antenna, a room."""
+        """Return columns of a few whole numbers, which may be categories: an antenna, a room."""
         found: list[str] = []
         for name, place in numbers.items():
             values, positions = self.columns.numbers(place), self.corpus.positions
             if values is None:
                 continue
-            some = np.unique(values[: 100 * MOST_CODES])  # most columns of numbers are done with at this
+            some = np.unique(values[: 100 * MOST_CODES])  # this excludes most columns of numbers quickly
             if len(some) <= MOST_CODES:
                 some = np.unique(values[~np.isnan(values)])
                 whole = bool((some == np.rint(some)).all())
@@ -266,7 +266,7 @@ class _Maker:
         return {"window": list(self.wide[name])} if name in self.wide else {}
 
     def _find_windows(self, numbers: Mapping[str, int]) -> None:
-        """Choose windows for numbers that resemble their neighbours, as wide as the number of positions allows."""
+        """Choose windows for numbers that correlate with their neighbours, as wide as the data allows."""
         if self.config.window is not None or self.pixels:
             return
         widths = dict.fromkeys(numbers, 1) | {name: rows.shape[1] for name, rows in self.corpus.vectors.items()}
@@ -289,7 +289,7 @@ class _Maker:
 
     def _categorical(self, name: str, place: int) -> list[dict[str, Any]]:
         (values, codes), later = self.columns.distinct(place), _later(self.corpus)
-        if len(later) and (codes[later] == codes[later - 1]).all():  # it never changes within a sequence
+        if len(later) and (codes[later] == codes[later - 1]).all():  # constant within each sequence
             return [{"column": name, "window": [0]}]
         V, counts = len(values), np.bincount(codes, minlength=len(values))
 
@@ -313,7 +313,7 @@ class _Maker:
         return out
 
     def _word_features(self, name: str, values: Sequence[str]) -> list[dict[str, Any]]:
-        """Return lower case, affixes and shape of words, if each tells more than the words and those before it."""
+        """Return lower case, affixes and shape of words, each if it adds to the words and the transforms before it."""
 
         def distinct(**transform: Any) -> int:
             return len(set(transformed(values, FeatureConfig(name, **transform))))
@@ -326,7 +326,7 @@ class _Maker:
             before = 1
             for length in AFFIXES:
                 found = distinct(transform=transform, length=length)
-                if before < found < V:  # more of them tell more apart, all of them no more than the words
+                if before < found < V:  # it has more values than those before, and fewer than the words
                     out.append({"column": name, "transform": transform, "length": length, "window": [0]})
                 before = found
         if 1 < distinct(transform="shape") < V:
@@ -334,7 +334,7 @@ class _Maker:
         return out
 
     def _together(self, name: str, codes: np.ndarray, V: int) -> list[dict[str, Any]]:
-        """Return two and three neighbouring values as one, as long as such tuples recur."""
+        """Return conjunctions of two and three neighbouring values, as long as they recur."""
         allowed = self.config.window or CATEGORICAL_WINDOW
         out: list[dict[str, Any]] = []
         tuples = codes.astype(np.int64)
@@ -383,7 +383,7 @@ def _own_name(feature: Mapping[str, Any]) -> str | None:
 
 
 def window_of_numbers(numbers: np.ndarray, corpus: Corpus) -> tuple[int, ...] | None:
-    """Return the window of a feature of numbers [N, r] that resemble their neighbours, else None."""
+    """Return the window of a feature of numbers [N, r] that correlate with their neighbours, else None."""
     if _correlation(numbers, corpus) < CORRELATED:
         return None
     fitting = [w for w in (CATEGORICAL_WINDOW, NEAR) if len(w) * numbers.shape[1] <= _most_columns(len(numbers))]
@@ -391,12 +391,12 @@ def window_of_numbers(numbers: np.ndarray, corpus: Corpus) -> tuple[int, ...] | 
 
 
 def _most_columns(N: int) -> int:
-    """Return the number of columns of numbers that N positions are enough for, and that fit memory."""
+    """Return the largest number of columns of numbers for N positions, by their number and by memory."""
     return min(N // POSITIONS_PER_COLUMN, MOST_NUMBERS // max(N, 1))
 
 
 def _later(corpus: Corpus) -> np.ndarray:
-    """Return the positions that have one before them in their sequence."""
+    """Return the positions that are not the first of their sequence."""
     return np.flatnonzero(positions_within(corpus.offsets))
 
 
@@ -415,11 +415,11 @@ def _correlation(numbers: np.ndarray, corpus: Corpus) -> float:
 
 
 def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str], source: str) -> dict[str, Any]:
-    """Add terms and training that suit words to a raw configuration whose features the data suggested.
+    """Add terms and training for words to a raw configuration with default features.
 
-    `numbers` are the names of features that are real. Where a kernel is asked for, everything is there linearly, and
-    the kernel goes over the near plain columns. With several labels and no kernel, features have weights for labels
-    that they are seen with. Embeddings have a term of their own.
+    `numbers` are the names of real features. If a kernel is given, a linear term has all features, and the kernel has
+    the plain columns nearby. With several labels and no kernel, features have weights only for labels that they occur
+    with. Embeddings have their own terms.
     """
     return _with_lookup_term(_with_word_terms(raw, label_count, numbers, source), source)
 
@@ -427,8 +427,8 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
 def _with_lookup_term(raw: dict[str, Any], source: str) -> dict[str, Any]:
     """Move embeddings from terms of all features to terms of their own.
 
-    One has a kernel and sees the position alone, so that each distinct word is computed once; neighbours are in a
-    linear one. Where weights are to be sparse, all is linear.
+    One has a kernel on the position alone, so that each distinct word is computed once; another one is linear, on the
+    neighbours. With an L1 penalty, there is one linear term.
     """
     config = parse_config(raw, source)
     features = config.features or ()
@@ -464,8 +464,8 @@ def _with_word_terms(raw: Mapping[str, Any], label_count: int, numbers: Collecti
         return out
     (first, *others) = config.mapped_terms
     if others or first.type != "node" or first.features != ("*",) or first.kernel.parts or first.window is not None:
-        return out  # they say themselves what they look at
-    # Features that stand for the columns: lower case and shape of words, none of constant columns.
+        return out  # the terms of the user have their own features
+    # Features that represent the columns in a kernel: lower case and shape of words, no constant columns.
     lowered = {f.columns[0] for f in config.features or () if f.transform == "lower"}
     plain: dict[str, Any] = {"features": []}
     for feature in config.features or ():

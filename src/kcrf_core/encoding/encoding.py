@@ -644,7 +644,7 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
         return corpus.names
     if corpus.attributes is None and corpus.width < (1 if corpus.vectors else 2):
         found = next((mark for mark in ",;|" if mark in corpus.columns[0][0]), None)
-        csv = f" (is '{found}' the separator, as in CSV?)" if found else ""
+        csv = f"; if the file is CSV, give the separator '{found}'" if found else ""
         raise DataError(
             f"only one column; training data needs at least one column of input, and the label as the last one{csv}",
             corpus.source,

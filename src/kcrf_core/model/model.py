@@ -25,8 +25,8 @@ from ..system import SLAB, Workers, ranges, sequence_chunks
 if TYPE_CHECKING:
     from ..device import Device
 
-# Positions scored at a time: bounds the memory of tagging, whatever the length of the input. Scores of all pairs of
-# labels at every position take the most: of them so many at a time, unless that is very few positions.
+# Positions scored at a time, which bounds the memory of tagging for input of any length. Scores of all pairs of labels
+# at every position take most memory, so their number is limited, too, unless that leaves very few positions.
 ROWS_AT_ONCE = 2048
 PAIRS_AT_ONCE = 1 << 20
 SCORES_AT_ONCE, MOST_ROWS = 1 << 18, 4 * ROWS_AT_ONCE
@@ -41,7 +41,7 @@ VITERBI = DECODINGS[0]
 class ScoreCalibration:
     """Calibration of probabilities: p(y | x) proportional to exp(s F(x, y) + sum_t o[y_t]) with all scores F.
 
-    s is below 1 where a model is too sure. Weights and their certificate stay as they are.
+    s is below 1 if the model is overconfident. Weights and their certificate do not change.
     """
 
     sharpness: float  # s
@@ -54,7 +54,7 @@ class ScoreCalibration:
 
 @dataclass(frozen=True, eq=False)
 class Inference:
-    """Potentials of a few sequences, their marginals, and the labels that a decoder takes."""
+    """Potentials of a few sequences, their marginals, and decoded labels."""
 
     scores: np.ndarray  # [n, Y]
     edges: chain.Edges
@@ -64,7 +64,7 @@ class Inference:
 
 @dataclass(frozen=True)
 class Model:
-    """Terms, edge potentials, and the encoding that feeds them.
+    """Terms, edge potentials, and the encoding of their inputs.
 
     >>> from kcrf_core import KernelCRF, Model
     >>> KernelCRF(sigma2=1.0).fit([[[0.0], [1.0]]], [["a", "b"]]).save("model.npz")
@@ -77,7 +77,7 @@ class Model:
     terms: tuple[Term, ...]
     edges: chain.Edges
     info: dict[str, Any] = field(default_factory=dict)  # configuration, certificate, digest: for reports
-    decode: str = VITERBI  # how it gives labels, one of DECODINGS
+    decode: str = VITERBI  # its decoder, one of DECODINGS
     calibration: ScoreCalibration | None = None  # of its probabilities
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Model:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.__post_init__()  # arrays come out of a pickle writeable
+        self.__post_init__()  # pickle returns writeable arrays
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -98,16 +98,16 @@ class Model:
         return 1 if self.edges.triples is None else 2
 
     def potentials(self, dataset: Dataset) -> tuple[np.ndarray, chain.Edges]:
-        """Return node scores F, [N, Y] float64, and edges, for every position where there are edge-x terms."""
+        """Return node scores F, [N, Y] float64, and edges, one for every position if there are edge-x terms."""
         N, Y = dataset.positions, len(self.labels)
-        # Terms of one type add their scores up before they meet the potentials.
+        # Scores of terms of one type are summed before they are added to the potentials.
         scores = {clique: np.zeros((N, clique.columns(Y))) for clique in dict.fromkeys(t.clique for t in self.terms)}
         if not any(clique.axes == 1 for clique in scores):
             scores[NODE] = np.zeros((N, NODE.columns(Y)))
         for term in self.terms:
             inputs = self.encoding.inputs(dataset, term.features)
             for rows in ranges(N, max(self.rows_at_once, ROWS_AT_ONCE)):
-                with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is found below
+                with np.errstate(over="ignore", invalid="ignore"):  # overflow is detected below
                     term.add_scores(inputs.take(rows), scores[term.clique][rows])
         out = Potentials(None, self.edges)
         for clique, values in scores.items():
@@ -126,16 +126,16 @@ class Model:
 
     @property
     def used_edges(self) -> chain.Edges:
-        """Potentials between labels as they are used, calibrated if the model is."""
+        """Potentials between labels, calibrated if the model is."""
         return self.edges if self.calibration is None else self.edges.times(self.calibration.sharpness)
 
     @property
     def rows_at_once(self) -> int:
-        """Positions to score at a time, one sequence at least."""
+        """Number of positions to score at a time; at least one sequence is scored."""
         if not any(term.clique.per_position for term in self.terms):
             if any(term.likes_many_rows for term in self.terms):
                 return MOST_ROWS
-            # Sums of few weights are done sooner than Python has called for them, and threads wait for it in turn.
+            # Sums of few weights take less time than the Python calls, for which threads wait in turn.
             quick = all(term.is_quick for term in self.terms)
             return min(max(SCORES_AT_ONCE // len(self.labels), ROWS_AT_ONCE), MOST_ROWS) if quick else ROWS_AT_ONCE
         return min(max(PAIRS_AT_ONCE // len(self.labels) ** 2, FEWEST_ROWS), ROWS_AT_ONCE)
@@ -145,7 +145,7 @@ class Model:
         return sequence_chunks(dataset.offsets, min(self.rows_at_once, most_rows))
 
     def infer(self, part: Dataset, costs: np.ndarray | None = None) -> Inference:
-        """Return the marginals and best labels of a few sequences; `costs` [Y] of missing a label are the decoder's."""
+        """Return the marginals and best labels of a few sequences; the decoder uses `costs` [Y] of missing labels."""
         scores, edges = self.potentials(part)
         found = chain.marginals(scores, edges, part.offsets)
         if self.decode == VITERBI:
@@ -163,9 +163,9 @@ class Model:
     def over_parts(
         self, dataset: Dataset, work: Callable[[Dataset], Result], workers: Workers | None = None
     ) -> Iterator[Result]:
-        """Yield results of `work` on runs of whole sequences, in order, so that only a few take memory at once.
+        """Yield results of `work` on runs of whole sequences, in order, with only a few in memory at once.
 
-        A sequence has the same potentials, to the last bit, in every run.
+        The potentials of a sequence do not depend on its run, to the last bit.
         """
         with nullcontext(workers) if workers is not None else Workers(1, memory=0) as workers:
             yield from workers.map(lambda sequences: work(dataset.span(*sequences)), self.chunks(dataset))
@@ -188,7 +188,7 @@ class Model:
         return np.concatenate([np.empty((0, len(self.labels))), *parts])
 
     def on_device(self, device: Device) -> tuple[Model, list[str]]:
-        """Return the model with scores of pivots from a device, and the names of terms that stay on threads."""
+        """Return the model with pivots scored on a device, and the names of terms that stay on threads."""
         moved = [term.on_device(device) for term in self.terms]
         here = [term.name for term, own in zip(self.terms, moved, strict=True) if own is None]
         return replace(self, terms=tuple(own or term for term, own in zip(self.terms, moved, strict=True))), here
@@ -203,7 +203,7 @@ class Model:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what `save` writes."""
+        """SHA-256 digest of the file that `save` writes."""
         return content_digest(*self._pack())
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -1,9 +1,9 @@
-"""Engines: the arithmetic of the objective, and the parameter vectors that it is done with.
+"""Engines compute the objective, its gradient and Hessian, and own the parameter vectors.
 
-An engine owns the data of one problem and all vectors like theta; solvers and training know nothing else of the data.
-Arguments are vectors of the engine, small arrays and plain values, never functions: it may work elsewhere.
-`ThreadEngine` works with threads of this process, `ComposedEngine` with partitions wherever they are,
-`device.DeviceEngine` with arrays of a device.
+An engine owns the data of one problem and all vectors like theta; solvers and training access the data only through it.
+Arguments are vectors of the engine, small arrays and plain values, never functions, since an engine may run in other
+processes. `ThreadEngine` uses threads of this process, `ComposedEngine` partitions in any place, and
+`device.DeviceEngine` arrays of a device.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..system import Workers
 from .inverse_powers import inverse_power
 from .vectors import Vector, Vectors
 
-LeadingColumns: TypeAlias = Any  # of an engine, for its own blocks: an array, or handles of partitions
+LeadingColumns: TypeAlias = Any  # argument of `EngineBlocks.leading`: an array, or handles of partitions
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Predicted labels of N positions at some parameters."""
 
-    labels: dict[str, np.ndarray]  # [N] int32 the best labels, by each of DECODINGS
+    labels: dict[str, np.ndarray]  # [N] int32 the best labels, for each of DECODINGS
     gold: np.ndarray  # [N] the probabilities of gold labels
 
 
@@ -40,16 +40,16 @@ class TermShape:
 
     clique: Clique
     size: int  # parameters
-    rows: int = 0  # D of its map, 0 of a term over labels alone
+    rows: int = 0  # D of its map; 0 if it has none
     columns: int = 0  # columns of weights
     nested: bool = False  # True if its map's first m columns are the map of its first m pivots
     kept: np.ndarray | None = None  # [size] places in W, row by row, that have parameters; None: all of them
-    real: int = 0  # last rows of W that are those of real columns, with a parameter at every place
-    real_columns: int = 0  # all last rows of W that are those of real columns
+    real: int = 0  # last rows of W, of real columns, if each place there has a parameter
+    real_columns: int = 0  # last rows of W, of real columns
 
     @classmethod
     def of(cls, clique: Clique, own: FeatureMap | Head | None, kept: np.ndarray | None, Y: int) -> TermShape:
-        """Return the shape for Y labels of a term with a map, of which no more than its head may be here."""
+        """Return the shape of a term for Y labels; of its map, the head is enough."""
         if isinstance(clique, LabelClique):
             return cls(clique, clique.size(Y))
         assert isinstance(clique, MappedClique) and own is not None
@@ -61,7 +61,7 @@ class TermShape:
         return cls(clique, size, rows, columns, own.nested, kept, real, all_real)
 
     def weights(self, block: np.ndarray) -> np.ndarray:
-        """Return W [D, columns]: a view of its block, but where only some places have parameters."""
+        """Return W [D, columns], a view of the block if every place has a parameter, else a copy with zeros."""
         if self.kept is None:
             return block.reshape(self.rows, self.columns)
         weights = np.zeros((self.rows, self.columns), dtype=block.dtype)
@@ -70,11 +70,11 @@ class TermShape:
 
     @cached_property
     def places(self) -> KeptPlaces | None:
-        """Places that have parameters, as products want them; None: all."""
+        """Places that have parameters, in the form for products; None: all."""
         return None if self.kept is None else KeptPlaces(self.kept, self.rows, self.columns)
 
     def of_map(self, block: np.ndarray) -> np.ndarray | KeptWeights:
-        """Return W in the form that maps take: never laid out where only some places have parameters."""
+        """Return W in the form that maps take: dense, or `KeptWeights` if only some places have parameters."""
         return self.weights(block) if self.places is None else KeptWeights(self.places, block)
 
     def scaled_squares(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -84,12 +84,12 @@ class TermShape:
         return raw * (np.repeat(factors, self.columns) if self.kept is None else factors[self.kept // self.columns])
 
     def block(self, weights: np.ndarray) -> np.ndarray:
-        """Invert `weights`; places without a parameter are left out."""
+        """Return the block of W, the inverse of `weights`; places without a parameter are left out."""
         return weights.ravel() if self.kept is None else weights.ravel()[self.kept]
 
 
 class EngineBlocks(ABC):
-    """Blocks of the Hessian at one point (30): each term by itself, its cliques taken as independent of each other."""
+    """Blocks of the Hessian at one point (30), one per term, as if cliques were independent of each other."""
 
     operations: int  # floating-point operations beyond those of half a pass
     unsettled: float  # mean variance of labels, as a share of the largest possible
@@ -97,7 +97,7 @@ class EngineBlocks(ABC):
 
     @abstractmethod
     def share(self, term: int) -> float:
-        """Return the share of the positions that a product with a term's block goes through."""
+        """Return the share of the positions that a product with a term's block uses."""
 
     @abstractmethod
     def product(self, term: int, block: Vector) -> Vector:
@@ -109,9 +109,9 @@ class EngineBlocks(ABC):
 
     @abstractmethod
     def leading(self, term: int, columns: LeadingColumns, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
-        """Return inverses [C, m, m] of the block on leading columns, label by label, and operations that took.
+        """Return inverses [C, m, m] of the block on leading columns, for each label, and the number of operations.
 
-        The prior is part of them. Positions whose variance of a label is up to `settled` are left out.
+        The prior is included. Nearly deterministic positions, with a variance up to `settled`, are left out.
         """
 
 
@@ -124,7 +124,7 @@ def spread_rows(problem: Problem, most: int) -> np.ndarray:
 class Engine(ABC):
     """Data of one problem with its terms' maps, and vectors like theta."""
 
-    lasting: ClassVar[bool] = False  # True if it takes long to make, as its data is elsewhere
+    lasting: ClassVar[bool] = False  # True if making it is slow, because its data is in other processes
     vectors: Vectors
 
     def __init__(
@@ -133,11 +133,11 @@ class Engine(ABC):
         terms: Sequence[TermShape],
         workers: Workers,
         dtype: np.dtype | type,  # of scores
-        forbidden: Edges | None,  # minus infinity where labels must not follow each other, else zero
+        forbidden: Edges | None,  # minus infinity for forbidden transitions, else zero
     ):
         self.problem, self.workers, self.dtype, self.forbidden = problem, workers, np.dtype(dtype), forbidden
         self.terms = tuple(terms)
-        # Cliques of terms with maps, and of those over labels alone, by the numbers of terms.
+        # Cliques of terms with maps, and of terms over labels alone, by number of the term.
         self.mapped = {j: term.clique for j, term in enumerate(terms) if isinstance(term.clique, MappedClique)}
         self.labelled = {j: term.clique for j, term in enumerate(terms) if isinstance(term.clique, LabelClique)}
         self.partitions = Partitions(problem.offsets[problem.borders].astype(np.int64))  # of positions
@@ -156,11 +156,11 @@ class Engine(ABC):
         return head
 
     def block(self, vector: Vector, term: int) -> np.ndarray:
-        """Return the block of a term, as an array that is not to be changed."""
+        """Return the block of a term as an array; callers must not change it."""
         return self.vectors.to_array(self.vectors.take(vector, term))
 
     def edges(self, theta: Vector) -> Edges:
-        """Return T, s, e and U, those that are there, without what is forbidden."""
+        """Return T, s, e and U, as far as the model has them, without forbidden transitions."""
         Y, blocks = self.problem.label_count, [self.block(theta, j) for j in self.labelled]
         edges = Edges.zeros(Y)
         for clique, block in zip(self.labelled.values(), blocks, strict=True):
@@ -179,8 +179,8 @@ class Engine(ABC):
     def evaluate_all(self, thetas: Sequence[Vector]) -> Iterator[tuple[float, Vector]]:
         """Evaluate several points.
 
-        Kernel values that are not held are computed once for all of them. Where no term has such, points go one after
-        another, for weights side by side take memory.
+        Kernel values that are not stored are computed once for all points. If no term has kernel values, points are
+        evaluated one after another, to save memory.
         """
         if len(thetas) > 1 and any(term.nested for term in self.terms):
             return iter(self._evaluate_together(thetas))
@@ -188,7 +188,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _evaluate_together(self, thetas: Sequence[Vector]) -> list[tuple[float, Vector]]:
-        """Evaluate several points, going through the data once."""
+        """Evaluate several points in one pass over the data."""
 
     @abstractmethod
     def product(self, theta: Vector, vector: Vector) -> Vector:
@@ -196,12 +196,12 @@ class Engine(ABC):
 
     @abstractmethod
     def blocks(self, theta: Vector, guess: bool = False, settled: float = 0.0) -> EngineBlocks:
-        """Return the blocks of the Hessian, or diagonals of small ones as a `guess`; `settled` cliques are left out."""
+        """Return blocks of the Hessian (`guess`: diagonals of small ones), without cliques of variance <= `settled`."""
 
     def in_double(self, held: bool) -> Engine:
-        """Return the engine of the same problem in double precision, with the same vectors; itself where it is.
+        """Return an engine of the same problem and vectors in double precision, or itself if it has that.
 
-        What maps need for it is held where memory allows, or computed every time.
+        If `held`, maps keep their values in double precision if memory allows; else they compute them every time.
         """
         return self if self.dtype == np.float64 else self._in_double(held)
 
@@ -226,7 +226,7 @@ class Engine(ABC):
         return self.head(term).rounding(self.terms[term].of_map(self.block(theta, term)), about)
 
     def extent(self, term: int, scale: np.ndarray) -> Extent:
-        """Return the largest values of a term's rows, with factors of its columns or without."""
+        """Return the largest values of a term's rows, multiplied by factors of its columns if given."""
         if (term, len(scale)) not in self._extents:
             self._extents[term, len(scale)] = self._find_extent(term, scale)
         return self._extents[term, len(scale)]
@@ -236,7 +236,7 @@ class Engine(ABC):
 
     @abstractmethod
     def outside_roots(self, theta: Vector, term: int, gram: float) -> float:
-        """Return what lies outside the pivots of a term that stands for a whole space, for `Head.rounding`."""
+        """Return the part outside the pivots of a full map, for `Head.rounding`."""
 
     def column_squares(self, term: int) -> np.ndarray:
         """Return the weighted sum of squares of each column of a term's map, [D]."""
@@ -244,7 +244,7 @@ class Engine(ABC):
 
     @abstractmethod
     def raw_squares(self, term: int) -> np.ndarray:
-        """Return what `Head.squares` takes, summed over rows."""
+        """Return the argument of `Head.squares`, summed over rows."""
 
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Return Phi^T Phi [m, m] of the first m columns of a nested map, scaled to all from at most `most` rows."""
@@ -267,8 +267,8 @@ class Engine(ABC):
     def real_grams(self, theta: Vector, most: Mapping[int, int]) -> tuple[dict[int, np.ndarray], float]:
         """Return Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and `EngineBlocks.unsettled`.
 
-        q is the mean variance of a term's states at each position; `most` says of how many positions the sum is taken
-        at most, and it is scaled to all.
+        q is the mean variance of a term's states at each position. The sum is over a sample of at most `most`
+        positions, scaled to all.
         """
         rows = {j: spread_rows(self.problem, many) for j, many in most.items()}
         grams, variance = self.sampled_real_grams(theta, rows)
@@ -291,15 +291,15 @@ class Engine(ABC):
 
     @abstractmethod
     def errors(self, theta: Vector, clique: Clique) -> np.ndarray:
-        """Return w (p - e_y) of the cliques of each position, which gradients are made of, [N, columns]."""
+        """Return w (p - e_y) of the cliques of each position, the factors of gradients, [N, columns]."""
 
     @abstractmethod
     def predictions(self, theta: Vector) -> Predictions:
-        """Predict by each decoder, and return the probabilities of gold labels; of labels unknown, any."""
+        """Predict by each decoder, and return the probabilities of gold labels (any value for unknown labels)."""
 
     @abstractmethod
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:
-        """Return log p(y | x) of each sequence, of what is observed of y, [S]."""
+        """Return log p(y | x) of each sequence, for the observed labels y, [S]."""
 
     @abstractmethod
     def drawn_labels(self, theta: Vector, chance: np.ndarray) -> np.ndarray:

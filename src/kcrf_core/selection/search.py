@@ -1,8 +1,8 @@
 """Successive halving over rungs of data, with a greedy refinement on each: the best candidate for a given effort.
 
-Candidates are judged on the first rung, the better ones go on to the next. On every rung the best so far, the leader,
-is changed in one choice at a time. Comparisons are paired: a difference of two candidates has a standard error over the
-units that both were judged by. The best of many is the best by chance, too: see `Search.choice`.
+Candidates are judged on the first rung (a subset of the data), the better ones also on the next, larger one. On each
+rung the best candidate, the leader, is changed in one choice at a time. Comparisons are paired: differences have a
+standard error over the units that both were judged by. The best of many is better by chance, too: see `Search.choice`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ..scoring import Yardstick
 from .arena import LARGEST_SHARE, CorpusArena, Outcome
 from .space import Candidate
 
-# The part of the better candidates of a rung that goes on to the next, and the fewest that do.
+# Share of the candidates of a rung that go on to the next one, and their least number.
 KEPT_SHARE, KEPT_LEAST = 1 / 3, 3
 # Candidates that are worse than the best by so many standard errors do not go on.
 HOPELESS = 2.0
-# The default candidate goes on unless it is worse by so many: that of a few hundred by chance alone.
+# The default candidate goes on unless it is worse by so many: the lead of the best of a few hundred equal ones.
 CLEARLY = 3.0
-# A leader is replaced by a more expensive candidate only if that is better by this part of a standard error.
+# A slower candidate replaces the leader only if it is better by this part of a standard error.
 DEARER_GAIN = 0.5
-# Changes of the leader are tried on the rung before first where one judgement on this rung takes this part of all.
+# Changes of the leader are tried on the rung before first if a judgement takes this share of all work.
 SCREENED_SHARE = 0.02
-# Each rung may spend so many times as much as the one before.
+# Each rung may take so many times the work of the one before.
 SHARE_FACTOR = 2.0
 
 
@@ -98,7 +98,7 @@ class Search:
 
     @property
     def best(self) -> Outcome | None:
-        """The best on the highest rung, at any cost."""
+        """The best on the highest rung, regardless of training time."""
         return None if self.leader is None else self.on(self.leader.rung)[0]
 
     def run(self) -> Outcome | None:
@@ -110,7 +110,7 @@ class Search:
             if self._over(self.total):
                 break
             leader = self.leader
-            # The leader and one more have to be judged on the next rung with what is left.
+            # The remaining work must be enough for the leader and another candidate on the next rung.
             if (
                 leader is not None
                 and 2 * self._expected(leader.candidate, rung, leader, False) > self.total - self.spent
@@ -142,8 +142,8 @@ class Search:
         if self.best is None:
             return None
         usual = self._outcomes[self.best.rung].get(self._seeds[0])
-        # The mean of the largest of so many standard normal numbers, by Blom's approximation: by so many standard
-        # errors the best of all candidates is better if all are equally good.
+        # The expected maximum of so many standard normal numbers, by Blom's approximation: the lead of the best
+        # candidate, in standard errors, if all are equally good.
         many = len({outcome.candidate for outcome in self.history})
         by_chance = NormalDist().inv_cdf((many - 0.375) / (many + 0.25))
         if usual is None or self._standard_errors(self.best, usual) > max(1.0, by_chance):
@@ -151,7 +151,7 @@ class Search:
         return usual
 
     def _cheapest(self, best: Outcome, apart: float) -> Outcome:
-        """Return the simplest of those that are worse than the best by no more than so many standard errors."""
+        """Return the simplest candidate that is worse than the best by at most so many standard errors."""
         level = [
             outcome
             for outcome in self._outcomes[best.rung].values()
@@ -177,7 +177,7 @@ class Search:
         return self.leader
 
     def _expected(self, candidate: Candidate, rung: int, like: Outcome | None, thorough: bool) -> float:
-        """Estimate the cost of a judgement by one of the same candidate on another rung, or by the leader's."""
+        """Estimate the work of a judgement from one of the same candidate on another rung, or from the leader's."""
         arena = self._arena
         same = (outcomes[candidate] for outcomes in reversed(self._outcomes) if candidate in outcomes)
         known = next(same, self.leader)
@@ -219,7 +219,7 @@ class Search:
         return outcome
 
     def _settle(self, limit: float) -> None:
-        """Search for all prior variances of the leader and of the next best, which may be those of others so far."""
+        """Search for the prior variances of the leader and of the next best, which may still be those of others."""
         leader = self._leading
         rung = leader.rung
         level = [one for one in self.on(rung) if self._standard_errors(leader, one) <= 1.0 and one is not leader]
@@ -247,7 +247,7 @@ class Search:
                     break
 
     def _challenge(self, candidate: Candidate, rung: int, limit: float) -> None:
-        """Judge a change of the leader, on the rung before first where that saves much; the better one leads."""
+        """Judge a change of the leader, first on the rung before if that saves much; the better one becomes the leader."""
         leader = self._leading
         expected = self._expected(candidate, rung, leader, False)
         smaller = rung > 0 and self._arena.fitted[rung - 1] < self._arena.fitted[rung] / 2
@@ -273,5 +273,5 @@ class Search:
         going = [outcome.candidate for outcome in [leader, *hopeful][:count]]
         usual = self._outcomes[rung].get(self._seeds[0])
         if usual is not None and usual.candidate not in going and self._standard_errors(leader, usual) <= CLEARLY:
-            going.append(usual.candidate)  # the choice compares with it
+            going.append(usual.candidate)  # for the comparison in `choice`
         return going

@@ -60,7 +60,7 @@ from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
 from .warm_start import WarmStart
 
-# Kernel values in single precision are another kernel, by a few parts in a million: finer certificates need double.
+# Kernel values in single precision differ by a few parts in a million, so finer certificates need double precision.
 SINGLE_TOLERANCE = 1e-5
 
 Found = TypeVar("Found")
@@ -70,8 +70,8 @@ Found = TypeVar("Found")
 class PruneReport:
     """Sizes and figures of a model before and after pruning."""
 
-    prune: float  # limit of changes of scores
-    weights: int  # numbers before, and after
+    prune: float  # largest change of a score
+    weights: int  # number before, and after
     weights_left: int
     bytes_saved: int  # of the file
     objective: float  # P before
@@ -86,7 +86,7 @@ class PruneReport:
 
 @dataclass(frozen=True)
 class Report:
-    """The findings of a training run, for people and for the model file.
+    """Results of a training run, for messages and for the model file.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
     >>> config = parse_config({"training": {"sigma2": 1.0}})
@@ -98,21 +98,21 @@ class Report:
 
     result: SolverResult
     sigma2: dict[str, float]  # of each term, chosen or given
-    path: tuple[Trial, ...]  # what was tried to choose it
-    outside: float | None  # gain that may be left outside the pivots: a bound, or an estimate of it
-    certify: str  # which of the two
+    path: tuple[Trial, ...]  # settings that were tried
+    outside: float | None  # possible gain outside the pivots: a bound, or an estimate
+    certify: str  # exact (a bound) or estimate
     score_columns: int
     parameters: int
     decoder: DecoderChoice
-    metric: str  # one of METRICS: what choices went by
-    c1: float = 0.0  # of an L1 penalty
+    metric: str  # one of METRICS, used for choices
+    c1: float = 0.0  # weight of the L1 penalty
     nonzero: int | None = None  # parameters that are not zero, with an L1 penalty
-    structure: Structure | None = None  # how terms were chosen, where they were
+    structure: Structure | None = None  # results of the selection of terms, if any
     dev: DevReport | None = None
-    growth: Growth | None = None  # how pivots were added, where they were
-    pruned: PruneReport | None = None  # what was dropped, where something was to be
-    violations: Violations | None = None  # of the label scheme, where the data has some
-    held_out: HeldOut | None = None  # what sigma2 was chosen on, where it was
+    growth: Growth | None = None  # pivots that were added during training, if any
+    pruned: PruneReport | None = None  # results of pruning, if any
+    violations: Violations | None = None  # of the label scheme, if the data has some
+    held_out: HeldOut | None = None  # held-out data that sigma2 was chosen on, if any
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
@@ -167,19 +167,19 @@ def train(
     checkpoint: Checkpoint | None = None,
     min_frequency: float | None = None,
 ) -> tuple[Model, Report]:
-    """Fit a model. `interrupted` is asked after every pass; once it is true, the best model so far comes back.
+    """Fit a model.
 
-    Before the final fit, while terms and sigma2 are chosen, there is none: then `Interrupted` is raised. The event
-    a `Stage` that is `final` says when it begins.
+    `interrupted` is called after every pass; when it returns True, training ends with the best model so far. Before the
+    final fit, which an event `Stage` with `final` announces, there is no model yet, and `Interrupted` is raised.
 
-    `certify` says how to find what could still be gained outside the pivots: "exact" takes a pass over all pairs of
-    positions, "estimate" next to nothing. With `select_terms` the model gets only those terms of the configuration that
-    are worth it; none whose gain in P is proven to be less than `min_gain` is. `dev` is scored on the way; with `keep`
-    "best" the parameters that label it best come back instead of the last ones, with their own P and gap. With `prune`
-    weights and pivots are dropped that change no score of a training position by more than that. `hold_out` says what
-    belongs together, or which folds there are, where sigma2 is to be chosen on held-out data. `checkpoint` is a file
-    that the run is kept in and goes on from; the caller removes it. With `min_frequency` pairs of a feature and a label
-    have no weight whose values sum to less, nor have rarer `seen-transitions`.
+    `certify` chooses how the possible gain outside the pivots is computed: "exact" takes a pass over all pairs of
+    positions, "estimate" almost no time. With `select_terms`, the model gets only useful terms of the configuration; a
+    term whose gain in P is proven to be less than `min_gain` is not. `dev` is scored during training; with `keep`
+    "best", the parameters that label it best are returned instead of the last ones, with their own P and gap. `prune`
+    removes weights and pivots that change no score of a training position by more than its value. `hold_out` defines
+    the groups or folds for choosing sigma2. `checkpoint` is a file that stores the state of the run, and from which
+    the run continues; the caller removes it. `min_frequency` removes weights of pairs of a feature and a label whose
+    values sum to less, and `seen-transitions` that are rarer.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
     >>> kernel = {"type": "poly", "degree": 2}
@@ -222,11 +222,11 @@ def judge(
     sigma2: Mapping[str, float] | None = None,
     together: bool = False,
 ) -> Prior:
-    """Fit a configuration to the folds of `splits` and judge it by what is held out of them, as `train` would.
+    """Fit a configuration to the folds of `splits` and score it on the held-out parts, as `train` would.
 
-    Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. If they are to move
-    `together`, none is moved by itself. Splits belong to the dataset: see `make_splits`. Once `enough` returns True
-    the search makes do with the settings that it has, if it has one; once `interrupted` does, `Interrupted` is raised.
+    The same search as in `train` finds a sigma2 for terms without one; it begins at `sigma2`. With `together`, all of
+    them change together only. Splits belong to the dataset: see `make_splits`. When `enough` returns True, the search
+    ends with the settings that it has, if any; when `interrupted` does, `Interrupted` is raised.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus
     >>> from kcrf_core.training import judge, make_splits, problem_of
@@ -245,7 +245,7 @@ def judge(
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Options of a run that are no part of the configuration; `train` says what they mean."""
+    """Options of a run that are not part of the configuration; `train` documents them."""
 
     basis: StoredBasis | None = None
     observer: Observer = field(default_factory=Observer)
@@ -263,7 +263,7 @@ class TrainOptions:
 
 
 class TrainingRun:
-    """One run. Its attributes are inputs and do not change; each stage returns its findings, `run` passes them on."""
+    """One run. Its attributes are inputs and do not change; each stage returns its results, and `run` passes them on."""
 
     def __init__(
         self,
@@ -287,13 +287,13 @@ class TrainingRun:
         self._decode = None if training.decode == AUTO else training.decode
         if self._violations is not None:
             observer.report(self._violations.text(training.scheme))
-        self._complete = bool(self._problem.complete.all())  # all labels are observed, so that P is convex
+        self._complete = bool(self._problem.complete.all())  # all labels are observed, so P is convex
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
             observer.report(f"dev: {hopeless:,} labels that the scheme forbids where they stand count as wrong")
         self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, options.basis, workers
         self._config, self.training, self._options, self._observer = config, training, options, observer
-        # A term's own sigma2, else the one of the training section; None is to be chosen.
+        # A term's own sigma2, else that of the training section; None: to be chosen.
         self._given = {term.name: term.sigma2 or training.sigma2 for term in config.terms}
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
         if not self._complete:
@@ -309,10 +309,10 @@ class TrainingRun:
             self._note_helpers()
 
     def _note_helpers(self) -> None:
-        """Report the work that threads of this process do where there is a device, or else an executor."""
+        """Report the steps that run on threads of this process in spite of a device or an executor."""
         options, device = self._options, device_of(self._workers)
         pivots = [
-            term  # which may have pivots by its configuration
+            term  # the terms that may have pivots
             for term in self._config.mapped_terms
             if term.map.type in ("reduced", "full") or term.map.size is not None or not term.kernel.kernel.explicit
         ]
@@ -344,7 +344,7 @@ class TrainingRun:
         """Run all stages, one after another."""
         if self._checkpoint is not None:
             self._checkpoint.begin(self._about(), self._workers, self._observer)
-        # `task` is bound anew where a stage replaces maps, so that the memory of the old ones comes back.
+        # Stages that replace maps assign `task` again, which releases the memory of the old maps.
         task = self.fit_terms()
         task, structure = self.choose_terms(task)
         prior = self._once(partial(self.choose_sigma2, task))
@@ -353,13 +353,13 @@ class TrainingRun:
         self._observer.tell(Stage("final fit", final=True))
         run = Run(self.training.tolerance, self.training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
-        # The decoder that is given, or the better one on the data held out for sigma2; None leaves it open.
+        # The given decoder, or the better one on the data held out for sigma2; None: not chosen yet.
         decoder = None if self._decode is None else DecoderChoice(self._decode)
         if decoder is None and prior.held_out is not None:
             decoder = prior.held_out.decoder
             self._observer.note(decoder.text)
         watch, dev, keep = None, self._options.dev, self._options.keep
-        if dev is not None:  # to be scored on the way
+        if dev is not None:  # to be scored during training
             watch = Watch(dev, keep, self._encoding, task, prior.sigma2, self._yardstick, decoder, self._observer)
         fitted, growth = self.fit(task, prior, theta, run, watch)
         if watch is not None:
@@ -367,7 +367,7 @@ class TrainingRun:
             solution, decoder = watch.kept(fitted, self.training.tolerance)
             if is_open:
                 self._observer.note(decoder.text)
-        else:  # without any held-out data, the decoder is that of the earlier model that the fit began with
+        else:  # without held-out data, the decoder of the initial model
             solution, start = fitted, self._options.start
             decoder = decoder or DecoderChoice(DECODINGS[0] if start is None else start.model.decode)
         mapped = [(j, term) for j, term in enumerate(solution.task.terms) if isinstance(term, MappedTerm)]
@@ -405,7 +405,7 @@ class TrainingRun:
         return replace(model, info=info), report
 
     def _about(self) -> dict[str, Any]:
-        """Return all that the bytes of the model depend on, for a checkpoint to compare."""
+        """Return everything that the bytes of the model depend on, for comparison with a checkpoint."""
         options, device, wishes = self._options, device_of(self._workers), self._hold_out
         arrays = {"group": wishes.groups, "folds_file": wishes.folds}
         return {
@@ -416,12 +416,12 @@ class TrainingRun:
             "dev": None if options.dev is None else digest(options.dev),
             "init": None if options.start is None else options.start.model.digest,
             "basis": None if self._basis is None else content_digest(*self._basis.pack()),
-            "engine": "threads" if device is None else device.backend.name,  # those of a cluster have the same bytes
-            "data": self.data_digest(),  # at last, as it depends on the encoding
+            "engine": "threads" if device is None else device.backend.name,  # a cluster gives the same bytes
+            "data": self.data_digest(),  # last, since it depends on the encoding
         }
 
     def _once(self, stage: Callable[[], Found]) -> Found:
-        """Return the findings of a stage, or those that a checkpoint has of it."""
+        """Return the results of a stage, from the checkpoint if that has them."""
         return stage() if self._checkpoint is None else self._checkpoint.stage(stage)
 
     def fit_terms(self) -> TrainingTask:
@@ -429,7 +429,7 @@ class TrainingRun:
         config, training = self._config, self.training
         # Terms and sigma2 are chosen on more pivots than a growing basis begins with.
         rehearse = self._options.select_terms or None in self._given.values()
-        hand_back()  # what reading and encoding took
+        hand_back()  # the memory of reading and encoding
         terms = fit_terms(self._encoding, self._dataset, config, self._basis, self._workers, self._observer, rehearse)
         beyond = [term.config.name for term in terms if term.map is not None and term.map.beyond_single]
         if beyond and training.precision == "single":
@@ -447,7 +447,7 @@ class TrainingRun:
         return TrainingTask(self._problem, tuple(terms), self._workers, dtype, self._forbidden, training.c1 or 0.0)
 
     def choose_terms(self, task: TrainingTask) -> tuple[TrainingTask, Structure | None]:
-        """Leave out terms that are not worth it, where that is asked for."""
+        """Leave out terms that are not useful, with `select_terms`."""
         structure = None
         if self._options.select_terms:
             about = self._given, self._options.min_gain, self.training.seed, self._minimiser
@@ -462,7 +462,7 @@ class TrainingRun:
         return task, structure
 
     def choose_sigma2(self, task: TrainingTask) -> Prior:
-        """Find a prior variance for each term that has none, in an earlier model or by held-out sequences."""
+        """Find a prior variance for each term that has none, from an initial model or on held-out sequences."""
         given = {term.config.name: self._given[term.config.name] for term in task.terms}
         if self._options.start is not None:
             given |= self._options.start.known_sigma2(task.terms, given, self._observer)
@@ -474,7 +474,7 @@ class TrainingRun:
         return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
 
     def judge(self, splits: Splits, **how: Any) -> Prior:
-        """Run the first stages, and judge them by held-out data; `how` is that of `choose_prior`."""
+        """Run the first stages, and score them on held-out data; `how` are arguments of `choose_prior`."""
         self._minimiser.check_interrupted()
         task = self.fit_terms()
         self._minimiser.check_interrupted()
@@ -482,7 +482,7 @@ class TrainingRun:
         return choose_prior(task, *about, decode=self._decode, judged=True, **how)
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
-        """Return the task of the final fit, of distinct sequences or with the first pivots that grow, and its data."""
+        """Return the task of the final fit (distinct sequences, or the first pivots of a growing basis) and its data."""
         if _grows(task):
             data = DataInMemory(self._encoding, self._dataset)
             context, terms = FitContext(data, self._config, self._workers, self._observer), list(task.terms)
@@ -496,7 +496,7 @@ class TrainingRun:
         return replace(task.subset(first), problem=problem), self._dataset.subset(first)
 
     def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> Vector:
-        """Return parameters to begin with: of an earlier model, of the search for sigma2, or zero."""
+        """Return initial parameters: those of an earlier model, of the search for sigma2, or zero."""
         objective, start = task.objective(prior.sigma2), self._options.start
         # The first pivots of a basis that grows are not those that sigma2 was searched with.
         theta = objective.vectors.zeros() if prior.theta is None or _grows(task) else prior.theta
@@ -504,7 +504,7 @@ class TrainingRun:
             return start.choose(self._encoding, task.terms, objective, theta, self._observer)
         if objective.convex:
             return theta
-        # P of the sequences that have all of their labels is convex: its optimum is a start.
+        # P of the sequences that have all labels is convex: start at its optimum.
         which = np.flatnonzero(task.problem.complete)
         if not len(which):
             self._observer.note("no sequence has all its labels: training begins at zero")
@@ -523,7 +523,7 @@ class TrainingRun:
     def fit(
         self, task: TrainingTask, prior: Prior, theta: Vector, run: Run, watch: Watch | None
     ) -> tuple[Solution, Growth | None]:
-        """Minimise P, on more and more pivots where terms are to grow."""
+        """Minimise P, with a growing set of pivots for `select: gradient`."""
         run.watch(self._observer.tell if watch is None else watch.passed, watch)
         self._observer.tell(Stage("training"))
         if _grows(task):
@@ -538,7 +538,7 @@ class TrainingRun:
         return solution, growth
 
     def prune(self, model: Model, solution: Solution, dataset: Dataset) -> tuple[Model, Solution, PruneReport | None]:
-        """Drop weights and pivots that change no score by more than was asked for, and look at P without them."""
+        """Drop weights and pivots that change no score by more than `prune`, and evaluate P without them."""
         prune, objective, result = self._options.prune, solution.objective, solution.result
         if prune is None:
             return model, solution, None
@@ -573,7 +573,7 @@ class TrainingRun:
         return smaller, replace(solution, result=result), report
 
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
-        """Return the gain that may be left outside the pivots, and how it was found: "estimate" or "exact"."""
+        """Return the possible gain outside the pivots, and "estimate" or "exact"."""
         task, objective, certify = solution.task, solution.objective, self._options.certify
         if growth is not None and all(term.growing is not None for term in task.terms if term.basis is not None):
             proven = growth.rounds[-1].bound
