@@ -82,11 +82,13 @@ def estimate(parts: Sequence[Scored], channel: Channel, workers: Workers) -> Err
     spread = CHI2 * float(np.average(runs, weights=numbers + 1e-9))
     bounds = [fits[0].bound(sign, spread) for sign in (-1, 1)]
     labels = int(sum(np.count_nonzero(part.gold >= 0) for part in parts))
-    curves = [_curve(*rows) for rows in zip(wrong, background, seen, strict=True)]
     pooled = _curve(wrong.sum(axis=0), background.sum(axis=0), seen.sum(axis=0))
+    curves = [_curve(*rows) for rows in zip(wrong, background, seen, strict=True)]
     by_kind = dict(zip(channel.kinds.names, numbers.tolist(), strict=True))
     low, high = min(*bounds, *totals), max(*bounds, *totals)
-    return ErrorNumber(float(np.median(totals)), low, high, labels, by_kind, np.array([*curves, pooled]))
+    result = ErrorNumber(float(np.median(totals)), low, high, labels, by_kind, np.array([*curves, pooled]))
+    # Where the number is not identified, its kinds are even less: positions are ranked by their doubts.
+    return result if result.identified else replace(result, curves=np.array([pooled] * (K + 1)))
 
 
 def _histogram(doubts: np.ndarray, kinds: np.ndarray, K: int) -> np.ndarray:
