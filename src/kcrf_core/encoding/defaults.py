@@ -94,7 +94,7 @@ def with_defaults(
     >>> found = with_defaults({"columns": ["word", "class", "duration", "f0", "energy", "label"]},
     ...                       read_corpus("sample_data/pitch_accent.conll"))
     >>> found.raw["features"][:2], len(found.raw["features"])
-    ([{'column': 'word'}, {'column': 'word', 'transform': 'prefix', 'length': 1, 'window': [0]}], 14)
+    ([{'column': 'word'}, {'column': 'word', 'transform': 'prefix', 'length': 1, 'window': [0]}], 16)
     """
     config = parse_config(raw, source)
     looking = bool(table_keys(config))

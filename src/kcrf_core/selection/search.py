@@ -247,7 +247,7 @@ class Search:
                     break
 
     def _challenge(self, candidate: Candidate, rung: int, limit: float) -> None:
-        """Judge a change of the leader, first on the rung before if that saves much; the better one becomes the leader."""
+        """Judge a change of the leader, first on the rung before if that saves much; the better one leads."""
         leader = self._leading
         expected = self._expected(candidate, rung, leader, False)
         smaller = rung > 0 and self._arena.fitted[rung - 1] < self._arena.fitted[rung] / 2

@@ -263,7 +263,7 @@ class TrainOptions:
 
 
 class TrainingRun:
-    """One run. Its attributes are inputs and do not change; each stage returns its results, and `run` passes them on."""
+    """One run. Its attributes are inputs and do not change; each stage returns its results, `run` passes them on."""
 
     def __init__(
         self,
@@ -482,7 +482,7 @@ class TrainingRun:
         return choose_prior(task, *about, decode=self._decode, judged=True, **how)
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
-        """Return the task of the final fit (distinct sequences, or the first pivots of a growing basis) and its data."""
+        """Return the task of the final fit (distinct sequences, or first pivots of a growing basis) and its data."""
         if _grows(task):
             data = DataInMemory(self._encoding, self._dataset)
             context, terms = FitContext(data, self._config, self._workers, self._observer), list(task.terms)
