@@ -132,6 +132,21 @@ def test_configurations_shards_and_datasets_give_the_same_labels(kcrf, task):
     assert kcrf("audit", task / "train.conll", *given, "--folds", 2, "--sigma2", 1).code == 0
 
 
+def test_other_programs_have_no_lookups(kcrf, task):
+    trained(kcrf, task, *lexicon(task))
+    assert kcrf("export", task / "model.npz", "-o", task / "m.crfsuite").code == 0
+    done = kcrf("export", task / "model.npz", "-o", task / "m.wapiti")
+    assert done.code == 2 and "'c0.city' is looked up in a table" in done.err
+    done = kcrf("featurize", task / "test.conll", "--like", task / "model.npz", "--export", "crfsuite")
+    assert done.code == 0 and "c0.city[0]=B-city" in done.text
+
+
+def test_options_add_to_the_lexicons_of_a_configuration(kcrf, task):
+    (task / "c.yaml").write_text("lexicons: {colour: [red, dark blue]}\n")
+    found = kcrf("train", task / "train.conll", "-c", task / "c.yaml", *lexicon(task), "--dump-config").text
+    assert "lookup: colour" in found and "lookup: city" in found and "dark blue" in found
+
+
 def test_attribute_files_name_the_attribute(kcrf, task):
     done = kcrf("train", task / "train.crfsuite", *lexicon(task), "-o", task / "a.npz")
     assert done.code == 2 and "--lookup-column" in done.err

@@ -113,7 +113,7 @@ def test_words_of_digits_and_none_at_all(tmp_path):
     ("text", "message"),
     [
         ("", "an empty file"),
-        ("the 0010\nParis\n", ":2: 1 values?, where path, word and count"),
+        ("the 0010\nParis\n", ":2: 1 value, where path, word and count"),
         ("the 0010\nParis 17\n", ":2: '17' is no path of 0 and 1"),
         ("0010 the 4\n01x1 a 3\n01 b 2\n", ":2: '01x1' is no path of 0 and 1"),
         ("the 0010\nthe 0011\n", ":2: 'the' again, which line 1 has"),

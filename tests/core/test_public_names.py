@@ -60,8 +60,9 @@ def test_page(folder):
     run(first + frames + rest + within + after, "docs/python.md")
 
 
-def test_page_about_vectors(folder):
-    run((ROOT / "docs" / "vectors.md").read_text(encoding="utf-8"), "docs/vectors.md")
+@pytest.mark.parametrize("name", ["vectors", "lookups"])
+def test_pages_about_words(name, folder):
+    run((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"), f"docs/{name}.md")
 
 
 def test_every_public_name_is_on_the_page():

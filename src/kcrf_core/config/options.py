@@ -12,6 +12,7 @@ from ..kernels import KERNELS, KernelConfig, kernel_settings
 from ..system import AUTO
 from .config import default_terms, option_paths, term_dict
 from .reader import entry_name
+from .values import lexicons
 from .yaml_text import LocatedMapping, load_value
 
 
@@ -38,6 +39,11 @@ def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
         if name == "ignore":  # columns are added to those of the configuration and of groups
             listed = ([own] if isinstance(own, str) else own or () for own in (out.get(name), value))
             value = list(dict.fromkeys(chain.from_iterable(listed)))
+        if name == "lexicon":  # they are added to those of the configuration, too
+            try:
+                value = {**(out.get(path) or {}), **dict(lexicons(value))}
+            except ConfigError as error:
+                raise ConfigError(f"'{path}' {error}", settings=["lexicon"]) from None
         set_path(out, path, value)
     return out
 

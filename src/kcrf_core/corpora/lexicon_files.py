@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..errors import DataError
+from ..system import counted
 from .lexicons import Clusters, Lexicon
 from .lines import blocks, checked, display_name, opened
 
@@ -45,7 +46,9 @@ def _read_clusters(path: str, *version: int) -> Clusters:
         fields = [field.strip(" ") for field in fields if field.strip(" ")]
         if not 2 <= len(fields) <= 3:
             expected = "path, word and count, or word and path, are expected"
-            raise DataError(f"{len(fields)} values, where {expected}, separated by TABs or spaces", name, number)
+            raise DataError(
+                f"{counted(len(fields), 'value')}, where {expected}, separated by TABs or spaces", name, number
+            )
         rows.append((number, fields))
     if not rows:
         raise DataError("an empty file, where clusters have a word and its path on each line", name)

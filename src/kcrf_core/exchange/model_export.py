@@ -19,6 +19,7 @@ from ..encoding import (
     ConjunctionFeature,
     Feature,
     LineFeature,
+    LookupFeature,
     RealFeature,
     TemplateFeature,
     literal_names,
@@ -187,6 +188,13 @@ class _Templates:
         field = 0
         for view in self.model.encoding.views(term.features):
             feature, places = view.feature, view.places
+            parts = feature.parts if isinstance(feature, ConjunctionFeature) else (feature,)
+            if any(isinstance(part, LookupFeature) for part in parts):
+                raise ConfigError(
+                    f"'{feature.config.name}' is looked up in a table, which {self.name} has no place for: write the "
+                    "model for CRFsuite, or leave it out",
+                    settings=["to"],
+                )
             if isinstance(feature, RealFeature):
                 raise ConfigError(
                     f"'{feature.config.name}' is made of numbers, and {self.name} compares strings: write the model "
