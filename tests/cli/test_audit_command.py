@@ -129,4 +129,4 @@ def test_a_plot_shows_doubtful_labels_even_if_none_need_be_wrong(tmp_path, monke
     plots.doubtful(str(tmp_path / "p.svg"), found)
     (axes,) = drawn
     assert max(line.get_ydata()[-1] for line in axes.lines if line.get_label().startswith("models prefer")) == 30
-    assert axes.get_ylim()[1] > 30 and "not identified" in axes.get_legend().get_texts()[-1].get_text()
+    assert axes.get_ylim()[1] > 30 and "not identified" in axes.get_legend().get_title().get_text()

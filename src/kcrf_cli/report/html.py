@@ -508,7 +508,7 @@ def audit_page(found: Audit, most: int, origin: Sequence[str]) -> str:
     shown = found.positions(most)
     note = "Under each word its label; under the doubtful one what stands there (gold) and what is suggested (better)."
     body = "\n".join(_doubtful(found, one, number) for number, one in enumerate(shown, start=1))
-    about = ". ".join(line[0].upper() + line[1:] for line in summary(found))
+    about = ". ".join(line[0].upper() + line[1:].rstrip(".") for line in summary(found))
     note = f'<p class="note">{safe(note)} The {len(shown):,} most doubtful ones, the worst first.</p>'
     title = f"Doubtful labels of {os.path.basename(found.corpus.source)}"
     listed = Section("Most doubtful first", f'<div class="pairs">\n{body}\n</div>', whole=True)

@@ -265,13 +265,14 @@ def doubtful(path: str, audit: Audit) -> None:
     axes.plot(looked, found[:most], color=BLUE, label="expected to be wrong")
     preferred = np.cumsum(audit.evidence.context[audit.order] < 0.5)[:most]
     axes.plot(looked, preferred, color="0.3", lw=0.9, ls="-.", label="models prefer another label")
-    about = f"about {audit.expected:,.0f}" if audit.errors is None or audit.errors.identified else "not identified"
-    axes.axhline(audit.expected, color=ORANGE, lw=0.9, ls=":", label=f"in all data: {about}")
+    known = audit.errors is None or audit.errors.identified
+    if known:
+        axes.axhline(audit.expected, color=ORANGE, lw=0.9, ls=":", label=f"in all data: about {audit.expected:,.0f}")
     axes.set_title(f"Wrong labels among the most doubtful of {counted(audit.judged, 'position')}")
     axes.set(xlabel="positions looked at, the most doubtful first", ylabel="wrong labels among them")
     axes.set(xlim=(0, most), ylim=(0, max(1.25 * audit.expected, 1.1 * found[most - 1], 1.1 * preferred[-1]) + 1))
     axes.grid(True, alpha=0.3)
-    axes.legend(loc="lower right", fontsize=8)
+    axes.legend(loc="upper left", fontsize=8, title=None if known else "number in all data: not identified")
     save(figure, path)
 
 
