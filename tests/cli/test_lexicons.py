@@ -129,7 +129,15 @@ def test_configurations_shards_and_datasets_give_the_same_labels(kcrf, task):
         assert kcrf("tag", "-m", out, task / "test.conll").out == labels
     done = kcrf("train", task / "data.npz", *lexicon(task), "-o", out)
     assert done.code == 2
-    assert kcrf("audit", task / "train.conll", *given, "--folds", 2, "--sigma2", 1).code == 0
+
+
+def test_audit_looks_words_up(kcrf, task):
+    options = ("--folds", 2, "--sigma2", 1)
+    assert kcrf("audit", task / "train.conll", *lexicon(task), *options).code == 0
+    trained(kcrf, task, *lexicon(task))
+    done = kcrf("audit", "-m", task / "model.npz", task / "train.conll", *lexicon(task))
+    assert done.code == 2 and "--lexicon" in done.err  # the model has it
+    assert kcrf("audit", "-m", task / "model.npz", task / "train.conll").code == 0
 
 
 def test_other_programs_have_no_lookups(kcrf, task):

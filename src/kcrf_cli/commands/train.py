@@ -182,6 +182,7 @@ def train(run: TrainArguments) -> None:
       kcrf train sample_data/digits.conll --kernel rbf --engine tcp://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
       kcrf train sample_data/pitch_accent.conll --embeddings sample_data/pitch_accent.vec --sigma2 1 -o model.npz
+      kcrf train sample_data/sentences.conllu --lexicon name=sample_data/names.txt --sigma2 1 -o model.npz
     """
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.exchange import training_configuration
