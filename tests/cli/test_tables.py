@@ -53,7 +53,9 @@ def test_a_sequence_column_that_cannot_be_meant(kcrf, kaggle, tmp_path):
     done = kcrf("train", kaggle, "--sequence", "Sentence", *options)
     assert done.code == 2 and "did you mean 'Sentence #'?" in done.err and "--sequence" in done.err
     done = kcrf("train", kaggle, "--sequence", "Tag", *options)
-    assert done.code == 2 and "'sequence' names no column" in done.err
+    assert done.code == 2 and "'sequence' names no column of input: 'Tag' is the label" in done.err
+    done = kcrf("train", kaggle, "--ignore", "Sentence #,Word,POS", *options)
+    assert done.code == 2 and "no column is left for features" in done.err and "(--ignore)" in done.err
     done = kcrf("train", kaggle, "--ignore", "POS,Wort", *options)
     assert done.code == 2 and "'ignore' names no column: there is no 'Wort' (did you mean 'Word'?)" in done.err
 

@@ -55,6 +55,18 @@ def test_numbers_train_the_model_of_the_same_arrays(rng):
     assert "c0" not in str(crf.explain(frame[:8])[0][0]) and "x" in str(crf.explain(frame[:8])[0][0])
 
 
+@pytest.mark.parametrize("names", [list(range(6)), [("sensor", number) for number in range(6)]])
+def test_names_of_columns_that_are_no_text(rng, names):
+    frame = readings(rng)
+    text, other = frame.set_axis([str(name) for name in names], axis=1), frame.copy()
+    other.columns = pandas.Index(names)
+    sequence, label = names[0], names[-1]
+    crf = KernelCRF(sigma2=3).fit(other, sequence=sequence, label=label)
+    same = KernelCRF(sigma2=3).fit(text, sequence=str(sequence), label=str(label))
+    assert crf.feature_names_in_ == [str(name) for name in names[1:-1]]
+    assert crf.predict(other).tolist() == same.predict(text).tolist()
+
+
 def test_lists_of_frames_and_labels_beside_them(rng, tmp_path):
     frame = readings(rng)
     crf = KernelCRF(sigma2=3).fit(frame.drop(columns="subject"), **TRIALS)
@@ -159,6 +171,8 @@ def test_other_frames_that_cannot_be(rng):
         crf.predict([frame, frame.drop(columns="x")])
     with pytest.raises(ValueError, match="two columns 'x'"):
         crf.predict(frame[["trial", "x", "x"]])
+    with pytest.raises(ValueError, match="label: there is no column '7'"):
+        KernelCRF(sigma2=3).fit(frame, label=7)
     with pytest.raises(ValueError, match="96 rows in X, but 2 in y"):
         KernelCRF(sigma2=3).fit(frame, ["rest", "walk"], sequence="trial")
     with pytest.raises(ValueError, match="sequence='trial' is a column of a DataFrame, and X is none"):

@@ -91,7 +91,7 @@ def test_errors_of_the_whole_file(text, message, tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"words": np.array(["a"])}, "no array 'rows'"),
+        ({"words": np.array(["a"])}, r"table.npz: there is no array 'rows' \(arrays: words\)$"),
         ({"words": np.array(["a", "a"]), "rows": np.ones((2, 2))}, "row 1 has 'a' again, which row 0 has"),
         ({"words": np.array(["a", "b"]), "rows": np.ones((1, 2))}, "2 rows of float16"),
         ({"words": np.array(["a"]), "rows": np.ones((1, 2), dtype=int)}, "rows of float16"),

@@ -359,16 +359,17 @@ def _of_arrays(path: str, name: str) -> WordVectors:
             raise DataError("no .npz archive: write one with numpy.savez(file, words=words, rows=rows)", name)
         try:
             with np.load(path, allow_pickle=False) as archive:
-                missing = [key for key in ("words", "rows") if key not in archive]
-                if missing:
-                    there = ", ".join(archive.files)
-                    raise DataError(f"there is no array '{missing[0]}' (arrays: {there or 'none'})", name)
-                words, numbers = archive["words"], archive["rows"]
+                arrays = {key: archive[key] for key in ("words", "rows") if key in archive}
+                there = ", ".join(archive.files)
         except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
             if "pickle" in str(error) or "Object" in str(error):
                 message = "an array of Python objects, which are never loaded: save words=numpy.array(words, dtype=str)"
                 raise DataError(message, name) from None
             raise DataError(f"cannot be read as arrays, perhaps it is cut short ({error})", name) from None
+    for key in ("words", "rows"):
+        if key not in arrays:
+            raise DataError(f"there is no array '{key}' (arrays: {there or 'none'})", name)
+    words, numbers = arrays["words"], arrays["rows"]
     if words.ndim != 1 or words.dtype.kind not in "US":
         raise DataError(f"'words' is {words.dtype}{list(words.shape)}, where a list of texts is expected", name)
     if numbers.dtype.name not in PRECISIONS or numbers.ndim != 2 or numbers.shape[:1] != words.shape:

@@ -55,9 +55,11 @@ class FrameRows(list[range]):
         self.frame = frames[0] if len(frames) == 1 else sys.modules["pandas"].concat(frames, ignore_index=True)
         self._names = {str(name): name for name in self.frame.columns}
         ends = np.cumsum([0, *map(len, frames)]).tolist()
-        names = [sequence] if isinstance(sequence, str) else list(sequence or ())
-        if names and (self.alone or set(names) <= set(self._names)):  # in a list, each frame is a sequence anyway
-            ends = sorted({*ends, *self._ends(names)})
+        # A tuple names several columns, or one column of several levels.
+        one = isinstance(sequence, str) or not isinstance(sequence, Iterable) or str(sequence) in self._names
+        self.sequence = [] if sequence is None else [str(name) for name in ([sequence] if one else sequence)]
+        if self.sequence and (self.alone or set(self.sequence) <= set(self._names)):  # a listed frame is one anyway
+            ends = sorted({*ends, *self._ends(self.sequence)})
         super().__init__(map(range, ends[:-1], ends[1:]))
 
     @property

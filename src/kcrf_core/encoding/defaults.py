@@ -214,7 +214,11 @@ class _Maker:
             else:
                 out += self._categorical(name, place)
         out = [feature for feature in out if _own_name(feature) not in self.places]
-        return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors), *self.lookups()]
+        out += [*({"vectors": name} | self._wide(name) for name in self.corpus.vectors), *self.lookups()]
+        if not out:
+            message = "no column is left for features: all are ignored, or tell sequences or weights apart"
+            raise ConfigError(message, settings=["ignore"])
+        return out
 
     def lookups(self) -> list[dict[str, Any]]:
         """Return what is looked up of the column of words, if there is anything."""

@@ -635,6 +635,9 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
 def left_out_columns(config: Config, names: Sequence[str]) -> set[str]:
     """Return the columns that are no features unless the configuration says so; each must be there."""
     named = [("weight", config.weight), ("sequence", config.sequence), *(("ignore", name) for name in config.ignore)]
+    for key, name in named:
+        if name == names[-1]:
+            raise ConfigError(f"'{key}' names no column of input: '{name}' is the label", settings=(key,))
     return {names[column_place(key, name, names[:-1])] for key, name in named if name is not None}
 
 

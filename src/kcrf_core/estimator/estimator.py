@@ -385,8 +385,8 @@ class KernelCRF(Protocol):
             if self.calibrate:
                 model, calibration = fit_calibration(model, report, encoding, dataset, config, workers, hold_out)
         stored: dict[str, Any] = {} if names.type == "text" else {"labels": names.type}
-        if data.columns is not None and sequence is not None:
-            stored["sequence"] = [sequence] if isinstance(sequence, str) else list(sequence)
+        if isinstance(X, FrameRows) and X.sequence:
+            stored["sequence"] = X.sequence
         if stored:
             model = replace(model, info={**model.info, "estimator": stored})
         self.model_, self.calibration_ = model, calibration

@@ -52,7 +52,7 @@ def labelled(
         if wrong is not None and hasattr(X, "__iter__") and not isinstance(X, (str, dict)):
             raise ValueError(f"{wrong}={named[wrong]!r} is a column of a DataFrame, and X is none")
         return LabelledInput(check_sequences(X), y, groups, sample_weight)
-    taken = [] if sequence is None else [sequence] if isinstance(sequence, str) else list(sequence)
+    label, taken = None if label is None else str(label), list(table.sequence)
     if y is None:
         if label is None:
             raise ValueError("label: name the column of labels, or give y")
