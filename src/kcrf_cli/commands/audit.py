@@ -62,8 +62,7 @@ class AuditArguments:
         "Plot (.png, .svg, .pdf) of the expected number of errors among the first labels of the list. Default: none."
     )
     apply: str | None = options.written(
-        "Write DATA with corrected labels to FILE, and FILE.diff. Default: none.",
-        common=True,
+        "Write DATA with corrected labels to FILE, and FILE.diff. Default: none.", common=True
     )
     accept: str | None = options.file(
         "With --apply: make the corrections of this worklist, from which a person has deleted the false ones. Default: "

@@ -108,10 +108,7 @@ class CrossvalArguments:
         options.refuse(
             (engine and self.jobs > 1, "--engine runs one training at a time: leave out --jobs"),
             (printed > 1, "only one of --json, -o - and --tsv - can go to stdout"),
-            (
-                bool(self.only_fold) and not self.journal,
-                "--only-fold keeps its results in a --journal: give a FILE",
-            ),
+            (bool(self.only_fold) and not self.journal, "--only-fold keeps its results in a --journal: give a FILE"),
             (self.marginals == "all" and not self.predictions, "--marginals are columns of --predictions: give a FILE"),
         )
         inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))

@@ -241,10 +241,7 @@ def train(run: TrainArguments) -> None:
             closing(ProgressMessages(run.quiet, run.verbose)) as messages,
             Interruption(messages, run_log) as interruption,
             open_engine(
-                run.engine.choice(),
-                threads=threads,
-                memory=run.engine.memory,
-                tell=interruption.report,
+                run.engine.choice(), threads=threads, memory=run.engine.memory, tell=interruption.report
             ) as opened,
             opened.workers(threads) as workers,
         ):

@@ -156,10 +156,7 @@ class DaskExecutor:
                 scheduler = self._client.scheduler
                 assert scheduler is not None
                 self._client.sync(
-                    scheduler.unregister,
-                    address=address,
-                    stimulus_id=self._key("silent"),
-                    callback_timeout=10,
+                    scheduler.unregister, address=address, stimulus_id=self._key("silent"), callback_timeout=10
                 )
 
     def load(self, specs: Sequence[PartitionSpec]) -> list[Future]:

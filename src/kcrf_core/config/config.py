@@ -180,10 +180,7 @@ class TrainingConfig:
         metavar="T",
     )
     max_passes: int = declared(
-        Whole(1),
-        1000,
-        "Stop after this many passes over the data, certified or not. Default: 1000.",
-        metavar="N",
+        Whole(1), 1000, "Stop after this many passes over the data, certified or not. Default: 1000.", metavar="N"
     )
     seed: int = declared(Whole(0), 0, "Random seed. Default: 0.", metavar="N", common=True)
     precision: str = declared(OneOf(PRECISIONS), "single", "Precision of feature maps and scores. Default: single.")
@@ -321,9 +318,7 @@ class Config:
         text=values.comma_separated,
     )
     missing_indicator: bool = declared(
-        boolean,
-        False,
-        "Add a feature for each column of numbers that is 1 where its value is missing. Default: none.",
+        boolean, False, "Add a feature for each column of numbers that is 1 where its value is missing. Default: none."
     )
     embeddings: str | None = declared(
         values.text,
@@ -488,9 +483,7 @@ KERNEL = DeclaredSetting(
     common=True,
 )
 COSINE = DeclaredSetting(
-    boolean,
-    KernelConfig.cosine,
-    "Normalise the kernel, k(x,x')/sqrt(k(x,x)k(x',x')). Default: not normalised.",
+    boolean, KernelConfig.cosine, "Normalise the kernel, k(x,x')/sqrt(k(x,x)k(x',x')). Default: not normalised."
 )
 ORDER = DeclaredSetting(
     Whole(1, 2),

@@ -479,11 +479,7 @@ def real_columns(config: FeatureConfig, count: int) -> list[str]:
 
 
 def fit_real(
-    config: FeatureConfig,
-    where: tuple[int, ...],
-    columns: TrainingColumns,
-    seed: int,
-    table: WordVectors | None = None,
+    config: FeatureConfig, where: tuple[int, ...], columns: TrainingColumns, seed: int, table: WordVectors | None = None
 ) -> RealFeature:
     counts = ratios = None
     if config.transform == "frequency":

@@ -63,8 +63,7 @@ def _checked(model: Model, program: str) -> list[tuple[ExplicitTerm, np.ndarray]
     found = []
     if model.calibration is not None:
         raise ConfigError(
-            f"{name} cannot store a calibration of probabilities: train a model without it",
-            settings=["calibrate"],
+            f"{name} cannot store a calibration of probabilities: train a model without it", settings=["calibrate"]
         )
     if model.order > 1:
         raise ConfigError(f"{name} has no chains of second order: train a model of order 1", settings=["order"])

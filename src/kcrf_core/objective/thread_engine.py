@@ -18,19 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..chains import (
-    ABOVE,
-    MATRIX,
-    NODE,
-    Clique,
-    Edges,
-    MappedClique,
-    PartialSum,
-    Potentials,
-    Problem,
-    Sums,
-    chain,
-)
+from ..chains import ABOVE, MATRIX, NODE, Clique, Edges, MappedClique, PartialSum, Potentials, Problem, Sums, chain
 from ..maps import (
     Extent,
     FeatureMap,

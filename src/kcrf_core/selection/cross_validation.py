@@ -253,11 +253,7 @@ def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
 
 
 def run_task(
-    plan: Plan,
-    task: Task,
-    threads: int | None = None,
-    memory: int | None = None,
-    engine: OpenEngine | None = None,
+    plan: Plan, task: Task, threads: int | None = None, memory: int | None = None, engine: OpenEngine | None = None
 ) -> dict[str, Any]:
     """Train on the training part of a fold and judge by its test part."""
     began = time.perf_counter()

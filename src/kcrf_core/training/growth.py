@@ -16,15 +16,7 @@ import numpy as np
 from ..chains import Clique
 from ..features import FitContext, FittedPivots
 from ..objective import Vector, certificates
-from ..objective.solvers import (
-    INTERRUPTED,
-    PASSES,
-    GrowthRound,
-    Run,
-    SolverResult,
-    Stage,
-    moved,
-)
+from ..objective.solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, Stage, moved
 from ..system import counted
 from .dev import Watch
 from .task import Minimiser, Solution, TrainingTask

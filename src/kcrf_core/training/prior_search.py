@@ -21,11 +21,7 @@ import numpy as np
 
 from ..errors import Interrupted
 from ..objective import Vector, Vectors
-from ..objective.solvers import (
-    ALL_TERMS,
-    Stage,
-    Trial,
-)
+from ..objective.solvers import ALL_TERMS, Stage, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import counted
 from .held_out import HANDFUL, DecoderChoice, HoldOut, Split, Splits, choose_decoder, make_splits

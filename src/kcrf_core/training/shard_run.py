@@ -49,12 +49,7 @@ from ..objective import (
     executor_of,
     term_spec,
 )
-from ..objective.solvers import (
-    Event,
-    Note,
-    Observer,
-    Run,
-)
+from ..objective.solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
 from .prior_search import Prior
@@ -376,12 +371,7 @@ def check_shard_terms(config: Config) -> None:
 
 
 def train_shards(
-    folder: ShardFolder,
-    config: Config,
-    *,
-    outline: Dataset | None = None,
-    workers: Workers,
-    **wishes: Any,
+    folder: ShardFolder, config: Config, *, outline: Dataset | None = None, workers: Workers, **wishes: Any
 ) -> tuple[Model, Report]:
     """Fit a model to a folder of shards; `wishes` are those of `TrainOptions`, and `train` says what they mean.
 

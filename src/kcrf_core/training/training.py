@@ -28,18 +28,7 @@ from ..files import content_digest
 from ..kernels import Kernel, KernelConfig
 from ..model import Model, digest
 from ..objective import Vector, certificates, executor_of
-from ..objective.solvers import (
-    CERTIFIED,
-    PRUNED,
-    SOLVERS,
-    Observer,
-    Run,
-    SolverResult,
-    Stage,
-    Structure,
-    Trial,
-    moved,
-)
+from ..objective.solvers import CERTIFIED, PRUNED, SOLVERS, Observer, Run, SolverResult, Stage, Structure, Trial, moved
 from ..scoring import DECODINGS, choose_yardstick
 from ..system import AUTO, Workers, counted, hand_back
 from .checkpoint import Checkpoint
@@ -148,26 +137,9 @@ class Report:
 
 
 def train(
-    encoding: Encoding,
-    dataset: Dataset,
-    config: Config,
-    *,
-    basis: StoredBasis | None = None,
-    workers: Workers,
-    observer: Observer | None = None,
-    interrupted: Callable[[], bool] | None = None,
-    certify: str = "estimate",
-    select_terms: bool = False,
-    min_gain: float = MIN_GAIN,
-    start: WarmStart | None = None,
-    dev: Dataset | None = None,
-    keep: str = "last",
-    prune: float | None = None,
-    hold_out: HoldOut | None = None,
-    checkpoint: Checkpoint | None = None,
-    min_frequency: float | None = None,
+    encoding: Encoding, dataset: Dataset, config: Config, *, workers: Workers, **options: Any
 ) -> tuple[Model, Report]:
-    """Fit a model.
+    """Fit a model; `options` are fields of `TrainOptions`.
 
     `interrupted` is called after every pass; when it returns True, training ends with the best model so far. Before the
     final fit, which an event `Stage` with `final` announces, there is no model yet, and `Interrupted` is raised.
@@ -190,22 +162,7 @@ def train(
     >>> model.labels, report.result.reason
     (('0', '1'), 'certified')
     """
-    options = TrainOptions(
-        basis,
-        observer or Observer(),
-        interrupted or (lambda: False),
-        certify,
-        select_terms,
-        min_gain,
-        start,
-        dev,
-        keep,
-        prune,
-        hold_out or HoldOut(),
-        checkpoint,
-        min_frequency,
-    )
-    return TrainingRun(encoding, dataset, config, workers, options).run()
+    return TrainingRun(encoding, dataset, config, workers, TrainOptions(**options)).run()
 
 
 def judge(
@@ -265,14 +222,7 @@ class TrainOptions:
 class TrainingRun:
     """One run. Its attributes are inputs and do not change; each stage returns its results, `run` passes them on."""
 
-    def __init__(
-        self,
-        encoding: Encoding,
-        dataset: Dataset,
-        config: Config,
-        workers: Workers,
-        options: TrainOptions,
-    ):
+    def __init__(self, encoding: Encoding, dataset: Dataset, config: Config, workers: Workers, options: TrainOptions):
         training, observer = config.training, options.observer
         if training.precision == "single" and training.tolerance < SINGLE_TOLERANCE:
             observer.note(f"a tolerance below {SINGLE_TOLERANCE:g} is beyond single precision: double is used")

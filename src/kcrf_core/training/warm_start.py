@@ -65,12 +65,7 @@ class WarmStart:
         return found
 
     def choose(
-        self,
-        encoding: Encoding,
-        fitted: Sequence[FittedTerm],
-        objective: Objective,
-        other: Vector,
-        observer: Observer,
+        self, encoding: Encoding, fitted: Sequence[FittedTerm], objective: Objective, other: Vector, observer: Observer
     ) -> Vector:
         """Return parameters to start at: those of the model's function, or `other` ones where P is smaller there."""
         blocks: dict[int, np.ndarray] = {}

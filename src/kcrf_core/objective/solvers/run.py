@@ -478,10 +478,7 @@ STATE_CLASSES = (SolverResult, Point, Bound, BundlePart, _Best)
 
 
 def until_stopped(
-    descend: Callable[[Objective, Vector, Point | None, Run], NoReturn],
-    objective: Objective,
-    theta: Vector,
-    run: Run,
+    descend: Callable[[Objective, Vector, Point | None, Run], NoReturn], objective: Objective, theta: Vector, run: Run
 ) -> SolverResult:
     """Call `descend`, again from where a rise of precision left it, until the run stops it."""
     now, resumed = None, run._resumed
