@@ -10,7 +10,16 @@ import pytest
 
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import read_corpus
-from kcrf_core.encoding import Defaults, configured, defaults, described, fit_encoding, window_of_numbers, with_defaults
+from kcrf_core.encoding import (
+    Defaults,
+    configured,
+    defaults,
+    described,
+    fit_encoding,
+    suggested_number_terms,
+    window_of_numbers,
+    with_defaults,
+)
 from kcrf_core.errors import ConfigError
 
 
@@ -260,6 +269,35 @@ def test_numbers_alone_get_a_kernel_where_nobody_says_which(corpus_of):
         assert kernel_of(numbers, raw)[0] == ("linear", None)
     beside_words = corpus_of(1000, word, smooth_number, label, name="both.conll")
     assert kernel_of(beside_words)[0] == ("linear", None)
+
+
+def test_numbers_beside_categories_get_a_kernel_beside_linear_weights(corpus_of):
+    """A few readings with a room and a code: all linearly, the numbers with a kernel; text has no kernel."""
+    columns = (lambda rng, t: rng.choice("pqr"), smooth_number, lambda rng, t: rng.randint(1, 4), label)
+    mixed = corpus_of(1000, *columns)
+    config, said = configured({}, {}, mixed, "test")
+    linear, kernel = config.mapped_terms
+    assert (linear.name, linear.kernel.type, linear.features) == ("linear", "linear", ("*",))
+    assert (kernel.name, kernel.kernel.type, kernel.map.size) == ("node", "rbf", 500)
+    assert kernel.features == ("c1.rank", "c2", "c2.code")
+    assert "c1 as ranks; an rbf kernel over numbers, beside linear weights of all features" in said
+    # Encoded first, the same terms follow from the encoding.
+    early, _ = configured({}, {}, mixed, "test", terms=False)
+    encoding, _ = fit_encoding(early, mixed)
+    assert suggested_number_terms(encoding)[1]["features"] == list(kernel.features)
+    assert len(configured({}, {"size": 50}, mixed, "test")[0].mapped_terms) == 2
+    assert len(configured({}, {"kernel": "linear"}, mixed, "test")[0].mapped_terms) == 1
+
+
+def test_kernels_see_ranks_of_readings_and_of_heavy_tails(corpus_of):
+    yes_or_no = lambda rng, t: int(t % 10 > 4)  # noqa: E731, smooth, too
+    heavy = lambda rng, t: 1 / (rng.random() + 1e-6)  # noqa: E731
+    numbers = corpus_of(1000, smooth_number, lambda rng, t: rng.random(), yes_or_no, heavy, label)
+    names = [feature.name for feature in configured({}, {}, numbers, "test")[0].features]
+    assert names == ["c0.rank", "c1", "c2", "c3.rank"]
+    for raw, options in (({}, {"kernel": "linear"}), ({"plain": True}, {}), ({"window": [0]}, {})):
+        features = configured(raw, options, numbers, "test")[0].features or ()
+        assert all(feature.transform == "identity" for feature in features)
 
 
 def test_very_many_numbers_stay_linear(corpus_of, monkeypatch):

@@ -477,8 +477,8 @@ def plain_kernels() -> list[str]:
 KERNEL = DeclaredSetting(
     OneOf(plain_kernels),
     KernelConfig.type,
-    "Kernel on the inputs. A configuration can have sums and products of kernels. Default: linear; rbf if all columns "
-    "are numbers.",
+    "Kernel on the inputs. A configuration can have sums and products of kernels. Default: linear; rbf over numbers "
+    "if no column has words.",
     option="kernel",
     common=True,
 )

@@ -3,7 +3,7 @@
 words        many values, made of letters: as they are and in lower case, prefixes, suffixes, shape
 tags         few values: as they are, and each with its neighbour
 numbers      a window where neighbours correlate, as far as their number allows; a few whole numbers as categories, too;
-             where all columns are numbers, an rbf kernel over them
+             an rbf kernel over them unless there are words, for which windows and heavy tails are of ranks
 lookups      of words: lexicons and clusters at the position and its neighbours, embeddings at the position
 constant     within a sequence (a speaker, a document): at the position alone
 others       as they are
@@ -25,8 +25,8 @@ from ..corpora import Clusters, Columns, Corpus, Lookup
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
 from ..system import listed, positions_within
-from .encoding import CATEGORICAL_WINDOW, EMBEDDINGS_WINDOW, column_names, left_out_columns
-from .features import transformed, window_text
+from .encoding import CATEGORICAL_WINDOW, EMBEDDINGS_WINDOW, Encoding, column_names, left_out_columns
+from .features import RealFeature, transformed, window_text
 from .lookup_feature import find_table, table_keys
 
 # A column of words has this many values, or this many of which this share occurs once.
@@ -54,9 +54,10 @@ MOST_CODED_COLUMNS = 16
 
 CORRELATED = 0.3  # least correlation of a number and the one before it, for a window
 POSITIONS_PER_COLUMN = 10  # at least
+HEAVY_TAILS = 30.0  # kurtosis, which is 3 of normal numbers, from which on ranks take the place of numbers
 MOST_NUMBERS = 50_000_000  # in windows of all positions
 
-# The kernel of data that is all numbers: labels are rarely linear in numbers, and outliers far from the training data
+# The kernel of numbers: labels are rarely linear in numbers, and outliers far from the training data
 # must not dominate the score. More pivots take longer, and gained nothing (`experiments/defaults`).
 NUMBER_KERNEL = "rbf"
 NUMBER_PIVOTS = 500
@@ -76,7 +77,8 @@ class Defaults:
 
     raw: dict[str, Any]
     parts: tuple[str, ...] = ()  # descriptions of features added to the columns
-    all_numbers: bool = False  # True if there are default features, all of numbers
+    numbers: tuple[str, ...] = ()  # default features of columns of numbers, where those have a kernel by default
+    all_numbers: bool = False  # True if these are all features
 
     @property
     def said(self) -> str | None:
@@ -86,9 +88,11 @@ class Defaults:
 
 
 def with_defaults(
-    raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration", terms: bool = True
+    raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration", terms: bool = True, ranks: bool = False
 ) -> Defaults:
     """Add default features for the columns of a corpus to a raw configuration without features, and `terms` for them.
+
+    With `ranks`, numbers with a window or heavy tails become ranks, for a kernel over them.
 
     >>> from kcrf_core import read_corpus
     >>> found = with_defaults({"columns": ["word", "class", "duration", "f0", "energy", "label"]},
@@ -115,12 +119,12 @@ def with_defaults(
             return Defaults(dict(raw))
         out = {**raw, "features": [*plain, *maker.lookups()], "suggested": looking}
         return Defaults(with_terms(out, 0, (), source) if terms else out)
-    out = {**raw, "features": maker.features()}
+    out = {**raw, "features": maker.features(ranks)}
     out["suggested"] = raw.get("terms") is None or bool(maker.words)  # else terms are all that they will be
     if terms:
         labels = len(maker.columns.distinct(corpus.width - 1)[0])
         out = with_terms(out, labels, maker.numbers | set(corpus.vectors), source)
-    return Defaults(out, maker.made(), bool(maker.numbers) and maker.numbers == set(maker.places))
+    return Defaults(out, maker.made(), *maker.kernel())
 
 
 def configured(
@@ -132,23 +136,38 @@ def configured(
     terms are left to training on the encoded data.
     """
     early, late = _split(raw, options)
-    if terms and kernel_is_open(raw, options, corpus.positions):
+    ranks = kernel_is_open(raw, options, corpus.positions)
+    if terms and ranks:
         known = option_paths()
         of_terms = [name for name in early if name == "order" or known.get(name, name).startswith("terms.")]
         others = {name: value for name, value in early.items() if name not in of_terms}
-        found = with_defaults(with_options(raw, others), corpus, source)
-        if found.all_numbers:
-            found = replace(found, parts=(*found.parts, f"an {NUMBER_KERNEL} kernel over all numbers"))
+        found = with_defaults(with_options(raw, others), corpus, source, ranks=True)
+        if found.numbers:
+            over = "all numbers" if found.all_numbers else "numbers, beside linear weights of all features"
+            found = replace(found, parts=(*found.parts, f"an {NUMBER_KERNEL} kernel over {over}"))
             laid_over = {name: value for name, value in options.items() if name not in others}
-            return parse_config(with_options({**found.raw, "terms": number_terms()}, laid_over), source), found.said
-    found = with_defaults(with_options(raw, early), corpus, source, terms)
+            own = number_terms(() if found.all_numbers else found.numbers)
+            return parse_config(with_options({**found.raw, "terms": own}, laid_over), source), found.said
+    found = with_defaults(with_options(raw, early), corpus, source, terms, ranks)
     return parse_config(with_options(found.raw, late) if late else found.raw, source), found.said
 
 
-def number_terms() -> list[dict[str, Any]]:
-    """Return the default terms of data that is all numbers."""
-    kernel = {"name": "node", "kernel": {"type": NUMBER_KERNEL}, "map": {"size": NUMBER_PIVOTS}}
-    return [kernel, {"name": "edge", "type": "edge"}]
+def number_terms(beside_others: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return the default terms of data that is all numbers, or of data with these features of numbers among others."""
+    kernel: dict[str, Any] = {"name": "node", "kernel": {"type": NUMBER_KERNEL}, "map": {"size": NUMBER_PIVOTS}}
+    edge = {"name": "edge", "type": "edge"}
+    return [{"name": "linear"}, {**kernel, "features": list(beside_others)}, edge] if beside_others else [kernel, edge]
+
+
+def suggested_number_terms(encoding: Encoding) -> list[dict[str, Any]] | None:
+    """Return the default terms of features that data suggested; None where these have no kernel."""
+    configs = [feature.config for feature in encoding.features]
+    columns = {name for one in encoding.features if isinstance(one, RealFeature) for name in one.config.columns}
+    numbers = [one.name for one in configs if columns.issuperset(one.columns) and not one.parts]
+    if len(numbers) == len(configs):
+        return number_terms()
+    plain = all(one.lookup is None and one.vectors is None and one.transform not in PARTS_OF_WORDS for one in configs)
+    return number_terms(numbers) if numbers and plain else None
 
 
 def kernel_is_open(raw: Mapping[str, Any], options: Mapping[str, Any], positions: int) -> bool:
@@ -196,10 +215,12 @@ class _Maker:
         self.codes: list[str] = []
         self.wide: dict[str, tuple[int, ...]] = {}  # windows of columns of numbers, if they have one
         self.numbers: set[str] = set()
+        self.ranked: list[str] = []
+        self.made_of_numbers: tuple[str, ...] = ()
         # Pixels are not changed.
         self.pixels = any(term.kernel.type == "image" for term in config.mapped_terms)
 
-    def features(self) -> list[dict[str, Any]]:
+    def features(self, ranks: bool) -> list[dict[str, Any]]:
         numbers = {name: place for name, place in self.places.items() if self._is_real(name, place)}
         self.numbers = set(numbers)
         self._find_windows(numbers)
@@ -214,6 +235,13 @@ class _Maker:
             else:
                 out += self._categorical(name, place)
         out = [feature for feature in out if _own_name(feature) not in self.places]
+        if ranks and not self.words and not table_keys(self.config):
+            free = [name for name in numbers if name not in codes and f"{name}.rank" not in self.places]
+            self.ranked = [name for name in free if self._wants_ranks(name, numbers[name])]
+            out = [one | ({"transform": "rank"} if one.get("column") in self.ranked else {}) for one in out]
+        self.made_of_numbers = tuple(
+            one.get("name") or _own_name(one) or one["column"] for one in out if one.get("column") in numbers
+        )
         out += [*({"vectors": name} | self._wide(name) for name in self.corpus.vectors), *self.lookups()]
         if not out:
             message = "no column is left for features: all are ignored, or tell sequences or weights apart"
@@ -239,7 +267,15 @@ class _Maker:
         for window in dict.fromkeys(self.wide.values()):
             names = [name for name, own in self.wide.items() if own == window]
             parts.append(f"{listed(names)} at {window_text(window)}")
+        if self.ranked:
+            parts.append(f"{listed(self.ranked)} as ranks")
         return tuple(parts)
+
+    def kernel(self) -> tuple[tuple[str, ...], bool]:
+        """Return the features of numbers that get a kernel, if they do, and True if there are no others."""
+        alone = self.numbers == set(self.places)
+        mixed = not (self.words or self.corpus.vectors or table_keys(self.config))
+        return (self.made_of_numbers, alone) if self.numbers and (alone or mixed) else ((), False)
 
     # ------------------------------------------------------------------------- numbers
 
@@ -250,6 +286,17 @@ class _Maker:
             return self.columns.looks_real(place, name)
         except KcrfError:  # a value that is not a number, which encoding will report
             return True
+
+    def _wants_ranks(self, name: str, place: int) -> bool:
+        """Return True for readings that resemble their neighbours and for heavy tails, but for a yes or no."""
+        values = self.columns.numbers(place)
+        known = np.zeros(0) if values is None else values[~np.isnan(values)]
+        if self.pixels or self.config.window is not None or len(np.unique(known)) < 3:
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = known - known.mean()
+            kurtosis = np.mean(centred**4) / np.mean(centred**2) ** 2
+        return name in self.wide or bool(kurtosis > HEAVY_TAILS)
 
     def _find_codes(self, numbers: Mapping[str, int]) -> list[str]:
         """Return columns of a few whole numbers, which may be categories: an antenna, a room."""

@@ -22,7 +22,7 @@ from ..encoding import (
     described,
     fit_encoding,
     kernel_is_open,
-    number_terms,
+    suggested_number_terms,
     with_terms,
 )
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
@@ -180,10 +180,10 @@ def _merge(
     numbers: set[str] = set()
     if suggested_by is not None:
         numbers = {one.config.name for one in suggested_by.features if isinstance(one, RealFeature)}
-        all_numbers = all(numbers.issuperset(one.config.columns) for one in suggested_by.features)
         unsaid = base.suggested and base.terms == default_terms()
-        if all_numbers and unsaid and kernel_is_open(raw, options, positions):
-            combined["terms"] = number_terms()
+        if unsaid and kernel_is_open(raw, options, positions):
+            own = suggested_number_terms(suggested_by)
+            combined |= {} if own is None else {"terms": own}
     laid_over = with_options(combined, options)
     _refuse_changes(base, parse_config(laid_over, source), fixed, "an option", origin)
     if suggested_by is not None:
