@@ -10,7 +10,7 @@ import inspect
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from importlib import import_module
@@ -22,8 +22,9 @@ from kcrf_core.system import AUTO, Number, OneOf, Whole, boolean
 
 if TYPE_CHECKING:
     from kcrf_core.cluster import ClusterEngine
-    from kcrf_core.config import DeclaredOption
+    from kcrf_core.config import DeclaredOption, RulesConfig
     from kcrf_core.device import DeviceChoice
+    from kcrf_core.model import Model
     from kcrf_core.scoring import Decision
     from kcrf_core.system import DeclaredSetting
 
@@ -463,7 +464,7 @@ class Configuration:
         return resolve_c2(typed) if "c2" in typed else typed
 
 
-MODEL_SECTIONS = ("kernel", "basis_tolerance", "layout", "encoding", "chain", "training")  # of models of folds
+MODEL_SECTIONS = ("kernel", "basis_tolerance", "layout", "encoding", "chain", "training", "rules")  # of models of folds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -591,6 +592,26 @@ class Weighing:
         return Decision(decode, dict(self.cost), {} if self.threshold is None else dict([self.threshold]))
 
 
+@dataclass(frozen=True)
+class RuleOptions:
+    """Rules that predicted labels obey."""
+
+    typed: Mapping[str, Any] = settings("rules")
+    no_rules: bool = switch("Ignore the rules that the model stores. Default: labels obey them.", section=DECODING)
+
+    def given(self) -> RulesConfig:
+        """Return the rules that were typed."""
+        from kcrf_core.config import parse_config
+
+        return parse_config({"rules": dict(self.typed)}).rules
+
+    def of(self, model: Model) -> RulesConfig:
+        """Return the rules that were typed, together with those of the model unless they are to be ignored."""
+        from kcrf_core.model import combined
+
+        return combined(None if self.no_rules else model.rules, self.given())
+
+
 SHARED: dict[str, Any] = {  # options of several commands, by the name of their field
     "data": argument("DATA", DATA_FILE),
     "format": option(
@@ -621,6 +642,7 @@ SHARED: dict[str, Any] = {  # options of several commands, by the name of their 
         section=DECODING,
     ),
     "weighing": group(Weighing),
+    "rules": group(RuleOptions),
     "held_out": group(HeldOutOptions),
     "folds": option(
         f"Number of folds. Default: {DEFAULT_FOLDS}.", "K", type=click.IntRange(min=2), section=VALIDATION, common=True

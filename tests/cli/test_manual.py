@@ -189,7 +189,8 @@ def test_configuration_section_names_every_key_and_choice():
     text = re.sub(r"(?s)```.*?```", "", sections("kcrf")["CONFIGURATION"])
     bold = set(re.findall(r"[\w.%-]+", " ".join(re.findall(r"`([^`]+)`", text))))
     keys = {"column", "conjunction"}  # a feature's `columns` of one, and its `parts`
-    for section in ("Config", "FeatureConfig", "TermConfig", "KernelConfig", "MapConfig", "TrainingConfig"):
+    names = ("Config", "FeatureConfig", "TermConfig", "KernelConfig", "MapConfig", "TrainingConfig", "RulesConfig")
+    for section in names:
         keys |= {item.name for item in dataclasses.fields(getattr(config, section)) if item.init}
     keys = (keys | {*kernel_settings()}) - {"parts", "settings", "own_window"}
     choices = {*config.transforms(), *kernel_types(), *config.MAPS, *METHODS, config.GRADIENT, *SOLVERS}

@@ -8,6 +8,8 @@ import pytest
 
 from kcrf_core.chains import EXACT, IMPOSSIBLE, LIMITED, NONE_FOUND, Edges, RunRules, chain
 
+MOST = 1_000_000  # nodes
+
 
 def random_case(rng):
     """Return potentials of one sequence and rules of all kinds for them."""
@@ -48,7 +50,7 @@ def test_rules_are_those_of_enumeration(chains):
             continue
         own = np.where(good, every, -np.inf)
         expected = np.sort(own[np.isfinite(own)])[::-1][:5]
-        (found,), (status,) = rules.best_labellings(scores, edges, offsets, np.array([0]), 5)
+        (found,), (status,) = rules.best_labellings(scores, edges, offsets, np.array([0]), 5, MOST)
         np.testing.assert_allclose(found.scores, expected, rtol=1e-12, atol=1e-12)
         numbers = [int(np.flatnonzero((paths == path).all(axis=1))[0]) for path in found.labels]
         np.testing.assert_allclose(own[numbers], found.scores, rtol=1e-12, atol=1e-12)
@@ -81,13 +83,13 @@ def test_more_counters_than_a_word_has_bits_and_the_node_limit():
     scores[1::2, 69] -= 8.0
     offsets, edges, one = np.array([0, T]), Edges.zeros(Y), np.array([0])
     assert not rules.obeyed(chain.viterbi(scores, edges, offsets)[0], offsets).any()
-    (exact,), (status,) = rules.best_labellings(scores, edges, offsets, one)
+    (exact,), (status,) = rules.best_labellings(scores, edges, offsets, one, 1, MOST)
     assert status == EXACT and rules.obeyed(exact.labels[0], offsets).all()
-    (some,), (status,) = rules.best_labellings(scores, edges, offsets, one, limit=1500)
+    (some,), (status,) = rules.best_labellings(scores, edges, offsets, one, 1, 1500)
     assert status == LIMITED and rules.obeyed(some.labels[0], offsets).all()
     assert some.scores[0] <= exact.scores[0]
     np.testing.assert_allclose(chain.path_scores(scores, edges, offsets, some.labels[0]), some.scores, rtol=1e-12)
-    (none,), (status,) = rules.best_labellings(scores, edges, offsets, one, limit=Y)
+    (none,), (status,) = rules.best_labellings(scores, edges, offsets, one, 1, Y)
     assert status == NONE_FOUND and not len(none.labels)
     assert rules.states == 2**70
 
@@ -98,7 +100,7 @@ def test_a_long_sequence_needs_few_nodes_for_one_label():
     rules = dataclasses.replace(rules, most=rules.most[:1], required=rules.required[:1])
     scores = np.random.default_rng(2).normal(size=(T, Y))
     offsets, edges = np.array([0, T]), Edges.zeros(Y)
-    (found,), (status,) = rules.best_labellings(scores, edges, offsets, np.array([0]))
+    (found,), (status,) = rules.best_labellings(scores, edges, offsets, np.array([0]), 1, MOST)
     # The run that gains most over the better one of the other two labels: the largest sum of a window.
     gains = scores[:, 0] - scores[:, 1:].max(axis=1)
     sums = np.append(0.0, np.cumsum(gains))

@@ -17,6 +17,7 @@ from ..io import files
 from ..render import figures as render
 
 if TYPE_CHECKING:
+    from kcrf_core.config import RulesConfig
     from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.scoring import Decision, Judgement, Labelling
 
@@ -46,6 +47,7 @@ class EvaluateArguments:
     )
     decode: str | None
     weighing: options.Weighing
+    rules: options.RuleOptions
     metric: str | None
     gold: str | None = options.option(
         "File with the gold labels in its last column; DATA then has the predicted labels there. CoNLL-U files have "
@@ -162,6 +164,11 @@ class EvaluateArguments:
                 model and self.layout,
                 "the model has the layout of its data: leave out --separator, --header and the like",
             ),
+            (
+                self.rules.typed.get("when_impossible") == "blank",
+                "labels that are left blank cannot be compared: give --when-impossible keep or fail",
+            ),
+            (self.rules.typed.get("allowed") and not model, "--allowed is for labels of a model: give -m, too"),
             (decided and not model, "--decode, --cost and --threshold are for labels of a model: give -m, too"),
             (self.vectors and not model, "--vectors are for the model that labels DATA: give -m, too"),
             (self.plot_kind and not self.plot, "--plot-kind chooses what to draw: give --plot FIGURE, too"),
@@ -197,6 +204,7 @@ def evaluate(run: EvaluateArguments) -> None:
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --html report.html
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --decode posterior --metric macro-f1
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --cost 1=3
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --at-most 1=3
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --latex > scores.tex
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --plot figure.pdf --fail-under accuracy=60
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --plot figure.svg --plot-kind reliability
@@ -210,10 +218,11 @@ def evaluate(run: EvaluateArguments) -> None:
 
     decision, tell = run.weighing.decision(run.decode), files.unless(run.quiet)
     plain, metric, scheme = None, run.metric, run.scheme
+    rules = run.rules.given()
     if run.gold is not None:
         first, second = _against(run, run.gold)
     else:
-        first, second, stored, plain = _labellings(run, decision)
+        first, second, stored, plain, rules = _labellings(run, decision)
         if metric is None and (stored, scheme) != ("f1", "none"):
             metric = stored
     for remark in (*first.remarks, *(() if second is None else second.remarks)):
@@ -240,6 +249,10 @@ def evaluate(run: EvaluateArguments) -> None:
             block=run.block,
         ),
     )
+    from kcrf_core.model import broken_sequences
+
+    counts = broken_sequences(rules, first.gold, first.predicted, first.offsets, first.known_labels or ())
+    found = replace(found, rules=counts)
     if plain is not None:
         found = replace(found, uncalibrated=calibration_of(plain, run.bins, found.scores.scheme))
     if run.html is not None:
@@ -314,8 +327,8 @@ def _against(run: EvaluateArguments, gold: str) -> tuple[Labelling, Labelling | 
 
 def _labellings(
     run: EvaluateArguments, decision: Decision
-) -> tuple[Labelling, Labelling | None, str | None, Labelling | None]:
-    """Label the data, which is read once, with one or two systems, and return the metric of the first model.
+) -> tuple[Labelling, Labelling | None, str | None, Labelling | None, RulesConfig]:
+    """Label the data, which is read once, with one or two systems, and return metric and rules of the first model.
 
     A model whose probabilities are calibrated also labels the data without that.
     """
@@ -340,7 +353,8 @@ def _labellings(
             if not kind.attributes:
                 raise
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
-        return first, None if compare is None else from_tagged(run.read(compare, COLUMN_FORMAT)), None, None
+        other_labels = None if compare is None else from_tagged(run.read(compare, COLUMN_FORMAT))
+        return first, other_labels, None, None, run.rules.given()
 
     from kcrf_core.model import from_model, from_model_and_encoded, load_dataset, load_folder
 
@@ -352,7 +366,7 @@ def _labellings(
     texts: dict[tuple, Corpus] = {}  # by format, columns and layout: standard input cannot be read again
 
     def labelled(name: str, model: Model, also: Also) -> Labelling:
-        encoding = model.encoding
+        encoding, model = model.encoding, replace(model, rules=run.rules.of(model))
         vectors = [pair for pair in run.vectors if pair[0] in encoding.vectors or pair[0] not in wanted]
         with Workers(run.threads) as workers:
             if is_encoded(data):
@@ -380,4 +394,4 @@ def _labellings(
         second = from_tagged(run.read(compare, COLUMN_FORMAT))
     if system.calibration is not None:
         plain = labelled(model, replace(system, calibration=None), Also(spans=True))
-    return found, second, trained_by(system), plain
+    return found, second, trained_by(system), plain, run.rules.of(system)

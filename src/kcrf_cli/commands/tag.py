@@ -21,14 +21,15 @@ from ..io import files
 if TYPE_CHECKING:
     from kcrf_core.corpora import Format, NamedVectors, ParsedBlock
     from kcrf_core.encoding import Dataset
-    from kcrf_core.model import Model, Wishes
+    from kcrf_core.model import Decoded, Model, Wishes
     from kcrf_core.system import Pause, Workers
 
     from ..render.tagged import Writer
 
     Parsers: TypeAlias = Iterator[Callable[[], ParsedBlock] | Pause]
 
-FREE = "?"
+FREE, BLANK = "?", "_"
+MOST_WARNINGS = 20  # about single sequences
 MOST_BEST = 10_000  # all labellings of a sequence are held at once
 
 
@@ -48,6 +49,7 @@ class TagArguments:
     output: str | None = options.output("File to write. Default: stdout.", required=False, stdout=True)
     decode: str | None
     weighing: options.Weighing
+    rules: options.RuleOptions
     lag: int | None = options.option(
         "Print each label after K more lines have been read, in constant memory: for streams that do not end. Labels "
         "come from posterior decoding of the lines read so far. Not with --nbest, --sequence-probability, --explain, "
@@ -79,6 +81,10 @@ class TagArguments:
     )
     sequence_probability: bool = options.switch(
         "Add a column probability=P with the probability of the whole labelling of the sequence."
+    )
+    rules_probability: bool = options.switch(
+        "Add a column rules=P with the probability that a labelling drawn from the model obeys the rules. With many "
+        "counted labels it is an estimate, rules~P+-E with its standard error E."
     )
     nbest: int | None = options.option(
         "Print the K most probable labellings of each sequence, each after a line '# RANK PROBABILITY'.",
@@ -123,10 +129,14 @@ class TagArguments:
                 "--free is the mark of missing labels for --force: give --force, too",
             ),
         )
+        blank = self.rules.typed.get("when_impossible") == "blank"
+        for option in self.given("marginals", "nbest", "explain") if blank else ():
+            raise click.UsageError(f"labels that are left blank have no probabilities: {option} does not go with them")
         if self.lag is not None:
             viterbi = "--lag uses posterior decoding: it does not go with --decode viterbi"
             options.refuse((self.decode == "viterbi", viterbi))
-            for option in self.given("nbest", "sequence_probability", "explain", "json_lines", "vectors"):
+            own = ("nbest", "sequence_probability", "rules_probability", "explain", "json_lines", "vectors")
+            for option in self.given(*own):
                 reason = "which gives labels before their sequence is complete"
                 raise click.UsageError(f"{option} needs whole sequences: it does not go with --lag, {reason}")
         if self.nbest is None:
@@ -161,6 +171,8 @@ class TagArguments:
             novelty=self.novelty,
             explain=self.explain,
             costs=costs,
+            rules=self.rules.of(model),
+            rules_probability=self.rules_probability,
         )
 
     def free_mark(self, model: Model) -> str | None:
@@ -196,6 +208,7 @@ def tag(run: TagArguments) -> None:
       kcrf tag -m model.npz sample_data/digits.conll --nbest 3 --json-lines
       kcrf tag -m model.npz sample_data/digits.conll --decode posterior
       kcrf tag -m model.npz sample_data/digits.conll --cost 7=5
+      kcrf tag -m model.npz sample_data/digits.conll --at-most 7=1 --forbid '1>2' --rules-probability
       kcrf tag -m model.npz --lag 3 < sample_data/digits.conll
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
       kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
@@ -227,6 +240,7 @@ def tag(run: TagArguments) -> None:
             terms = f"{counted(len(here), 'term')} without pivots ({', '.join(here)})"
             tell(f"engine {run.engine}: threads score {terms}")
     missing: Counter[str] = Counter()
+    warned = _RuleWarnings(tell)
     if run.lag is not None:
         with Workers(1), files.output_stream(run.output) as stream:
             missing.update(_tag_with_lag(run, fitted, wishes, FORMATS[format_], stream))
@@ -248,13 +262,14 @@ def tag(run: TagArguments) -> None:
                     parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
                 if opened:
                     parsers = _with_vectors(parsers, opened, display_name(data), workers)
-                for written in _tagged(parsers, steps, workers, missing):
+                for written in _tagged(parsers, steps, workers, missing, warned):
                     if written is PAUSE:
                         stream.flush()
                     else:
                         stream.write(written)
     for remark in missing_remarks(list(missing.items())):
         tell(remark)
+    warned.finish()
 
 
 def _tag_with_lag(
@@ -317,6 +332,27 @@ def _called(make: Callable[[], Any]) -> Any:
     return make()
 
 
+class _RuleWarnings:
+    """Warnings about sequences and rules: the first of them, and how many there are."""
+
+    def __init__(self, tell: Callable[[str], None]):
+        self._tell, self._count, self._impossible = tell, 0, 0
+
+    def add(self, found: Decoded) -> None:
+        for remark in found.remarks[: max(MOST_WARNINGS - self._count, 0)]:
+            self._tell(f"warning: {remark}")
+        self._count += len(found.remarks)
+        self._impossible += found.impossible
+
+    def finish(self) -> None:
+        if self._count > MOST_WARNINGS:
+            self._tell(f"warning: {self._count - MOST_WARNINGS:,} more such warnings")
+        if self._impossible:
+            self._tell(
+                f"{counted(self._impossible, 'sequence has', 'sequences have')} no labelling that obeys the rules"
+            )
+
+
 @dataclass(frozen=True)
 class _Steps:
     """Steps from blocks to what is written."""
@@ -328,7 +364,9 @@ class _Steps:
     own_form: bool = False  # lines without sequences are no part of the output
 
 
-def _tagged(parsers: Parsers, steps: _Steps, workers: Workers, missing: Counter[str]) -> Iterator[bytes | Pause]:
+def _tagged(
+    parsers: Parsers, steps: _Steps, workers: Workers, missing: Counter[str], warned: _RuleWarnings
+) -> Iterator[bytes | Pause]:
     """Yield what to write, in the order of the input, and a PAUSE where all that is there has been written.
 
     Threads encode blocks, label parts of blocks that are encoded and put labels into blocks; this one reads and writes.
@@ -366,6 +404,7 @@ def _tagged(parsers: Parsers, steps: _Steps, workers: Workers, missing: Counter[
                 continue
             if write is None:
                 write = steps.writer(parsed)
+            warned.add(found)
             yield partial(bytes, write.sequences(found))
             if last:
                 missing.update(dict(dataset.missing))
@@ -380,36 +419,57 @@ def _tagged(parsers: Parsers, steps: _Steps, workers: Workers, missing: Counter[
 
 def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> _Steps:
     """Return the shortest way to what was asked for."""
-    from kcrf_core.model import Decoded
+    from kcrf_core.model import Decoded, Decoder, given_labels
 
     from ..render.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
 
     labels, marginals = model.labels, run.marginals
-    columns = ("marginals", "sequence_probability", "nbest", "novelty", "explain")
+    decoder = Decoder(model, wishes)
+    rules, source_columns = decoder.rules, model.encoding.columns
+    blank = rules is not None and rules.config.when_impossible == "blank"
+    if blank and not run.json_lines:
+        labels = (*labels, BLANK)
+    columns = ("marginals", "sequence_probability", "rules_probability", "nbest", "novelty", "explain")
     if wishes.costs is None and not any(run.given("scheme", "force", "json_lines", *columns)):
-        model = replace(model, decode=wishes.decode or model.decode)
+        model = replace(model, decode=wishes.decode or model.decode, rules=None)
         labeller = None
         if format_.attributes and model.decode == "viterbi":  # straight from the bytes, where the model allows it
             from kcrf_core.model import AttributeLabeller
 
             labeller = AttributeLabeller.of(model)
         best = model.best_labels if labeller is None else labeller.best_labels
+
+        def obeying(parsed: ParsedBlock, part: Any) -> Decoded:
+            """Label by the quickest way, and search for labels where those break a rule."""
+            found = Decoded(part.offsets, best(part))
+            if rules is None:
+                return found
+            first = _place(parsed, part)
+            allowed = rules.allowed_rows(parsed.corpus, source_columns, slice(first, first + int(part.offsets[-1])))
+            for k in rules.broken(found.labels, part.offsets, allowed).nonzero()[0].tolist():
+                rows = slice(int(part.offsets[k]), int(part.offsets[k + 1]))
+                one = part.span(k, k + 1) if labeller is None else labeller.encoded(part.span(k, k + 1))
+                own = decoder.decode_part(one, parsed.corpus.source, None if allowed is None else allowed[rows])
+                found.labels[rows] = own.labels
+                remarks, impossible = found.remarks + own.remarks, found.impossible + own.impossible
+                found = replace(found, remarks=remarks, impossible=impossible)
+            return found
+
         return _Steps(
             lambda parsed: (model.encoding.encode if labeller is None else labeller.prepared)(parsed.corpus),
             model.chunks if labeller is None else lambda block: block.chunks(),
-            lambda parsed, part: Decoded(part.offsets, best(part)),
+            obeying,
             lambda parsed: LabelWriter(format_, parsed, labels),
         )
-    from kcrf_core.model import Decoder, given_labels
-
     if not format_.takes_columns and not run.json_lines:
         for option in run.given(*columns):
             raise click.UsageError(f"{format_.title} has no column for {option}: give --json-lines, too")
-    decoder, free = Decoder(model, wishes), run.free_mark(model)
+    free = run.free_mark(model)
 
     def writer(parsed: ParsedBlock) -> Writer:
         if run.json_lines:
-            return JsonWriter(parsed.corpus, labels, marginals, model.encoding.with_labels(parsed.corpus), free)
+            names = [*labels, None] if blank else labels
+            return JsonWriter(parsed.corpus, names, marginals, model.encoding.with_labels(parsed.corpus), free)
         if not format_.takes_columns:
             return LabelWriter(format_, parsed, labels)
         kind = ColumnWriter if run.nbest is None else NBestWriter
@@ -419,11 +479,17 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> 
         dataset = model.encoding.encode(parsed.corpus)
         return dataset if free is None else replace(dataset, labels=given_labels(model, parsed.corpus, free))
 
+    def decoded(parsed: ParsedBlock, part: Dataset) -> Decoded:
+        first = _place(parsed, part)
+        rows = slice(first, first + part.positions)
+        allowed = None if rules is None else rules.allowed_rows(parsed.corpus, source_columns, rows)
+        return decoder.decode_part(part, parsed.corpus.source, allowed)
+
     own_form = run.json_lines or run.nbest is not None
-    return _Steps(
-        constrained,
-        decoder.chunks,
-        lambda parsed, part: decoder.decode_part(part, parsed.corpus.source),
-        writer,
-        own_form,
-    )
+    return _Steps(constrained, decoder.chunks, decoded, writer, own_form)
+
+
+def _place(parsed: ParsedBlock, part: Any) -> int:
+    """Return the place of some sequences' first position in their block."""
+    lines = getattr(part, "lines", None)  # sequences of attributes know their numbers
+    return int(part.corpus.offsets[part.first] if lines is None else parsed.corpus.lines.searchsorted(lines[0]))

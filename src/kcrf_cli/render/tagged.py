@@ -1,6 +1,7 @@
 """Output of `kcrf tag`: columns beside the input's own, n-best blocks, or JSON lines.
 
-Behind the input's columns stand novelty=R, probability=P and LABEL:p ..., if asked for, then the predicted label.
+Behind the input's columns stand novelty=R, probability=P, rules=P and LABEL:p ..., if asked for, then the predicted
+label.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class ColumnWriter(Writer):
         header = self._parsed.header_end
         if header is not None and self._copied == 0:
             novelty, probability = decoded.novelty is not None, decoded.log_probabilities is not None
-            names = _column_names(self._parsed, self._labels, self._marginals, novelty, probability)
+            ruled = decoded.rules_probabilities is not None
+            names = _column_names(self._parsed, self._labels, self._marginals, novelty, probability, ruled)
             out += [self._data[:header], names]
             self._copied = header
         for t, label in enumerate(decoded.labels.tolist()):
@@ -159,7 +161,7 @@ class JsonWriter(Writer):
     """Writes a JSON object on one line for each sequence."""
 
     def __init__(
-        self, corpus: Corpus, labels: Sequence[str], marginals: str | None, with_labels: bool, free: str | None
+        self, corpus: Corpus, labels: Sequence[str | None], marginals: str | None, with_labels: bool, free: str | None
     ):
         self._corpus, self._labels, self._marginals = corpus, labels, marginals
         self._with_labels, self._free = with_labels, free
@@ -196,6 +198,10 @@ class JsonWriter(Writer):
         out: dict[str, Any] = {"labels": [names[number] for number in numbers]}
         if decoded.log_probabilities is not None:
             out |= _json_probability(decoded.log_probabilities[s])
+        if decoded.rules_probabilities is not None:
+            own = decoded.rules_probabilities[s]
+            exact = {"estimate": True, "standard_error": float(f"{own.error:.2g}")} if own.error is not None else {}
+            out["rules"] = {"probability": float(f"{own.value:.6g}"), **exact}
         if decoded.marginals is not None:
             values = np.round(decoded.marginals[rows], 6).tolist()
             if self._marginals == "best":
@@ -216,10 +222,15 @@ class JsonWriter(Writer):
 
 
 def _column_names(
-    parsed: ParsedBlock, labels: Sequence[str], marginals: str | None, novelty: bool, probability: bool = False
+    parsed: ParsedBlock,
+    labels: Sequence[str],
+    marginals: str | None,
+    novelty: bool,
+    probability: bool = False,
+    rules: bool = False,
 ) -> bytes:
     """Return the names of the columns behind those of the input, for files whose columns have names."""
-    names = ["novelty"] * novelty + ["probability"] * probability
+    names = ["novelty"] * novelty + ["probability"] * probability + ["rules"] * rules
     if marginals is not None:
         names += ["marginal"] if marginals == "best" else [f"p({label})" for label in labels]
     return "".join(f"{parsed.separator}{parsed.layout.written(name)}" for name in (*names, PREDICTED)).encode()
@@ -232,18 +243,21 @@ class _Columns:
         self._labels, self._marginals, self._separator = labels, marginals, parsed.separator
         self._decoded, self._layout = decoded, parsed.layout
         self._written = [self._layout.written(label) for label in labels]
-        self._probabilities: list[str] | None = None
+        # Of whole sequences, at each of their positions.
+        written = [""] * (len(decoded.offsets) - 1)
         if decoded.log_probabilities is not None:
             written = [f"{self._separator}probability={_probability(value)}" for value in decoded.log_probabilities]
-            lengths = np.diff(decoded.offsets).tolist()
-            self._probabilities = [one for one, length in zip(written, lengths, strict=True) for _ in range(length)]
+        for s, own in enumerate(decoded.rules_probabilities or ()):
+            mark, error = ("=", "") if own.error is None else ("~", f"+-{own.error:.2g}")
+            written[s] += f"{self._separator}rules{mark}{own.value:.6g}{error}"
+        lengths = np.diff(decoded.offsets).tolist()
+        self._wholes = [one for one, length in zip(written, lengths, strict=True) for _ in range(length)]
 
     def at(self, t: int, label: int) -> str:
         decoded, separator, out = self._decoded, self._separator, ""
         if decoded.novelty is not None:
             out += f"{separator}novelty={decoded.novelty[t]:.6f}"
-        if self._probabilities is not None:
-            out += self._probabilities[t]
+        out += self._wholes[t]
         if decoded.marginals is not None:
             if self._marginals == "best":
                 values = [(self._labels[label], float(decoded.marginals[t, label]))]
@@ -281,7 +295,7 @@ def _explained(one: Explanation[int], labels: Sequence[str]) -> list[str]:
     return out
 
 
-def _json_explanation(one: Explanation[int], labels: Sequence[str]) -> dict[str, Any]:
+def _json_explanation(one: Explanation[int], labels: Sequence[str | None]) -> dict[str, Any]:
     if one.against is None:
         return {"label": labels[one.label], "against": None}
     parts = [asdict(replace(part, value=round(part.value, 6))) for part in one.contributions]

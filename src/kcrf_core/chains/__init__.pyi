@@ -37,7 +37,6 @@ from .rules import (
     LIMITED,
     MOST_STATES,
     NONE_FOUND,
-    SEARCH_LIMIT,
     RunRules,
 )
 from .runs import run_probabilities
@@ -56,7 +55,6 @@ __all__ = [
     "MOST_STATES",
     "NODE",
     "NONE_FOUND",
-    "SEARCH_LIMIT",
     "SEEN_TRANSITIONS",
     "STATE",
     "TRANSITIONS",

@@ -194,14 +194,20 @@ def tangent(
     return _recursions(scores, edges, offsets, _weights(weights, len(offsets) - 1), d_scores, d_edges)
 
 
-def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best labels [n] int32 and their unnormalised log scores [S]."""
+def viterbi(
+    scores: np.ndarray, edges: Edges, offsets: np.ndarray, checked: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best labels [n] int32 and their unnormalised log scores [S].
+
+    A sequence without any labelling is an error, or, unless that is to be checked, has the score minus infinity.
+    """
     n, Y, offsets = _checked(scores, edges, offsets)
     layout = edges.states()
     path, best = np.empty(n, dtype=np.int32), np.empty(len(offsets) - 1)
     room = np.empty(_longest(offsets) * max(Y, 0 if layout is None else len(layout.first)) + Y)
     _best.viterbi(edges.potentials(layout), _doubles(scores), offsets, path, best, room)
-    _check_finite(best, scores, offsets)
+    if checked:
+        _check_finite(best, scores, offsets)
     return path, best
 
 

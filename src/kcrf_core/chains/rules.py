@@ -22,9 +22,7 @@ from . import _rules, chain
 from .chain import Edges, Labellings
 
 EXACT, LIMITED, IMPOSSIBLE, NONE_FOUND = _rules.EXACT, _rules.LIMITED, _rules.IMPOSSIBLE, _rules.NONE_FOUND
-SEARCH_LIMIT = 1_000_000  # nodes
 MOST_STATES = 1 << 16  # counts that are summed over
-MOST_MESSAGES = 1 << 24  # of a sequence, for marginals
 DRAWS = 4096  # labellings for an estimate
 
 
@@ -36,6 +34,9 @@ class RunRules:
     apart: np.ndarray  # [Y, Y] bool, pairs of neighbouring labels between which runs end and begin
     most: np.ndarray  # [G] int32, the most runs; -1: any number
     required: np.ndarray  # [G] bool, counters that must not be zero
+
+    def __reduce__(self) -> tuple[object, ...]:  # without what follows from these
+        return RunRules, (self.group, self.apart, self.most, self.required)
 
     @cached_property
     def _caps(self) -> np.ndarray:
@@ -67,8 +68,8 @@ class RunRules:
         """Return sequences whose labels [n] obey, [S] bool."""
         out = np.ones(len(offsets) - 1, dtype=np.uint8)
         if len(labels):
-            labels = np.ascontiguousarray(labels, dtype=np.int32)
-            _rules.obeyed(self._counters, labels, np.ascontiguousarray(offsets, dtype=np.int64), out)
+            labels = chain._checked_labels(labels, len(labels), len(self.group))
+            _rules.obeyed(self._counters, labels, chain._checked_offsets(offsets, len(labels)), out)
         return out.view(bool)
 
     def best_labellings(
@@ -77,8 +78,8 @@ class RunRules:
         edges: Edges,
         offsets: np.ndarray,
         wanted: np.ndarray,
-        number: int = 1,
-        limit: int = SEARCH_LIMIT,
+        number: int,
+        limit: int,
     ) -> tuple[list[Labellings], np.ndarray]:
         """Return the best labellings that obey of the sequences `wanted` [s], none of them empty, and a status each."""
         n, Y, offsets = chain._checked(scores, edges, offsets)

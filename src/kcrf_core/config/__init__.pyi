@@ -9,6 +9,7 @@ from .config import (
     DeclaredOption,
     FeatureConfig,
     MapConfig,
+    RulesConfig,
     TermConfig,
     TrainingConfig,
     declared_options,
@@ -31,7 +32,7 @@ from .templates import (
     pieces,
     same_line,
 )
-from .values import CLUSTERS, EMBEDDINGS, LOOKUPS, comma_separated_names
+from .values import CLUSTERS, EMBEDDINGS, LOOKUPS, UNSEEN, comma_separated_names
 from .yaml_text import configuration_text, load_value, load_yaml
 
 __all__ = [
@@ -46,11 +47,13 @@ __all__ = [
     "PRECISIONS",
     "SCHEME_VIOLATIONS",
     "SEVERAL_COLUMNS",
+    "UNSEEN",
     "Config",
     "DeclaredOption",
     "FeatureConfig",
     "Macro",
     "MapConfig",
+    "RulesConfig",
     "TermConfig",
     "TrainingConfig",
     "comma_separated_names",

@@ -30,6 +30,8 @@ MAPS = (AUTO, "explicit", "reduced", "full")
 GRADIENT = "gradient"  # pivots are chosen during training
 PRECISIONS = ("single", "double")
 SCHEME_VIOLATIONS = ("error", "drop", "free")  # treatment of training data that violates its label scheme
+WHEN_IMPOSSIBLE = ("keep", "blank", "fail")  # treatment of sequences without a labelling that obeys the rules
+SEARCH_LIMIT = 1_000_000  # nodes of a search for the best labelling that obeys rules
 SCALES = (AUTO, "standard", "unit", "none")
 LEXICON_CASES = ("fold", "keep")
 IN_MODEL = ("all", "seen", "none")  # rows of embeddings that a model stores
@@ -150,6 +152,70 @@ class TermConfig:
 
 
 @dataclass(frozen=True)
+class RulesConfig:
+    """Rules that labellings obey."""
+
+    once: tuple[str, ...] = declared(
+        values.names,
+        (),
+        "Labels, or types of spans, that form at most one run in a sequence, as City,State; all for all of them. Can "
+        "be repeated. Default: none.",
+        metavar="LABELS",
+        text=values.comma_separated_names,
+        common=True,
+    )
+    require: tuple[str, ...] = declared(
+        values.names,
+        (),
+        "Labels, or types of spans, that every sequence has. Can be repeated. Default: none.",
+        metavar="LABELS",
+        text=values.comma_separated_names,
+    )
+    at_most: tuple[str, ...] = declared(
+        values.numbered,
+        (),
+        "The label, or type of spans, forms at most N runs in a sequence. Can be repeated. Default: any number.",
+        metavar="LABEL=N",
+        text=values.numbered,
+    )
+    forbid: tuple[str, ...] = declared(
+        values.names,
+        (),
+        "Forbid a transition, as 'A>B'; '^>B': no sequence begins with B; 'A>$': none ends with A; unseen: all that "
+        "the training data lacks. Or a file with one on each line. In training it has probability zero. Can be "
+        "repeated. Default: none.",
+        metavar="'A>B'",
+        text=values.transitions,
+    )
+    allowed: str | None = declared(
+        values.text,
+        help="Column with the labels that a position may have, as City|State; an empty cell (or _) allows all. "
+        "Default: none.",
+        metavar="COLUMN",
+    )
+    allowed_separator: str = declared(
+        values.text, "|", "Separator of labels in the column of `allowed`. Default: |.", metavar="TEXT"
+    )
+    when_impossible: str = declared(
+        OneOf(WHEN_IMPOSSIBLE),
+        "keep",
+        "If no labelling of a sequence obeys the rules: keep the labels without rules, write _ in their place (blank), "
+        "or fail. Default: keep, with a warning.",
+    )
+    search_limit: int = declared(
+        Whole(1),
+        SEARCH_LIMIT,
+        "Nodes of the search for the best labelling of a sequence; a warning names sequences for which it ends with "
+        f"the best labelling found. Default: {SEARCH_LIMIT}.",
+        metavar="N",
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings that are not the default, as YAML has them."""
+        return _given(self)
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
     """The prior, the chain, the solver and the decoder."""
 
@@ -191,8 +257,8 @@ class TrainingConfig:
     )
     scheme_violations: str | None = declared(
         OneOf(SCHEME_VIOLATIONS),
-        help="With `scheme`: training labels that it forbids are an error, their sequences are left out (drop), or the "
-        "labels count as not observed (free), which rules out a certificate. Default: error.",
+        help="With `scheme` or `forbid`: training labels that they do not allow are an error, their sequences are left "
+        "out (drop), or the labels count as not observed (free), which rules out a certificate. Default: error.",
         section="chain",
     )
     decode: str = declared(
@@ -224,6 +290,7 @@ class TrainingConfig:
         "much smaller (explicit maps). Default: weights for all labels.",
         heading="Model",
     )
+    forbid: tuple[str, ...] = ()  # those of the rules
 
 
 def default_terms() -> tuple[TermConfig, ...]:
@@ -382,6 +449,7 @@ class Config:
     features: tuple[FeatureConfig, ...] | None = None  # None: one per column
     terms: tuple[TermConfig, ...] = field(default_factory=default_terms)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    rules: RulesConfig = RulesConfig()
     layout: Layout = field(init=False, repr=False, compare=False)  # of files of columns
     mapped_terms: tuple[TermConfig, ...] = field(init=False, repr=False, compare=False)  # those that look at the input
     label_terms: tuple[TermConfig, ...] = field(init=False, repr=False, compare=False)  # the others, by type
@@ -408,7 +476,10 @@ class Config:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]
         training = {**asdict(self.training), "sigma2": variance_text(self.training.sigma2) or AUTO}
-        out["training"] = {key: value for key, value in training.items() if value is not None}
+        out["training"] = {key: training[key] for key in settings_of(TrainingConfig) if training[key] is not None}
+        rules = self.rules.to_dict()
+        if rules:
+            out["rules"] = rules
         return out
 
     def to_stored(self) -> dict[str, Any]:
@@ -506,6 +577,7 @@ HEADINGS = {  # section of the help for each section of settings
     "encoding": "Features",
     **dict.fromkeys(("kernel", "basis_tolerance", "chain"), "Model"),
     "training": "Optimisation",
+    "rules": "Decoding",
 }
 
 
@@ -533,6 +605,7 @@ def declared_options(*wanted: str) -> dict[str, DeclaredOption]:
         ({"order": ORDER}, "", "chain"),
         (settings_of(TrainingConfig), "training.{}", "training"),
         ({"c2": C2}, "", "training"),
+        (settings_of(RulesConfig), "rules.{}", "rules"),
     )
     found = [
         DeclaredOption(

@@ -19,7 +19,17 @@ from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
 from ..system import AUTO, OneOf, boolean, described, listed, settings_of
 from . import values
-from .config import BAGS, COUNTING_TRANSFORMS, GRADIENT, Config, FeatureConfig, MapConfig, TermConfig, TrainingConfig
+from .config import (
+    BAGS,
+    COUNTING_TRANSFORMS,
+    GRADIENT,
+    Config,
+    FeatureConfig,
+    MapConfig,
+    RulesConfig,
+    TermConfig,
+    TrainingConfig,
+)
 from .templates import pieces
 
 SEVERAL_COLUMNS = "several columns make one feature only with 'type: real', or with a transform of numbers"
@@ -102,6 +112,7 @@ def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Co
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
+    raw_rules = section.subsection("rules", "rules")
     section.finish()
 
     if raw_features is not None:
@@ -125,8 +136,12 @@ def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Co
                 "terms",
                 "'terms' has an edge term and a transitions term, which score the same transitions: give one of them",
             )
-    if raw_training is not None:
-        found["training"] = _parse_training(raw_training)
+    rules = RulesConfig()
+    if raw_rules is not None:
+        rules = found["rules"] = RulesConfig(**raw_rules.declared(RulesConfig))
+        raw_rules.finish()
+    if raw_training is not None or rules.forbid:
+        found["training"] = _parse_training(raw_training or _Section({}, "training", source), rules.forbid)
     return Config(**found)
 
 
@@ -311,16 +326,17 @@ def _parse_map(section: _Section) -> MapConfig:
     return found
 
 
-def _parse_training(section: _Section) -> TrainingConfig:
+def _parse_training(section: _Section, forbid: tuple[str, ...]) -> TrainingConfig:
     found = section.declared(TrainingConfig)
     section.finish()
-    training = TrainingConfig(**{**found, "c1": found["c1"] or None})  # a penalty of 0 is none
+    training = TrainingConfig(**{**found, "c1": found["c1"] or None}, forbid=forbid)  # a penalty of 0 is none
     if training.sigma2 == math.inf and training.c1 is None:
         raise section.error(
             "sigma2", "an infinite 'sigma2' ('c2' 0) needs an L1 penalty: give a 'c1' above 0, or a finite value"
         )
-    if training.scheme_violations is not None and training.scheme is None:
-        raise section.error("scheme_violations", "'scheme_violations' goes with a 'scheme', and none is given")
+    if training.scheme_violations is not None and training.scheme is None and not forbid:
+        message = "'scheme_violations' goes with a 'scheme' or 'forbid', and none is given"
+        raise section.error("scheme_violations", message)
     return training
 
 

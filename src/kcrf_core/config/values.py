@@ -83,6 +83,33 @@ def comma_separated_names(text: str) -> list[str]:
     return found
 
 
+UNSEEN = "unseen"  # stands for all transitions that the training data lacks
+
+
+def numbered(value: Any) -> tuple[str, ...]:
+    """Check labels with a number each, as `LABEL=N` or {LABEL: N}."""
+    if isinstance(value, dict):
+        value = [f"{label}={number}" for label, number in value.items()]
+    found = names(value)
+    for item in found:
+        label, _, number = item.rpartition("=")
+        if not label or not number.isdecimal() or int(number) >= 1 << 16:
+            raise ConfigError(f"must be like LABEL=2, with a number of runs from 0 to 65535, not '{item}'")
+    return found
+
+
+def transitions(text: str) -> list[str]:
+    """Return a transition such as A>B, or those in a file, one on each line."""
+    if ">" in text or text == UNSEEN:
+        return [text]
+    try:
+        with open(text, encoding="utf-8") as stream:
+            found = [line.strip() for line in stream]
+    except (OSError, UnicodeDecodeError, ValueError):
+        raise ConfigError(f"'{text}' is not a transition such as 'A>B', not {UNSEEN} and not a file of them") from None
+    return [line for line in found if line]
+
+
 SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 
 

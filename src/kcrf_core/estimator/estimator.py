@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
 from ..chains import Labellings
 from ..cluster import ClusterEngine
-from ..config import parse_config
+from ..config import RulesConfig, parse_config
 from ..corpora import (
     COLUMNS,
     ITEMS,
@@ -48,7 +48,17 @@ from ..corpora import (
 from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, configured, fit_encoding, plain_names, window_of_numbers
 from ..errors import ConfigError, suggestion
-from ..model import Decoder, Explanation, LagDecoder, Model, NamedWeights, Wishes, decided_labels, state_weights
+from ..model import (
+    Decoded,
+    Decoder,
+    Explanation,
+    LagDecoder,
+    Model,
+    NamedWeights,
+    Wishes,
+    decided_labels,
+    state_weights,
+)
 from ..objective.solvers import BEST, CERTIFIED, PRUNED, STATIONARY, Event, Note, Observer, Progress, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
 from ..selection import (
@@ -84,6 +94,8 @@ from .parameters import (
 from .scikit_learn import NotFittedError, Protocol, own_or
 
 LOGGER = logging.getLogger("kcrf_core")
+SEPARATOR = "\0"  # of labels that are allowed at a position
+AllowedLabels: TypeAlias = Sequence[Sequence[Iterable[object] | None]]  # for each position of each sequence
 
 
 class LoggingObserver(Observer):
@@ -203,6 +215,10 @@ class KernelCRF(Protocol):
     cost : what missing a label costs, as {"event": 20}; labels that are not named cost 1. `predict` takes the label of
         the largest cost times probability at each position (of possible labellings, the one with the largest sum), and
         probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: by `decode`.
+    rules : rules that labels obey, as a configuration has them: {"once": "all", "require": ["City"], "at_most":
+        {"Word": 2}, "forbid": ["A>B"]}. The model stores them, and forbidden transitions have probability zero in
+        training. They can be changed after training; {} ignores those of the model. Probabilities of labels are then
+        given the rules. None: those of the model.
     max_iterations : the most passes over the data, with a warning when it is reached. None: 1,000.
     random_state : random seed of pivots and held-out data. None: 0, so that training can be repeated.
     n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
@@ -251,6 +267,7 @@ class KernelCRF(Protocol):
     metric: str | None = "auto"
     cost: Mapping[LabelValue, float] | None = None
     threshold: Mapping[LabelValue, float] | None = None
+    rules: Mapping[str, object] | None = None
     lag: int | None = None
     block: int | None = None
     calibrate: bool = False
@@ -486,19 +503,28 @@ class KernelCRF(Protocol):
         return decision_of(self.cost, self.threshold, self.decode)
 
     @overload
-    def predict(self, X: Frame) -> Any: ...
+    def predict(self, X: Frame, allowed: AllowedLabels | None = None) -> Any: ...
     @overload
-    def predict(self, X: InputSequences) -> list[list[LabelValue]]: ...
-    def predict(self, X: InputSequences | Frame) -> Any:
+    def predict(self, X: InputSequences, allowed: AllowedLabels | None = None) -> list[list[LabelValue]]: ...
+    def predict(self, X: InputSequences | Frame, allowed: AllowedLabels | None = None) -> Any:
         """Return the best labels of each sequence, a list of lists, by the decoder of the model (see `decode`).
 
-        Of a DataFrame it is a Series with the index of its rows.
+        Of a DataFrame it is a Series with the index of its rows. `allowed` lists for each position of each sequence the
+        labels that it may have, None for all. Where no labelling obeys the `rules`, a warning says so.
+
+        >>> from kcrf_core import KernelCRF
+        >>> crf = KernelCRF(sigma2=1).fit([[[0.0], [1.0]], [[1.0], [0.0]]], [["a", "b"], ["b", "a"]])
+        >>> X = [[[0.0], [1.0], [0.4]]]
+        >>> crf.predict(X), crf.set_params(rules={"once": ["a"]}).predict(X), crf.predict(X, [[None, ["a"], None]])
+        ([['a', 'b', 'a']], [['a', 'b', 'b']], [['a', 'a', 'b']])
         """
-        X, best = self._best(X)
+        X, best = self._best(X, allowed=allowed)
+        known: list[Any] = [*self._label_values(), None]  # the last one where labels are left blank
         if isinstance(X, FrameRows) and X.alone:
-            values = np.array(self._label_values())
+            blank = len(best) and int(best.max()) == len(known) - 1
+            values = np.array(known if blank else known[:-1])
             return X.with_index(values[best], self.model_.encoding.columns[-1])
-        labels = iter(map(self._label_values().__getitem__, best.tolist()))
+        labels = iter(map(known.__getitem__, best.tolist()))
         return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
 
     def predict_single(self, xseq: InputSequence) -> list[LabelValue]:
@@ -531,7 +557,8 @@ class KernelCRF(Protocol):
         decision, model = self._decision(), self._model()
         if decision.decode == DECODINGS[0]:
             raise ConfigError("lag decides label by label, as they are due: it does not go with decode='viterbi'")
-        wishes = Wishes(decode=DECODINGS[1], costs=decision.costs(model.labels), marginals=marginals)
+        costs, rules = decision.costs(model.labels), self._rules(None)
+        wishes = Wishes(decode=DECODINGS[1], costs=costs, marginals=marginals, rules=rules)
         return LagDecoder(model, _whole(lag, "lag", least=0), wishes)
 
     @overload
@@ -568,10 +595,13 @@ class KernelCRF(Protocol):
         """Return probabilities of the labels of one sequence."""
         return self.predict_marginals([xseq])[0]
 
-    def predict_nbest(self, X: InputSequences | Frame, n: int = 5) -> list[list[LabelsAndProbability]]:
+    def predict_nbest(
+        self, X: InputSequences | Frame, n: int = 5, allowed: AllowedLabels | None = None
+    ) -> list[list[LabelsAndProbability]]:
         """Return the n best labellings of each sequence, the best first, each with its probability p(labels | x).
 
-        There are fewer where a sequence has fewer. They rank whole labellings and ignore `decode` and `cost`.
+        There are fewer where a sequence has fewer. They obey the `rules`, have `allowed` labels (see `predict`), rank
+        whole labellings and ignore `decode` and `cost`.
 
         >>> from kcrf_core import KernelCRF
         >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cats"}]]
@@ -581,7 +611,7 @@ class KernelCRF(Protocol):
         """
         values = self._label_values()
         out = []
-        for found in self._found(X, Wishes(decode=DECODINGS[0], nbest=_whole(n, "n"))):
+        for found in self._found(X, Wishes(decode=DECODINGS[0], nbest=_whole(n, "n")), allowed):
             labels = [[values[number] for number in path] for path in found.labels.tolist()]
             pairs = zip(labels, np.exp(found.scores).tolist(), strict=True)
             out.append([LabelsAndProbability(*pair) for pair in pairs])
@@ -712,9 +742,41 @@ class KernelCRF(Protocol):
             predicted = self._best(X)[1]
         return yardstick.value(yardstick.counts(gold, predicted, logs, np.cumsum([0, *lengths]), weights))
 
-    def _best(self, X: InputSequences | Frame, marginals: bool = False) -> tuple[list[Any], np.ndarray]:
+    def _rules(self, allowed: AllowedLabels | None) -> RulesConfig | None:
+        """Return the rules of the parameters, else of the model."""
+        found = self.model_.rules
+        if self.rules is not None:
+            if not isinstance(self.rules, Mapping):
+                raise ConfigError(f"rules={self.rules!r}: a dictionary is needed, as {{'once': 'all'}}")
+            found = parse_config({"rules": dict(self.rules)}, "rules").rules
+        if allowed is None:
+            return found
+        return replace(found or RulesConfig(), allowed="allowed", allowed_separator=SEPARATOR)
+
+    def _decoded(
+        self, X: list[Any], dataset: Dataset, wishes: Wishes, allowed: AllowedLabels | None
+    ) -> Iterator[Decoded]:
+        """Yield results under the rules, with warnings about sequences that do not obey them."""
+        decoder = Decoder(self.model_, replace(wishes, rules=self._rules(allowed) or RulesConfig()))
+        listed = None
+        if allowed is not None and decoder.rules is not None:
+            cells = [SEPARATOR.join(map(str, labels or ())) for sequence in allowed for labels in sequence]
+            if [len(sequence) for sequence in allowed] != [len(sequence) for sequence in X]:
+                raise ConfigError("'allowed' has other lengths than the sequences: it lists labels for each position")
+            listed = decoder.rules.allowed_labels(cells, dataset.lines, "allowed")
+        with Workers(threads_of(self.n_jobs), memory=0) as workers:
+            for found in decoder.decode(dataset, "X", workers, listed):
+                for remark in found.remarks:
+                    warnings.warn(remark, UserWarning, stacklevel=4)
+                yield found
+
+    def _best(
+        self, X: InputSequences | Frame, marginals: bool = False, allowed: AllowedLabels | None = None
+    ) -> tuple[list[Any], np.ndarray]:
         """Return the sequences, and numbers of the best labels of all positions, [N], or the marginals, [N, Y]."""
         if self.lag is not None:
+            if allowed is not None:
+                raise ConfigError("lag gives labels before their sequence is complete: it does not go with 'allowed'")
             X, corpus = self._corpus(X)
             decoder = self._lagging(self.lag, marginals)
             if not corpus.positions:
@@ -723,23 +785,30 @@ class KernelCRF(Protocol):
                 found = decoder.feed(corpus, True)
             return X, found.labels if found.marginals is None else found.marginals
         X, dataset = self._encoded(X)
+        if self._rules(allowed) is not None:
+            decision, labels = self._decision(), self.model_.labels
+            wishes = Wishes(decision.decoder(self.model_.decode), marginals=marginals, costs=decision.costs(labels))
+            parts = [
+                found.marginals if found.marginals is not None else found.labels
+                for found in self._decoded(X, dataset, wishes, allowed)
+            ]
+            return X, np.concatenate([np.zeros((0, len(labels)) if marginals else 0, dtype=np.int32), *parts])
         with Workers(threads_of(self.n_jobs), memory=0) as workers:
             if marginals:
                 return X, self.model_.marginals(dataset, workers)
             decision = self._decision()
             return X, decided_labels(self.model_, dataset, decision, decision.costs(self.model_.labels), workers)
 
-    def _found(self, X: InputSequences | Frame, wishes: Wishes) -> list[Any]:
+    def _found(self, X: InputSequences | Frame, wishes: Wishes, allowed: AllowedLabels | None = None) -> list[Any]:
         """Find what was asked for of each sequence; nothing of those without a position."""
         X, dataset = self._encoded(X)
         parts: list[Any] = []
-        with Workers(threads_of(self.n_jobs), memory=0) as workers:
-            for found in Decoder(self.model_, wishes).decode(dataset, "X", workers):
-                if found.nbest is not None:
-                    parts += found.nbest
-                    continue
-                every: Any = found.explanations if found.explanations is not None else found.novelty
-                parts += [every[first:last] for first, last in pairwise(found.offsets.tolist())]
+        for found in self._decoded(X, dataset, wishes, allowed):
+            if found.nbest is not None:
+                parts += found.nbest
+                continue
+            every: Any = found.explanations if found.explanations is not None else found.novelty
+            parts += [every[first:last] for first, last in pairwise(found.offsets.tolist())]
         nothing: Any = np.zeros(0) if wishes.novelty else []
         if wishes.nbest is not None:
             nothing = Labellings(np.zeros((1, 0), dtype=np.int32), np.zeros(1))  # nothing has one labelling

@@ -121,6 +121,7 @@ def raw_config(
     """
     looked_up = _lookup_settings(params, None if mixed else columns)
     unobserved = {} if params["unobserved"] is None else {"unobserved": str(_plain(params["unobserved"]))}
+    rules = {} if params["rules"] is None else {"rules": dict(params["rules"])}
     params = {name: _plain(value) for name, value in params.items()}
     if params["algorithm"] not in (None, "lbfgs"):
         raise ConfigError(
@@ -143,7 +144,7 @@ def raw_config(
             raise ConfigError(
                 f"config={params['config']!r}: a dictionary in the layout of a configuration file is needed"
             )
-        raw = {**column_titles(columns), **unobserved, **params["config"], **looked_up}
+        raw = {**column_titles(columns), **unobserved, **params["config"], **looked_up, **rules}
         if columns is not None and not mixed and kernel_is_open(raw, {}, positions):
             raw["terms"] = number_terms()
         return raw, "config"
@@ -175,7 +176,7 @@ def raw_config(
     if params["all_possible_states"] in OFF:
         options["observed_features"] = True
     options["seed"] = seed_of(params["random_state"])
-    raw = {"min_count": 1 if params["min_count"] is None else params["min_count"], **unobserved}
+    raw = {"min_count": 1 if params["min_count"] is None else params["min_count"], **unobserved, **rules}
     shape = {key: params[key] for key in ("scale", "window") if params[key] is not None}
     if mixed:
         if params["scale"] not in (None, AUTO):

@@ -30,6 +30,7 @@ from .inspection import (
 from .lagging import LagDecoder
 from .model import ROWS_AT_ONCE, Model, ScoreCalibration
 from .model_labelling import Also, from_model, from_model_and_encoded
+from .rules import LabelRules, RulesProbability, broken_sequences, combined, forbidden_by
 
 __all__ = [
     "ROWS_AT_ONCE",
@@ -41,20 +42,25 @@ __all__ = [
     "Explanation",
     "Importance",
     "ItemRows",
+    "LabelRules",
     "LabelScorer",
     "LagDecoder",
     "Model",
     "NamedWeights",
+    "RulesProbability",
     "ScoreCalibration",
     "ScoredItems",
     "ShardFolder",
     "StoredShard",
     "Wishes",
+    "broken_sequences",
     "check_replaceable",
+    "combined",
     "decided_labels",
     "digest",
     "dump",
     "encoding_of",
+    "forbidden_by",
     "from_model",
     "from_model_and_encoded",
     "given_labels",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..corpora import CodedColumn, Corpus, NameCells
-from ..encoding import AttributeFeature
+from ..encoding import AttributeFeature, Dataset
 from ..features import ExplicitTerm
 from ..maps import as_dense, matrix_of, without_zeros
 from ..system import sequence_chunks
@@ -103,6 +103,9 @@ class AttributeLabeller:
         arrays = text, names.starts, names.lengths, rows.values, rows.indptr, np.ascontiguousarray(offsets)
         bad = self._scorer.label_rows(*arrays, np.empty(max(room, 1)), np.empty(max(room, 1)), path)
         if bad >= 0:  # for an error that gives the place and the reason
-            part = block.corpus.span(block.first + bad, block.first + bad + 1)
-            return self._model.best_labels(self._model.encoding.encode(part))
+            return self._model.best_labels(self.encoded(block.span(bad, bad + 1)))
         return path
+
+    def encoded(self, block: AttributeSequences) -> Dataset:
+        """Return sequences as other decoders take them."""
+        return self._model.encoding.encode(block.corpus.span(block.first, block.last))

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..chains import Labellings, best_labellings, chain
+from ..chains import LIMITED, Labellings, best_labellings, chain
+from ..config import RulesConfig
 from ..corpora import Corpus
 from ..encoding import Dataset
 from ..errors import ConfigError, DataError, NumericError
 from ..scoring import Decision, Transitions, allowed_transitions
 from ..system import Workers
 from .model import ROWS_AT_ONCE, VITERBI, Model
+from .rules import RulesProbability, permitted, reached
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -41,6 +43,8 @@ class Wishes:
     novelty: bool = False
     explain: int | None = None  # contributions to list for each position
     costs: np.ndarray | None = None  # [Y] of missing each label, for posterior decoding
+    rules: RulesConfig | None = None  # None: those of the model
+    rules_probability: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +52,15 @@ class Decoded:
     """Results for consecutive sequences, None where they were not asked for."""
 
     offsets: np.ndarray  # [S+1] from 0 on
-    labels: np.ndarray  # [n] int32
+    labels: np.ndarray  # [n] int32, Y where no labelling obeys the rules and labels are left blank
     marginals: np.ndarray | None = None  # [n, Y]
     log_probabilities: np.ndarray | None = None  # [S] of the labels
     nbest: list[Labellings] | None = None  # [S]; their scores are log probabilities
     novelty: np.ndarray | None = None  # [n]
     explanations: list[Explanation[int]] | None = None  # [n]
+    rules_probabilities: list[RulesProbability] | None = None  # [S]
+    remarks: tuple[str, ...] = ()  # warnings about single sequences
+    impossible: int = 0  # sequences that no labelling obeys the rules of
 
 
 def decided_labels(
@@ -72,7 +79,11 @@ class Decoder:
     """A model, and the results that it is asked for."""
 
     def __init__(self, model: Model, wishes: Wishes):
-        self.model, self.wishes = model, wishes
+        if wishes.rules is not None:
+            model = replace(model, rules=wishes.rules)
+        self.model, self.wishes, self.rules = model, wishes, model.label_rules
+        if wishes.rules_probability and self.rules is None:
+            raise ConfigError("no rules are given whose probability is to be printed", settings=["rules_probability"])
         # The best of several labellings is the most probable one as a whole.
         self._decoder = wishes.decode or (VITERBI if wishes.nbest else model.decode)
         self._allowed = None if wishes.scheme is None else scheme_of(model, wishes.scheme)
@@ -91,20 +102,31 @@ class Decoder:
         # Where each position comes out many times, fewer at once take the same memory.
         return self.model.chunks(dataset, 10 * ROWS_AT_ONCE // (self.wishes.nbest or 1))
 
-    def decode(self, dataset: Dataset, source: str, workers: Workers) -> Iterator[Decoded]:
-        """Yield results for runs of whole sequences, in order."""
-        return workers.map(lambda chunk: self.decode_part(dataset.span(*chunk), source), self.chunks(dataset))
+    def decode(
+        self, dataset: Dataset, source: str, workers: Workers, listed: np.ndarray | None = None
+    ) -> Iterator[Decoded]:
+        """Yield results for runs of whole sequences, in order; see `decode_part`."""
 
-    def decode_part(self, part: Dataset, source: str) -> Decoded:
-        """Return the results for a few sequences."""
-        wishes, offsets = self.wishes, part.offsets
+        def part(chunk: tuple[int, int]) -> Decoded:
+            rows = slice(*dataset.offsets[list(chunk)].tolist())
+            return self.decode_part(dataset.span(*chunk), source, None if listed is None else listed[rows])
+
+        return workers.map(part, self.chunks(dataset))
+
+    def decode_part(self, part: Dataset, source: str, listed: np.ndarray | None = None) -> Decoded:
+        """Return the results for a few sequences; `listed` [n, Y] are the labels that rules allow at each position."""
+        wishes, offsets, rules = self.wishes, part.offsets, self.rules
         plain, edges = self.model.potentials(part)
         scores, edges = constrained(plain, edges, self._allowed, part.labels if wishes.force else None)
-        found = None
+        found = status = None
         try:
             if wishes.marginals or wishes.probability or wishes.nbest or self._decoder != VITERBI:
                 found = chain.marginals(scores, edges, offsets)
-            if self._decoder != VITERBI and found is not None:
+            if rules is not None and self._decoder != VITERBI:
+                labels, status = rules.posterior(scores, edges, offsets, listed, wishes.costs)
+            elif rules is not None:
+                labels, status = rules.best(scores, edges, offsets, listed)
+            elif self._decoder != VITERBI and found is not None:
                 labels = chain.posterior_labels(found.node, scores, edges, offsets, wishes.costs)
             else:
                 labels = chain.viterbi(scores, edges, offsets)[0]
@@ -116,7 +138,10 @@ class Decoder:
         if wishes.probability and found is not None:
             log_probabilities = np.minimum(chain.path_scores(scores, edges, offsets, labels) - found.log_z, 0.0)
         if wishes.nbest and found is not None:
-            best = best_labellings(scores, edges, offsets, wishes.nbest)
+            if rules is None:
+                best = best_labellings(scores, edges, offsets, wishes.nbest)
+            else:
+                best, status = rules.nbest(scores, edges, offsets, listed, wishes.nbest)
             nbest = [
                 Labellings(one.labels, np.minimum(one.scores - log_z, 0.0))
                 for one, log_z in zip(best, found.log_z, strict=True)
@@ -125,7 +150,19 @@ class Decoder:
             explanations = self._explainer.explain(part, scores, edges, labels, wishes.explain)
         marginals = found.node if wishes.marginals and found is not None else None
         novelty = None if self._novelty is None else self._novelty.of(part)
-        return Decoded(offsets, labels, marginals, log_probabilities, nbest, novelty, explanations)
+        decoded = Decoded(offsets, labels, marginals, log_probabilities, nbest, novelty, explanations)
+        if rules is None or status is None:
+            return decoded
+        if wishes.marginals:
+            decoded = replace(decoded, marginals=rules.marginals(scores, edges, offsets, listed)[0])
+        if wishes.rules_probability:
+            found_rules = rules.probabilities(scores, edges, offsets, listed)
+            decoded = replace(decoded, rules_probabilities=found_rules)
+        impossible = status > LIMITED
+        if impossible.any() and rules.config.when_impossible == "blank":
+            decoded.labels[np.repeat(impossible, np.diff(offsets))] = len(self.model.labels)
+        remarks = rules.remarks(status, part.lines[offsets[:-1]], source) if status.any() else ()
+        return replace(decoded, remarks=remarks, impossible=int(impossible.sum()))
 
 
 def scheme_of(model: Model, scheme: str) -> Transitions:
@@ -134,20 +171,11 @@ def scheme_of(model: Model, scheme: str) -> Transitions:
     except DataError as error:
         raise ConfigError(f"the labels of the model are not those of the scheme: {error}") from None
     # Where no span can be finished, as with iobes on labels of iob2, all would be O without a word.
-    possible = _reached(allowed.first, allowed.pairs) & _reached(allowed.last, allowed.pairs.T)
+    possible = reached(allowed.first, allowed.pairs) & reached(allowed.last, allowed.pairs.T)
     spans = [not label.startswith("O") for label in model.labels]
     if any(spans) and not possible[spans].any():
         raise ConfigError(f"the labels of the model are not those of the scheme {scheme}: is it another scheme?")
     return allowed
-
-
-def _reached(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Return labels [Y] that can be reached from some labels by any number of allowed transitions."""
-    while True:
-        more = labels | (labels @ pairs)
-        if np.array_equal(more, labels):
-            return labels
-        labels = more
 
 
 def given_labels(model: Model, corpus: Corpus, free: str) -> np.ndarray:
@@ -172,12 +200,7 @@ def constrained(
 ) -> tuple[np.ndarray, chain.Edges]:
     """Return potentials that leave only labels that a scheme allows and that agree with the given ones."""
     if allowed is not None:
-        edges = chain.Edges(
-            np.where(allowed.pairs, edges.transitions, -np.inf),
-            np.where(allowed.first, edges.start, -np.inf),
-            np.where(allowed.last, edges.end, -np.inf),
-            edges.triples,
-        )
+        edges = permitted(edges, allowed)
     if given is not None:
         kept = (given[:, None] < 0) | (given[:, None] == np.arange(scores.shape[1]))
         scores = np.where(kept, scores, -np.inf)

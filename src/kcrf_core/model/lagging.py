@@ -73,6 +73,9 @@ class LagDecoder:
         self._wait = min(lag, self.ahead)  # lines after a position before it is scored
         self._horizon = max(lag - self.ahead, 0)  # scored positions after one before its label is out
         self._allowed = None if wishes.scheme is None else scheme_of(model, wishes.scheme)
+        if (replace(model, rules=wishes.rules) if wishes.rules is not None else model).label_rules is not None:
+            message = "rules are about whole sequences, and labels are given before their sequence is complete"
+            raise ConfigError(f"{message}: leave out the lag or the rules", settings=["lag", "no_rules"])
         self._given = given
         self._novelty = None
         if wishes.novelty:

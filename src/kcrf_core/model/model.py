@@ -9,18 +9,21 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ..chains import NODE, Potentials, chain
+from ..config import RulesConfig, parse_config
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
-from ..errors import NumericError
+from ..errors import ConfigError, NumericError
 from ..features import TERMS, Term, read_terms
 from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
-from ..scoring import DECODINGS
+from ..scoring import DECODINGS, Transitions
 from ..system import SLAB, Workers, ranges, sequence_chunks
+from .rules import LabelRules
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -35,6 +38,7 @@ FEWEST_ROWS = 2 * SLAB
 Result = TypeVar("Result")
 
 VITERBI = DECODINGS[0]
+SEEN = tuple(item.name for item in fields(Transitions))
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Inference:
     edges: chain.Edges
     marginals: chain.Marginals
     labels: np.ndarray  # [n] int32
+    status: np.ndarray | None = None  # [S] of the search for labels that obey rules
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,8 @@ class Model:
     info: dict[str, Any] = field(default_factory=dict)  # configuration, certificate, digest: for reports
     decode: str = VITERBI  # its decoder, one of DECODINGS
     calibration: ScoreCalibration | None = None  # of its probabilities
+    rules: RulesConfig | None = None  # that its labels obey; forbidden transitions are among its edges
+    seen: Transitions | None = None  # transitions of the training data; None: not known
 
     def __post_init__(self) -> None:
         _freeze(self.terms)
@@ -144,21 +151,37 @@ class Model:
         """Return runs of whole sequences (first, last) to be scored at a time."""
         return sequence_chunks(dataset.offsets, min(self.rows_at_once, most_rows))
 
-    def infer(self, part: Dataset, costs: np.ndarray | None = None) -> Inference:
-        """Return the marginals and best labels of a few sequences; the decoder uses `costs` [Y] of missing labels."""
+    @cached_property
+    def label_rules(self) -> LabelRules | None:
+        """Rules on numbers of the model's labels; None without any."""
+        return None if self.rules is None else LabelRules.of(self.rules, self.labels, self.seen)
+
+    def infer(self, part: Dataset, costs: np.ndarray | None = None, allowed: np.ndarray | None = None) -> Inference:
+        """Return the marginals and best labels of a few sequences; `costs` [Y] of missing a label are the decoder's.
+
+        Labels obey the model's rules, with the labels [n, Y] that are `allowed`; marginals are those without them.
+        """
         scores, edges = self.potentials(part)
-        found = chain.marginals(scores, edges, part.offsets)
-        if self.decode == VITERBI:
+        found, rules = chain.marginals(scores, edges, part.offsets), self.label_rules
+        status = None
+        if rules is not None and self.decode == VITERBI:
+            labels, status = rules.best(scores, edges, part.offsets, allowed)
+        elif rules is not None:
+            labels, status = rules.posterior(scores, edges, part.offsets, allowed, costs)
+        elif self.decode == VITERBI:
             labels = chain.viterbi(scores, edges, part.offsets)[0]
         else:
             labels = chain.posterior_labels(found.node, scores, edges, part.offsets, costs)
-        return Inference(scores, edges, found, labels)
+        return Inference(scores, edges, found, labels, status)
 
     def best_labels(self, part: Dataset) -> np.ndarray:
         """Return numbers of the best labels of a few sequences by the model's decoder, [n] int32."""
         if self.decode != VITERBI:
             return self.infer(part).labels
-        return chain.viterbi(*self.potentials(part), part.offsets)[0]
+        scores, edges = self.potentials(part)
+        if self.label_rules is not None:
+            return self.label_rules.best(scores, edges, part.offsets, None)[0]
+        return chain.viterbi(scores, edges, part.offsets)[0]
 
     def over_parts(
         self, dataset: Dataset, work: Callable[[Dataset], Result], workers: Workers | None = None
@@ -215,6 +238,11 @@ class Model:
             header["needs"] = [*header.get("needs", []), "calibration"]
             header["calibration"] = {"sharpness": self.calibration.sharpness}
             arrays["calibration.offsets"] = self.calibration.offsets
+        if self.rules is not None:
+            header["needs"] = [*header.get("needs", []), "rules"]
+            header["rules"] = self.rules.to_dict()
+        if self.seen is not None:
+            arrays |= {f"seen.{name}": values for name, values in vars(self.seen).items()}
         for number, term in enumerate(self.terms):
             about = {"name": term.name, "type": term.type, "features": list(term.features)}
             entry, own = term.pack(f"term{number}")
@@ -268,7 +296,18 @@ class Model:
             if not isinstance(sharpness, float) or not 0 < sharpness < LARGEST or offsets.shape != (Y,):
                 raise contents.error("'calibration' does not fit the labels")
             calibration = ScoreCalibration(sharpness, offsets)
-        return cls(encoding, tuple(terms), edges, contents.get("info", dict), decode, calibration)
+        rules = seen = None
+        if "rules" in contents.header:
+            try:
+                rules = parse_config({"rules": contents.get("rules", dict)}).rules
+                LabelRules.of(rules, encoding.labels)
+            except ConfigError as error:
+                raise contents.error(f"'rules': {error}") from None
+        if "seen.pairs" in contents.arrays:
+            seen = Transitions(*(contents.array(f"seen.{name}", "bool", 1 + (name == "pairs")) for name in SEEN))
+            if seen.pairs.shape != (Y, Y) or seen.first.shape != (Y,) or seen.last.shape != (Y,):
+                raise contents.error("'seen' does not fit the labels")
+        return cls(encoding, tuple(terms), edges, contents.get("info", dict), decode, calibration, rules, seen)
 
 
 def _freeze(value: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from ..chains import chain, run_probabilities
 from ..corpora import FORMATS, CodedColumn, Corpus
 from ..encoding import UNOBSERVED, CategoricalFeature, ConjunctionFeature, Dataset, Encoding
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 from ..scoring import (
     Decision,
     Labelling,
@@ -67,8 +67,16 @@ def from_model(
     words = None if place is None else CodedColumn.of(corpus.columns[place])
     seen = None if place is None or words is None else _seen_words(model.encoding, place, words)
     found = Labelling(corpus.source, gold, (), corpus.offsets, corpus.lines, words, seen)
+    rules, columns = model.label_rules, model.encoding.columns
     return _labelled(
-        model, found, lambda *span: model.encoding.encode(corpus.span(*span)), spans, workers, decision, also
+        model,
+        found,
+        lambda *span: model.encoding.encode(corpus.span(*span)),
+        spans,
+        workers,
+        decision,
+        also,
+        lambda rows: None if rules is None else rules.allowed_rows(corpus, columns, rows),
     )
 
 
@@ -97,6 +105,8 @@ def from_model_and_encoded(
 ) -> Labelling:
     """Label data that is encoded as the model does it, shard by shard where it has some; the inputs are left out."""
     # A label that the model does not know gets a name that fits the scheme and equals no other.
+    if model.rules is not None and model.rules.allowed is not None:
+        raise ConfigError(f"{source} is encoded and has no column of allowed labels", settings=["allowed"])
     names = [*model.labels, "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"]
     parts = []
     for dataset in stored.datasets() if isinstance(stored, ShardFolder) else [stored.dataset]:
@@ -104,7 +114,8 @@ def from_model_and_encoded(
             raise DataError("no gold labels to compare with", source)
         numbers = np.where(dataset.known_labels < 0, len(model.labels), dataset.known_labels)
         part = Labelling(source, CodedColumn(names, numbers), (), dataset.offsets, dataset.lines)
-        parts.append(_labelled(model, part, dataset.span, model.chunks(dataset), workers, decision, also))
+        chunks = model.chunks(dataset)
+        parts.append(_labelled(model, part, dataset.span, chunks, workers, decision, also, lambda rows: None))
     found = joined_labellings(parts)
     if not len(found.lines):
         raise DataError(NOT_OBSERVED, source)
@@ -119,15 +130,22 @@ def _labelled(
     workers: Workers,
     decision: Decision,
     also: Also,
+    allowed: Callable[[slice], np.ndarray | None],  # labels [n, Y] that a column allows at some positions
 ) -> Labelling:
     """Label all positions, then leave out those whose label is not observed."""
     costs = decision.costs(model.labels)
     model = replace(model, decode=decision.decoder(model.decode))
     finder = SpanFinder(model.labels) if also.spans and detect_scheme(model.labels) is not None else None
 
-    def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, np.ndarray | None, WholeProbabilities]:
-        """Return labels [n] that are observed, their probabilities, those of all labels [n, Y], and of spans."""
-        inferred = model.infer(part, costs)
+    rules = model.label_rules
+
+    def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, np.ndarray | None, WholeProbabilities, Any]:
+        """Return observed labels [n], their probabilities, those of all labels [n, Y] and of spans, and remarks."""
+        place = int(np.searchsorted(found.lines, part.lines[0])) if part.positions else 0
+        inferred = model.infer(part, costs, allowed(slice(place, place + part.positions)))
+        remarks: tuple[str, ...] = ()
+        if rules is not None and inferred.status is not None:
+            remarks = rules.remarks(inferred.status, part.lines[part.offsets[:-1]], found.source)
         scores, edges, every, best = inferred.scores, inferred.edges, inferred.marginals, inferred.labels
         of_sequences = np.exp(chain.path_scores(scores, edges, part.offsets, best) - every.log_z)
         of_spans = np.full(len(best), np.nan)
@@ -142,6 +160,7 @@ def _labelled(
             Probabilities.of(every.node[kept], part.known_labels[kept], best[kept]),
             every.node[kept].astype(np.float32) if also.marginals else None,
             WholeProbabilities(of_spans, np.minimum(of_sequences, 1.0)),
+            remarks,
         )
 
     def work(span: tuple[int, int]) -> tuple[list[Any], np.ndarray, dict[str, int]]:
@@ -150,7 +169,7 @@ def _labelled(
 
     runs, kept, lacking = zip(*workers.map(work, spans), strict=True)
     missing: Counter[str] = sum(map(Counter, lacking), Counter())
-    labels, probabilities, every, wholes = zip(*(each for run in runs for each in run), strict=True)
+    labels, probabilities, every, wholes, remarks = zip(*(each for run in runs for each in run), strict=True)
     found = replace(
         found,
         predicted=CodedColumn(list(model.labels), np.concatenate(labels)),
@@ -159,6 +178,7 @@ def _labelled(
         wholes=WholeProbabilities.joined(wholes),
         known_labels=model.labels,
         decode=model.decode,
+        remarks=(*found.remarks, *(one for part in remarks for one in part)),
         missing=tuple((name, missing[name]) for name in model.encoding.names if missing[name]),
     )
     observed = np.flatnonzero(np.concatenate(kept))

@@ -7,7 +7,8 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from ..chains import Edges, chain
+from ..config import parse_config
 from ..corpora import ITEMS, corpus_of
 from ..errors import FileFormatError, KcrfError
 from ..exchange import CrfsuiteModel, crfsuite_header, crfsuite_of, read_crfsuite
 from ..files import read_container
-from ..model import ItemRows, LabelScorer, Model, ScoredItems, label_scorer
+from ..model import ItemRows, LabelRules, LabelScorer, Model, ScoredItems, combined, label_scorer
 
 ARCHIVE = b"PK\x03\x04"
 
@@ -96,22 +98,28 @@ class _Open(threading.local):
         make: Callable[[], ScoredItems | _ModelItems],
         edges: Edges,
         source: CrfsuiteModel | Model,
+        rules: LabelRules | None,
     ):
-        self.labels, self._edges, self.source, self.items = labels, edges, source, make()
+        self.labels, self._edges, self.source, self.items, self.rules = labels, edges, source, make(), rules
         self.numbers = {label: number for number, label in enumerate(labels)}
+
+    @property
+    def potentials(self) -> tuple[np.ndarray, Edges]:
+        """Scores and edges of the sequence that this thread has set."""
+        items = self.items
+        if not isinstance(items, ScoredItems):
+            return items.scores, items.edges
+        scores = np.empty((len(items), len(self.labels)))
+        items.copy_scores(scores)
+        return scores, self._edges
 
     @property
     def probabilities(self) -> tuple[np.ndarray, float, np.ndarray, Edges]:
         """Marginals [T, Y], log Z, scores and edges of the sequence that this thread has set, worked out once."""
         items = self.items
         if items.found is None:
-            T = len(items)
-            if isinstance(items, ScoredItems):
-                scores, edges = np.empty((T, len(self.labels))), self._edges
-                items.copy_scores(scores)
-            else:
-                scores, edges = items.scores, items.edges
-            found = chain.marginals(scores, edges, np.array([0, T]))
+            scores, edges = self.potentials
+            found = chain.marginals(scores, edges, np.array([0, len(items)]))
             items.found = found.node, float(found.log_z[0]), scores, edges
         return items.found
 
@@ -121,9 +129,23 @@ class Tagger:
 
     Threads may share a tagger. A sequence that is set, by `set` or by `tag(xseq)`, is that of the calling thread:
     `tag()`, `probability` and `marginal` are about the last one that the same thread has set.
+
+    Labels obey rules: `once`, labels that form at most one run, or "all"; `require`, labels that occur; `at_most`, the
+    most runs of labels; `forbid`, transitions such as "A>B". Those that a model of kcrf stores hold, too. Probabilities
+    are those of the model. Where no labelling obeys, labels without rules are given, with a warning.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        once: str | Iterable[str] = (),
+        require: str | Iterable[str] = (),
+        at_most: Mapping[str, int] | None = None,
+        forbid: str | Iterable[str] = (),
+    ) -> None:
+        given = {"once": once, "require": require, "forbid": forbid}
+        named = {name: value if isinstance(value, str) else list(value) for name, value in given.items()}
+        named = {name: value for name, value in named.items() if value}
+        self._rules = parse_config({"rules": named | ({"at_most": dict(at_most)} if at_most else {})}, "Tagger").rules
         self._open: _Open | None = None
 
     def open(self, name: str | os.PathLike[str]) -> contextlib.closing[Tagger]:
@@ -149,13 +171,15 @@ class Tagger:
                     )
                 scorer = label_scorer(model)
                 make = partial(_ModelItems, model) if scorer is None else partial(ScoredItems, scorer)
-                self._open = _Open(model.labels, make, model.edges, model)
+                rules = LabelRules.of(combined(model.rules, self._rules), model.labels, model.seen)
+                self._open = _Open(model.labels, make, model.edges, model, rules)
             elif data.startswith(b"lCRF"):
                 found = read_crfsuite(data, source)
                 edges = Edges(found.transitions, np.zeros(len(found.labels)), np.zeros(len(found.labels)))
                 names, weights = (found.text, found.starts, found.lengths), (found.ends, found.columns, found.values)
                 scorer = LabelScorer(found.labels, *names, *weights, edges.transitions, edges.start, edges.end)
-                self._open = _Open(found.labels, partial(ScoredItems, scorer), edges, found)
+                rules = LabelRules.of(self._rules, found.labels)
+                self._open = _Open(found.labels, partial(ScoredItems, scorer), edges, found, rules)
             else:
                 raise FileFormatError(f"{source}: not a model of CRFsuite or kcrf (kcrf import reads other kinds)")
         except KcrfError as error:
@@ -179,7 +203,17 @@ class Tagger:
 
     def tag(self, xseq: Iterable[Any] | ItemRows | None = None) -> list[str]:
         """Return the best labels of a sequence, or of the one that is set."""
-        return self._model().items.tag(xseq)
+        model = self._model()
+        labels, rules = model.items.tag(xseq), model.rules
+        if rules is None or not labels:
+            return labels
+        offsets = np.array([0, len(labels)])
+        if not rules.broken(np.array([model.numbers[label] for label in labels]), offsets)[0]:
+            return labels
+        best, status = rules.best(*model.potentials, offsets, None)
+        for remark in rules.remarks(status, np.ones(1, dtype=np.int64), "items"):
+            warnings.warn(remark, UserWarning, stacklevel=2)
+        return [model.labels[number] for number in best.tolist()]
 
     def probability(self, yseq: Sequence[str]) -> float:
         """Return p(y | x) of labels for the sequence that is set."""

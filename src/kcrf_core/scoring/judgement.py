@@ -110,6 +110,7 @@ class Judgement:
     comparison: Comparison | None
     errors: ErrorAnalysis
     uncalibrated: Calibration | None = None  # of the same model before its calibration, where it has one
+    rules: dict[str, int] | None = None  # sequences, and those whose gold and predicted labels break given rules
     blocks: int | None = None  # how many were resampled and exchanged; None: whole sequences were
 
     @property
@@ -126,6 +127,7 @@ class Judgement:
             "strict": options.strict,
             "decode": self.decode,
             "metric": self.headline.to_dict(),
+            **({} if self.rules is None else {"rules": self.rules}),
             **({} if self.blocks is None else {"blocks": self.blocks}),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             **({} if self.uncalibrated is None else {"uncalibrated": self.uncalibrated.to_dict()}),

@@ -1,7 +1,7 @@
 """Gold and predicted labels of the same positions, read from one tagged file or from two files.
 
-The columns of a tagged file end with: the gold label; `novelty=R` and `probability=P`, if `tag` wrote them, or
-`fold=NAME`, if `crossval` did; `LABEL:p`, either one column for each label or one for the predicted label, if they
+The columns of a tagged file end with: the gold label; `novelty=R`, `probability=P` and `rules=P`, if `tag` wrote them,
+or `fold=NAME`, if `crossval` did; `LABEL:p`, either one column for each label or one for the predicted label, if they
 wrote these; the predicted label.
 """
 
@@ -25,7 +25,7 @@ _ROUNDING = 0.002
 _LEAST_DOUBTED, _LEAST_OVERLAP, _LEAST_KAPPA = 50, 1 / 3, 0.1
 
 # Beginnings of values of the other columns of `tag` and `crossval`.
-_REMARKS = ("novelty=", "probability=", "fold=")
+_REMARKS = ("novelty=", "probability=", "rules=", "rules~", "fold=")
 
 
 @dataclass(frozen=True, eq=False)

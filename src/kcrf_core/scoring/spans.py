@@ -81,7 +81,8 @@ class Spans:
 class SpanFinder:
     """Finder of spans in many sequences at once, over labels given as numbers.
 
-    `alphabet[y]` is the label with number y; `types` are the types of its labels, sorted.
+    `alphabet[y]` is the label with number y; `types` are the types of its labels, sorted, and
+    `kinds` [Y] the number of that of each label, -1 for O.
     """
 
     def __init__(self, alphabet: Sequence[str]):
@@ -95,17 +96,17 @@ class SpanFinder:
         self.types = sorted({kind for letter, kind in parts if letter != "O"})
         number = {kind: k for k, kind in enumerate(self.types)}
         # [Y] each, by label
-        self._kind = np.array([-1 if letter == "O" else number[kind] for letter, kind in parts], dtype=np.int16)
+        self.kinds = np.array([-1 if letter == "O" else number[kind] for letter, kind in parts], dtype=np.int16)
         self._opening = np.array([letter in OPENING for letter, _ in parts], dtype=bool)
         self._closing = np.array([letter in CLOSING for letter, _ in parts], dtype=bool)
         self._whole = np.array([letter in WHOLE for letter, _ in parts], dtype=bool)
         # [Y, Y] bool, pairs of neighbouring labels between which a span ends or begins
-        self.apart = (self._kind[:, None] != self._kind) | self._opening | self._closing[:, None]
+        self.apart = (self.kinds[:, None] != self.kinds) | self._opening | self._closing[:, None]
 
     def find(self, codes: np.ndarray, offsets: np.ndarray) -> Spans:
         """Find all spans; `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1]."""
         N = len(codes)
-        kind = self._kind[codes]  # [N], -1 outside
+        kind = self.kinds[codes]  # [N], -1 outside
         begins = np.zeros(N + 1, dtype=bool)  # [N+1], a sequence begins at the position, or has ended before it
         begins[offsets] = True
         # O is a type of its own here (-1), so that the cut beside it needs no case.

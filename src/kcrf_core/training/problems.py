@@ -1,7 +1,8 @@
 """From a dataset to the problem that training solves, or to the reason why it cannot be solved.
 
-Labels that a label scheme forbids where they stand are an error, or (`scheme_violations`) their sequences are left out
-(drop), or they are taken as not observed (free), with more of their sequence where nothing else could stand there.
+Labels that a label scheme or `forbid` does not allow where they stand are an error, or (`scheme_violations`) their
+sequences are left out (drop), or they are taken as not observed (free), with more of their sequence where nothing else
+could stand there.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from ..chains import Edges, Problem, chain, first_impossible
-from ..config import GRADIENT, Config, TrainingConfig
+from ..config import GRADIENT, UNSEEN, Config, TrainingConfig
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..errors import ConfigError, DataError, NumericError
+from ..model import forbidden_by
 from ..objective.solvers import Observer
 from ..scoring import Transitions, allowed_transitions
 from ..system import AUTO, counted, offsets_of, positions_within, sequence_rows
@@ -94,7 +96,7 @@ def forbidden_transitions(
         raise DataError(
             f"the observed labels of the sequence at line {int(dataset.lines[t])} cannot follow each other, whatever "
             "the unobserved ones are",
-            settings=["scheme", "observed_transitions"],
+            settings=["scheme", "forbid", "observed_transitions"],
         )
     return forbidden
 
@@ -114,10 +116,33 @@ def allowed_by(encoding: Encoding, problem: Problem, training: TrainingConfig, o
     if training.scheme is not None:
         allowed = allowed_transitions(encoding.labels, training.scheme, others)
     if training.observed_transitions:
-        unweighted = replace(problem, weights=np.ones_like(problem.weights))  # a pair without weight is there, too
-        seen = unweighted.clique_counts(1) > 0
-        allowed = Transitions(allowed.pairs & seen, allowed.first, allowed.last)
+        allowed = replace(allowed, pairs=allowed.pairs & seen_transitions(problem).pairs)
+    listed = forbidden_by(training.forbid, encoding.labels, seen_transitions(problem))
+    if listed is not None:
+        both = zip(vars(allowed).values(), vars(listed).values(), strict=True)
+        allowed = Transitions(*(own & other for own, other in both))
     return allowed
+
+
+def seen_transitions(problem: Problem) -> Transitions:
+    """Return the transitions that the training data has."""
+    Y, offsets = problem.label_count, problem.offsets
+    unweighted = replace(problem, weights=np.ones_like(problem.weights))  # a pair without weight is there, too
+    cut = np.zeros((len(offsets) - 1, 2), dtype=bool) if problem.cut is None else problem.cut
+    some = np.diff(offsets) > 0
+    ends = [problem.labels[at[some & ~cut[:, k]]] for k, at in enumerate((offsets[:-1], offsets[1:] - 1))]
+    first, last = (np.bincount(own[own >= 0], minlength=Y) > 0 for own in ends)
+    return Transitions(unweighted.clique_counts(1) > 0, first, last)
+
+
+def _rule_name(training: TrainingConfig) -> str:
+    """Return the rules that training data has to follow, for messages."""
+    names = [f"the scheme {training.scheme}"] * (training.scheme is not None) + ["'forbid'"] * bool(training.forbid)
+    return " and ".join(names)
+
+
+def _other_scheme(training: TrainingConfig) -> str:
+    return ": is it another scheme?" if training.forbid == () else ""
 
 
 @dataclass(frozen=True)
@@ -145,7 +170,7 @@ class Violations:
     def count(self) -> str:
         return f"{counted(self.labels, 'label')} in {counted(self.sequences, 'sequence')}"
 
-    def text(self, scheme: str | None) -> str:
+    def text(self, training: TrainingConfig) -> str:
         """Return one line that reports what was done."""
         if self.handled == DROP:
             done = "this sequence is" if self.sequences == 1 else f"these {self.sequences:,} sequences are"
@@ -153,7 +178,7 @@ class Violations:
         else:
             done = f"{counted(self.freed, 'label is', 'labels are')} taken as not observed"
         first = f"first '{self.first_label}' in line {self.first_line}"
-        return f"scheme {scheme}: {self.count} must not stand there, {first}: {done}"
+        return f"{_rule_name(training).removeprefix('the ')}: {self.count} must not stand there, {first}: {done}"
 
 
 def kept_to_scheme(
@@ -161,8 +186,9 @@ def kept_to_scheme(
 ) -> tuple[Dataset, Problem, Violations | None]:
     """Make training data keep to its label scheme in the configured way; an error where none is configured."""
     problem = problem_of(encoding, dataset)
-    if training.scheme is None:
+    if training.scheme is None and not training.forbid:
         return dataset, problem, None
+    name = _rule_name(training)
     handled = training.scheme_violations
     broken = np.flatnonzero(_broken(problem, encoding, training))
     if not len(broken):
@@ -173,7 +199,7 @@ def kept_to_scheme(
     if handled == DROP:
         rest = np.setdiff1d(np.arange(dataset.sequences), sequences)
         if not len(rest):
-            raise DataError(f"no sequence follows the scheme {training.scheme}: is it another scheme?", dataset.source)
+            raise DataError(f"no sequence follows {name}{_other_scheme(training)}", dataset.source)
         dataset, found = dataset.subset(rest), replace(found, kept=rest)
     elif handled == FREE:
         labels = problem.labels.copy()
@@ -183,9 +209,10 @@ def kept_to_scheme(
         dataset = replace(dataset, labels=labels)
     else:
         more = f" (as {found.count})" if found.labels > 1 else ""
-        reason = f"the label '{label}' in line {line} is not allowed there by the scheme {training.scheme}"
+        reason = f"the label '{label}' in line {line} is not allowed there by {name}"
         try:
-            allowed_transitions([label], training.scheme)
+            if training.scheme is not None:
+                allowed_transitions([label], training.scheme)
         except DataError as error:
             reason = f"{error.message}, and occurs in line {line}"
         raise DataError(
@@ -199,7 +226,7 @@ def kept_to_scheme(
 
 def forbidden_count(encoding: Encoding, dataset: Dataset, training: TrainingConfig) -> int:
     """Count the labels of a dataset that the scheme forbids where they stand."""
-    if training.scheme is None or dataset.labels is None:
+    if (training.scheme is None and not training.forbid) or dataset.labels is None:
         return 0
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     return int(np.count_nonzero(_broken(problem, encoding, training)))
@@ -207,7 +234,8 @@ def forbidden_count(encoding: Encoding, dataset: Dataset, training: TrainingConf
 
 def _broken(problem: Problem, encoding: Encoding, training: TrainingConfig) -> np.ndarray:
     """Find positions whose label, beside an observed neighbour or at an end, the scheme does not allow, [N] bool."""
-    allowed = allowed_by(encoding, problem, replace(training, observed_transitions=False), True)
+    listed = tuple(rule for rule in training.forbid if rule != UNSEEN)  # training data has all transitions that it has
+    allowed = allowed_by(encoding, problem, replace(training, observed_transitions=False, forbid=listed), True)
     labels, within = np.maximum(problem.labels, 0), positions_within(problem.offsets)
     nowhere = ~(allowed.first | allowed.last | allowed.pairs.any(axis=0) | allowed.pairs.any(axis=1))
     stray = (problem.labels >= 0) & nowhere[labels]  # of another form, which says nothing about its neighbours
@@ -245,7 +273,7 @@ def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, train
                 best[some] = chain.viterbi(scores[some], forbidding(allowed).cut(*cut), ends)[0]
         except NumericError:
             raise DataError(
-                f"the scheme {training.scheme} allows no labelling of some sequences: is it another scheme?"
+                f"{_rule_name(training)} allows no labelling of some sequences{_other_scheme(training)}"
             ) from None
         labels[rows] = np.where(observed & (best != own), UNOBSERVED, own)
         if np.array_equal(labels, problem.labels):

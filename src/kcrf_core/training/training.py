@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..chains import NODE, Clique
-from ..config import GRADIENT, Config, variance_text
+from ..config import GRADIENT, Config, RulesConfig, variance_text
 from ..device import device_of
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..features import (
@@ -26,7 +26,7 @@ from ..features import (
 )
 from ..files import content_digest
 from ..kernels import Kernel, KernelConfig
-from ..model import Model, digest
+from ..model import LabelRules, Model, digest
 from ..objective import Vector, certificates, executor_of
 from ..objective.solvers import CERTIFIED, PRUNED, SOLVERS, Observer, Run, SolverResult, Stage, Structure, Trial, moved
 from ..scoring import DECODINGS, choose_yardstick
@@ -44,6 +44,7 @@ from .problems import (
     forbidden_count,
     forbidden_transitions,
     kept_to_scheme,
+    seen_transitions,
 )
 from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
@@ -236,7 +237,7 @@ class TrainingRun:
         self._yardstick = choose_yardstick(encoding.labels, training.metric)
         self._decode = None if training.decode == AUTO else training.decode
         if self._violations is not None:
-            observer.report(self._violations.text(training.scheme))
+            observer.report(self._violations.text(training))
         self._complete = bool(self._problem.complete.all())  # all labels are observed, so P is convex
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
@@ -246,6 +247,9 @@ class TrainingRun:
         # A term's own sigma2, else that of the training section; None: to be chosen.
         self._given = {term.name: term.sigma2 or training.sigma2 for term in config.terms}
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
+        # Forbidden transitions are among the potentials of the model; other rules are for its labels.
+        self._rules = replace(config.rules, forbid=())
+        LabelRules.of(config.rules, encoding.labels, seen_transitions(self._problem))  # errors come before training
         if not self._complete:
             check_partial(config, options.select_terms, options.certify)
         check_sparse(config, self._complete, options.select_terms)
@@ -324,7 +328,14 @@ class TrainingRun:
         objective, found = solution.objective, solution.result.theta
         precision = self.training.precision
         terms = tuple(term.to_model(objective.stored_weights(found, j), precision) for j, term in mapped)
-        model = replace(Model(self._encoding, terms, objective.engine.potentials(found)), decode=decoder.decode)
+        model = Model(
+            self._encoding,
+            terms,
+            objective.engine.potentials(found),
+            decode=decoder.decode,
+            rules=None if self._rules == RulesConfig() else self._rules,
+            seen=seen_transitions(self._problem),
+        )
         model, solution, pruned = self.prune(model, solution, dataset)
         if self.training.c1:
             model = replace(model, terms=tuple(term.compacted() for term in model.terms))

@@ -1,0 +1,396 @@
+"""Rules by names of labels, and labels that obey them.
+
+Forbidden transitions and labels that are not allowed at a position are minus infinity among the potentials. Limits on
+runs of labels are counters (`chains/rules.py`). A run of a type of spans is a span. Probabilities of labellings are
+those of the model, p(y | x); p(y | x, rules) is that over p(rules | x). Marginals are p(y_t | x, rules).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..chains import EXACT, IMPOSSIBLE, LIMITED, MOST_STATES, Edges, Labellings, RunRules, best_labellings, chain
+from ..config import UNSEEN, RulesConfig
+from ..corpora import CodedColumn, Corpus
+from ..errors import ConfigError, DataError, suggestion
+from ..scoring import SpanFinder, Transitions, detect_scheme
+from ..system import listed
+
+ALL = "all"
+BEGIN, END = "^", "$"
+NOTHING = ("", "_")  # cells that allow all labels
+MOST_MESSAGES = 1 << 24  # of a sequence, for marginals
+
+
+@dataclass(frozen=True)
+class RulesProbability:
+    """p(rules | x) of a sequence."""
+
+    value: float
+    error: float | None = None  # standard error of an estimate; None: it is exact
+
+
+def combined(stored: RulesConfig | None, given: RulesConfig) -> RulesConfig:
+    """Return the rules of a model and those of options: lists are joined, other settings replaced if they are given."""
+    if stored is None:
+        return given
+    found: dict[str, Any] = {}
+    for item in fields(RulesConfig):
+        old, new = getattr(stored, item.name), getattr(given, item.name)
+        found[item.name] = (*old, *new) if isinstance(new, tuple) else old if new == item.default else new
+    return RulesConfig(**found)
+
+
+def broken_sequences(
+    config: RulesConfig, gold: Sequence[str], predicted: Sequence[str], offsets: np.ndarray, labels: Sequence[str]
+) -> dict[str, int] | None:
+    """Count sequences whose gold and predicted labels break rules, other than those of a column; None without rules.
+
+    `labels` are known besides those of both columns.
+    """
+    columns = {"gold": CodedColumn.of(gold), "predicted": CodedColumn.of(predicted)}
+    names = list(dict.fromkeys((*labels, *(value for column in columns.values() for value in column.values))))
+    listed_rules = tuple(rule for rule in config.forbid if rule != UNSEEN)
+    rules = LabelRules.of(replace(config, allowed=None, forbid=listed_rules), names)
+    if rules is None:
+        return None
+    counts = {name: int(rules.broken(column.numbered(names), offsets).sum()) for name, column in columns.items()}
+    return {"sequences": len(offsets) - 1, **counts}
+
+
+class _Names:
+    """Labels, and types of spans where labels are of a scheme, by name."""
+
+    def __init__(self, labels: Sequence[str]):
+        self.labels = tuple(labels)
+        self.numbers = {label: np.array([number]) for number, label in enumerate(labels)}
+        self.apart = ~np.eye(len(labels), dtype=bool)
+        self.types: list[str] = []
+        if detect_scheme(labels) is not None:
+            finder = SpanFinder(labels)
+            self.apart, self.types = finder.apart, finder.types
+            self.numbers |= {kind: np.flatnonzero(finder.kinds == k) for k, kind in enumerate(finder.types)}
+
+    def of(self, name: str, setting: str) -> np.ndarray:
+        """Return numbers of the labels that a name means."""
+        if name not in self.numbers:
+            what, known = "label or type of spans" if self.types else "label", listed(list(self.numbers))
+            message = f"a rule names '{name}', which is no {what}{suggestion(name, self.numbers)}: there are {known}"
+            raise ConfigError(message, settings=(setting,))
+        return self.numbers[name]
+
+    def every(self) -> Sequence[str]:
+        return self.types or self.labels
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRules:
+    """Rules on numbers of labels."""
+
+    config: RulesConfig
+    labels: tuple[str, ...]
+    transitions: Transitions | None  # those that are allowed; None: all
+    runs: RunRules | None  # None: any
+    names: _Names
+
+    @classmethod
+    def of(cls, config: RulesConfig, labels: Sequence[str], seen: Transitions | None = None) -> LabelRules | None:
+        """Check rules for some labels; None without any. `seen` are the transitions of the training data."""
+        if not any((config.once, config.require, config.at_most, config.forbid, config.allowed)):
+            return None
+        names = _Names(labels)
+        found = cls(config, names.labels, forbidden(config.forbid, names, seen), _run_rules(config, names), names)
+        found._check(config, names)
+        return found
+
+    def _check(self, config: RulesConfig, names: _Names) -> None:
+        """Refuse rules that contradict each other."""
+        if self.transitions is None:
+            return
+        allowed = self.transitions
+        usable = reached(allowed.first, allowed.pairs) & reached(allowed.last, allowed.pairs.T)
+        if not usable.any():
+            raise ConfigError("the forbidden transitions leave no labelling of any sequence", settings=["forbid"])
+        for name in config.require:
+            if not usable[names.of(name, "require")].any():
+                message = f"'{name}' is required, and the forbidden transitions leave no sequence with it"
+                raise ConfigError(message, settings=["require", "forbid"])
+
+    def broken(self, labels: np.ndarray, offsets: np.ndarray, allowed: np.ndarray | None = None) -> np.ndarray:
+        """Return sequences whose labels [n] break a rule, [S] bool."""
+        lengths = np.diff(offsets)
+        bad = np.zeros(len(labels), dtype=bool)  # [n] positions
+        if self.transitions is not None:
+            first, last = offsets[:-1][lengths > 0], offsets[1:][lengths > 0] - 1
+            bad = ~self.transitions.pairs[np.roll(labels, 1), labels]
+            bad[first] = ~self.transitions.first[labels[first]]
+            bad[last] |= ~self.transitions.last[labels[last]]
+        if allowed is not None:
+            bad |= ~allowed[np.arange(len(labels)), labels]
+        out = np.bincount(np.repeat(np.arange(len(lengths)), lengths), bad, minlength=len(lengths)) > 0
+        return out if self.runs is None else out | ~self.runs.obeyed(labels, offsets)
+
+    def allowed_labels(self, cells: Sequence[str], lines: np.ndarray, source: str) -> np.ndarray:
+        """Return the labels that cells of the column `allowed` list, [n, Y] bool."""
+        known: dict[str, np.ndarray] = {}
+        for t, cell in enumerate(cells):
+            if cell in known:
+                continue
+            row = known[cell] = np.full(len(self.labels), cell in NOTHING and cell not in self.labels)
+            for name in () if row.all() else cell.split(self.config.allowed_separator):
+                try:
+                    row[self.names.of(name.strip(), "allowed")] = True
+                except ConfigError:
+                    message = f"the column '{self.config.allowed}' allows '{name}', which is no label of the model"
+                    more = suggestion(name, self.names.numbers)
+                    raise DataError(message + more, source, int(lines[t]), settings=["allowed_separator"]) from None
+        return np.array([known[cell] for cell in cells], dtype=bool).reshape(len(cells), len(self.labels))
+
+    def allowed_rows(self, corpus: Corpus, columns: Sequence[str], rows: slice) -> np.ndarray | None:
+        """Return the labels that the column `allowed` lists at some positions, [n, Y] bool; None without it."""
+        name = self.config.allowed
+        if name is None:
+            return None
+        if corpus.attributes is not None or name not in columns[:-1]:
+            known = (
+                "attribute files have no columns"
+                if corpus.attributes is not None
+                else f"there are {listed(columns[:-1])}"
+            )
+            hint = suggestion(name, columns[:-1])
+            raise ConfigError(
+                f"the model has no column '{name}' of allowed labels{hint}: {known}", settings=["allowed"]
+            )
+        return self.allowed_labels(corpus.columns[columns.index(name)][rows], corpus.lines[rows], corpus.source)
+
+    def potentials(self, scores: np.ndarray, edges: Edges, allowed: np.ndarray | None) -> tuple[np.ndarray, Edges]:
+        """Return potentials that leave transitions and labels that are allowed."""
+        if self.transitions is not None:
+            edges = permitted(edges, self.transitions)
+        return scores if allowed is None else np.where(allowed, scores, -np.inf), edges
+
+    def best(
+        self, scores: np.ndarray, edges: Edges, offsets: np.ndarray, allowed: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best labels [n] and the status of each sequence [S]; where none obey, those without rules."""
+        own = self.potentials(scores, edges, allowed)
+        labels, totals = chain.viterbi(*own, offsets, checked=False)
+        status = np.where(np.isfinite(totals), EXACT, IMPOSSIBLE).astype(np.uint8)
+        if self.runs is not None:
+            wanted = np.flatnonzero(~self.runs.obeyed(labels, offsets) & (status == EXACT))
+            lists, status[wanted] = self.runs.best_labellings(*own, offsets, wanted, 1, self.config.search_limit)
+            for k, one in zip(wanted.tolist(), lists, strict=True):
+                if len(one.labels):
+                    labels[offsets[k] : offsets[k + 1]] = one.labels[0]
+        lost = status > LIMITED
+        if lost.any():
+            rows = np.repeat(lost, np.diff(offsets))
+            labels[rows] = chain.viterbi(scores, edges, offsets)[0][rows]
+        return labels, status
+
+    def nbest(
+        self, scores: np.ndarray, edges: Edges, offsets: np.ndarray, allowed: np.ndarray | None, number: int
+    ) -> tuple[list[Labellings], np.ndarray]:
+        """Return the best labellings of each sequence and their status; where none obey, those without rules."""
+        own, S = self.potentials(scores, edges, allowed), len(offsets) - 1
+        if self.runs is None:
+            lists = best_labellings(*own, offsets, number)
+            status = np.array([EXACT if len(one.labels) else IMPOSSIBLE for one in lists], dtype=np.uint8)
+        else:
+            lists, status = self.runs.best_labellings(*own, offsets, np.arange(S), number, self.config.search_limit)
+        if (status > LIMITED).any():
+            others = best_labellings(scores, edges, offsets, number)
+            lists = [one if len(one.labels) else other for one, other in zip(lists, others, strict=True)]
+        return lists, status
+
+    def marginals(
+        self, scores: np.ndarray, edges: Edges, offsets: np.ndarray, allowed: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return p(y_t | x, rules) [n, Y] and a status of each sequence; where none obey, those without rules."""
+        out, own = np.empty(scores.shape), self.potentials(scores, edges, allowed)
+        status = np.full(len(offsets) - 1, EXACT, dtype=np.uint8)
+        for s, rows, some, theirs in _sequences(*own, offsets):
+            if self.runs is None:
+                possible = np.isfinite(chain.viterbi(some, theirs, np.array([0, len(some)]), checked=False)[1][0])
+                if possible:
+                    out[rows] = chain.marginals(some, theirs, np.array([0, len(some)])).node
+            else:
+                states = self.runs.states * (1 if edges.triples is None else len(self.labels))
+                if self.runs.states > MOST_STATES or states * some.size > MOST_MESSAGES:
+                    raise ConfigError(
+                        f"these rules have {self.runs.states:,} states of counts, too many for marginals of a sequence "
+                        f"of {len(some):,} positions: count fewer labels, use Viterbi decoding or leave the rules out",
+                        settings=["once", "decode", "no_rules"],
+                    )
+                with np.errstate(invalid="ignore"):
+                    out[rows] = self.runs.marginals(some, theirs)
+                possible = np.isfinite(out[rows]).all()
+            if not possible:
+                status[s] = IMPOSSIBLE
+                out[rows] = chain.marginals(scores[rows], edges.rows(rows), np.array([0, len(some)])).node
+        return out, status
+
+    def posterior(
+        self,
+        scores: np.ndarray,
+        edges: Edges,
+        offsets: np.ndarray,
+        allowed: np.ndarray | None,
+        costs: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return labels [n] with the largest sum of marginals that obey, and a status of each sequence."""
+        node, status = self.marginals(scores, edges, offsets, allowed)
+        own, theirs = self.potentials(scores, edges, allowed)
+        gains = np.where(np.isneginf(own), -np.inf, node if costs is None else node * costs)
+        parts = (theirs.transitions, theirs.start, theirs.end)
+        possible = Edges(*(np.where(np.isneginf(part), -np.inf, 0.0) for part in parts))
+        labels, found = replace(self, transitions=None).best(gains, possible, offsets, None)
+        lost = np.repeat(status == IMPOSSIBLE, np.diff(offsets))
+        if lost.any():
+            labels[lost] = chain.posterior_labels(node, scores, edges, offsets, costs)[lost]
+        return labels, np.maximum(status, found)
+
+    def probabilities(
+        self, scores: np.ndarray, edges: Edges, offsets: np.ndarray, allowed: np.ndarray | None
+    ) -> list[RulesProbability]:
+        """Return p(rules | x) of each sequence: exact, or an estimate where counts have too many states."""
+        out = []
+        every = chain.marginals(scores, edges, offsets).log_z
+        for s, _, some, theirs in _sequences(*self.potentials(scores, edges, allowed), offsets):
+            ends, error = np.array([0, len(some)]), None
+            if not np.isfinite(chain.viterbi(some, theirs, ends, checked=False)[1][0]):
+                out.append(RulesProbability(0.0))
+                continue
+            part = float(np.exp(min(chain.marginals(some, theirs, ends).log_z[0] - every[s], 0.0)))
+            if self.runs is not None and self.runs.states <= MOST_STATES:
+                part *= float(np.exp(self.runs.log_probability(some, theirs)))
+            elif self.runs is not None:
+                estimate, error = self.runs.estimate(some, theirs)
+                part, error = part * estimate, part * error
+            out.append(RulesProbability(part, error))
+        return out
+
+    def remarks(self, status: np.ndarray, lines: np.ndarray, source: str) -> tuple[str, ...]:
+        """Return a warning for each sequence without a proven labelling; an error where rules say so."""
+        out = []
+        for s in np.flatnonzero(status != EXACT).tolist():
+            nodes = f"{self.config.search_limit:,} nodes of the search"
+            if status[s] == LIMITED:
+                text = f"the labels obey the rules, but {nodes} do not prove that they are the best"
+            else:
+                none = "no labelling obeys the rules" + (f" among {nodes}" if status[s] != IMPOSSIBLE else "")
+                if self.config.when_impossible == "fail":
+                    raise DataError(none, source, int(lines[s]), settings=["when_impossible"])
+                text = f"{none}: labels without rules are kept"
+                if self.config.when_impossible == "blank":
+                    text = f"{none}: its labels are left blank"
+            out.append(f"{source}:{int(lines[s])}: {text}")
+        return tuple(out)
+
+
+def _sequences(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> Iterator[tuple[int, slice, np.ndarray, Edges]]:
+    """Yield the number, positions and potentials of each sequence that is not empty."""
+    for s, (first, last) in enumerate(pairwise(offsets.tolist())):
+        rows = slice(first, last)
+        if last > first:
+            yield s, rows, scores[rows], edges.rows(rows)
+
+
+def permitted(edges: Edges, allowed: Transitions) -> Edges:
+    """Return potentials with minus infinity for transitions that are not allowed."""
+    return Edges(
+        np.where(allowed.pairs, edges.transitions, -np.inf),
+        np.where(allowed.first, edges.start, -np.inf),
+        np.where(allowed.last, edges.end, -np.inf),
+        edges.triples,
+    )
+
+
+def reached(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Return labels [Y] that can be reached from some labels by any number of allowed transitions."""
+    while True:
+        more = labels | (labels @ pairs)
+        if np.array_equal(more, labels):
+            return labels
+        labels = more
+
+
+def forbidden_by(forbid: Sequence[str], labels: Sequence[str], seen: Transitions | None) -> Transitions | None:
+    """Return the transitions that rules such as A>B leave; None if there is no such rule."""
+    return forbidden(forbid, _Names(labels), seen)
+
+
+def forbidden(forbid: Sequence[str], names: _Names, seen: Transitions | None) -> Transitions | None:
+    if not forbid:
+        return None
+    Y = len(names.labels)
+    allowed = Transitions(np.ones((Y, Y), dtype=bool), np.ones(Y, dtype=bool), np.ones(Y, dtype=bool))
+    for rule in forbid:
+        if rule == UNSEEN:
+            if seen is None:
+                raise ConfigError(
+                    "the model does not store which transitions its training data has: train it again, or list them",
+                    settings=["forbid"],
+                )
+            for own, theirs in zip(vars(allowed).values(), vars(seen).values(), strict=True):
+                own &= theirs
+            continue
+        before, after = _ends(rule, names)
+        if before == BEGIN:
+            allowed.first[names.of(after, "forbid")] = False
+        elif after == END:
+            allowed.last[names.of(before, "forbid")] = False
+        else:
+            pairs = np.zeros((Y, Y), dtype=bool)
+            pairs[np.ix_(names.of(before, "forbid"), names.of(after, "forbid"))] = True
+            # A span goes on within itself, whatever is forbidden between two of its type.
+            allowed.pairs[pairs & names.apart if before in names.types else pairs] = False
+    return allowed
+
+
+def _ends(rule: str, names: _Names) -> tuple[str, str]:
+    """Return both sides of a rule such as A>B; labels may have a > of their own."""
+    parts = rule.split(">")
+    sides = [(">".join(parts[:k]).strip(), ">".join(parts[k:]).strip()) for k in range(1, len(parts))]
+    if not sides or ("", "") in sides or rule.strip() in (">", f"{BEGIN}>{END}"):
+        raise ConfigError(f"a forbidden transition is like 'A>B', '^>B' or 'A>$', not '{rule}'", settings=["forbid"])
+    known = {*names.numbers}
+    return next(((a, b) for a, b in sides if a in known | {BEGIN} and b in known | {END}), sides[0])
+
+
+def _run_rules(config: RulesConfig, names: _Names) -> RunRules | None:
+    most: dict[str, int] = {}
+    for item in config.at_most:
+        name, _, number = item.rpartition("=")
+        if most.get(name, int(number)) != int(number):
+            raise ConfigError(f"two limits on runs of '{name}': give one", settings=["at_most"])
+        most[name] = int(number)
+    for name in config.once:
+        if name != ALL and most.get(name, 1) != 1:
+            message = f"'{name}' forms at most one run by one rule and {most[name]} by another: give one"
+            raise ConfigError(message, settings=["once", "at_most"])
+    for name in names.every() if ALL in config.once else config.once:
+        most.setdefault(name, 1)
+    counted = list(dict.fromkeys((*most, *config.require)))
+    if not counted:
+        return None
+    group = np.full(len(names.labels), -1, dtype=np.int32)
+    for g, name in enumerate(counted):
+        setting = "require" if name in config.require else "once" if name in config.once else "at_most"
+        own = names.of(name, setting)
+        if (group[own] >= 0).any():
+            other = counted[int(group[own].max())]
+            raise ConfigError(f"rules count runs of '{other}' and of '{name}', which share labels: count one of them")
+        group[own] = g
+        if name in config.require and most.get(name) == 0:
+            raise ConfigError(
+                f"'{name}' is required and forbidden: leave one rule out", settings=["require", "at_most"]
+            )
+    apart = names.apart | (group[:, None] != group)
+    limits = np.array([most.get(name, -1) for name in counted], dtype=np.int32)
+    return RunRules(group, apart, limits, np.array([name in config.require for name in counted]))

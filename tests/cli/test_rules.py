@@ -1,0 +1,269 @@
+"""Rules in decoding: options of `tag`, `evaluate` and `train`, rules that models store, and rules in Python."""
+
+import itertools
+import json
+import pickle
+import signal
+import warnings
+
+import numpy as np
+import pytest
+
+from kcrf_cli.main import main
+from kcrf_core import KernelCRF, Model
+from kcrf_core.pycrfsuite import Tagger, Trainer
+
+WORDS = ["794", "Salem", "PA", "Court", "Unit", "B", "Newton", "PA"]
+ADDRESS = "".join(f"{word}\n" for word in WORDS).encode()
+FREE = ["Number", "City", "State", "Suffix", "Unit", "Unit", "City", "State"]
+ONCE = ["Number", "Street", "Street", "Suffix", "Unit", "Unit", "City", "State"]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory, sample_data):
+    """A model of addresses, in a file."""
+    path = tmp_path_factory.mktemp("rules") / "model.npz"
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as done:
+        main(["train", str(sample_data / "addresses.conll"), "-o", str(path), "--sigma2", "1", "-q"], prog_name="kcrf")
+    signal.signal(signal.SIGTERM, handler)
+    assert not done.value.code
+    return path
+
+
+def last(done):
+    assert done.code == 0, done.err
+    return [line.split()[-1] for line in done.text.splitlines() if line]
+
+
+def test_labels_obey_and_rules_have_a_probability(kcrf, stored):
+    assert last(kcrf("tag", "-m", stored, stdin=ADDRESS)) == FREE
+    assert last(kcrf("tag", "-m", stored, "--once", "all", stdin=ADDRESS)) == ONCE
+    assert last(kcrf("tag", "-m", stored, "--once", "City", "--at-most", "State=2", stdin=ADDRESS)) != FREE
+    both = kcrf("tag", "-m", stored, "--once", "all", "--sequence-probability", "--rules-probability", stdin=ADDRESS)
+    assert last(both) == ONCE
+    p, rules = (float(text.split("=")[1]) for text in both.text.split("\n")[0].split()[1:3])
+    assert 0 < p < rules < 1
+    done = kcrf(
+        "tag", "-m", stored, "--once", "all", "--json-lines", "--nbest", 3, "--rules-probability", stdin=ADDRESS
+    )
+    found = json.loads(done.out)
+    assert found["labels"] == found["nbest"][0]["labels"] == ONCE
+    assert found["nbest"][0]["probability"] == pytest.approx(p) and found["rules"]["probability"] == rules
+    plain = json.loads(kcrf("tag", "-m", stored, "--json-lines", "--nbest", 500, stdin=ADDRESS).out)["nbest"]
+    alone = [one["labels"] for one in plain if all(_runs(one["labels"], label) <= 1 for label in set(FREE + ONCE))]
+    assert alone[:3] == [one["labels"] for one in found["nbest"]]
+    # Marginals are given the rules: labels of the first two runs of State and City are now almost impossible.
+    done = kcrf("tag", "-m", stored, "--once", "all", "--marginals", "all", "--json-lines", stdin=ADDRESS)
+    marginals = json.loads(done.out)["marginals"]
+    assert marginals[6]["City"] > 0.9 and sum(marginals[1].values()) == pytest.approx(1, abs=1e-5)
+    posterior = kcrf("tag", "-m", stored, "--once", "all", "--decode", "posterior", stdin=ADDRESS)
+    assert _runs(last(posterior), "City") == 1
+
+
+def _runs(labels, label):
+    return sum(one == label and (t == 0 or labels[t - 1] != label) for t, one in enumerate(labels))
+
+
+def test_an_estimate_is_called_one(kcrf, stored, monkeypatch):
+    monkeypatch.setattr("kcrf_core.model.rules.MOST_STATES", 4)
+    exact = "tag", "-m", stored, "--once", "all", "--rules-probability"
+    line = kcrf(*exact, stdin=ADDRESS).text.split("\n")[0]
+    value, error = map(float, line.split()[1].removeprefix("rules~").split("+-"))
+    monkeypatch.undo()
+    p = float(kcrf(*exact, stdin=ADDRESS).text.split()[1].removeprefix("rules="))
+    assert 0 < error < 0.01 and abs(value - p) < 5 * error
+    monkeypatch.setattr("kcrf_core.model.rules.MOST_STATES", 4)
+    found = json.loads(kcrf(*exact, "--json-lines", stdin=ADDRESS).out)["rules"]
+    assert found["estimate"] is True and found["standard_error"] == pytest.approx(error, rel=0.1)
+    done = kcrf("tag", "-m", stored, "--once", "all", "--marginals", "best", stdin=ADDRESS)
+    assert done.code == 2 and "128 states of counts, too many for marginals" in done.err
+    many = kcrf("tag", "-m", stored, "--once", "all", "--decode", "posterior", stdin=ADDRESS)
+    assert many.code == 2 and "--decode" in many.err
+
+
+def test_forbidden_transitions_and_allowed_labels(kcrf, stored, tmp_path, sample_data):
+    done = kcrf("tag", "-m", stored, "--forbid", "Number>City", "--forbid", "State>$", stdin=ADDRESS)
+    labels = last(done)
+    assert labels[1] != "City" and labels[-1] != "State"
+    listed = tmp_path / "forbidden.txt"
+    listed.write_text("Number>City\n\nState>$\n")
+    assert last(kcrf("tag", "-m", stored, "--forbid", listed, stdin=ADDRESS)) == labels
+    unseen = last(kcrf("tag", "-m", stored, "--forbid", "unseen", stdin=ADDRESS))
+    rows = [block.splitlines() for block in (sample_data / "addresses.conll").read_text().split("\n\n")]
+    seen = {(a.split("\t")[1], b.split("\t")[1]) for block in rows for a, b in itertools.pairwise(block)}
+    assert set(itertools.pairwise(unseen)) <= seen
+    assert not set(itertools.pairwise(FREE)) <= seen
+    # A column of labels that may stand at a position.
+    text = tmp_path / "listed.conll"
+    cells = ["a", "b", "c"] * 8
+    data = [f"{word}\t\t{label}\n" for word, label in zip(cells, ["x", "y", "z"] * 8, strict=True)]
+    text.write_text("".join(line + "\n" * (number % 3 == 2) for number, line in enumerate(data)))
+    model = tmp_path / "listed.npz"
+    options = "--columns", "word,may,label", "--ignore", "may", "--sigma2", "1", "-q"
+    assert kcrf("train", text, "-o", model, *options).code == 0
+    tagged = kcrf("tag", "-m", model, "--allowed", "may", stdin=b"a\tz\nb\ty|x\nc\t\n")
+    assert last(tagged)[0] == "z" and last(tagged)[1] in "xy" and tagged.code == 0
+    split = kcrf("tag", "-m", model, "--allowed", "may", "--allowed-separator", ";", stdin=b"a\tz;y\nb\tx\n")
+    assert last(split)[0] in "yz" and last(split)[1] == "x"
+    wrong = kcrf("tag", "-m", model, "--allowed", "may", stdin=b"a\tz\nb\tu\n")
+    assert wrong.code == 3 and "<stdin>:2: the column 'may' allows 'u'" in wrong.err
+    column = kcrf("tag", "-m", model, "--allowed", "mayy", stdin=b"a\tz\n")
+    assert column.code == 2 and "did you mean 'may'?" in column.err
+
+
+def test_sequences_without_a_labelling(kcrf, stored):
+    data = ADDRESS + b"\n12\n"
+    rules = "tag", "-m", stored, "--require", "City,Street"
+    kept = kcrf(*rules, stdin=data)
+    assert kept.code == 0 and last(kept)[-1] == "Number"
+    assert "warning: <stdin>:10: no labelling obeys the rules: labels without rules are kept" in kept.err
+    assert "1 sequence has no labelling that obeys the rules" in kept.err
+    assert last(kcrf(*rules, "--when-impossible", "blank", stdin=data))[-1] == "_"
+    lines = kcrf(*rules, "--when-impossible", "blank", "--json-lines", stdin=data).text.splitlines()
+    assert json.loads(lines[1])["labels"] == [None]
+    failed = kcrf(*rules, "--when-impossible", "fail", stdin=data)
+    assert failed.code == 3 and "<stdin>:10: no labelling obeys the rules" in failed.err
+    for command in (
+        ["--once", "all", "--search-limit", "60"],
+        ["--once", "all", "--search-limit", "60", "--json-lines"],
+    ):
+        limited = kcrf("tag", "-m", stored, *command, stdin=ADDRESS)
+        assert limited.code == 0 and "60 nodes of the search do not prove" in limited.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--once", "Citty"], "did you mean 'City'?"),
+        (["--require", "Citty"], "(--require)"),
+        (["--forbid", "City>Stat"], "did you mean 'State'?"),
+        (["--forbid", "City"], "not a transition such as 'A>B'"),
+        (["--forbid", "^>$"], "a forbidden transition is like"),
+        (["--at-most", "City"], "must be like LABEL=2"),
+        (["--at-most", "City=2", "--at-most", "City=3"], "two limits"),
+        (["--once", "City", "--at-most", "City=2"], "--once"),
+        (["--require", "City", "--at-most", "City=0"], "required and forbidden"),
+        (
+            ["--require", "City", *(f"--forbid={a}>City" for a in ("^", *sorted({*FREE, *ONCE, "Zip"} - {"City"})))],
+            "City",
+        ),
+        (["--lag", "1", "--once", "all"], "whole sequences"),
+        (["--rules-probability"], "no rules are given"),
+        (["--once", "all", "--when-impossible", "blank", "--nbest", "2"], "--nbest"),
+    ],
+)
+def test_rules_that_cannot_be_meant(kcrf, stored, options, message):
+    done = kcrf("tag", "-m", stored, *options, stdin=ADDRESS)
+    assert done.code == 2 and message in done.err and "Traceback" not in done.err
+
+
+def test_training_stores_rules_and_forbids_transitions(kcrf, sample_data, tmp_path):
+    model, config = tmp_path / "model.npz", tmp_path / "rules.yaml"
+    config.write_text("rules: {once: all, at_most: {City: 2}, forbid: ['Number>City', '^>Street']}\n")
+    trained = kcrf("train", sample_data / "addresses.conll", "-o", model, "-c", config, "--sigma2", 1, "-q")
+    assert trained.code == 0, trained.err
+    found = Model.load(model)
+    assert found.rules.once == ("all",) and found.rules.at_most == ("City=2",) and found.rules.forbid == ()
+    numbers = {label: number for number, label in enumerate(found.labels)}
+    assert np.isneginf(found.edges.transitions[numbers["Number"], numbers["City"]])
+    assert np.isneginf(found.edges.start[numbers["Street"]])
+    assert last(kcrf("tag", "-m", model, stdin=ADDRESS))[1] != "City"
+    twice = b"451\nHollis\nSt\nPA\nNewton\nOH\n15129\n"
+    assert _runs(last(kcrf("tag", "-m", model, stdin=twice)), "State") == 1
+    assert _runs(last(kcrf("tag", "-m", model, "--no-rules", stdin=twice)), "State") == 2
+    assert pickle.loads(pickle.dumps(found)).rules == found.rules
+    broken = kcrf("train", sample_data / "addresses.conll", "-o", model, "--forbid", "City>State", "--sigma2", 1)
+    assert broken.code == 3 and "is not allowed there by 'forbid'" in broken.err and "line 6" in broken.err
+    options = "--forbid", "Street>City", "--scheme-violations", "drop", "--sigma2", 1
+    dropped = kcrf("train", sample_data / "addresses.conll", "-o", model, *options)
+    assert dropped.code == 0 and "'forbid': " in dropped.err and "left out" in dropped.err
+    unknown = kcrf("train", sample_data / "addresses.conll", "-o", model, "--once", "Town", "--sigma2", 1)
+    assert unknown.code == 2 and "a rule names 'Town'" in unknown.err
+
+
+def test_evaluate_counts_sequences_that_break_rules(kcrf, stored, tmp_path):
+    gold = tmp_path / "gold.conll"
+    rows = zip(WORDS, FREE, strict=True)
+    gold.write_text("".join(f"{word}\t{label}\n" for word, label in rows) + "\n" + "12\tNumber\n")
+    found = json.loads(kcrf("evaluate", "-m", stored, gold, "--once", "all", "--json").out)
+    assert found["rules"] == {"sequences": 2, "gold": 1, "predicted": 0} and found["correct"] < 9
+    text = kcrf("evaluate", "-m", stored, gold, "--once", "all").text
+    assert "rules: 1 gold and 0 predicted labellings of 2 sequences break them" in text
+    tagged = kcrf("tag", "-m", stored, gold).out
+    found = json.loads(kcrf("evaluate", "-", "--once", "City", "--forbid", "State>$", "--json", stdin=tagged).out)
+    assert found["rules"] == {"sequences": 2, "gold": 1, "predicted": 1}
+    assert kcrf("evaluate", "-", "--once", "Citty", stdin=tagged).code == 2
+    assert "rules" not in json.loads(kcrf("evaluate", "-", "--json", stdin=tagged).out)
+    required = kcrf("evaluate", "-m", stored, gold, "--require", "City,Street")
+    assert required.code == 0 and f"{gold}:10: no labelling obeys the rules" in required.err
+
+
+def test_rules_on_types_of_spans(kcrf, tmp_path):
+    data, model = tmp_path / "spans.conll", tmp_path / "spans.npz"
+    data.write_text("a\tB-X\nb\tI-X\nc\tO\nd\tB-Y\n\n" * 6)
+    assert kcrf("train", data, "-o", model, "--scheme", "iob2", "--sigma2", 1, "--window", "0..0", "-q").code == 0
+    text = b"a\nb\na\nb\nc\nd\n"
+    assert last(kcrf("tag", "-m", model, stdin=text)) == ["B-X", "I-X", "B-X", "I-X", "O", "B-Y"]
+    once = last(kcrf("tag", "-m", model, "--once", "X", stdin=text))
+    assert once.count("B-X") == 1
+    assert last(kcrf("tag", "-m", model, "--once", "all", stdin=text)).count("B-X") == 1
+    assert last(kcrf("tag", "-m", model, "--at-most", "X=2", stdin=text)).count("B-X") == 2
+    assert "B-Y" not in last(kcrf("tag", "-m", model, "--at-most", "Y=0", stdin=text))
+    apart = last(kcrf("tag", "-m", model, "--forbid", "X>X", stdin=text))
+    assert not any(b == "B-X" and a.endswith("X") for a, b in itertools.pairwise(apart)) and "I-X" in apart
+
+
+def test_rules_in_python(stored):
+    X = [[[0.0], [1.0], [0.0]], [[1.0]]]
+    crf = KernelCRF(sigma2=10, rules={"once": "all"}, window=[0]).fit(
+        [[[0.0], [1.0]], [[1.0], [0.0]], [[0.0], [0.0]]], [["a", "b"], ["b", "a"], ["a", "a"]]
+    )
+    obeying = crf.predict(X)
+    assert [_runs(obeying[0], label) <= 1 for label in "ab"] == [True, True]
+    assert crf.predict_nbest(X, 1)[0][0].labels == obeying[0]
+    free = crf.set_params(rules={}).predict(X)
+    assert free[0] == ["a", "b", "a"]
+    assert crf.set_params(rules=None).predict(X) == obeying  # those of the model
+    p = crf.predict_proba(X)[0]
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-6)
+    with pytest.warns(UserWarning, match="no labelling obeys the rules"):
+        assert crf.set_params(rules={"require": ["a", "b"]}).predict(X)[1] == ["b"]
+    crf.set_params(rules={})
+    assert crf.predict(X, [[["b"], None, ["a", "b"]], [["a"]]]) == [["b", "b", "a"], ["a"]]
+    with pytest.raises(ValueError, match="other lengths"):
+        crf.predict(X, [[None]])
+    with pytest.raises(ValueError, match="dictionary"):
+        crf.set_params(rules="once").predict(X)
+
+
+def test_the_tagger_of_pycrfsuite_takes_rules(tmp_path):
+    trainer = Trainer(verbose=False)
+    for _ in range(4):
+        trainer.append([["w=a"], ["w=b"]], ["A", "B"])
+        trainer.append([["w=b"], ["w=c"]], ["B", "C"])
+        trainer.append([["w=a"], ["w=b"], ["w=a"]], ["A", "B", "A"])
+    trainer.train(str(tmp_path / "model"))
+    items = [["w=a"], ["w=b"], ["w=a"]]
+    plain, once = Tagger(), Tagger(once="all", at_most={"C": 2})
+    plain.open(str(tmp_path / "model"))
+    once.open(str(tmp_path / "model"))
+    assert plain.tag(items) == ["A", "B", "A"]
+    labels = once.tag(items)
+    plain.set(items)
+    found = {}
+    for numbers in np.ndindex(3, 3, 3):
+        path = ["ABC"[number] for number in numbers]
+        if all(_runs(path, label) <= limit for label, limit in (("A", 1), ("B", 1), ("C", 2))):
+            found[tuple(path)] = plain.probability(path)
+    assert tuple(labels) == max(found, key=found.get)
+    assert once.probability(labels) == pytest.approx(found[tuple(labels)])  # of the model
+    with pytest.raises(ValueError, match="a rule names 'D'"):
+        Tagger(once="D").open(str(tmp_path / "model"))
+    impossible = Tagger(require=["A", "B"])
+    impossible.open(str(tmp_path / "model"))
+    with pytest.warns(UserWarning, match="no labelling obeys"):
+        assert impossible.tag([["w=a"]]) == ["A"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert impossible.tag([["w=a"], ["w=b"]]) == ["A", "B"] and impossible.tag([]) == []
