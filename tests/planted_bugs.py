@@ -128,7 +128,9 @@ BUGS = [
         "ipaddress.ip_address(host).is_loopback",
         "cli/test_cluster_training.py::test_other_hosts_without_certificates",
     ),
-    Bug("kcrf_core/config/values.py", "range(least, most + 1)", "range(least, most)", "core/test_config.py"),
+    Bug(
+        "kcrf_core/config/values.py", "range(least, most + 1, size)", "range(least, most, size)", "core/test_config.py"
+    ),
     Bug(
         "kcrf_core/corpora/_numbers.pyx",
         "mantissa += rest >= half",

@@ -19,8 +19,8 @@ from kcrf_core.errors import ConfigError
 from kcrf_core.model import load_dataset
 
 CONFIGS = {
-    "defaults": "{}",
-    "rare values dropped": "{min_count: 3}",
+    "defaults": "terms: [{name: node}, {type: edge}]\n",  # no kernel of numbers, which attributes cannot have
+    "rare values dropped": "min_count: 3\nterms: [{name: node}, {type: edge}]\n",
     "everything": """
 features:
   - {column: c0, window: [-3, 0, 2]}

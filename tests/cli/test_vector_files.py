@@ -83,7 +83,7 @@ def test_vectors_are_looked_at(kcrf, files, model):
     """They carry most of what the labels are made of here, so they must help a lot."""
     arguments = (files / "test.conll", "--json")
     with_them = json.loads(kcrf("evaluate", "-m", model, *arguments, *vectors(files, "test")).out)
-    config = ("--columns", "c0,a,b,c,d,label", "--sigma2", "1", "-q", "-o", files / "plain.npz")
+    config = ("--columns", "c0,a,b,c,d,label", "--kernel", "linear", "--sigma2", "1", "-q", "-o", files / "plain.npz")
     assert kcrf("train", files / "train.conll", *config).code == 0
     without = json.loads(kcrf("evaluate", "-m", files / "plain.npz", *arguments).out)
     assert with_them["accuracy"] > without["accuracy"] + 0.03
@@ -232,7 +232,7 @@ def test_columns_by_range_and_by_glob(kcrf, files):
         assert kcrf(*common, files / f"{name}.yaml", "-o", files / "m.npz").code == 0
         written.append(kcrf("tag", "-m", files / "m.npz", files / "test.conll", "--marginals", "all").out)
     assert written[0] == written[1]
-    done = kcrf("featurize", files / "train.conll", "--columns", "word,class,v8..v10,label", "--show", 1)
+    done = kcrf("featurize", files / "train.conll", "--columns", "word,class,v8..v10,label", "--plain", "--show", 1)
     assert "v10[0]=" in done.text and "v9[0]=" in done.text
     done = kcrf("featurize", files / "train.conll", "--columns", "word,class,v1..v300,label", "--show", 1)
     one_line(done, 2, "names 303 columns (word, class, v1, v2, v3, v4, v5, ..., label (303 in all))", "has 6")

@@ -100,8 +100,19 @@ def test_words_train_the_model_of_the_same_file(rng, tmp_path):
     frame.loc[1004, "word"], frame.loc[1005, "floor"], frame.loc[1006, "x"] = None, pandas.NA, np.nan
     frame.to_csv(tmp_path / "data.csv", index=False)
     layout = ("--separator", ",", "--header", "--sequence", "trial")
-    kcrf("train", tmp_path / "data.csv", *layout, "--sigma2", 3, "-o", tmp_path / "theirs.npz", "-q")
-    crf = KernelCRF(sigma2=3).fit(frame, **TRIALS)
+    kcrf(
+        "train",
+        tmp_path / "data.csv",
+        *layout,
+        "--kernel",
+        "linear",
+        "--sigma2",
+        3,
+        "-o",
+        tmp_path / "theirs.npz",
+        "-q",
+    )
+    crf = KernelCRF(kernel="linear", sigma2=3).fit(frame, **TRIALS)
     theirs = Model.load(tmp_path / "theirs.npz")
     assert [one.config for one in crf.model_.encoding.features] == [one.config for one in theirs.encoding.features]
     corpus = read_corpus(tmp_path / "data.csv", layout=Layout(",", True, sequence="trial"))

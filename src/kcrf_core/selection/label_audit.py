@@ -185,7 +185,7 @@ class Audit:
             for values in (np.nan_to_num(evidence.wrong), right, np.nan_to_num(evidence.log_probability))
         )
         strange = np.concatenate([[0], np.cumsum(np.isnan(evidence.wrong))])
-        ranked = np.argsort(-expected, kind="stable")
+        ranked = np.lexsort([logs, -expected])  # if none are expected, the least probable one comes first
         ranked = ranked[np.diff(strange[offsets])[there][ranked] == 0]
         return [
             DoubtfulSequence(
