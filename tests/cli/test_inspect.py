@@ -277,6 +277,23 @@ def test_importance_of_columns_and_of_features(kcrf, data, tmp_path):
     assert done.code == 2 and "give --importance DATA" in done.err
 
 
+def test_importance_on_one_sequence_and_steps_of_windows(kcrf, data, tmp_path):
+    path, one = tmp_path / "m.npz", tmp_path / "one.conll"
+    one.write_text(data.read_text().partition("\n\n")[0] + "\n")
+    steps = ("--plain", "--window=-4..4/2", "--sigma2", "1", "--tolerance", "0.1")
+    assert kcrf("train", data, *steps, "-q", "-o", path).code == 0
+    options = ("--top", "0", "--importance", one, "--repetitions", "1")
+    text = kcrf("inspect", path, *options, "--json").text
+    found = json.loads(text, parse_constant=pytest.fail)["importance"]  # Infinity is no JSON
+    assert {each["standard_error"] for each in found} == {None}
+    shown = kcrf("inspect", path, *options).text
+    assert "window -4..4/2" in shown and "inf" not in shown
+    folder = tmp_path / "shards"
+    assert kcrf("featurize", data, "--shards", "2", "-q", "-o", folder).code == 0
+    done = kcrf("inspect", folder, "--importance", one)
+    assert done.code == 2 and "does not go with --importance" in done.err
+
+
 def test_two_labels_have_one_list(kcrf, tmp_path):
     (tmp_path / "two.conll").write_text("a X\nb Y\n\n" * 4)
     assert kcrf("train", tmp_path / "two.conll", "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0

@@ -87,8 +87,9 @@ def inspect(run: InspectArguments) -> None:
     )
     files.check_outputs([run.plot], file)
     if is_folder(file):
-        other = run.dump or run.plot is not None or run.vectors
-        options.refuse((other, f"{file} is a folder of shards, which --dump, --plot and --vectors do not take"))
+        others = {"dump": run.dump, "plot": run.plot, "vectors": run.vectors, "embeddings": run.embeddings}
+        for name, given in (others | {"importance": run.importance}).items():
+            options.refuse((given, f"{file} is a folder of shards, which does not go with --{name}"))
         _show_folder(file, run.json)
         return
     contents = read_container(file, "model", "basis", "dataset")

@@ -44,7 +44,8 @@ def _importance(found: list[dict[str, Any]]) -> str:
     rows, together = [], any(len(one["features"]) > 1 for one in found)
     for one in found:
         name = one["feature"] if one["offset"] is None else f"{one['feature']}[{one['offset']}]"
-        rows.append([name, f"{one['loss']:.4f} +- {one['standard_error']:.4f}", f"{100 * one['accuracy']:.2f}"])
+        margin = "" if one["standard_error"] is None else f" +- {one['standard_error']:.4f}"
+        rows.append([name, f"{one['loss']:.4f}{margin}", f"{100 * one['accuracy']:.2f}"])
         rows[-1] += [str(len(one["features"]))] if together else []
     what = "column at an offset are shuffled, in all features made of it" if together else "feature are shuffled"
     title = f"permutation importance: drop when the values of a {what}, +- standard error over sequences"
@@ -105,16 +106,14 @@ def _some(names: Sequence[str]) -> str:
 
 def _features(features: Sequence[dict[str, Any]]) -> list[str]:
     """Return a line for each feature, or for all that are alike."""
+    from kcrf_core.encoding import window_text
+
     alike: dict[str, list[str]] = {}
     for feature in features:
-        window = feature["window"]
-        places = ",".join(map(str, window))
-        if len(window) > 1 and window == list(range(window[0], window[-1] + 1)):
-            places = f"{window[0]}..{window[-1]}"
         kind, noun = feature["type"], "column" if feature["type"] == "real" else "value"
         if "vectors" in feature:
             kind, noun = f"vectors '{shown(feature['vectors'])}'", "number"
-        about = f"{kind}, {counted(feature['values'], noun)}, window {places}"
+        about = f"{kind}, {counted(feature['values'], noun)}, window {window_text(feature['window'])}"
         if "lookup" in feature:
             table = feature["lookup"]
             if "entries" in table:

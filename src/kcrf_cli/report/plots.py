@@ -241,8 +241,15 @@ def importance(path: str, found: Sequence[Importance]) -> None:
     shown = list(found)[:MOST_FEATURES]
     figure, axes = _figure(6, min(max(1.2 + 0.24 * len(shown), 2.0), 12.0))
     places = range(len(shown))
-    errors = [one.error if one.error < float("inf") else 0.0 for one in shown]
-    axes.barh(places, [one.loss for one in shown], xerr=errors, height=0.65, color=BLUE, alpha=0.5, capsize=2)
+    axes.barh(
+        places,
+        [one.loss for one in shown],
+        xerr=[one.error or 0.0 for one in shown],
+        height=0.65,
+        color=BLUE,
+        alpha=0.5,
+        capsize=2,
+    )
     axes.set_yticks(list(places), [_plain(one.name) for one in shown], fontsize=8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     some = f" ({len(shown)} of {len(found)})" if len(shown) < len(found) else ""

@@ -17,7 +17,16 @@ from .defaults import (
 )
 from .encoding import Encoding, column_names, fit_encoding, fit_to, missing_remarks
 from .exporting import Exported, export, literal_names
-from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, View, Vocabulary
+from .features import (
+    AttributeFeature,
+    CategoricalFeature,
+    ConjunctionFeature,
+    Feature,
+    RealFeature,
+    View,
+    Vocabulary,
+    window_text,
+)
 from .lookup_feature import LookupFeature, find_table, table_keys, with_tables
 from .names import CONSTANT, FeatureNames, conjunction_name, field_name, plain_names, real_names
 from .template_feature import LineFeature, TemplateFeature, readable, template_width
@@ -71,6 +80,7 @@ __all__ = [
     "template_width",
     "translation",
     "window_of_numbers",
+    "window_text",
     "with_defaults",
     "with_tables",
     "with_terms",

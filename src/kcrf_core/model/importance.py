@@ -32,7 +32,7 @@ class Importance:
     feature: str  # the name of either
     offset: int | None  # None for attributes, which have none
     loss: float  # of the mean log p of gold labels, in nats for each position
-    error: float  # its standard error
+    error: float | None  # its standard error; None of one sequence
     accuracy: float  # of the accuracy, from 0 to 1
     features: tuple[str, ...]  # those that were shuffled
 
@@ -90,7 +90,7 @@ def importances(
         sums = np.bincount(sequence, np.mean(losses, axis=0) * known, minlength=len(lengths))
         loss, n = float(sums.sum() / total), int(np.count_nonzero(counts))
         effects = (sums - loss * counts)[counts > 0] / total
-        error = float(np.sqrt(n / (n - 1) * (effects @ effects))) if n > 1 else float("inf")
+        error = float(np.sqrt(n / (n - 1) * (effects @ effects))) if n > 1 else None
         features = tuple(dict.fromkeys(group.column for group, _ in own))
         found.append(Importance(name, offset, loss, error, float(np.mean(accuracies) / total), features))
         if done is not None:
