@@ -88,6 +88,7 @@ def test_finished_folds_survive_a_failure_and_are_not_done_again(kcrf, small, tm
     assert seconds_of(out)[:4] == kept
 
 
+@pytest.mark.slow
 def test_a_journal_of_something_else_is_not_used(kcrf, small, tmp_path, failing, monkeypatch):
     out, journal = tmp_path / "r.json", tmp_path / "kept"
     options = (*QUICK, "--grid", "degree=1,2", "-o", out, "--journal", journal)
@@ -453,7 +454,7 @@ def test_labels_that_training_lacks_are_told_and_counted_wrong(kcrf, tmp_path):
     assert "2 gold labels (B-NEW, I-NEW) were missing from their training folds and counted wrong" in done.text
     only = tmp_path / "only.conll"  # a training part with a single label
     only.write_text("a X\n\nb Y\n\nc X\n")
-    done = kcrf("crossval", only, "--folds", "3", "--jobs", "2", "--json")
+    done = kcrf("crossval", only, "--folds", "3", "--json")
     assert done.code == 0 and json.loads(done.out)["settings"][0]["unknown_gold"] == 1
 
 

@@ -51,6 +51,7 @@ def test_folds_of_a_file(kcrf, spoken, tmp_path):
     assert done.code != 0 and "2 folds, but" in done.err
 
 
+@pytest.mark.slow
 def test_few_long_sequences_and_blocks_that_are_asked_for(kcrf, long, spoken, tmp_path):
     figures, told = trained(kcrf, long, tmp_path)
     assert figures["held_out"]["held_out"] == "blocks" and figures["held_out"]["units"] > 10

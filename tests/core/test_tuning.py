@@ -328,6 +328,7 @@ def test_long_lists_of_columns_are_written_as_ranges():
     assert parse_config(load_yaml(text, "text")) == parse_config(raw)
 
 
+@pytest.mark.slow
 def test_an_estimator_tunes_itself(tiny):
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(6, 2)) for _ in range(40)]
