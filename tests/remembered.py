@@ -3,8 +3,8 @@
 README, docs, manual pages and help texts show many of the same commands, and much of the time of a short one is that of
 importing NumPy and SciPy. A server that has imported everything forks a process for each command. It keeps what a
 command printed and wrote, under a digest of its arguments, its standard input and the files that it names, in a folder
-that all processes of a test session share, and plays it back when the same command comes again. The name of the output
-(`-o`) does not matter, only its suffix.
+that all processes of a test session share, and plays it back when the same command comes again. The contents of
+the output (`-o`) do not matter.
 
     python remembered.py FOLDER SOCKET               the server
     python remembered.py SOCKET -- ARGUMENTS...      what stands on the path as `kcrf`
@@ -121,11 +121,8 @@ def _digest(arguments, stdin, merged):
     out, found = _place_of_output(arguments), hashlib.sha256(repr((stdin, merged)).encode())
     for place, argument in enumerate(arguments):
         path = Path(argument.rpartition("=")[2])
-        if place == out:
-            found.update(repr(("output", path.suffixes)).encode())
-            continue
         found.update(repr(argument).encode())
-        if path.is_file():
+        if place != out and path.is_file():
             found.update(hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()
 

@@ -93,7 +93,7 @@ def test_three_workers_one_of_whom_is_killed(data, expected, tmp_path):
         arguments = ("train", data, *OPTIONS, "--engine", cluster.engine, "-o", output, "--log", log)
         assert run(*arguments, "-q") == (0, "", "")
         assert output.read_bytes() == expected
-        assert "cluster: 8 shards" in log.read_text() and '"count": 3' in log.read_text()
+        assert "cluster: 8 shards" in log.read_text()
 
         output.unlink()
         log.unlink()

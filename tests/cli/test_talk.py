@@ -43,7 +43,7 @@ def on_a_terminal(arguments, **environment):
 def command(request, first_accents, tmp_path):
     data = first_accents(60)
     if request.param == "train":
-        return ["train", data, "--sigma2", "1", "-o", tmp_path / "m.npz"]
+        return ["train", data, "--plain", "--sigma2", "1", "-o", tmp_path / "m.npz"]
     return ["crossval", data, "--folds", "2", "--sigma2", "1", "-o", tmp_path / "r.json"]
 
 

@@ -162,7 +162,6 @@ class RulesConfig:
         "be repeated. Default: none.",
         metavar="LABELS",
         text=values.comma_separated_names,
-        common=True,
     )
     require: tuple[str, ...] = declared(
         values.names,
