@@ -201,3 +201,11 @@ def test_words_and_columns_without_numbers_are_refused():
     gaps = [[["NA", 1, "x"], [2, 2, "y"], ["NA", 3, "x"], [4, 4, "y"]]]
     message = error_of(DataError, fit, gaps, features=[{"name": "d", "column": "c0", "transform": "difference"}])
     assert "feature 'd' has no numbers, only missing ones" in message
+
+
+def test_nearness_to_the_ends_of_a_run():
+    corpus = corpus_of("\n\n".join("\n".join(f"{value}\tx" for value in each) for each in ("aab", "bbba")) + "\n")
+    features = [{"column": "c0", "transform": kind, "scale": "none"} for kind in ("start", "end")]
+    _, dataset = fit_encoding(parse_config({"features": features}), corpus)
+    start, end = [1, 1 / 2, 1, 1, 1 / 2, 1 / 3, 1], [1 / 2, 1, 1, 1 / 3, 1 / 2, 1, 1]
+    np.testing.assert_allclose(dataset.real, np.transpose([start, end]), rtol=1e-6)

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.core.test_encoding import corpus_of as text_corpus
 
 from kcrf_core import KernelCRF
 from kcrf_core.config import configuration_text, load_yaml, parse_config
 from kcrf_core.corpora import corpus_of, read_corpus
-from kcrf_core.encoding import defaults, fit_encoding
+from kcrf_core.encoding import configured, defaults, fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
 from kcrf_core.scoring import choose_yardstick
 from kcrf_core.selection import Journal, Listener, make_space, tune
@@ -22,6 +23,7 @@ from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, judge, make_splits, problem_of
 
 TINY = 0.6e9
+TEXT = {"ignore": ["c2", "c3", "c4"]}  # of the accent data without its numbers, for searches that take a second
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def words(rng, sequences=60, labels=("B-X", "I-X", "O")):
 
 def every_candidate(space):
     seeds = space.seeds
-    return list(dict.fromkeys([*seeds, *(near for seed in seeds for near in space.neighbours(seed))]))
+    return list(dict.fromkeys([*seeds, *(near for seed in (seeds[0], seeds[-1]) for near in space.neighbours(seed))]))
 
 
 def attribute_corpus():
@@ -120,7 +122,7 @@ def test_the_same_effort_gives_the_same_result_for_any_number_of_threads(accents
     found = []
     for threads in (1, 2):
         with Workers(threads) as workers:
-            found.append(tune(accents, effort=tiny, workers=workers))
+            found.append(tune(accents, TEXT, effort=tiny, workers=workers))
     first, second = found
     assert len(first.history) > 3
     assert first.raw == second.raw
@@ -140,16 +142,16 @@ def test_a_stopped_search_goes_on_from_its_journal(accents, tiny, tmp_path):
     stops = Stops()
     path = str(tmp_path / "journal")
     with Workers(1) as workers:
-        whole = tune(accents, effort=tiny, workers=workers)
+        whole = tune(accents, TEXT, effort=tiny, workers=workers)
         journal = Journal(path, "tune")
-        early = tune(accents, effort=tiny, workers=workers, journal=journal, listener=stops,
+        early = tune(accents, TEXT, effort=tiny, workers=workers, journal=journal, listener=stops,
                      stopped=lambda: stops.judged_so_far >= 3)  # fmt: skip
         journal.close()
         assert early.interrupted
         assert 3 <= len(early.history) < len(whole.history)
         journal = Journal(path, "tune")
         known = len(journal)
-        again = tune(accents, effort=tiny, workers=workers, journal=journal)
+        again = tune(accents, TEXT, effort=tiny, workers=workers, journal=journal)
         journal.close()
     assert known == 3
     assert again.raw == whole.raw
@@ -221,7 +223,7 @@ def test_a_judgement_that_was_cut_short_is_not_kept(accents, tmp_path, monkeypat
     monkeypatch.setattr(arena_module, "judge", cut_short)
     journal, stops = Journal(tmp_path / "journal", "tune"), Stops()
     with Workers(1) as workers:
-        found = tune(accents, effort="small", workers=workers, journal=journal, listener=stops,
+        found = tune(accents, TEXT, effort="small", workers=workers, journal=journal, listener=stops,
                      stopped=lambda: stops.judged_so_far >= 1)  # fmt: skip
     assert found.history and not len(journal)
 
@@ -273,7 +275,7 @@ def test_dev_data_judges_and_is_not_fitted_on(accents, tiny):
     assert split.held.positions == dev.positions
     assert split.fit.positions == data.positions
     with Workers(1) as workers:
-        found = tune(data, effort=tiny, dev=dev, workers=workers)
+        found = tune(data, TEXT, effort=tiny, dev=dev, workers=workers)
     assert found.chosen.found["units"] == dev.sequences
 
 
@@ -315,7 +317,7 @@ def test_unobserved_labels_have_no_say(accents, tiny):
 
 def test_the_written_configuration_reads_as_the_same(accents, tiny):
     with Workers(1) as workers:
-        found = tune(accents, effort=tiny, workers=workers)
+        found = tune(accents, TEXT, effort=tiny, workers=workers)
     text = configuration_text(found.raw, ["why: # and how", ""])
     assert text.startswith("# why: # and how\n#\n")
     assert parse_config(load_yaml(text, "text")) == parse_config(found.raw)
@@ -368,3 +370,76 @@ def test_a_search_begins_with_what_training_would_do(sample_data, monkeypatch):
     assert "rbf" in kernels()
     monkeypatch.setattr(defaults, "MOST_KERNEL_POSITIONS", corpus.positions - 1)
     assert kernels() == {"linear"}
+
+
+def sensor_corpus(rng, columns=4, sequences=8, letters=False):
+    """Walks, of which the last column is far larger than the others; perhaps a letter beside them."""
+    X, y = [], []
+    for _ in range(sequences):
+        rows = rng.normal(size=(40, columns)).cumsum(axis=0) * ([1.0] * (columns - 1) + [100.0])
+        beside = [[f"{rng.choice(list('abc'))}"] for _ in rows] if letters else [[] for _ in rows]
+        X.append([[*row, *own] for row, own in zip(rows, beside, strict=True)])
+        y.append(["up" if row[0] > 0 else "down" for row in rows])
+    return rows_corpus(X, y)
+
+
+def rows_corpus(X, y):
+    pairs = (zip(rows, labels, strict=True) for rows, labels in zip(X, y, strict=True))
+    return text_corpus([[[*row, label] for row, label in each] for each in pairs])
+
+
+@pytest.mark.parametrize("kind", ["numbers", "mixed", "words", "attributes"])
+def test_the_first_candidate_is_exactly_the_default(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    if kind == "words":
+        (tmp_path / "words.conll").write_text(words(rng))
+    corpus = {
+        "numbers": lambda: sensor_corpus(rng),
+        "mixed": lambda: sensor_corpus(rng, letters=True),
+        "words": lambda: read_corpus(tmp_path / "words.conll"),
+        "attributes": attribute_corpus,
+    }[kind]()
+    space = make_space(corpus, {}, "test")
+    default, _ = configured({}, {}, corpus, "test")
+    assert parse_config(space.raw(space.seeds[0])) == replace(default, suggested=False)
+    assert any(term.kernel.type == "rbf" for term in default.mapped_terms) == (kind in ("numbers", "mixed"))
+
+
+def test_transforms_of_numbers_and_wide_windows_are_tried(tmp_path):
+    space = make_space(sensor_corpus(np.random.default_rng(0)), {}, "test")
+    features = [feature for seed in space.seeds for feature in space.raw(seed)["features"]]
+    tried = {(feature.get("transform"), feature.get("width")) for feature in features}
+    assert tried >= {("speed", None), ("difference", None), ("log1p", None), ("mean", 15), ("std", 60)}
+    assert "-20..20/2" in [feature["window"] for feature in features]
+    speeds = [feature["columns"] for feature in features if feature.get("transform") == "speed"]
+    assert speeds[0] == ["c0", "c1", "c2"]  # the fourth has another scale, and is no coordinate of the same quantity
+    near = [feature for one in space.neighbours(space.start) for feature in space.raw(one)["features"]]
+    assert {feature.get("transform") for feature in near} >= {"clip", "rank"}
+
+
+def test_letters_get_wide_windows_and_n_grams(tmp_path):
+    rng = np.random.default_rng(0)
+    corpus = rows_corpus(
+        [[[rng.choice(list("abcdef"))] for _ in range(9)] for _ in range(40)], [["X", "Y", "X"] * 3] * 40
+    )
+    space = make_space(corpus, {}, "test")
+    features = [feature for seed in space.seeds for feature in space.raw(seed)["features"]]
+    assert {"conjunction": ["c0", "c0[1]", "c0[2]", "c0[3]"], "window": "-3..0", "min_count": 2} in features
+    assert {"-5..5", "-20..20/2"} <= {str(feature.get("window")) for feature in features}
+
+
+def test_letters_know_their_place_in_a_word_that_a_column_repeats():
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(30):
+        spelled = ["".join(rng.choice(list(letters), rng.integers(2, 6))) for letters in ("abc", "def", "xyz", "uvw")]
+        X.append([[letter, word] for word in spelled for letter in word])
+        y.append(["last" if place == len(word) - 1 else "no" for word in spelled for place in range(len(word))])
+    corpus = rows_corpus(X, y)
+    space = make_space(corpus, {}, "test")
+    placed = next(seed for seed in space.seeds if "place in c1" in space.title(seed))
+    encoding, dataset = fit_encoding(parse_config(space.raw(placed)), corpus)
+    names = [feature.config.name for feature in encoding.features]
+    assert {"c1.start", "c1.end"} <= set(names)
+    ends = dataset.real[:, -1]
+    assert (ends[np.array(dataset.labels) == list(encoding.labels).index("last")] == ends.max()).all()

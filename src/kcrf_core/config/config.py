@@ -22,7 +22,8 @@ from ..system import AUTO, Automatic, DeclaredSetting, Number, OneOf, Whole, boo
 from . import values
 
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
-COUNTING_TRANSFORMS = ("length", "position", "frequency", "label-ratio")  # numbers made of any column
+RUN_TRANSFORMS = ("start", "end")  # nearness to the ends of a run of one value, such as a word of letters
+COUNTING_TRANSFORMS = ("length", "position", *RUN_TRANSFORMS, "frequency", "label-ratio")  # numbers of any column
 FEATURES = (AUTO, "categorical", "real", "conjunction", "templates", "attributes")
 WIDEST = 10_000  # largest width of a transform, in positions
 BAGS = ("templates", "attributes")  # types with sparse rows; a dataset has one block of them

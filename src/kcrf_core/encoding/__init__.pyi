@@ -4,6 +4,7 @@ from ..system import Registry
 from .counts import TermCount, TermCounter
 from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets
 from .defaults import (
+    NUMBER_PIVOTS,
     Defaults,
     configured,
     described,
@@ -13,6 +14,7 @@ from .defaults import (
     suggested_number_terms,
     window_of_numbers,
     with_defaults,
+    with_number_terms,
     with_terms,
 )
 from .encoding import Encoding, column_names, fit_encoding, fit_to, missing_remarks
@@ -36,6 +38,7 @@ EXPORTS: Registry[Callable[[Exported], Iterator[str]]]
 
 __all__ = [
     "CONSTANT",
+    "NUMBER_PIVOTS",
     "UNKNOWN",
     "UNOBSERVED",
     "Amount",
@@ -82,6 +85,7 @@ __all__ = [
     "window_of_numbers",
     "window_text",
     "with_defaults",
+    "with_number_terms",
     "with_tables",
     "with_terms",
 ]

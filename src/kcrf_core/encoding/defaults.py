@@ -141,15 +141,23 @@ def configured(
         known = option_paths()
         of_terms = [name for name in early if name == "order" or known.get(name, name).startswith("terms.")]
         others = {name: value for name, value in early.items() if name not in of_terms}
-        found = with_defaults(with_options(raw, others), corpus, source, ranks=True)
+        found = with_number_terms(with_options(raw, others), corpus, source)
         if found.numbers:
-            over = "all numbers" if found.all_numbers else "numbers, beside linear weights of all features"
-            found = replace(found, parts=(*found.parts, f"an {NUMBER_KERNEL} kernel over {over}"))
             laid_over = {name: value for name, value in options.items() if name not in others}
-            own = number_terms(() if found.all_numbers else found.numbers)
-            return parse_config(with_options({**found.raw, "terms": own}, laid_over), source), found.said
+            return parse_config(with_options(found.raw, laid_over), source), found.said
     found = with_defaults(with_options(raw, early), corpus, source, terms, ranks)
     return parse_config(with_options(found.raw, late) if late else found.raw, source), found.said
+
+
+def with_number_terms(raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration") -> Defaults:
+    """Add default features to a raw configuration that has no terms, and terms with a kernel if they are numbers."""
+    found = with_defaults(raw, corpus, source, ranks=True)
+    if not found.numbers:
+        return found
+    over = "all numbers" if found.all_numbers else "numbers, beside linear weights of all features"
+    parts = (*found.parts, f"an {NUMBER_KERNEL} kernel over {over}")
+    own = number_terms(() if found.all_numbers else found.numbers)
+    return replace(found, raw={**found.raw, "terms": own}, parts=parts)
 
 
 def number_terms(beside_others: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from ..config import (
     BAGS,
     EMBEDDINGS,
     LOOKUPS,
+    RUN_TRANSFORMS,
     SEVERAL_COLUMNS,
     Config,
     FeatureConfig,
@@ -345,7 +346,8 @@ class Encoding:
         configs = [view.feature.config for view in self.views(names)]
         macros = {config.name: template_macros(config.templates) for config in configs}
         ends = {name for name, own in macros.items() if any(macro.absolute for macro in own)}
-        return [config.name for config in configs if config.transform == "position" or config.name in ends]
+        of_ends = ("position", *RUN_TRANSFORMS)
+        return [config.name for config in configs if config.transform in of_ends or config.name in ends]
 
     def remarks(self, data: Dataset | Amount, made: str | None = None) -> list[str]:
         """Return lines about training data: its size, its features or those `made` of them, and likely mistakes."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..config import FeatureConfig
+from ..config import RUN_TRANSFORMS, FeatureConfig
 from ..corpora import (
     NUMBER_TRANSFORMS,
     QUANTILE,
@@ -420,6 +420,8 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
         t, lengths = positions_within(columns.corpus.offsets), np.diff(columns.corpus.offsets)
         return (t / np.maximum(np.repeat(lengths, lengths) - 1, 1))[:, None]
     values, inverse = columns.distinct(where[0])
+    if config.transform in RUN_TRANSFORMS:
+        return 1 / (1 + _within_runs(inverse, columns.corpus.offsets, config.transform == "end"))[:, None]
     if config.transform == "label-ratio":
         assert feature.ratios is not None
         return feature.ratios.of(values)[inverse]
@@ -429,6 +431,16 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
         assert feature.counts is not None
         numbers = np.log1p([feature.counts.get(value, 0) for value in values])
     return numbers[inverse][:, None]
+
+
+def _within_runs(codes: np.ndarray, offsets: np.ndarray, backwards: bool) -> np.ndarray:
+    """Return the number of positions since a run of equal codes began in its sequence, or until it ends, [N]."""
+    N = len(codes)
+    changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    begins = np.union1d(offsets[offsets < N], changes)
+    lengths = np.diff(np.append(begins, N))
+    since = np.arange(N) - np.repeat(begins, lengths)
+    return np.repeat(lengths, lengths) - 1 - since if backwards else since
 
 
 def looked_up_codes(

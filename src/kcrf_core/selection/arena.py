@@ -24,11 +24,13 @@ from ..scoring import FEW_SEQUENCES, Yardstick
 from ..system import AUTO, Workers
 from ..training import SEQUENCES, HoldOut, Pieces, Split, Splits, judge, make_splits
 from .journal import Journal, corpus_digest, digest_of
-from .space import PIVOTS, WINDOWS, Candidate, Space
+from .space import PIVOTS, WIDEST_REACH, Candidate, Space
 
 # Positions of the first rung at least, those of them that have not the most frequent label, and how many times as many
 # the next rungs have at most.
 FIRST_RUNG, FIRST_OTHERS, RUNG_FACTOR = 6_000, 1_500, 4.0
+# Positions that the cost of a candidate is estimated on.
+LOOKED_AT = 2_000
 # Sequences that a rung has at least, where there are so many.
 LEAST_SEQUENCES = 40
 # Folds of a rung: two cost least. With little data, more of it should be fitted on, in the end at least.
@@ -90,7 +92,7 @@ class Rung:
         offsets = dataset.offsets
         if not self.dev:
             problem = Problem(dataset.known_labels, offsets, weights, labels)
-            return make_splits(problem, seed=seed, wishes=self.wishes, reach=WINDOWS[-1], folds=self.folds,
+            return make_splits(problem, seed=seed, wishes=self.wishes, reach=WIDEST_REACH, folds=self.folds,
                                most_positions=self.sampled)  # fmt: skip
         there = np.flatnonzero((weights > 0) & (np.diff(offsets) > 0))
         every = Pieces(offsets[there], offsets[there + 1], there)
@@ -178,16 +180,24 @@ def _first(order: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
 
 
 def _start(config: Config, like: Outcome | None) -> dict[str, float]:
-    """Return prior variances to begin a search with: those of a similar candidate, for terms that are the same."""
+    """Return prior variances to begin a search with: those of a similar candidate, for terms with the same kernel."""
     if like is None:
         return {}
     sigma2, known = like.found["sigma2"], like.found["kernels"]
-    return {name: sigma2[name] for name, kernel in _kernels(config).items() if name in sigma2 and known[name] == kernel}
+    out: dict[str, float] = {}
+    left = [name for name in known if name in sigma2]
+    for name, kernel in _kernels(config).items():
+        same = [other for other in left if known[other] == kernel]
+        if same:
+            taken = name if name in same else same[0]
+            out[name] = sigma2[taken]
+            left.remove(taken)
+    return out
 
 
 def _kernels(config: Config) -> dict[str, Any]:
-    """Return the kernels of terms by name; None for those over labels alone."""
-    return {term.name: term.kernel.to_dict() if term.clique.mapped else None for term in config.terms}
+    """Return types and kernels of terms by name; no kernel for those over labels alone."""
+    return {term.name: [term.type, term.kernel.to_dict() if term.clique.mapped else None] for term in config.terms}
 
 
 class CorpusArena:
@@ -331,7 +341,7 @@ class CorpusArena:
         if candidate not in self._complexities:
             config = self.config(candidate, len(self._rungs) - 1)
             few = self._rungs[0].corpus
-            few = few.subset(np.arange(min(few.sequences, LEAST_SEQUENCES)))
+            few = few.subset(np.arange(min(max(int(np.searchsorted(few.offsets, LOOKED_AT)), 2), few.sequences)))
             try:
                 self._complexities[candidate] = pass_cost(*fit_encoding(config, few), config)
             except (ConfigError, DataError, NumericError):

@@ -26,6 +26,8 @@ CLEARLY = 3.0
 DEARER_GAIN = 0.5
 # Changes of the leader are tried on the rung before first if a judgement takes this share of all work.
 SCREENED_SHARE = 0.02
+# The first candidate gets a search for the prior variance of each term if that takes at most this share.
+FIRST_SHARE = 0.1
 # Each rung may take so many times the work of the one before.
 SHARE_FACTOR = 2.0
 
@@ -67,10 +69,11 @@ class Search:
         listener: Listener,
         stopped: Callable[[], bool] = lambda: False,
         began: float | None = None,
+        setting: float = 0.0,  # estimate of the cost of one setting of prior variances of the first seed
     ):
         self._seeds, self._neighbours, self._arena, self.total = list(dict.fromkeys(seeds)), neighbours, arena, total
         self._listener, self._stopped, self._began, self._work = listener, stopped, began, 0.0
-        self.sizes = arena.sizes
+        self._setting, self.sizes = setting, arena.sizes
         self._outcomes: list[dict[Candidate, Outcome]] = [{} for _ in arena.sizes]
         self.history: list[Outcome] = []  # all outcomes, as they came
         self._failed: set[tuple[Candidate, int, bool]] = set()
@@ -104,7 +107,7 @@ class Search:
     def run(self) -> Outcome | None:
         """Search, and return the outcome to choose, or None if no candidate was judged."""
         shares = [SHARE_FACTOR**rung for rung in range(len(self._outcomes))]
-        going = self._seeds
+        going = [*self._seeds[:1], *self._cheapest_first(self._seeds[1:])]
         for rung, positions in enumerate(self.sizes):
             limit = self.total * math.fsum(shares[: rung + 1]) / math.fsum(shares)
             if self._over(self.total):
@@ -122,7 +125,8 @@ class Search:
             for candidate in going:
                 before = self._outcomes[rung - 1].get(candidate) if rung else self.leader
                 most = limit if self._outcomes[rung] else self.total
-                outcome = self._judge(candidate, rung, most, before, thorough=self.leader is None)
+                first = self._setting * self._arena.settings(candidate, None, True) <= FIRST_SHARE * self.total
+                outcome = self._judge(candidate, rung, most, before, thorough=self.leader is None and first)
                 if outcome is not None and (self._leading.rung < rung or outcome.value > self._leading.value):
                     self.leader = outcome
             if self.leader is None or self.leader.rung < rung:
@@ -158,6 +162,10 @@ class Search:
             if outcome.complexity <= best.complexity and self._standard_errors(best, outcome) <= apart
         ]
         return min([best, *level], key=lambda outcome: (outcome.complexity, -outcome.value))
+
+    def _cheapest_first(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Sort candidates by the time of a pass in powers of two; those that mostly pay come first among equals."""
+        return sorted(candidates, key=lambda one: round(min(math.log2(max(self._arena.complexity(one), 1.0)), 99)))
 
     def _standard_errors(self, better: Outcome, worse: Outcome) -> float:
         """Return by how many standard errors one is better than the other."""
@@ -235,7 +243,7 @@ class Search:
         tried: set[Candidate] = set()
         while not self._over(limit):
             begun_with = self._leading
-            fresh = [one for one in self._neighbours(begun_with.candidate) if one not in tried]
+            fresh = self._cheapest_first(one for one in self._neighbours(begun_with.candidate) if one not in tried)
             if not fresh:
                 return
             for candidate in fresh:

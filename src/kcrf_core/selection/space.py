@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, ClassVar
 
 from ..chains import CLIQUES
+from ..config import RUN_TRANSFORMS
 
 # Pivots on a rung: no more than this part of its positions, since more would add nothing.
 POSITIONS_PER_PIVOT = 4
@@ -21,7 +22,16 @@ PIVOTS = (500, 1000, 2000, 4000, 8000)
 
 # Numbers that a position may have in all, its window included.
 MOST_NUMBERS = 1500
-WINDOWS = (0, 1, 2, 3, 5, 8, 12)
+WINDOWS = ("0", "1", "2", "3", "5", "8", "12", "20/2")  # positions to both sides, and the step
+WIDEST_REACH = 30  # positions to both sides that a feature sees, that of the largest width
+# Transforms of numbers: of each by itself, of the change of columns, and mean and deviation over a width. The default
+# has ranks of some columns, and windows that differ by column.
+USUAL, NONE = "default", "none"
+FORMS = ("plain", "rank", "log1p", "clip")
+CHANGES = (NONE, "difference", "speed")
+WIDTHS = (NONE, "5", "15", "60")
+# n-grams of letters and other tags, all within so many positions.
+GRAMS, LONGEST_GRAM, GRAM_REACH = "n-grams", 4, 3
 # Columns that pairs and triples are made of.
 MOST_PAIRED, MOST_TRIPLED = 60, 24
 # A conjunction of three that occurs once adds nothing to its parts.
@@ -96,13 +106,19 @@ class ColumnBlock(ABC):
         """Describe the choices in a few words."""
 
 
-def around(reach: int) -> str | list[int]:
-    """Return the window that reaches so far to both sides, as configurations write it."""
-    return [0] if reach == 0 else f"-{reach}..{reach}"
+def around(reach: int | str) -> str | list[int]:
+    """Return the window that reaches so far to both sides, perhaps in steps, as configurations write it."""
+    return [0] if str(reach) == "0" else f"-{str(reach).partition('/')[0]}..{reach}"
 
 
-def _shown(reach: int | str) -> str:
-    return "at 0" if int(reach) == 0 else f"-{reach}..{reach}"
+def _offsets(reach: str) -> int:
+    """Return the number of offsets of a window."""
+    most, _, step = reach.partition("/")
+    return 2 * int(most) // int(step or 1) + 1
+
+
+def _shown(reach: str) -> str:
+    return "" if reach == USUAL else " at 0" if reach == "0" else f" {around(reach)}"
 
 
 def _poly(degree: int) -> dict[str, Any]:
@@ -118,6 +134,9 @@ class TextBlock(ColumnBlock):
 
     features: tuple[dict[str, Any], ...]
     observed: bool = False  # begin with weights of features only for labels that they are observed with
+    marks: tuple[str, ...] = ()  # columns with runs of one value, such as the word of a letter
+    WINDOW: ClassVar[str] = "window of tags"
+    PLACE: ClassVar[str] = "place"
 
     def __post_init__(self) -> None:
         words = self.words = tuple(dict.fromkeys(one["column"] for one in self.features if "transform" in one))
@@ -132,9 +151,9 @@ class TextBlock(ColumnBlock):
         kinds = (("pairs", 0), ("pairs", 1), ("pairs", 2), ("triples", 1))
         limits = {"pairs": (2, MOST_PAIRED), "triples": (3, MOST_TRIPLED)}
         counts = {f"{kind} {reach}": (limits[kind], len(paired) * (2 * reach + 1)) for kind, reach in kinds}
-        near = ("none", *(value for value, ((least, most), count) in counts.items() if least <= count <= most))
-        bigrams = ("none", "tags", "all") if tuples else ("none", "all")
-        choices = [Choice("bigrams", bigrams, "tags" if tuples else "none", True), Choice("near", near, "none")]
+        near = (NONE, *(value for value, ((least, most), count) in counts.items() if least <= count <= most))
+        bigrams = (NONE, *(["tags"] if tuples else []), "all", *([GRAMS] if tags else []))
+        choices = [Choice("bigrams", bigrams, "tags" if tuples else NONE, True), Choice("near", near, NONE)]
         # Conjunctions are worth more if they may speak against labels that they were not observed with.
         every = {"weights": "all"} if words else {}
         pairs, wide, triples = ({"near": value, **every} for value in ("pairs 1", "pairs 2", "triples 1"))
@@ -143,12 +162,19 @@ class TextBlock(ColumnBlock):
             weights = Choice("weights", ("all", "observed"), "observed" if self.observed else "all")
             parts = Choice("words", ("plain", "affixes", "near affixes", "all affixes"), "affixes", True)
             choices = [weights, parts, *choices, Choice("rare", ("1", "2", "3"), "1", True)]
-            seeds += [{"words": "all affixes"}, {"words": "plain", "bigrams": "none"}]
+            seeds += [{"words": "all affixes"}, {"words": "plain", "bigrams": NONE}]
         if len(words) + len(tags) > 1:
             seeds += [wide, {"bigrams": "all"}, {**pairs, "bigrams": "all"}]
         seeds += [triples, {**pairs, "words": "all affixes"}] if words else [triples]
+        if tags:
+            choices.append(Choice(self.WINDOW, WINDOWS[2:], WINDOWS[2], True))
+            wide, wider = ({self.WINDOW: value} for value in ("5", WINDOWS[-1]))
+            seeds[1:1] = [{"bigrams": GRAMS}, wide, {"bigrams": GRAMS, **wide}, wider]
+        if self.marks:
+            choices.append(Choice(self.PLACE, (NONE, *self.marks), NONE))
+            seeds[1:1] = [{self.PLACE: name} for name in self.marks]
         self.choices = tuple(choices)
-        self.seeds = tuple(seed for seed in seeds if seed.get("near", "none") in near)
+        self.seeds = tuple(seed for seed in seeds if seed.get("near", NONE) in near)
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         rare = int(chosen.get("rare", "1"))
@@ -160,22 +186,28 @@ class TextBlock(ColumnBlock):
         for one in self.features:
             wide = {} if reach is None else {"window": around(reach)}
             if "conjunction" in one:
-                if bigrams != "none":
+                if bigrams not in (NONE, GRAMS):
                     features.append({**one, **cut})
             elif "transform" not in one:
-                features.append({**one, "window": one.get("window", around(2)), **cut})
+                own = one.get("window", around(2))
+                moved = _name(one) in self.tags and chosen[self.WINDOW] != WINDOWS[2]
+                features.append({**one, "window": around(chosen[self.WINDOW]) if moved else own, **cut})
             elif level != "plain":
                 features.append({**one, **wide, **cut})
-            elif chosen["near"] != "none" and _name(one) in self.paired:
+            elif chosen["near"] != NONE and _name(one) in self.paired:
                 hidden.append(one)
         if bigrams == "all":
             known = {part.partition("[")[0] for one in features for part in one.get("conjunction", ())}
             fresh = [column for column in (*self.words, *self.tags) if column not in known]
             features += [{"conjunction": [f"{name}[-1]", name], "window": [0, 1], **cut} for name in fresh]
+        if bigrams == GRAMS:
+            features += [_gram(name, length, rare) for name in self.tags for length in range(2, LONGEST_GRAM + 1)]
+        if (mark := chosen.get(self.PLACE, NONE)) != NONE:
+            features += [{"column": mark, "transform": transform, "window": [0]} for transform in RUN_TRANSFORMS]
         linear = tuple(_name(one) for one in features)
         terms = []
         kind, _, radius = chosen["near"].partition(" ")
-        if kind != "none":
+        if kind != NONE:
             degree = {"pairs": 2, "triples": 3}[kind]
             own_map = {"type": "explicit"} | ({"cut_off": TRIPLE_CUT_OFF} if kind == "triples" else {})
             terms.append({"name": "near", "features": self.paired, "window": around(int(radius)),
@@ -188,17 +220,26 @@ class TextBlock(ColumnBlock):
         if self.words:
             out.append("words" if chosen["words"] == "plain" else f"words and {chosen['words']}")
         if self.tags:
-            out.append("tags")
-        if chosen["bigrams"] != "none":
-            out.append("bigrams of tags" if chosen["bigrams"] == "tags" else "bigrams")
-        if chosen["near"] != "none":
+            out.append("tags" if chosen[self.WINDOW] == WINDOWS[2] else f"tags{_shown(chosen[self.WINDOW])}")
+        if chosen["bigrams"] != NONE:
+            out.append({"tags": "bigrams of tags", "all": "bigrams"}.get(chosen["bigrams"], f"{GRAMS} up to 4"))
+        if chosen["near"] != NONE:
             kind, _, radius = chosen["near"].partition(" ")
-            out.append(f"{kind} {_shown(radius)}")
+            out.append(f"{kind}{_shown(radius)}")
+        if (mark := chosen.get(self.PLACE, NONE)) != NONE:
+            out.append(f"place in {mark}")
         if chosen.get("weights", "all") != "all":
             out.append("observed weights")
         if chosen.get("rare", "1") != "1":
             out.append(f"values seen {chosen['rare']} times")
         return out
+
+
+def _gram(name: str, length: int, rare: int) -> dict[str, Any]:
+    """Return the conjunctions of so many neighbours that lie near the position; long ones that recur."""
+    parts = [name, *(f"{name}[{step}]" for step in range(1, length))]
+    cut = {"min_count": max(rare, 2)} if length > 2 else {"min_count": rare} if rare > 1 else {}
+    return {"conjunction": parts, "window": f"-{GRAM_REACH}..{GRAM_REACH + 1 - length}", **cut}
 
 
 def _name(feature: Mapping[str, Any]) -> str:
@@ -219,48 +260,65 @@ class NumberBlock(ColumnBlock):
     """Real columns, or vectors, with columns of few values beside them: the kernel sees both."""
 
     name: str  # of the choices, where there are several such blocks
-    features: tuple[dict[str, Any], ...]  # without windows
+    features: tuple[dict[str, Any], ...]  # with windows and ranks as `train` has them
     beside: tuple[str, ...]  # names of categorical features that the kernel looks at, too
     width: int  # numbers of a position, without its window
     shape: tuple[int, int] | None = None  # of an image
     reach: int = 2  # of the window to begin with
-    alone: bool = False  # `train` takes a kernel for them, as there are only numbers, or embeddings
+    start: str = LINEAR  # the kernel that `train` takes for them
+    vectors: tuple[tuple[str, ...], ...] = ()  # columns that are coordinates of one quantity
 
     def __post_init__(self) -> None:
-        widest = max([r for r in WINDOWS if self.width * (2 * r + 1) <= MOST_NUMBERS], default=0)
-        windows = tuple(str(reach) for reach in WINDOWS if reach <= widest)
+        windows = [reach for reach in WINDOWS if self.width * _offsets(reach) <= MOST_NUMBERS] or [WINDOWS[0]]
+        widest = int(windows[-1].partition("/")[0])
         kernels = [LINEAR, RBF, LINEAR_AND_RBF, PAIRS, TRIPLES]
         if len(self.features) > 1:
             kernels.append(BY_COLUMN)
         if widest >= NESTED[-1][0] and self.shape is None:
             kernels.append(NESTED_WINDOWS)
-        start = RBF if self.alone else LINEAR
         if self.shape is not None:
             kernels.append(IMAGE)
         window, kernel = f"{self.name} window", f"{self.name} kernel"
-        reach = str(min(self.reach, widest) if self.shape is None else 0)
-        choices = [Choice(kernel, tuple(kernels), start), Choice(window, windows, reach, True)]
+        near = [one for one in windows if int(one.partition("/")[0]) <= self.reach]
+        reach = near[-1] if self.shape is None else WINDOWS[0]
+        wider = windows[min(windows.index(reach) + 2, len(windows) - 1)]
+        if len({str(feature.get("window")) for feature in self.features}) > 1:
+            windows.insert(windows.index(reach) + 1, USUAL)
+            reach = USUAL
+        choices = [Choice(kernel, tuple(kernels), self.start), Choice(window, tuple(windows), reach, True)]
         seeds: list[dict[str, str]] = []
         if self.shape is not None:
             orders: tuple[dict[str, str], ...] = ({}, {LABEL_CHOICE: LABELS[2]}, {LABEL_CHOICE: LABELS[1]})
             seeds += [{kernel: IMAGE, **labels} for labels in orders]
-        seeds.append({kernel: LINEAR if self.alone else RBF})
+        self._form = NONE  # of the start
+        if self.shape is None and "columns" in self.features[0]:
+            form, change, width = (f"{self.name} {what}" for what in ("form", "change", "width"))
+            made = {feature.get("transform", FORMS[0]) for feature in self.features}
+            usual = self._form = made.pop() if len(made) == 1 else USUAL
+            forms = FORMS if usual in FORMS else (USUAL, *FORMS)
+            choices += [Choice(form, forms, usual), Choice(change, CHANGES, NONE), Choice(width, WIDTHS, NONE)]
+            seeds += [{change: "speed"}, {width: "15"}, {form: "log1p"}, {form: "plain" if usual == "rank" else "rank"}]
+            seeds += [{width: "60"}, {change: "difference"}]
+        seeds.append({kernel: RBF if self.start == LINEAR else LINEAR})
         if NESTED_WINDOWS in kernels:
             seeds.append({kernel: NESTED_WINDOWS})
         seeds += [{kernel: TRIPLES}, {kernel: LINEAR_AND_RBF}]
         if widest > self.reach and self.shape is None:
-            wider = windows[windows.index(reach) + 2] if windows.index(reach) + 2 < len(windows) else windows[-1]
-            seeds += [{kernel: RBF, window: wider}, {kernel: LINEAR, window: wider}]
+            seeds += [{kernel: own, window: own_window} for own_window in (wider, windows[-1]) for own in (RBF, LINEAR)]
         self.choices, self.seeds = tuple(choices), tuple(seeds)
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
-        kernel, reach = chosen[f"{self.name} kernel"], int(chosen[f"{self.name} window"])
-        reach = {NESTED_WINDOWS: NESTED[-1][0], IMAGE: 0}.get(kernel, reach)  # which have windows of their own
-        features = tuple({**feature, "window": around(reach)} for feature in self.features)
+        kernel, reach = chosen[f"{self.name} kernel"], chosen[f"{self.name} window"]
+        reach = {NESTED_WINDOWS: str(NESTED[-1][0]), IMAGE: "0"}.get(kernel, reach)  # which have windows of their own
+        made = {} if reach == USUAL else {"window": around(reach)}
+        if (form := chosen.get(f"{self.name} form", USUAL)) != USUAL:
+            made["transform"] = "identity" if form == FORMS[0] else form
+        derived = self._derived(chosen, reach)
+        features = (*(_without_defaults({**feature, **made}) for feature in self.features), *derived)
         names = tuple(feature["name"] for feature in features)
-        seen = [*names, *self.beside]
+        seen = [*names, *(() if kernel == LINEAR_AND_RBF else self.beside)]
         term = {"name": self.name, "features": seen, "map": {"type": "reduced", "size": pivots}}
-        if self.beside:
+        if self.beside and kernel != LINEAR_AND_RBF and reach != USUAL and not derived:
             term["window"] = around(reach)
         terms: tuple[dict[str, Any], ...] = ()
         if kernel == NESTED_WINDOWS:
@@ -284,10 +342,33 @@ class NumberBlock(ColumnBlock):
             return BlockShare(features, (), ({"name": features[0]["lookup"], "features": list(linear)}, *terms))
         return BlockShare(features, linear, terms)
 
+    def _derived(self, chosen: Mapping[str, str], reach: str) -> tuple[dict[str, Any], ...]:
+        """Return features of the change of columns, and of means and deviations of each over a width."""
+        columns = [column for feature in self.features for column in feature.get("columns", ())]
+        change, width = (chosen.get(f"{self.name} {what}", NONE) for what in ("change", "width"))
+        window = around(self.reach if reach == USUAL else reach)
+        out: list[dict[str, Any]] = []
+        if change != NONE:
+            own = self.vectors or (tuple(columns),) if change == "speed" else (tuple(columns),)
+            names = [f"{self.name}.{change}{number or ''}" for number in range(len(own))]
+            out += [{"name": name, "columns": list(group), "transform": change, "window": window}
+                    for name, group in zip(names, own, strict=True)]  # fmt: skip
+        if width != NONE:
+            over = {"columns": columns, "width": int(width), "window": [0]}
+            out += [{"name": f"{self.name}.{kind}", "transform": kind, **over} for kind in ("mean", "std")]
+        return tuple(out)
+
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         kernel, reach = chosen[f"{self.name} kernel"], chosen[f"{self.name} window"]
-        window = "" if kernel in (NESTED_WINDOWS, IMAGE) else f" {_shown(reach)}"
-        return [f"{self.name} {kernel}{window}"]
+        out = f"{self.name} {kernel}{'' if kernel in (NESTED_WINDOWS, IMAGE) else _shown(reach)}"
+        form, change, width = (chosen.get(f"{self.name} {what}", NONE) for what in ("form", "change", "width"))
+        out += "" if form in (NONE, self._form) else " without ranks" if form == FORMS[0] else f" of {form}"
+        made = [*([] if change == NONE else [change]), *([] if width == NONE else [f"mean and std over {width}"])]
+        return [f"{out} with {' and '.join(made)}" if made else out]
+
+
+def _without_defaults(feature: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in feature.items() if (key, value) != ("transform", "identity")}
 
 
 @dataclass(eq=False)
@@ -334,8 +415,16 @@ class GivenBlock(ColumnBlock):
 class Space:
     """All candidates: those to begin with, their neighbours, and their configurations."""
 
-    def __init__(self, blocks: Sequence[ColumnBlock], raw: Mapping[str, Any], positions: int, label_terms: bool = True):
-        self._blocks = tuple(blocks)
+    def __init__(
+        self,
+        blocks: Sequence[ColumnBlock],
+        raw: Mapping[str, Any],
+        positions: int,
+        label_terms: bool = True,
+        usual: Mapping[str, Any] | None = None,  # the configuration that data gets by default: that of the start
+        pivots: int = PIVOTS[1],  # of the start
+    ):
+        self._blocks, self._usual = tuple(blocks), usual
         self._raw = {key: value for key, value in raw.items() if key not in ("features", "terms")}
         self._given_labels = None if label_terms else [
             term for term in raw.get("terms") or () if not CLIQUES[term.get("type", "node")].mapped
@@ -345,7 +434,7 @@ class Space:
             choices.insert(0, Choice(LABEL_CHOICE, LABELS, LABELS[0]))
         most = max(PIVOTS[0], positions // 2)
         sizes = tuple(str(size) for size in PIVOTS if size <= most)
-        start = str(PIVOTS[1]) if len(sizes) > 1 else sizes[0]
+        start = str(pivots) if str(pivots) in sizes else sizes[0]
         choices.insert(1 if label_terms else 0, Choice(PIVOT_CHOICE, sizes, start, True))
         if "c1" not in (raw.get("training") or {}):
             choices.append(Choice(PENALTY_CHOICE, PENALTIES, PENALTIES[0], True))
@@ -375,19 +464,25 @@ class Space:
 
     def _plain(self, candidate: Candidate) -> Candidate:
         """Reset choices that do not change the configuration, such as pivots of a linear kernel, to the start."""
-        own = self.raw(candidate)
+        own = self._composed(candidate)
         for choice in self.choices.values():
             other = candidate.changed(**{choice.name: choice.start})
-            if self.raw(other) == own:
+            if self._composed(other) == own:
                 candidate = other
         return candidate
 
     def raw(self, candidate: Candidate, positions: int | None = None) -> dict[str, Any]:
         """Return the configuration of a candidate; the number of positions bounds that of pivots."""
+        own = dict(self._usual) if candidate == self.start and self._usual is not None else self._composed(candidate)
+        if positions is None:
+            return own
+        most = max(FEWEST_PIVOTS, positions // POSITIONS_PER_PIVOT)
+        return {**own, "terms": [_bounded(term, most) for term in own["terms"]]}
+
+    def _composed(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the configuration that the choices of a candidate make."""
         chosen = dict(candidate.choices)
         pivots = int(chosen[PIVOT_CHOICE])
-        if positions is not None:
-            pivots = min(pivots, max(FEWEST_PIVOTS, positions // POSITIONS_PER_PIVOT))
         features: list[dict[str, Any]] = []
         linear: list[str] = []
         terms: list[dict[str, Any]] = []
@@ -423,12 +518,20 @@ class Space:
         """Describe a candidate in one line."""
         chosen = dict(candidate.choices)
         out = [title for block in self._blocks for title in block.titles(chosen)]
-        if any(map(_has_pivots, self.raw(candidate)["terms"])):
+        if any(map(_has_pivots, self._composed(candidate)["terms"])):
             out.append(f"{int(chosen[PIVOT_CHOICE]):,} pivots")
         penalty = chosen.get(PENALTY_CHOICE, PENALTIES[0])
         out += [] if penalty == PENALTIES[0] else [f"c1 {penalty}"]
         labels = chosen.get(LABEL_CHOICE, LABELS[0])
         return ", ".join([*out, *([] if labels == LABELS[0] else [labels])])
+
+
+def _bounded(term: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """Return a term with no more pivots than that."""
+    own = term.get("map")
+    if not isinstance(own, Mapping) or not isinstance(own.get("size"), int):
+        return dict(term)
+    return {**term, "map": {**own, "size": min(own["size"], most)}}
 
 
 def _has_pivots(term: Mapping[str, Any]) -> bool:

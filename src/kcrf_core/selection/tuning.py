@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..chains import CLIQUES
-from ..config import EMBEDDINGS, parse_config
-from ..corpora import Corpus, WordVectors
+from ..config import EMBEDDINGS, default_terms, parse_config
+from ..corpora import Columns, Corpus, WordVectors
 from ..encoding import (
+    NUMBER_PIVOTS,
     UNKNOWN,
+    Defaults,
     RealFeature,
     column_names,
     find_table,
@@ -21,23 +23,26 @@ from ..encoding import (
     kernel_is_open,
     lookups,
     with_defaults,
+    with_number_terms,
     with_tables,
 )
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import decided_labels
 from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
-from ..system import Workers
+from ..system import Workers, positions_within
 from ..training import HoldOut, Units, size_contents, train
 from . import EFFORTS
 from .arena import CorpusArena, Outcome, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
 from .search import Listener, Search
-from .space import ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
+from .space import LINEAR, LINEAR_AND_RBF, PIVOTS, RBF, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
 # Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
 SETTLED_SHARE = 0.1
 NUMBERS = "numbers"  # what real columns are called together
 FEW_COLUMNS = 12  # of numbers, which may have kernels of their own
+RUNS, MOST_MARKS = 0.5, 2  # share of positions like the one before, and number of columns of such runs
+ALIKE = 4.0  # largest ratio of the standard deviations of coordinates
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,8 @@ def make_space(
     terms = raw.get("terms")
     label_terms = terms is None
     raw = {**raw, "ignore": sorted({*config.ignore, *left_out})} if left_out else raw
+    is_open = kernel_is_open(raw, {}, corpus.positions)
+    found = with_number_terms(raw, corpus, source) if is_open else with_defaults(raw, corpus, source)
     if raw.get("features") is not None or terms is not None:
         features = raw.get("features")
         mapped = None if terms is None else tuple(t for t in terms if CLIQUES[t.get("type", "node")].mapped)
@@ -117,22 +124,28 @@ def make_space(
         inputs = [
             name for name in names[:-1] if name not in (config.weight, config.sequence, *config.ignore, *left_out)
         ]
-        blocks += _column_blocks(corpus, raw, source, inputs, shape)
+        blocks += _column_blocks(corpus, raw, source, inputs, shape, found)
     for name, array in corpus.vectors.items():
         feature = {"vectors": name, "name": name}
         blocks.append(NumberBlock(name, (feature,), (), array.shape[1], reach=0))
-    return Space(blocks, raw, corpus.positions, label_terms)
+    usual = {key: value for key, value in found.raw.items() if key != "suggested"}
+    usual["terms"] = usual.get("terms") or [{"name": one.name, "type": one.type} for one in default_terms()]
+    pivots = NUMBER_PIVOTS if is_open and found.numbers else PIVOTS[1]
+    return Space(blocks, raw, corpus.positions, label_terms, usual, pivots)
 
 
 def _column_blocks(
-    corpus: Corpus, raw: Mapping[str, Any], source: str, inputs: Sequence[str], shape: tuple[int, int] | None
-) -> list[ColumnBlock]:
+    corpus: Corpus, raw: Mapping[str, Any], source: str, inputs: Sequence[str], shape: tuple[int, int] | None,
+    found: Defaults,
+) -> list[ColumnBlock]:  # fmt: skip
     """Return blocks of the columns, by the features that `train` would make of them."""
-    found = with_defaults(raw, corpus, source)
     usual = found.raw
     features = usual.get("features") or [{"column": name} for name in inputs]
-    encoding, _ = fit_encoding(parse_config({**usual, "features": features}, source), corpus)
-    text, real, reach = [], [], 0
+    config = parse_config({**usual, "features": features}, source)
+    encoding, _ = fit_encoding(config, corpus)
+    columns = Columns(corpus, config.missing, fitting=True)
+    text, reach = [], 0
+    real: dict[str, dict[str, Any]] = {}  # windows and transforms of columns of numbers
     looked_up: list[ColumnBlock] = []
     for feature, fitted in zip(features, encoding.features, strict=True):
         if "vectors" in feature:
@@ -142,7 +155,7 @@ def _column_blocks(
         elif fitted.table is not None:
             looked_up.append(_lookup_block(feature["column"], fitted.table.width))
         else:
-            real.append(feature["column"])
+            real[feature["column"]] = {key: feature[key] for key in ("window", "transform") if key in feature}
             reach = max(reach, *map(abs, fitted.config.seen))
     if shape is not None and len(real) != shape[0] * shape[1]:
         need = f"images of {shape[0]}x{shape[1]} pixels need {shape[0] * shape[1]:,} columns of numbers"
@@ -150,22 +163,66 @@ def _column_blocks(
     blocks: list[ColumnBlock] = []
     tags: tuple[str, ...] = ()
     if text:
-        words = TextBlock(tuple(text), bool((usual.get("training") or {}).get("observed_features")))
+        observed = bool((usual.get("training") or {}).get("observed_features"))
+        words = TextBlock(tuple(text), observed, _columns_of_runs(inputs, encoding.columns, columns))
         blocks.append(words)
         tags = words.tags
     if real:
-        together = shape is not None or len(real) > FEW_COLUMNS
-        columns = {NUMBERS: real} if together else {name: [name] for name in real}
-        features = [{"name": name, "columns": own, "type": "real"} for name, own in columns.items()]
-        alone = found.all_numbers and kernel_is_open(raw, {}, corpus.positions)
-        blocks.append(NumberBlock(NUMBERS, tuple(features), tags, len(real), shape, max(reach, 1), alone))
+        if shape is not None:
+            real = {name: {} for name in real}
+        features = [{"name": name, "columns": [name], "type": "real", **own} for name, own in real.items()]
+        if shape is not None or len(real) > FEW_COLUMNS:
+            kinds = [own for number, own in enumerate(real.values()) if own not in list(real.values())[:number]]
+            groups = [[name for name, other in real.items() if other == own] for own in kinds]
+            features = [{"name": f"{NUMBERS}{number or ''}", "columns": group, "type": "real", **own}
+                        for number, (group, own) in enumerate(zip(groups, kinds, strict=True))]  # fmt: skip
+        start = LINEAR if raw.get("terms") or not found.numbers else RBF if found.all_numbers else LINEAR_AND_RBF
+        start = start if kernel_is_open(raw, {}, corpus.positions) else LINEAR
+        vectors = _vectors(list(real), encoding.columns, columns)
+        blocks.append(NumberBlock(NUMBERS, tuple(features), tags, len(real), shape, reach, start, vectors))
     return [*blocks, *looked_up]
+
+
+def _columns_of_runs(names: Sequence[str], every: Sequence[str], columns: Columns) -> tuple[str, ...]:
+    """Return columns whose value mostly is that of the position before, but changes within sequences."""
+    later = np.flatnonzero(positions_within(columns.corpus.offsets))
+    out = []
+    for name in names:
+        codes = columns.distinct(every.index(name))[1]
+        same = codes[later] == codes[later - 1]
+        if len(later) and RUNS <= same.mean() < 1:
+            out.append(name)
+    return tuple(out[:MOST_MARKS])
+
+
+def _vectors(names: Sequence[str], every: Sequence[str], columns: Columns) -> tuple[tuple[str, ...], ...]:
+    """Return groups of two or three neighbouring columns of similar spread: coordinates of one quantity, perhaps."""
+    places = {name: place for place, name in enumerate(every)}
+    spreads = {name: _spread(columns, places[name]) for name in names}
+    runs: list[list[str]] = []
+    for name in names:
+        last = runs[-1] if runs else []
+        beside = last and places[name] == places[last[-1]] + 1 and spreads[name] > 0
+        if beside and 1 / ALIKE <= spreads[name] / max(spreads[last[0]], 1e-300) <= ALIKE:
+            last.append(name)
+        else:
+            runs.append([name])
+    out: list[tuple[str, ...]] = []
+    for run in runs:
+        size = next((size for size in (3, 2) if len(run) % size == 0), len(run))
+        out += [tuple(run[first : first + size]) for first in range(0, len(run), size)]
+    return tuple(group for group in out if len(group) > 1)
+
+
+def _spread(columns: Columns, place: int) -> float:
+    numbers = columns.numbers(place)
+    return 0.0 if numbers is None else float(np.nan_to_num(np.nanstd(numbers)))
 
 
 def _lookup_block(column: str, width: int) -> NumberBlock:
     name = f"{column}.{EMBEDDINGS}"
     feature = {"name": name, "column": column, "lookup": EMBEDDINGS}
-    return NumberBlock(name, (feature,), (), width, reach=0, alone=True)
+    return NumberBlock(name, (feature,), (), width, reach=0, start=RBF)
 
 
 def tune(
@@ -260,7 +317,8 @@ class _Run:
             note=self.listener.note,
         )
         space = self.space
-        search = Search(space.seeds, space.neighbours, arena, self.total, self.listener, self.stopped, began)
+        setting = least / 1e9 if self.timed else least
+        search = Search(space.seeds, space.neighbours, arena, self.total, self.listener, self.stopped, began, setting)
         self.listener.begin(search, space.title, self.yardstick)
         chosen = search.run()
         if chosen is None:
