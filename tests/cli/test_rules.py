@@ -112,6 +112,28 @@ def test_forbidden_transitions_and_allowed_labels(kcrf, stored, tmp_path, sample
     assert column.code == 2 and "did you mean 'may'?" in column.err
 
 
+def test_every_way_of_labelling_obeys_alike(kcrf, stored, sample_data, tmp_path):
+    """Labels that are checked afterwards are those of the decoder for whole lists of results."""
+    data = (ADDRESS + b"\n") * 3 + b"12\nOak\nStreet\n\n" + ADDRESS
+    for rules in (["--once", "all"], ["--forbid", "Number>City"], ["--once", "City", "--decode", "posterior"]):
+        quick = last(kcrf("tag", "-m", stored, *rules, stdin=data))
+        lines = kcrf("tag", "-m", stored, *rules, "--json-lines", stdin=data).text.splitlines()
+        assert quick == [label for line in lines for label in json.loads(line)["labels"]]
+        assert quick[:8] == quick[8:16] == quick[-8:]
+    # Marginals given the rules prefer other labels, although those without rules obey.
+    posterior = "tag", "-m", stored, "--decode", "posterior"
+    free, given = (last(kcrf(*posterior, *own, stdin=b"B\n485\nME\n")) for own in ([], ["--require", "City"]))
+    assert free == ["Number", "City", "State"] and given == ["Unit", "City", "State"]
+    # Attributes have a way of their own.
+    attributes, model = tmp_path / "data.crfsuite", tmp_path / "model.npz"
+    attributes.write_text("A\tw=a\nB\tw=b\n\nB\tw=b\nC\tw=c\n\nA\tw=a\nB\tw=b\nA\tw=a\n\n" * 2)
+    assert kcrf("train", attributes, "-o", model, "--format", "crfsuite", "--sigma2", 1, "-q").code == 0
+    text = b"_\tw=a\n_\tw=b\n_\tw=a\n\n_\tw=c\n\n_\tw=a\n_\tw=b\n_\tw=a\n"
+    free, once = (last(kcrf("tag", "-m", model, *own, stdin=text)) for own in ([], ["--once", "all"]))
+    assert free == [*"ABA", "C", *"ABA"] and once[:3] == once[4:] and once[3] == "C"
+    assert max(_runs(once[:3], label) for label in "ABC") == 1
+
+
 def test_sequences_without_a_labelling(kcrf, stored):
     data = ADDRESS + b"\n12\n"
     rules = "tag", "-m", stored, "--require", "City,Street"
@@ -267,3 +289,22 @@ def test_the_tagger_of_pycrfsuite_takes_rules(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert impossible.tag([["w=a"], ["w=b"]]) == ["A", "B"] and impossible.tag([]) == []
+    # Items that are made by code which asks for labels, too.
+    nested = ([f"w={word}"] for word in "aba" if once.tag(items) == labels)
+    assert once.tag(nested) == labels
+
+
+def test_the_tagger_takes_rules_for_models_of_kcrf(kcrf, tmp_path):
+    data = tmp_path / "data.crfsuite"
+    data.write_text("A\tw=a\nB\tw=b\n\nB\tw=b\nC\tw=c\n\nA\tw=a\nB\tw=b\nA\tw=a\n\n" * 2)
+    for name, order in (("first.npz", []), ("second.npz", ["--order", 2])):  # one of them has an own scorer
+        options = "--format", "crfsuite", "--sigma2", 1, *order, "--at-most", "C=1", "-q"
+        assert kcrf("train", data, "-o", tmp_path / name, *options).code == 0
+        tagger = Tagger(once="A", forbid="B>C")
+        tagger.open(str(tmp_path / name))
+        labels = tagger.tag([["w=a"], ["w=b"], ["w=a"], ["w=c"], ["w=b"], ["w=c"]])
+        assert _runs(labels, "A") == 1 and _runs(labels, "C") == 1
+        assert ("B", "C") not in itertools.pairwise(labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert tagger.tag([]) == []

@@ -420,6 +420,7 @@ def _tagged(
 def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> _Steps:
     """Return the shortest way to what was asked for."""
     from kcrf_core.model import Decoded, Decoder, given_labels
+    from kcrf_core.system import sequence_rows
 
     from ..render.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
 
@@ -430,7 +431,9 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> 
     if blank and not run.json_lines:
         labels = (*labels, BLANK)
     columns = ("marginals", "sequence_probability", "rules_probability", "nbest", "novelty", "explain")
-    if wishes.costs is None and not any(run.given("scheme", "force", "json_lines", *columns)):
+    # Marginals given the rules may prefer other labels even where those without rules obey.
+    quick = wishes.costs is None and (rules is None or wishes.decode == "viterbi")
+    if quick and not any(run.given("scheme", "force", "json_lines", *columns)):
         model = replace(model, decode=wishes.decode or model.decode, rules=None)
         labeller = None
         if format_.attributes and model.decode == "viterbi":  # straight from the bytes, where the model allows it
@@ -446,14 +449,14 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> 
                 return found
             first = _place(parsed, part)
             allowed = rules.allowed_rows(parsed.corpus, source_columns, slice(first, first + int(part.offsets[-1])))
-            for k in rules.broken(found.labels, part.offsets, allowed).nonzero()[0].tolist():
-                rows = slice(int(part.offsets[k]), int(part.offsets[k + 1]))
-                one = part.span(k, k + 1) if labeller is None else labeller.encoded(part.span(k, k + 1))
-                own = decoder.decode_part(one, parsed.corpus.source, None if allowed is None else allowed[rows])
-                found.labels[rows] = own.labels
-                remarks, impossible = found.remarks + own.remarks, found.impossible + own.impossible
-                found = replace(found, remarks=remarks, impossible=impossible)
-            return found
+            broken = rules.broken(found.labels, part.offsets, allowed).nonzero()[0]
+            if not len(broken):
+                return found
+            some = part.subset(broken) if labeller is None else labeller.encoded(part, broken)
+            rows = sequence_rows(part.offsets, broken)
+            own = decoder.decode_part(some, parsed.corpus.source, None if allowed is None else allowed[rows])
+            found.labels[rows] = own.labels
+            return replace(found, remarks=own.remarks, impossible=own.impossible)
 
         return _Steps(
             lambda parsed: (model.encoding.encode if labeller is None else labeller.prepared)(parsed.corpus),

@@ -1,4 +1,5 @@
 from ..system import Registry
+from ._rules import Counters
 from .chain import Edges, Labellings, best_labellings
 from .cliques import (
     ABOVE,
@@ -59,6 +60,7 @@ __all__ = [
     "STATE",
     "TRANSITIONS",
     "Clique",
+    "Counters",
     "Edge",
     "Edges",
     "Held",

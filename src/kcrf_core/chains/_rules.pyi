@@ -10,7 +10,7 @@ NONE_FOUND: int
 class Counters:
     def __init__(
         self, group: ndarray, ends: ndarray, word: ndarray, shift: ndarray, field: ndarray, cap: ndarray,
-        bounded: ndarray, required: ndarray, words: int,
+        bounded: ndarray, required: ndarray, words: int, pairs: ndarray, first: ndarray, last: ndarray,
     ) -> None: ...  # fmt: skip
 
 def obeyed(counters: Counters, labels: ndarray, offsets: ndarray, out: ndarray) -> None: ...

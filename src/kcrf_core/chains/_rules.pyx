@@ -22,8 +22,6 @@ from ._best cimport best_beginnings, block_into
 from ._messages cimport StatePotentials
 from ._states cimport Block, Chain, first_of, int64, label_of, source, States
 
-ctypedef unsigned long long uint64
-
 EXACT, LIMITED, IMPOSSIBLE, NONE_FOUND = range(4)
 
 cdef enum:
@@ -33,40 +31,33 @@ cdef enum:
     FOUND_NONE = 3
 
 
-cdef struct Fields:
-    Py_ssize_t Y, G, words
-    const int* group             # [Y] counter of each label, or -1
-    const unsigned char* ends    # [Y, Y] a run of the first label ends before the second one
-    const int* word              # [G] place of each counter
-    const int* shift             # [G]
-    const uint64* field          # [G]
-    const int* cap               # [G] the largest count
-    const unsigned char* bounded    # [G] more than that is forbidden, else not distinguished
-    const unsigned char* required   # [G] counters that must not be zero
-    bint demanding               # any is required
-    unsigned char* active        # [G] counters that are heeded
-
-
 cdef class Counters:
-    """Counters of runs for the functions below."""
-
-    cdef Fields fields
-    cdef tuple _held
-    cdef unsigned char[::1] _all
+    """Counters of runs and allowed transitions for the functions below."""
 
     def __init__(
         self, const int[::1] group, const unsigned char[:, ::1] ends, const int[::1] word, const int[::1] shift,
         const uint64[::1] field, const int[::1] cap, const unsigned char[::1] bounded,
-        const unsigned char[::1] required, Py_ssize_t words,
+        const unsigned char[::1] required, Py_ssize_t words, const unsigned char[:, ::1] pairs,
+        const unsigned char[::1] first, const unsigned char[::1] last,
     ):
         cdef Fields* F = &self.fields
-        self._held = group, ends, word, shift, field, cap, bounded, required
+        self._held = group, ends, word, shift, field, cap, bounded, required, pairs, first, last
         F.Y, F.G, F.words = group.shape[0], cap.shape[0], words
         F.group, F.ends, F.word, F.shift, F.field = &group[0], &ends[0, 0], &word[0], &shift[0], &field[0]
         F.cap, F.bounded, F.required = &cap[0], &bounded[0], &required[0]
+        F.pairs, F.first, F.last = &pairs[0, 0], &first[0], &last[0]
         F.demanding = any(required)
         self._all = bytearray(b"\1" * F.G)
         F.active = &self._all[0]
+
+    cdef int obeyed(self, const int* path, Py_ssize_t T) except -1:
+        """Return 1 if labels obey, else 0."""
+        cdef uint64* mask = <uint64*>malloc(self.fields.words * sizeof(uint64))
+        if mask == NULL:
+            raise MemoryError
+        cdef bint good = permitted(&self.fields, path, T) and obeys(&self.fields, path, T, mask, NULL)
+        free(mask)
+        return good
 
 
 cdef inline bint count(const Fields* F, uint64* mask, Py_ssize_t label) noexcept nogil:
@@ -113,17 +104,30 @@ cdef bint obeys(
     return good
 
 
+cdef bint permitted(const Fields* F, const int* path, Py_ssize_t T) noexcept nogil:
+    """Return True if all transitions are allowed."""
+    cdef Py_ssize_t t
+    if T == 0:
+        return True
+    for t in range(1, T):
+        if not F.pairs[path[t - 1] * F.Y + path[t]]:
+            return False
+    return F.first[path[0]] and F.last[path[T - 1]]
+
+
 def obeyed(Counters counters not None, const int[::1] labels, const int64[::1] offsets, unsigned char[::1] out):
     """Put 1 for each sequence whose labels obey."""
     cdef const Fields* F = &counters.fields
+    cdef const int* path
     cdef Py_ssize_t k, T
-    cdef uint64* mask = <uint64*>malloc(max(F.words, 1) * sizeof(uint64))
+    cdef uint64* mask = <uint64*>malloc(F.words * sizeof(uint64))
     if mask == NULL:
         raise MemoryError
     with nogil:
         for k in range(offsets.shape[0] - 1):
             T = offsets[k + 1] - offsets[k]
-            out[k] = obeys(F, &labels[0] + offsets[k], T, mask, NULL)
+            path = &labels[0] + offsets[k]
+            out[k] = permitted(F, path, T) and obeys(F, path, T, mask, NULL)
     free(mask)
 
 

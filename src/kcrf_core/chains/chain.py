@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..errors import NumericError
+from ..scoring import Transitions
 from ..system import positions_within
 from . import _best, _chain, _messages
 from .pairs import PairStates
@@ -43,6 +44,12 @@ class Edges:
     def plus_pairs(self, pairs: np.ndarray) -> Edges:
         """Add potentials [n, Y, Y], row t leading from t-1 to t."""
         return replace(self, transitions=self.transitions + pairs)
+
+    def permitted(self, allowed: Transitions) -> Edges:
+        """Put minus infinity for transitions that are not allowed."""
+        pairs = np.where(allowed.pairs, self.transitions, -np.inf)
+        start, end = np.where(allowed.first, self.start, -np.inf), np.where(allowed.last, self.end, -np.inf)
+        return Edges(pairs, start, end, self.triples)
 
     def rows(self, which: slice | np.ndarray) -> Edges:
         """Return the potentials of some positions."""

@@ -1,4 +1,6 @@
-"""Rules that hold for whole sequences: how many runs of a label there may be, and which must occur.
+"""Rules that hold for whole sequences: how many runs of a label there may be, which must occur, allowed transitions.
+
+Transitions are only checked here; for others, potentials have minus infinity where they are not allowed.
 
 Counters of runs are an automaton, whose states are all counts. The best labelling that obeys is found by best-first
 search (`_rules.pyx`), which needs few of the states. Probabilities sum over all of them: with w = exp of potentials and
@@ -18,7 +20,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ..scoring import Transitions
 from . import _rules, chain
+from ._rules import Counters
 from .chain import Edges, Labellings
 
 EXACT, LIMITED, IMPOSSIBLE, NONE_FOUND = _rules.EXACT, _rules.LIMITED, _rules.IMPOSSIBLE, _rules.NONE_FOUND
@@ -34,9 +38,15 @@ class RunRules:
     apart: np.ndarray  # [Y, Y] bool, pairs of neighbouring labels between which runs end and begin
     most: np.ndarray  # [G] int32, the most runs; -1: any number
     required: np.ndarray  # [G] bool, counters that must not be zero
+    transitions: Transitions | None = None  # those that are allowed; None: all
 
     def __reduce__(self) -> tuple[object, ...]:  # without what follows from these
-        return RunRules, (self.group, self.apart, self.most, self.required)
+        return RunRules, (self.group, self.apart, self.most, self.required, self.transitions)
+
+    @property
+    def counting(self) -> bool:
+        """True if runs of any label are counted."""
+        return bool((self.group >= 0).any())
 
     @cached_property
     def _caps(self) -> np.ndarray:
@@ -49,7 +59,8 @@ class RunRules:
         return int(np.prod(self._caps.astype(object) + 1))
 
     @cached_property
-    def _counters(self) -> _rules.Counters:
+    def counters(self) -> Counters:
+        """The rules as compiled code has them."""
         bits = [int(cap).bit_length() or 1 for cap in self._caps]
         word, shift, at = [], [], 0
         for width in bits:
@@ -62,14 +73,16 @@ class RunRules:
         ends = np.ascontiguousarray(self.apart & (self.group >= 0)[:, None]).view(np.uint8)
         bounded, required = (np.ascontiguousarray(flags).view(np.uint8) for flags in (self.most >= 0, self.required))
         arrays = self.group, ends, at_word, at_bit, fields, self._caps, bounded, required
-        return _rules.Counters(*arrays, at // 64 + 1)
+        steps = self.transitions or Transitions.every(len(self.group))
+        allowed = (np.ascontiguousarray(part).view(np.uint8) for part in (steps.pairs, steps.first, steps.last))
+        return Counters(*arrays, at // 64 + 1, *allowed)
 
     def obeyed(self, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         """Return sequences whose labels [n] obey, [S] bool."""
         out = np.ones(len(offsets) - 1, dtype=np.uint8)
         if len(labels):
             labels = chain._checked_labels(labels, len(labels), len(self.group))
-            _rules.obeyed(self._counters, labels, chain._checked_offsets(offsets, len(labels)), out)
+            _rules.obeyed(self.counters, labels, chain._checked_offsets(offsets, len(labels)), out)
         return out.view(bool)
 
     def best_labellings(
@@ -91,7 +104,7 @@ class RunRules:
         potentials, wanted = edges.potentials(layout), np.ascontiguousarray(wanted, dtype=np.int64)
         whole = np.ascontiguousarray(scores, dtype=np.float64)
         _rules.search(
-            potentials, self._counters, whole, offsets, wanted, number, limit, paths, totals, found, status, room
+            potentials, self.counters, whole, offsets, wanted, number, limit, paths, totals, found, status, room
         )
         lists = [
             Labellings(paths[:count, offsets[k] : offsets[k + 1]], totals[r, :count])

@@ -30,7 +30,7 @@ from .inspection import (
 from .lagging import LagDecoder
 from .model import ROWS_AT_ONCE, Model, ScoreCalibration
 from .model_labelling import Also, from_model, from_model_and_encoded
-from .rules import LabelRules, RulesProbability, broken_sequences, combined, forbidden_by
+from .rules import LabelRules, RulesProbability, broken_sequences, combined
 
 __all__ = [
     "ROWS_AT_ONCE",
@@ -60,7 +60,6 @@ __all__ = [
     "digest",
     "dump",
     "encoding_of",
-    "forbidden_by",
     "from_model",
     "from_model_and_encoded",
     "given_labels",

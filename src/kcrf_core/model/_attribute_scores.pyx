@@ -19,6 +19,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 from ..chains._best cimport best_labels
+from ..chains._rules cimport Counters
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -385,14 +386,17 @@ cdef class ScoredItems(_Walk):
     def __len__(self):
         return self.T
 
-    def tag(self, xseq=None):
-        """Return the best labels of a sequence, or of the last one; of equals, those that come first in the model."""
+    def tag(self, xseq=None, Counters rules=None, otherwise=None):
+        """Return the best labels of a sequence, or of the last one; of equals, those that come first in the model.
+
+        Where they break rules, the result is that of `otherwise(self)`.
+        """
         cdef Py_ssize_t t
         cdef double best
         cdef LabelScorer model = self.model
         if xseq is not None:
             if self.busy:
-                return ScoredItems(model).tag(xseq)
+                return ScoredItems(model).tag(xseq, rules, otherwise)
             self.score(xseq)
         if self.T == 0:
             return []
@@ -401,6 +405,8 @@ cdef class ScoredItems(_Walk):
         )
         if not isfinite(best):
             raise OverflowError("scores of the sequence are too large to compute with")
+        if rules is not None and not rules.obeyed(self.path, self.T):
+            return otherwise(self)
         return [model.labels[self.path[t]] for t in range(self.T)]
 
     def copy_scores(self, double[:, ::1] out):

@@ -103,9 +103,9 @@ class AttributeLabeller:
         arrays = text, names.starts, names.lengths, rows.values, rows.indptr, np.ascontiguousarray(offsets)
         bad = self._scorer.label_rows(*arrays, np.empty(max(room, 1)), np.empty(max(room, 1)), path)
         if bad >= 0:  # for an error that gives the place and the reason
-            return self._model.best_labels(self.encoded(block.span(bad, bad + 1)))
+            return self._model.best_labels(self.encoded(block, np.array([bad])))
         return path
 
-    def encoded(self, block: AttributeSequences) -> Dataset:
-        """Return sequences as other decoders take them."""
-        return self._model.encoding.encode(block.corpus.span(block.first, block.last))
+    def encoded(self, block: AttributeSequences, which: np.ndarray) -> Dataset:
+        """Return the sequences numbered `which` as other decoders take them."""
+        return self._model.encoding.encode(block.corpus.subset(block.first + which))

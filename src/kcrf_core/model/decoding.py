@@ -21,7 +21,7 @@ from ..errors import ConfigError, DataError, NumericError
 from ..scoring import Decision, Transitions, allowed_transitions
 from ..system import Workers
 from .model import ROWS_AT_ONCE, VITERBI, Model
-from .rules import RulesProbability, permitted, reached
+from .rules import RulesProbability
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -171,9 +171,8 @@ def scheme_of(model: Model, scheme: str) -> Transitions:
     except DataError as error:
         raise ConfigError(f"the labels of the model are not those of the scheme: {error}") from None
     # Where no span can be finished, as with iobes on labels of iob2, all would be O without a word.
-    possible = reached(allowed.first, allowed.pairs) & reached(allowed.last, allowed.pairs.T)
     spans = [not label.startswith("O") for label in model.labels]
-    if any(spans) and not possible[spans].any():
+    if any(spans) and not allowed.usable[spans].any():
         raise ConfigError(f"the labels of the model are not those of the scheme {scheme}: is it another scheme?")
     return allowed
 
@@ -200,7 +199,7 @@ def constrained(
 ) -> tuple[np.ndarray, chain.Edges]:
     """Return potentials that leave only labels that a scheme allows and that agree with the given ones."""
     if allowed is not None:
-        edges = permitted(edges, allowed)
+        edges = edges.permitted(allowed)
     if given is not None:
         kept = (given[:, None] < 0) | (given[:, None] == np.arange(scores.shape[1]))
         scores = np.where(kept, scores, -np.inf)

@@ -93,10 +93,8 @@ class LabelRules:
     """Rules on numbers of labels."""
 
     config: RulesConfig
-    labels: tuple[str, ...]
-    transitions: Transitions | None  # those that are allowed; None: all
-    runs: RunRules | None  # None: any
     names: _Names
+    runs: RunRules  # and transitions that are allowed
 
     @classmethod
     def of(cls, config: RulesConfig, labels: Sequence[str], seen: Transitions | None = None) -> LabelRules | None:
@@ -104,36 +102,28 @@ class LabelRules:
         if not any((config.once, config.require, config.at_most, config.forbid, config.allowed)):
             return None
         names = _Names(labels)
-        found = cls(config, names.labels, forbidden(config.forbid, names, seen), _run_rules(config, names), names)
-        found._check(config, names)
-        return found
-
-    def _check(self, config: RulesConfig, names: _Names) -> None:
-        """Refuse rules that contradict each other."""
-        if self.transitions is None:
-            return
-        allowed = self.transitions
-        usable = reached(allowed.first, allowed.pairs) & reached(allowed.last, allowed.pairs.T)
+        allowed = _transitions(config.forbid, names, seen)
+        usable = np.ones(len(labels), dtype=bool) if allowed is None else allowed.usable
         if not usable.any():
             raise ConfigError("the forbidden transitions leave no labelling of any sequence", settings=["forbid"])
         for name in config.require:
             if not usable[names.of(name, "require")].any():
                 message = f"'{name}' is required, and the forbidden transitions leave no sequence with it"
                 raise ConfigError(message, settings=["require", "forbid"])
+        return cls(config, names, replace(_run_rules(config, names), transitions=allowed))
+
+    @property
+    def transitions(self) -> Transitions | None:
+        """Transitions that are allowed; None: all."""
+        return self.runs.transitions
 
     def broken(self, labels: np.ndarray, offsets: np.ndarray, allowed: np.ndarray | None = None) -> np.ndarray:
         """Return sequences whose labels [n] break a rule, [S] bool."""
-        lengths = np.diff(offsets)
-        bad = np.zeros(len(labels), dtype=bool)  # [n] positions
-        if self.transitions is not None:
-            first, last = offsets[:-1][lengths > 0], offsets[1:][lengths > 0] - 1
-            bad = ~self.transitions.pairs[np.roll(labels, 1), labels]
-            bad[first] = ~self.transitions.first[labels[first]]
-            bad[last] |= ~self.transitions.last[labels[last]]
+        out = ~self.runs.obeyed(labels, offsets)
         if allowed is not None:
-            bad |= ~allowed[np.arange(len(labels)), labels]
-        out = np.bincount(np.repeat(np.arange(len(lengths)), lengths), bad, minlength=len(lengths)) > 0
-        return out if self.runs is None else out | ~self.runs.obeyed(labels, offsets)
+            bad = np.flatnonzero(~allowed[np.arange(len(labels)), labels])
+            out[np.searchsorted(offsets, bad, side="right") - 1] = True
+        return out
 
     def allowed_labels(self, cells: Sequence[str], lines: np.ndarray, source: str) -> np.ndarray:
         """Return the labels that cells of the column `allowed` list, [n, Y] bool."""
@@ -141,7 +131,7 @@ class LabelRules:
         for t, cell in enumerate(cells):
             if cell in known:
                 continue
-            row = known[cell] = np.full(len(self.labels), cell in NOTHING and cell not in self.labels)
+            row = known[cell] = np.full(len(self.names.labels), cell in NOTHING and cell not in self.names.labels)
             for name in () if row.all() else cell.split(self.config.allowed_separator):
                 try:
                     row[self.names.of(name.strip(), "allowed")] = True
@@ -149,7 +139,7 @@ class LabelRules:
                     message = f"the column '{self.config.allowed}' allows '{name}', which is no label of the model"
                     more = suggestion(name, self.names.numbers)
                     raise DataError(message + more, source, int(lines[t]), settings=["allowed_separator"]) from None
-        return np.array([known[cell] for cell in cells], dtype=bool).reshape(len(cells), len(self.labels))
+        return np.array([known[cell] for cell in cells], dtype=bool).reshape(len(cells), len(self.names.labels))
 
     def allowed_rows(self, corpus: Corpus, columns: Sequence[str], rows: slice) -> np.ndarray | None:
         """Return the labels that the column `allowed` lists at some positions, [n, Y] bool; None without it."""
@@ -171,7 +161,7 @@ class LabelRules:
     def potentials(self, scores: np.ndarray, edges: Edges, allowed: np.ndarray | None) -> tuple[np.ndarray, Edges]:
         """Return potentials that leave transitions and labels that are allowed."""
         if self.transitions is not None:
-            edges = permitted(edges, self.transitions)
+            edges = edges.permitted(self.transitions)
         return scores if allowed is None else np.where(allowed, scores, -np.inf), edges
 
     def best(
@@ -181,12 +171,11 @@ class LabelRules:
         own = self.potentials(scores, edges, allowed)
         labels, totals = chain.viterbi(*own, offsets, checked=False)
         status = np.where(np.isfinite(totals), EXACT, IMPOSSIBLE).astype(np.uint8)
-        if self.runs is not None:
-            wanted = np.flatnonzero(~self.runs.obeyed(labels, offsets) & (status == EXACT))
-            lists, status[wanted] = self.runs.best_labellings(*own, offsets, wanted, 1, self.config.search_limit)
-            for k, one in zip(wanted.tolist(), lists, strict=True):
-                if len(one.labels):
-                    labels[offsets[k] : offsets[k + 1]] = one.labels[0]
+        wanted = np.flatnonzero(~self.runs.obeyed(labels, offsets) & (status == EXACT))
+        lists, status[wanted] = self.runs.best_labellings(*own, offsets, wanted, 1, self.config.search_limit)
+        for k, one in zip(wanted.tolist(), lists, strict=True):
+            if len(one.labels):
+                labels[offsets[k] : offsets[k + 1]] = one.labels[0]
         lost = status > LIMITED
         if lost.any():
             rows = np.repeat(lost, np.diff(offsets))
@@ -198,7 +187,7 @@ class LabelRules:
     ) -> tuple[list[Labellings], np.ndarray]:
         """Return the best labellings of each sequence and their status; where none obey, those without rules."""
         own, S = self.potentials(scores, edges, allowed), len(offsets) - 1
-        if self.runs is None:
+        if not self.runs.counting:
             lists = best_labellings(*own, offsets, number)
             status = np.array([EXACT if len(one.labels) else IMPOSSIBLE for one in lists], dtype=np.uint8)
         else:
@@ -215,12 +204,12 @@ class LabelRules:
         out, own = np.empty(scores.shape), self.potentials(scores, edges, allowed)
         status = np.full(len(offsets) - 1, EXACT, dtype=np.uint8)
         for s, rows, some, theirs in _sequences(*own, offsets):
-            if self.runs is None:
+            if not self.runs.counting:
                 possible = np.isfinite(chain.viterbi(some, theirs, np.array([0, len(some)]), checked=False)[1][0])
                 if possible:
                     out[rows] = chain.marginals(some, theirs, np.array([0, len(some)])).node
             else:
-                states = self.runs.states * (1 if edges.triples is None else len(self.labels))
+                states = self.runs.states * (1 if edges.triples is None else len(self.names.labels))
                 if self.runs.states > MOST_STATES or states * some.size > MOST_MESSAGES:
                     raise ConfigError(
                         f"these rules have {self.runs.states:,} states of counts, too many for marginals of a sequence "
@@ -249,7 +238,7 @@ class LabelRules:
         gains = np.where(np.isneginf(own), -np.inf, node if costs is None else node * costs)
         parts = (theirs.transitions, theirs.start, theirs.end)
         possible = Edges(*(np.where(np.isneginf(part), -np.inf, 0.0) for part in parts))
-        labels, found = replace(self, transitions=None).best(gains, possible, offsets, None)
+        labels, found = self.best(gains, possible, offsets, None)
         lost = np.repeat(status == IMPOSSIBLE, np.diff(offsets))
         if lost.any():
             labels[lost] = chain.posterior_labels(node, scores, edges, offsets, costs)[lost]
@@ -267,9 +256,9 @@ class LabelRules:
                 out.append(RulesProbability(0.0))
                 continue
             part = float(np.exp(min(chain.marginals(some, theirs, ends).log_z[0] - every[s], 0.0)))
-            if self.runs is not None and self.runs.states <= MOST_STATES:
+            if self.runs.counting and self.runs.states <= MOST_STATES:
                 part *= float(np.exp(self.runs.log_probability(some, theirs)))
-            elif self.runs is not None:
+            elif self.runs.counting:
                 estimate, error = self.runs.estimate(some, theirs)
                 part, error = part * estimate, part * error
             out.append(RulesProbability(part, error))
@@ -301,35 +290,12 @@ def _sequences(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> Iterato
             yield s, rows, scores[rows], edges.rows(rows)
 
 
-def permitted(edges: Edges, allowed: Transitions) -> Edges:
-    """Return potentials with minus infinity for transitions that are not allowed."""
-    return Edges(
-        np.where(allowed.pairs, edges.transitions, -np.inf),
-        np.where(allowed.first, edges.start, -np.inf),
-        np.where(allowed.last, edges.end, -np.inf),
-        edges.triples,
-    )
-
-
-def reached(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Return labels [Y] that can be reached from some labels by any number of allowed transitions."""
-    while True:
-        more = labels | (labels @ pairs)
-        if np.array_equal(more, labels):
-            return labels
-        labels = more
-
-
-def forbidden_by(forbid: Sequence[str], labels: Sequence[str], seen: Transitions | None) -> Transitions | None:
+def _transitions(forbid: Sequence[str], names: _Names, seen: Transitions | None) -> Transitions | None:
     """Return the transitions that rules such as A>B leave; None if there is no such rule."""
-    return forbidden(forbid, _Names(labels), seen)
-
-
-def forbidden(forbid: Sequence[str], names: _Names, seen: Transitions | None) -> Transitions | None:
     if not forbid:
         return None
     Y = len(names.labels)
-    allowed = Transitions(np.ones((Y, Y), dtype=bool), np.ones(Y, dtype=bool), np.ones(Y, dtype=bool))
+    allowed = Transitions.every(Y)
     for rule in forbid:
         if rule == UNSEEN:
             if seen is None:
@@ -337,8 +303,7 @@ def forbidden(forbid: Sequence[str], names: _Names, seen: Transitions | None) ->
                     "the model does not store which transitions its training data has: train it again, or list them",
                     settings=["forbid"],
                 )
-            for own, theirs in zip(vars(allowed).values(), vars(seen).values(), strict=True):
-                own &= theirs
+            allowed &= seen
             continue
         before, after = _ends(rule, names)
         if before == BEGIN:
@@ -363,7 +328,8 @@ def _ends(rule: str, names: _Names) -> tuple[str, str]:
     return next(((a, b) for a, b in sides if a in known | {BEGIN} and b in known | {END}), sides[0])
 
 
-def _run_rules(config: RulesConfig, names: _Names) -> RunRules | None:
+def _run_rules(config: RulesConfig, names: _Names) -> RunRules:
+    """Return counters of runs; without any rule about them, one that no label has."""
     most: dict[str, int] = {}
     for item in config.at_most:
         name, _, number = item.rpartition("=")
@@ -377,8 +343,6 @@ def _run_rules(config: RulesConfig, names: _Names) -> RunRules | None:
     for name in names.every() if ALL in config.once else config.once:
         most.setdefault(name, 1)
     counted = list(dict.fromkeys((*most, *config.require)))
-    if not counted:
-        return None
     group = np.full(len(names.labels), -1, dtype=np.int32)
     for g, name in enumerate(counted):
         setting = "require" if name in config.require else "once" if name in config.once else "at_most"
@@ -392,5 +356,5 @@ def _run_rules(config: RulesConfig, names: _Names) -> RunRules | None:
                 f"'{name}' is required and forbidden: leave one rule out", settings=["require", "at_most"]
             )
     apart = names.apart | (group[:, None] != group)
-    limits = np.array([most.get(name, -1) for name in counted], dtype=np.int32)
-    return RunRules(group, apart, limits, np.array([name in config.require for name in counted]))
+    limits = np.array([most.get(name, -1) for name in counted] or [0], dtype=np.int32)
+    return RunRules(group, apart, limits, np.array([name in config.require for name in counted] or [False]))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import Edges, chain
+from ..chains import Edges, RunRules, chain
 from ..config import parse_config
 from ..corpora import ITEMS, corpus_of
 from ..errors import FileFormatError, KcrfError
@@ -82,10 +82,13 @@ class _ModelItems:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def tag(self, xseq: Any = None) -> list[str]:
+    def tag(self, xseq: Any, rules: RunRules | None, otherwise: Callable[[_ModelItems], list[str]]) -> list[str]:
         if xseq is not None:
             self.set(xseq)
-        path = chain.viterbi(self.scores, self.edges, np.array([0, len(self.scores)]))[0]
+        offsets = np.array([0, len(self.scores)])
+        path = chain.viterbi(self.scores, self.edges, offsets)[0]
+        if rules is not None and not rules.obeyed(path, offsets)[0]:
+            return otherwise(self)
         return [self._model.labels[number] for number in path.tolist()]
 
 
@@ -103,10 +106,8 @@ class _Open(threading.local):
         self.labels, self._edges, self.source, self.items, self.rules = labels, edges, source, make(), rules
         self.numbers = {label: number for number, label in enumerate(labels)}
 
-    @property
-    def potentials(self) -> tuple[np.ndarray, Edges]:
-        """Scores and edges of the sequence that this thread has set."""
-        items = self.items
+    def potentials(self, items: ScoredItems | _ModelItems) -> tuple[np.ndarray, Edges]:
+        """Return scores and edges of a sequence."""
         if not isinstance(items, ScoredItems):
             return items.scores, items.edges
         scores = np.empty((len(items), len(self.labels)))
@@ -118,10 +119,24 @@ class _Open(threading.local):
         """Marginals [T, Y], log Z, scores and edges of the sequence that this thread has set, worked out once."""
         items = self.items
         if items.found is None:
-            scores, edges = self.potentials
+            scores, edges = self.potentials(items)
             found = chain.marginals(scores, edges, np.array([0, len(items)]))
             items.found = found.node, float(found.log_z[0]), scores, edges
         return items.found
+
+    def tag(self, xseq: Any) -> list[str]:
+        """Return the best labels that obey of a sequence, or of the one that this thread has set."""
+        runs = None if self.rules is None else self.rules.runs
+        if isinstance(self.items, ScoredItems):
+            return self.items.tag(xseq, None if runs is None else runs.counters, self._obeying)
+        return self.items.tag(xseq, runs, self._obeying)
+
+    def _obeying(self, items: ScoredItems | _ModelItems) -> list[str]:
+        assert self.rules is not None
+        best, status = self.rules.best(*self.potentials(items), np.array([0, len(items)]), None)
+        for remark in self.rules.remarks(status, np.ones(1, dtype=np.int64), "items"):
+            warnings.warn(remark, UserWarning, stacklevel=4)
+        return [self.labels[number] for number in best.tolist()]
 
 
 class Tagger:
@@ -203,17 +218,7 @@ class Tagger:
 
     def tag(self, xseq: Iterable[Any] | ItemRows | None = None) -> list[str]:
         """Return the best labels of a sequence, or of the one that is set."""
-        model = self._model()
-        labels, rules = model.items.tag(xseq), model.rules
-        if rules is None or not labels:
-            return labels
-        offsets = np.array([0, len(labels)])
-        if not rules.broken(np.array([model.numbers[label] for label in labels]), offsets)[0]:
-            return labels
-        best, status = rules.best(*model.potentials, offsets, None)
-        for remark in rules.remarks(status, np.ones(1, dtype=np.int64), "items"):
-            warnings.warn(remark, UserWarning, stacklevel=2)
-        return [model.labels[number] for number in best.tolist()]
+        return self._model().tag(xseq)
 
     def probability(self, yseq: Sequence[str]) -> float:
         """Return p(y | x) of labels for the sequence that is set."""

@@ -25,6 +25,28 @@ class Transitions:
     first: np.ndarray  # [Y] bool
     last: np.ndarray  # [Y] bool
 
+    @classmethod
+    def every(cls, Y: int) -> Transitions:
+        """Return all transitions of Y labels."""
+        return cls(np.ones((Y, Y), dtype=bool), np.ones(Y, dtype=bool), np.ones(Y, dtype=bool))
+
+    def __and__(self, other: Transitions) -> Transitions:
+        return Transitions(
+            *(own & theirs for own, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
+        )
+
+    @property
+    def usable(self) -> np.ndarray:
+        """Labels [Y] that some whole sequence has."""
+        return _reached(self.first, self.pairs) & _reached(self.last, self.pairs.T)
+
+
+def _reached(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Return labels [Y] that can be reached from some labels by any number of allowed transitions."""
+    while not np.array_equal(more := labels | (labels @ pairs), labels):
+        labels = more
+    return labels
+
 
 def allowed_transitions(labels: Sequence[str], scheme: str, others: bool = False) -> Transitions:
     """Find the pairs of labels that a well-formed sequence of the scheme can have.

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from ..chains import Edges, Problem, chain, first_impossible
-from ..config import GRADIENT, UNSEEN, Config, TrainingConfig
+from ..config import GRADIENT, UNSEEN, Config, RulesConfig, TrainingConfig
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..errors import ConfigError, DataError, NumericError
-from ..model import forbidden_by
+from ..model import LabelRules
 from ..objective.solvers import Observer
 from ..scoring import Transitions, allowed_transitions
 from ..system import AUTO, counted, offsets_of, positions_within, sequence_rows
@@ -90,7 +90,7 @@ def forbidden_transitions(
     allowed = allowed_by(encoding, problem, training, training.scheme_violations in HANDLED)
     if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
         return None
-    forbidden = forbidding(allowed)
+    forbidden = Edges.zeros(problem.label_count).permitted(allowed)
     t = first_impossible(problem, forbidden)
     if t is not None:
         raise DataError(
@@ -101,26 +101,19 @@ def forbidden_transitions(
     return forbidden
 
 
-def forbidding(allowed: Transitions) -> Edges:
-    """Return minus infinity for transitions that are not allowed, and zero for others."""
-    return Edges(*(np.where(part, 0.0, -np.inf) for part in (allowed.pairs, allowed.first, allowed.last)))
-
-
 def allowed_by(encoding: Encoding, problem: Problem, training: TrainingConfig, others: bool) -> Transitions:
     """Return the transitions that the configured label scheme and the training data allow.
 
     Labels of another form than the scheme's are an error, or, where `others` may be there, not allowed anywhere.
     """
-    Y = problem.label_count
-    allowed = Transitions(np.ones((Y, Y), dtype=bool), np.ones(Y, dtype=bool), np.ones(Y, dtype=bool))
+    allowed = Transitions.every(problem.label_count)
     if training.scheme is not None:
         allowed = allowed_transitions(encoding.labels, training.scheme, others)
     if training.observed_transitions:
         allowed = replace(allowed, pairs=allowed.pairs & seen_transitions(problem).pairs)
-    listed = forbidden_by(training.forbid, encoding.labels, seen_transitions(problem))
-    if listed is not None:
-        both = zip(vars(allowed).values(), vars(listed).values(), strict=True)
-        allowed = Transitions(*(own & other for own, other in both))
+    listed = LabelRules.of(RulesConfig(forbid=training.forbid), encoding.labels, seen_transitions(problem))
+    if listed is not None and listed.transitions is not None:
+        allowed &= listed.transitions
     return allowed
 
 
@@ -258,7 +251,7 @@ def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, train
     cuts = np.zeros((len(sequences), 2), dtype=bool) if problem.cut is None else problem.cut[sequences]
     while True:
         # With fewer labels observed, fewer transitions may be.
-        allowed = allowed_by(encoding, problem, training, True)
+        edges = Edges.zeros(problem.label_count).permitted(allowed_by(encoding, problem, training, True))
         labels = problem.labels.copy()
         own = labels[rows]
         observed = own >= 0
@@ -270,7 +263,7 @@ def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, train
                 alike = np.flatnonzero((cuts == cut).all(axis=1))
                 some = sequence_rows(offsets, alike)
                 ends = offsets_of(np.diff(offsets)[alike])
-                best[some] = chain.viterbi(scores[some], forbidding(allowed).cut(*cut), ends)[0]
+                best[some] = chain.viterbi(scores[some], edges.cut(*cut), ends)[0]
         except NumericError:
             raise DataError(
                 f"{_rule_name(training)} allows no labelling of some sequences{_other_scheme(training)}"
