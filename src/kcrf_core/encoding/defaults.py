@@ -66,6 +66,8 @@ MOST_KERNEL_POSITIONS = 200_000  # above this, kernel values take more than 400 
 # passes (`experiments/defaults`).
 EMBEDDINGS_PIVOTS = 1000
 AROUND = "around"
+SPELLING = (".prefix1", ".suffix2", ".shape")
+AGREEMENT = {"type": "poly", "degree": 1}
 # Settings of explicit weights, which do not apply to pivots.
 LINEAR_WISHES = ("c1", "observed_features")
 KERNEL_PATHS = tuple(f"terms.{term}.{part}" for term in ("node", "0") for part in ("kernel", "map.type", "map.cut_off"))
@@ -487,11 +489,13 @@ def _with_lookup_term(raw: dict[str, Any], source: str) -> dict[str, Any]:
     """Move embeddings from terms of all features to terms of their own.
 
     One has a kernel on the position alone, so that each distinct word is computed once; another one is linear, on the
-    neighbours. With an L1 penalty, there is one linear term.
+    neighbours. What a vector says depends on how the word is written (`apple`, `Apple`), so the kernel of vectors is
+    multiplied by one plus the part of the spelling that agrees. With an L1 penalty, there is one linear term.
     """
     config = parse_config(raw, source)
     features = config.features or ()
     looked_up = [feature.name for feature in features if feature.lookup == EMBEDDINGS]
+    column = next((feature.columns[:1] for feature in features if feature.lookup == EMBEDDINGS), None)
     others = [feature.name for feature in features if feature.lookup != EMBEDDINGS]
     everything = [term.name for term in config.mapped_terms if term.features == ("*",)]
     if not config.suggested or not looked_up or not others or not everything:
@@ -505,7 +509,11 @@ def _with_lookup_term(raw: dict[str, Any], source: str) -> dict[str, Any]:
         if around := [offset for offset in window if offset]:
             own.append({"name": AROUND, "features": looked_up, "window": around})
         if 0 in window:
+            spelling = [f.name for f in features if f.columns[:1] == column and f.suffix in SPELLING]
             own[0] |= {"window": [0], "kernel": {"type": NUMBER_KERNEL}, "map": {"size": EMBEDDINGS_PIVOTS}}
+            if spelling:
+                parts = [{"type": NUMBER_KERNEL, "features": looked_up}, {**AGREEMENT, "features": spelling}]
+                own[0] |= {"features": [*looked_up, *spelling], "kernel": {"type": "product", "parts": parts}}
         else:
             del own[0]
     return {**raw, "terms": [*terms[: last + 1], *own, *terms[last + 1 :]]}
