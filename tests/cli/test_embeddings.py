@@ -58,6 +58,7 @@ def test_models_label_words_that_training_never_saw(kcrf, task):
     assert 0 < len(seen.words) <= 40
     shown = kcrf("inspect", task / "model.npz", "--top", 0).text
     assert "feature c0.embeddings: real, 5 columns, window -1..1; embeddings of table.txt, 80 words stored" in shown
+    assert "term embeddings: product of rbf" in shown and "c0.suffix2, c0.shape[0], c0.embeddings[0];" in shown
 
 
 def test_a_model_without_rows_needs_its_own_table(kcrf, task):
