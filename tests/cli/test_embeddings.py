@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus
-from kcrf_core.encoding import translation
+from kcrf_core.corpora import with_embeddings
+from kcrf_core.encoding import translation, with_defaults
 from kcrf_core.selection import Division, cross_validation, make_plan, make_settings, tuning
 from kcrf_core.selection.cross_validation import run_plan
 
@@ -58,7 +59,18 @@ def test_models_label_words_that_training_never_saw(kcrf, task):
     assert 0 < len(seen.words) <= 40
     shown = kcrf("inspect", task / "model.npz", "--top", 0).text
     assert "feature c0.embeddings: real, 5 columns, window -1..1; embeddings of table.txt, 80 words stored" in shown
-    assert "term embeddings: product of rbf" in shown and "c0.suffix2, c0.shape[0], c0.embeddings[0];" in shown
+    assert "term embeddings: rbf" in shown  # these words have no affixes and no shapes
+
+
+def test_the_default_kernel_looks_at_vectors_and_spelling(sample_data):
+    table = str(sample_data / "pitch_accent.vec")
+    corpus = with_embeddings(read_corpus(sample_data / "pitch_accent.conll"), table)
+    (term,) = (
+        term for term in with_defaults({"embeddings": table}, corpus).raw["terms"] if term["name"] == "embeddings"
+    )
+    assert term["features"] == ["c0.embeddings", "c0.prefix1", "c0.suffix2", "c0.shape"] and term["window"] == [0]
+    parts = [(part["type"], len(part["features"])) for part in term["kernel"]["parts"]]
+    assert term["kernel"]["type"] == "product" and parts == [("rbf", 1), ("poly", 3)]
 
 
 def test_a_model_without_rows_needs_its_own_table(kcrf, task):
@@ -165,8 +177,6 @@ def test_folds_read_the_table_once_and_take_their_words_along(task, monkeypatch)
 
 
 def test_tune_tries_kernels_on_embeddings(task):
-    from kcrf_core.corpora import with_embeddings
-
     corpus = with_embeddings(read_corpus(task / "train.conll"), str(task / "table.txt"))
     space = tuning.make_space(corpus, {"embeddings": str(task / "table.txt")}, "options")
     kernels = set()
