@@ -225,6 +225,8 @@ def test_tests_reach_for_no_private_names(sources, tests):
     private = set().union(*map(private_definitions, sources.files))
     wrong = []
     for source in tests.files:
+        if not re.search(r"(?<!\w)_(?!_)\w", source.text):
+            continue  # most files name nothing private, and need not be parsed
         place = source.path.relative_to(ROOT)
         for found in source.imports:
             words = f"{found.package}.{found.name}".split(".")

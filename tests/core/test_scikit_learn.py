@@ -10,23 +10,19 @@ from test_estimator import number_data, word_data
 
 import kcrf_core
 
-utils = pytest.importorskip("sklearn.utils")
-if not hasattr(utils, "Tags"):
-    pytest.skip("needs scikit-learn 1.6 or later", allow_module_level=True)
 
-from sklearn import config_context  # noqa: E402
-from sklearn.base import clone  # noqa: E402
-from sklearn.exceptions import ConvergenceWarning, NotFittedError  # noqa: E402
-from sklearn.metrics import make_scorer  # noqa: E402
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score  # noqa: E402
-from sklearn.pipeline import Pipeline, make_pipeline  # noqa: E402
-from sklearn.preprocessing import FunctionTransformer  # noqa: E402
-from sklearn.utils import ClassifierTags  # noqa: E402
-from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
-from sklearn.utils.validation import check_is_fitted  # noqa: E402
+@pytest.fixture(scope="module", autouse=True)
+def scikit_learn():
+    """Import it at the first of these tests: that would be half of the cost of collecting all tests."""
+    if not hasattr(pytest.importorskip("sklearn.utils"), "Tags"):
+        pytest.skip("needs scikit-learn 1.6 or later")
 
 
 def test_clones_have_parameters_and_nothing_learnt(rng):
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
     crf = kcrf_core.KernelCRF(kernel="rbf", sigma2=1, window=[-1, 0]).fit(*number_data(rng))
     again = clone(crf)
     assert again.get_params() == crf.get_params()
@@ -39,6 +35,9 @@ def test_clones_have_parameters_and_nothing_learnt(rng):
 
 @pytest.mark.parametrize("name", ["flat_accuracy", "sequence_accuracy"])
 def test_scorers(rng, name):
+    from sklearn.metrics import make_scorer
+    from sklearn.model_selection import cross_val_score
+
     X, y = word_data(rng, 20)
     crf = kcrf_core.KernelCRF(c2=1.0)
     found = cross_val_score(crf, X, y, scoring=getattr(kcrf_core.scorers, name), cv=2)
@@ -47,6 +46,8 @@ def test_scorers(rng, name):
 
 
 def test_grid_search_finds_the_kernel(rng):
+    from sklearn.model_selection import GridSearchCV
+
     X, y = number_data(rng, 60)
     grid = [{"kernel": ["linear"]}, {"kernel": ["poly"], "degree": np.arange(2, 4)}]
     search = GridSearchCV(kcrf_core.KernelCRF(sigma2=3.0), grid, cv=3).fit(X, y)
@@ -59,6 +60,9 @@ def test_grid_search_finds_the_kernel(rng):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_grid_search_in_processes(rng, weighted):
     """With weights of sequences, or with a score of ours."""
+    from sklearn.metrics import make_scorer
+    from sklearn.model_selection import GridSearchCV
+
     X, y = word_data(rng)
     scorer = make_scorer(kcrf_core.metrics.flat_f1_score, average="weighted", labels=["N", "V"])
     scoring, weights = (None, {"sample_weight": np.ones(len(X))}) if weighted else (scorer, {})
@@ -67,6 +71,9 @@ def test_grid_search_in_processes(rng, weighted):
 
 
 def test_pipeline(rng):
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
     X, y = number_data(rng)
 
     def named(X):
@@ -80,6 +87,8 @@ def test_pipeline(rng):
 
 
 def test_cross_validation_of_sequences(rng):
+    from sklearn.model_selection import cross_val_predict, cross_val_score
+
     X, y = word_data(rng)
     found = cross_val_predict(kcrf_core.KernelCRF(c2=0.1), X, y, cv=3)
     assert [len(labels) for labels in found] == [len(labels) for labels in y]
@@ -90,6 +99,8 @@ def test_cross_validation_of_sequences(rng):
 
 
 def test_sequences_of_one_length_may_be_arrays(rng):
+    from sklearn.model_selection import GridSearchCV
+
     X = rng.normal(size=(60, 5, 2))
     y = (X[:, :, 0] * X[:, :, 1] > 0).astype(int)
     search = GridSearchCV(kcrf_core.KernelCRF(sigma2=3.0), {"kernel": ["linear", "rbf"]}, cv=3).fit(X, y)
@@ -99,6 +110,11 @@ def test_sequences_of_one_length_may_be_arrays(rng):
 
 def test_metadata_routing(rng):
     """Weights reach the `fit` of an estimator that asks for them, and of its clones, but not of others."""
+    from sklearn import config_context
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
     X, y = word_data(rng)
     weights = np.arange(len(X)) < 40
     grid = {"kernelcrf__c2": [0.1, 1.0]}
@@ -122,6 +138,8 @@ def test_metadata_routing(rng):
 
 
 def test_its_warning_where_a_search_ends_early(rng):
+    from sklearn.exceptions import ConvergenceWarning
+
     with pytest.warns(ConvergenceWarning, match="passes"):
         kcrf_core.KernelCRF(c2=1, max_iterations=2).fit(*word_data(rng))
 
@@ -136,6 +154,8 @@ class KernelCRF(kcrf_core.KernelCRF):
     """
 
     def __sklearn_tags__(self):
+        from sklearn.utils import ClassifierTags
+
         tags = super().__sklearn_tags__()
         tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
         tags.input_tags.two_d_array = True
@@ -170,6 +190,8 @@ EXPECTED_FAILURES = {
 
 
 def outcomes(estimator):
+    from sklearn.utils.estimator_checks import check_estimator
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = check_estimator(estimator, on_fail=None, on_skip=None)
