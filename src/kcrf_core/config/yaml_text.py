@@ -36,6 +36,17 @@ class _Loader(yaml.SafeLoader):
 
     # None of YAML 1.1; ours stand below. PyYAML has it as an attribute of the class, its stubs of objects.
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose a node, unless it is nested too deeply: the time of PyYAML grows with the square of the depth."""
+        if self.depth > DEEPEST:
+            line = self.peek_event().start_mark.line + 1
+            raise ConfigError(f"line {line}: more than {DEEPEST} levels of lists and mappings")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 _NULL, _TRUTH, _WHOLE, _DECIMAL = (f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
@@ -93,7 +104,7 @@ def load_value(text: str, source: str) -> Any:
         try:
             node = loader.get_single_node()
             if node is not None:
-                _count(node, {}, 0)
+                _count(node, {})
             return None if node is None else loader.construct_document(node)
         finally:
             loader.dispose()
@@ -102,24 +113,20 @@ def load_value(text: str, source: str) -> Any:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"{source}{line}: not valid YAML: {error.problem}") from None
-    except RecursionError:
-        raise ConfigError(f"{source}: more than {DEEPEST} levels of lists and mappings") from None
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         # The last three are what PyYAML makes of tags that do not fit their values, such as !!int "".
         reason = str(error).splitlines()[0] if isinstance(error, (yaml.YAMLError, ValueError)) else repr(error)
         raise ConfigError(f"{source}: not valid YAML: {reason}") from None
 
 
-def _count(node: yaml.Node, known: dict[int, int], depth: int) -> int:
+def _count(node: yaml.Node, known: dict[int, int]) -> int:
     """Count the values below a node, aliases written out; too many or infinitely many are an error."""
     line = node.start_mark.line + 1
-    if depth > DEEPEST:
-        raise ConfigError(f"line {line}: more than {DEEPEST} levels of lists and mappings")
     if id(node) not in known:
         known[id(node)] = MOST_VALUES + 1  # for one that is part of itself
         parts = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
         inner = parts if isinstance(node, yaml.CollectionNode) else ()
-        known[id(node)] = 1 + sum(_count(part, known, depth + 1) for part in inner)
+        known[id(node)] = 1 + sum(_count(part, known) for part in inner)
     if known[id(node)] > MOST_VALUES:
         raise ConfigError(f"line {line}: more than {MOST_VALUES:,} values, aliases written out")
     return known[id(node)]
