@@ -2,7 +2,8 @@
 
 `test_vector_widths.py` runs it at every width that the processor has, under several cores of OpenBLAS and sets of
 NumPy's loops. It ends with an error where the engine or the number of threads changes a bit. Digests under "loops" rest
-on our own loops alone, those under "blas" on BLAS and LAPACK as well.
+on our own loops alone, those under "blas" on BLAS and LAPACK as well;
+`python tests/bits.py loops` prints the first only.
 """
 
 from __future__ import annotations
@@ -50,11 +51,12 @@ def answers(kind: str, Y: int, dtype: type, threads: int, patch: pytest.MonkeyPa
 def main() -> None:
     report: dict[str, Any] = {"width": vector_width(), "loops": {}, "blas": {}}
     with pytest.MonkeyPatch.context() as patch:
-        for kind in (*LOOPS, "edge-x", "edge2", "pivots", "distances", "repeated"):
+        for kind in LOOPS if "loops" in sys.argv else (*LOOPS, "edge-x", "edge2", "pivots", "distances", "repeated"):
             for Y in LABELS if kind in ("linear", "kept") else (2, 3):
                 if kind == "kept" and Y == 2:  # two labels have one column of scores, of which no part can be kept
                     continue
-                for dtype in (np.float32, np.float64):
+                both_types = (np.float32, np.float64)
+                for dtype in both_types if kind in LOOPS else both_types[Y - 2 : Y - 1]:
                     found = [answers(kind, Y, dtype, threads, patch) for threads in (1, 2)]
                     assert found[0] == found[1], (kind, Y, dtype)
                     report["loops" if kind in LOOPS else "blas"][f"{kind} {Y} {np.dtype(dtype)}"] = found[0]

@@ -21,15 +21,23 @@ def write_conll(path, rows, lengths):
     return path
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("blocks")
+
+
 @pytest.fixture
-def accents(kcrf, tmp_path):
+def accents(kcrf, folder):
     """Two labels, twenty real columns and large weights: what BLAS rounds otherwise shows in six digits."""
+    data, model = folder / "data.conll", folder / "model.npz"
+    if model.exists():  # trained for another test
+        return model, data
     rng = np.random.default_rng(1)
     lengths = rng.integers(1, 12, 150)
     values = rng.normal(size=(lengths.sum(), 20))
     labels = np.where(values[:, 0] * values[:, 1] + values[:, 2] + rng.normal(size=len(values)) / 2 > 0, "a", "b")
     rows = [" ".join([*(f"{value:.3f}" for value in row), label]) for row, label in zip(values, labels, strict=True)]
-    data, model = write_conll(tmp_path / "data.conll", rows, lengths), tmp_path / "model.npz"
+    write_conll(data, rows, lengths)
     options = ("--kernel", "rbf", "--gamma", 0.01, "--size", 300, "--sigma2", 1e8, "--max-passes", 40, "-q")
     assert kcrf("train", data, "-o", model, *options, "--tolerance", 0.01).code == 0
     return model, data

@@ -25,7 +25,7 @@ def start(*arguments):
 
 @pytest.fixture
 def data(first_accents):
-    return first_accents(60)
+    return first_accents(20)
 
 
 @pytest.fixture

@@ -309,7 +309,7 @@ def test_pictures_that_cannot_be_drawn(kcrf, write, tmp_path, monkeypatch):
 
 
 def test_a_tolerance_that_nothing_can_prove(kcrf, first_accents, tmp_path):
-    accent = first_accents(60)
+    accent = first_accents(30)
     config, model = tmp_path / "config.yaml", tmp_path / "m.npz"
     config.write_text("training: {tolerance: 1e-320}\n")
     for options in (["--tolerance", "1e-320"], ["-c", config]):

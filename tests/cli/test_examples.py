@@ -88,7 +88,7 @@ def test_pipeline(shell, tmp_path, sample_data):
     text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
     (tmp_path / "Makefile").write_text(re.search(r"```make\n(.*?)```", text, re.DOTALL)[1])
     sequences = (sample_data / "pitch_accent.conll").read_text().split("\n\n")
-    for kind, part in (("train", sequences[:60]), ("test", sequences[60:80])):
+    for kind, part in (("train", sequences[:30]), ("test", sequences[60:80])):
         (tmp_path / f"accent.{kind}.conll").write_text("\n\n".join(part) + "\n")
     done = shell("make accent.scores.json")
     assert done.returncode == 0, done.stderr

@@ -60,7 +60,7 @@ def optimum(kcrf, tmp_path, data, *options):
 def test_an_exported_file_trains_to_the_same_optimum(kcrf, tmp_path, sample_data, name):
     config, data, text = tmp_path / "c.yaml", tmp_path / "d.conll", tmp_path / "d.crfsuite.gz"
     config.write_text(CONFIGS[name])
-    data.write_text("\n\n".join((sample_data / "pitch_accent.conll").read_text().split("\n\n")[:60]) + "\n")
+    data.write_text("\n\n".join((sample_data / "pitch_accent.conll").read_text().split("\n\n")[:30]) + "\n")
     assert kcrf("featurize", data, "-c", config, "--export", "crfsuite", "-o", text, "-q").code == 0
     expected = optimum(kcrf, tmp_path, data, "-c", config)
     assert optimum(kcrf, tmp_path, text) == pytest.approx(expected, rel=1e-8)

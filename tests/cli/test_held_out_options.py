@@ -10,8 +10,8 @@ import pytest
 
 @pytest.fixture
 def spoken(sample_data, tmp_path):
-    """Sixty sequences of the accent data, the first column saying who spoke."""
-    sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")[:60]
+    """Three dozen sequences of the accent data, the first column saying who spoke."""
+    sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")[:36]
     path = tmp_path / "spoken.conll"
     named = ["\n".join(f"speaker{s % 12}\t{line}" for line in text.split("\n")) for s, text in enumerate(sequences)]
     path.write_text("\n\n".join(named) + "\n")
@@ -21,7 +21,7 @@ def spoken(sample_data, tmp_path):
 @pytest.fixture
 def long(sample_data, tmp_path):
     """The same data as two long sequences."""
-    sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")[:80]
+    sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")[:50]
     path = tmp_path / "long.conll"
     path.write_text("\n\n".join("\n".join(sequences[part::2]) for part in (0, 1)) + "\n")
     return path
@@ -43,9 +43,9 @@ def test_groups_are_held_out_together_and_are_no_feature(kcrf, spoken, tmp_path)
 
 def test_folds_of_a_file(kcrf, spoken, tmp_path):
     folds = tmp_path / "folds.txt"
-    folds.write_text("".join(f"{s % 2}\n" for s in range(60)))
+    folds.write_text("".join(f"{s % 2}\n" for s in range(36)))
     figures, _ = trained(kcrf, spoken, tmp_path, "--folds-file", folds)
-    assert figures["held_out"]["folds"] == 2 and figures["held_out"]["units"] == 60
+    assert figures["held_out"]["folds"] == 2 and figures["held_out"]["units"] == 36
     folds.write_text("0\n1\n")
     done = kcrf("train", spoken, "-o", tmp_path / "m.npz", "--folds-file", folds)
     assert done.code != 0 and "2 folds, but" in done.err

@@ -92,7 +92,7 @@ def test_many_labels_make_a_wider_matrix(drawn, tmp_path):
 
 
 def test_folds_of_one_setting(drawn, first_accents):
-    figure = drawn("crossval", first_accents(60), "--folds", "3", "--sigma2", "1", "--tolerance", "0.1", "-q")
+    figure = drawn("crossval", first_accents(30), "--folds", "3", "--sigma2", "1", "--tolerance", "0.1", "-q")
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.get_xticklabels()] == ["0", "1", "2"] and axes.get_xlabel() == "fold"
     (points,) = [line for line in axes.lines if line.get_marker() == "o"]

@@ -38,8 +38,8 @@ def parts(sample_data, tmp_path):
     """Two thirds of the accent data to train on, and a third to score by."""
     sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")
     training, dev = tmp_path / "train.conll", tmp_path / "dev.conll"
-    training.write_text("\n\n".join(sequences[:200]) + "\n")
-    dev.write_text("\n\n".join(sequences[200:300]) + "\n")
+    training.write_text("\n\n".join(sequences[:100]) + "\n")
+    dev.write_text("\n\n".join(sequences[100:150]) + "\n")
     return training, dev
 
 
@@ -190,8 +190,8 @@ def test_a_log_tells_everything(kcrf, parts, tmp_path):
     assert done.code == 0
     found, figures = events(log), json.loads(done.out)
     start, end = found[0], found[-1]
-    assert start["event"] == "start" and start["seed"] == 3 and start["sequences"] == 200
-    assert start["dev_sequences"] == 100 and start["labels"] == ["0", "1"] and start["version"]
+    assert start["event"] == "start" and start["seed"] == 3 and start["sequences"] == 100
+    assert start["dev_sequences"] == 50 and start["labels"] == ["0", "1"] and start["version"]
     assert start["configuration"]["training"]["tolerance"] == 1e-3
     passes = [event for event in of_kind(found, "pass") if event["stage"] == "training"]
     assert [event["pass"] for event in passes] == list(range(1, figures["passes"] + 1))

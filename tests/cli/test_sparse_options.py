@@ -8,7 +8,7 @@ import pytest
 
 
 def test_training_counts_weights_that_are_not_zero(kcrf, tmp_path, first_accents):
-    path, data = tmp_path / "model.npz", first_accents(60)
+    path, data = tmp_path / "model.npz", first_accents(30)
     done = kcrf("train", data, "--c1", "1", "--c2", "0", "--tolerance", "0.01", "--json", "-o", path)
     assert done.code == 0, done.err
     told = json.loads(done.text)
@@ -22,7 +22,7 @@ def test_training_counts_weights_that_are_not_zero(kcrf, tmp_path, first_accents
 
 
 def test_a_grid_varies_c1(kcrf, tmp_path, first_accents):
-    out, data = tmp_path / "grid.json", first_accents(60)
+    out, data = tmp_path / "grid.json", first_accents(30)
     options = ["--folds", "2", "--grid", "c1=0,1", "--c2", "0.1", "--tolerance", "0.1", "-o", out, "-q"]
     done = kcrf("crossval", data, *options)
     assert done.code == 0, done.err

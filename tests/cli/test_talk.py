@@ -41,7 +41,7 @@ def on_a_terminal(arguments, **environment):
 
 @pytest.fixture(params=["train", pytest.param("crossval", marks=pytest.mark.slow)])
 def command(request, first_accents, tmp_path):
-    data = first_accents(60)
+    data = first_accents(30)
     if request.param == "train":
         return ["train", data, "--plain", "--sigma2", "1", "-o", tmp_path / "m.npz"]
     return ["crossval", data, "--folds", "2", "--sigma2", "1", "-o", tmp_path / "r.json"]
@@ -112,7 +112,7 @@ def test_a_calibration_in_words(before, after, kept, text):
 
 
 def test_features_by_the_data_take_the_place_of_columns(kcrf, first_accents, tmp_path):
-    command = ("featurize", first_accents(60), "-o", tmp_path / "data.npz")
+    command = ("featurize", first_accents(30), "-o", tmp_path / "data.npz")
     short, long = (kcrf(*command, *more).err.splitlines() for more in ((), ("-v",)))
     assert [line.split(":")[0] for line in short[:2]] == ["data", "features"] and "added automatically" in short[1]
     assert short[-1] == f"wrote {tmp_path}/data.npz; next: kcrf train {tmp_path}/data.npz -o model.npz"
@@ -158,7 +158,7 @@ def test_one_is_not_many(kcrf, tmp_path):
 def test_lines_of_trials_line_up(kcrf, first_accents, tmp_path):
     config = tmp_path / "config.yaml"
     config.write_text("terms: [{name: a-rather-long-name, features: [c0]}, {name: b, features: [c1]}, {type: edge}]\n")
-    done = kcrf("train", first_accents(60), "-c", config, "-v", "-o", tmp_path / "m.npz")
+    done = kcrf("train", first_accents(30), "-c", config, "-v", "-o", tmp_path / "m.npz")
     trials = [line for line in done.err.splitlines() if "held-out log p" in line]
     assert {line.split()[2] for line in trials} >= {"a-rather-long-name", "b", "edge"}
     assert len({line.index("held-out log p") for line in trials}) == 1

@@ -22,8 +22,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
 ]
 
-# Were locks not renewed, a fifth to a half of them would hang: 30 are enough. KCRF_FORKS=200 takes a dozen seconds.
-FORKS = int(os.environ.get("KCRF_FORKS", "30"))
+# Were locks not renewed, a fifth to a half of them would hang: 20 are enough. KCRF_FORKS=200 takes a dozen seconds.
+FORKS = int(os.environ.get("KCRF_FORKS", "20"))
 PATIENCE = 20.0  # seconds for what takes milliseconds
 
 

@@ -176,11 +176,11 @@ def test_labels_are_drawn_from_the_model(rng, workers, forbid):
 # ----------------------------------------------------------------------------- decisions
 
 
-@pytest.mark.parametrize(("tasks", "least"), [(1, 1), pytest.param(20, 19, marks=pytest.mark.slow)])
-def test_the_right_terms_in_nineteen_of_twenty_tasks(tasks, least):
+@pytest.mark.parametrize(("seeds", "least"), [([1], 1), pytest.param(range(20), 19, marks=pytest.mark.slow)])
+def test_the_right_terms_in_nineteen_of_twenty_tasks(seeds, least):
     """A strong and a weak term (it adds two points of accuracy), and three of noise, of 1, 20 and 1,000 dimensions."""
     right = 0
-    for seed in range(tasks):
+    for seed in seeds:
         corpus = draw_task(seed, Task(sequences=150, weak=0.4, labels=2 + seed % 3))
         # A search for sigma2 takes most of the time, and has little to do with the choice: in one task of four.
         _, report, chosen = select(corpus, task_config(**({"sigma2": 1.0} if seed % 4 else {})))
@@ -240,7 +240,9 @@ def test_a_term_that_a_later_one_contains_is_dropped():
         {"name": "two", "features": ["c0", "c1"], "kernel": {"type": "poly", "degree": 2}, "map": {"size": 20}},
         {"type": "edge"},
     ]
-    _, report, chosen = select(Corpus("product", columns, offsets, np.arange(1500)), {"terms": terms})
+    _, report, chosen = select(
+        Corpus("product", columns, offsets, np.arange(1500)), {"terms": terms, "training": {"sigma2": 1.0}}
+    )
     assert chosen == {"two"}
     assert decisions(report) == {"one": DROPPED, "two": TAKEN, "edge": "always kept"}
     assert {found.term: found.step for found in report.structure.judgements}["two"] == 1

@@ -47,13 +47,13 @@ def reports():
     cases = [(width, plain) for width in WIDTHS for plain in (False, True)]
     started = [
         subprocess.Popen(
-            [sys.executable, "-W", "ignore::ImportWarning", TESTS / "bits.py"],
-            env=environment(*case),
+            [sys.executable, "-W", "ignore::ImportWarning", TESTS / "bits.py", *["loops"] * plain],
+            env=environment(width, plain),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for case in cases
+        for width, plain in cases
     ]
     found = {}
     for case, process in zip(cases, started, strict=True):
