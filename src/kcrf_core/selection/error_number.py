@@ -5,6 +5,13 @@ distribution of doubts d of errors of kind k. If n_k labels are wrong, n_k f_k(d
 because they are wrong, and A f_k(d) exp(-s d) because models are uncertain: a label with log-odds d against it is drawn
 exp(-d) times as often as the other one, if probabilities are right (s = 1). At large d, only errors are left. n_k, and
 for each kind A and s, maximise the likelihood of counts in bins of d, independent Poisson ones.
+
+The log-odds that a label is wrong are linear in its doubts z, for each kind of error. The coefficients c maximise
+
+    sum_k n_k E_k[c z]  -  sum over labels of log(1 + exp(c z))
+
+the likelihood of a logistic regression in which planted errors stand for the unknown ones among the labels (du Plessis,
+Niu & Sugiyama 2015, learning from positive and unlabelled data), with a normal prior. Probabilities add up to n.
 """
 
 from __future__ import annotations
@@ -15,9 +22,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..chains import chain
 from ..system import Workers
 from ..training import Scored
-from .evidence import MOST_POSITIONS, Channel
+from .evidence import MOST_POSITIONS, Channel, Doubts
 from .planting import NEIGHBOUR
 
 EDGES = np.array([-np.inf, -14, -12, -10, -8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 7, 9, np.inf])  # bins of d
@@ -28,6 +36,10 @@ SLOPE, SLOPE_WIDTH = 0.8, 0.3  # s, expected around here; standard deviation of 
 CHI2 = 3.84 / 2  # of the profile likelihood, 95 %
 UNCLEAR, NEGLIGIBLE, FEW = 1.2, 0.01, 8  # widest interval: share of the estimate, share of all labels, labels
 LEARNT = 0.25  # of the errors: models learn the labels that neighbours have
+# Precisions of coefficients of all kinds together, and of the difference of each kind from them; errors of each kind
+# that are always supposed, so that labels have an order if no errors are estimated.
+SHARED, OWN, SUPPOSED = 0.01, 1.0, 0.01
+LARGEST = 15.0  # doubt that counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +51,8 @@ class ErrorNumber:
     high: float
     labels: int  # that were judged
     by_kind: dict[str, float]  # by the first of LEAST alone
-    curves: np.ndarray  # [K + 1, J] probability of being wrong by kind and bin; the last one is of all kinds together
+    coefficients: np.ndarray  # [K, 3] of the log-odds that a label is wrong, by kinds given the input
+    curve: np.ndarray  # [J] probability of being wrong by bin of doubts given all labels, for spans and sequences
 
     @property
     def identified(self) -> bool:
@@ -48,31 +61,34 @@ class ErrorNumber:
         narrow = self.high - self.low <= max(UNCLEAR * self.number, NEGLIGIBLE * self.labels, FEW)
         return narrow and not (learnt and self.number > NEGLIGIBLE * self.labels)
 
-    def probability(self, doubts: np.ndarray, kinds: np.ndarray | None = None) -> np.ndarray:
-        """Return the probability that something is wrong, by its doubt [n] and the kind of error [n]."""
-        out = np.interp(doubts, MIDDLES, self.curves[-1])
-        for kind in () if kinds is None else range(len(self.curves) - 1):
-            mine = kinds == kind
-            out[mine] = np.interp(doubts[mine], MIDDLES, self.curves[kind])
-        return out
+    def of_labels(self, doubts: Doubts) -> np.ndarray:
+        """Return the probability that each label is wrong [n]."""
+        return _logistic(np.einsum("np,np->n", self.coefficients[doubts.kinds_given_input], _inputs(doubts)))
+
+    def of_wholes(self, doubts: np.ndarray) -> np.ndarray:
+        """Return the probability that spans or sequences are wrong, by their doubts given all labels [n]."""
+        return np.interp(doubts, MIDDLES, self.curve)
 
 
 def estimate(parts: Sequence[Scored], channel: Channel, workers: Workers) -> ErrorNumber:
     """Estimate how many labels of the data are wrong."""
     K = len(channel.kinds.names)
-    seen = np.zeros((K, len(MIDDLES)))  # counts of the data
-    for found in workers.map(channel.doubts, parts):
-        seen += _histogram(*found, K)
+    nodes = list(workers.map(lambda part: chain.marginals(part.scores, part.edges, part.offsets).node, parts))
+    found = list(workers.map(lambda pair: channel.doubts(*pair), list(zip(parts, nodes, strict=True))))
+    seen = sum((_histogram(doubts, K) for doubts in found), np.zeros((K, len(MIDDLES))))  # counts of the data
     planted = np.zeros((K, K, len(MIDDLES)))  # [kind planted, kind found, bin], shares of those planted
+    means = np.zeros((K, K, 3))  # [kind planted, kind given the input, input of the regression], in the mean
     runs = np.ones(K)  # labels of an error
     for kind in range(K):
         total = errors = 0
-        for part, where in _planted(parts, channel, kind):
-            doubts, kinds = channel.doubts(part)
-            planted[kind] += _histogram(doubts[where], kinds[where], K)
+        for part, node, where in _planted(parts, nodes, channel, kind):
+            doubts = Doubts(*(values[where] for values in channel.doubts(part, node)))
+            planted[kind] += _histogram(doubts, K)
+            means[kind] += _sums(doubts.kinds_given_input, _inputs(doubts), K)
             total += np.count_nonzero(where)
             errors += np.count_nonzero(where & ~np.concatenate([[False], where[:-1]]))
         planted[kind] /= max(total, 1)
+        means[kind] /= max(total, 1)
         runs[kind] = total / max(errors, 1)
     fits = [_Mixture(seen, planted, least) for least in LEAST]
     numbers, background = fits[0].best
@@ -82,29 +98,69 @@ def estimate(parts: Sequence[Scored], channel: Channel, workers: Workers) -> Err
     spread = CHI2 * float(np.average(runs, weights=numbers + 1e-9))
     bounds = [fits[0].bound(sign, spread) for sign in (-1, 1)]
     labels = int(sum(np.count_nonzero(part.gold >= 0) for part in parts))
-    pooled = _curve(wrong.sum(axis=0), background.sum(axis=0), seen.sum(axis=0))
-    curves = [_curve(*rows) for rows in zip(wrong, background, seen, strict=True)]
     by_kind = dict(zip(channel.kinds.names, numbers.tolist(), strict=True))
-    low, high = min(*bounds, *totals), max(*bounds, *totals)
-    result = ErrorNumber(float(np.median(totals)), low, high, labels, by_kind, np.array([*curves, pooled]))
-    # Where the number is not identified, its kinds are even less: positions are ranked by their doubts.
-    return result if result.identified else replace(result, curves=np.array([pooled] * (K + 1)))
+    low, high, number = min(*bounds, *totals), max(*bounds, *totals), float(np.median(totals))
+    expected = numbers * (number / max(float(numbers.sum()), 1e-9)) + SUPPOSED
+    coefficients = _regression(found, np.einsum("k,kcp->cp", expected, means))
+    curve = _curve(wrong.sum(axis=0), background.sum(axis=0), seen.sum(axis=0))
+    return ErrorNumber(number, low, high, labels, by_kind, coefficients, curve)
 
 
-def _histogram(doubts: np.ndarray, kinds: np.ndarray, K: int) -> np.ndarray:
+def _histogram(doubts: Doubts, K: int) -> np.ndarray:
     """Return counts [K, J] by kind and bin."""
-    known = ~np.isnan(doubts) & (kinds >= 0)
-    bins = np.searchsorted(EDGES, doubts[known], side="right") - 1
+    known = ~np.isnan(doubts.given_labels) & (doubts.kinds >= 0)
+    bins = np.searchsorted(EDGES, doubts.given_labels[known], side="right") - 1
     J = len(MIDDLES)
-    return np.bincount(kinds[known] * J + bins, minlength=K * J).reshape(K, J)
+    return np.bincount(doubts.kinds[known] * J + bins, minlength=K * J).reshape(K, J)
 
 
-def _planted(parts: Sequence[Scored], channel: Channel, kind: int) -> Iterator[tuple[Scored, np.ndarray]]:
-    """Give parts with errors of a kind, and the positions [n] where they are."""
-    parts = parts[:: max(1, sum(len(part.gold) for part in parts) // MOST_POSITIONS)]
+def _inputs(doubts: Doubts) -> np.ndarray:
+    """Return the inputs of the regression [n, 3]."""
+    both = np.clip([doubts.given_labels, doubts.given_input], -LARGEST, LARGEST) / 5
+    return np.column_stack([np.ones(both.shape[1]), *both])
+
+
+def _sums(kinds: np.ndarray, values: np.ndarray, K: int) -> np.ndarray:
+    """Return the sums of values [n, P] over each kind, [K, P]."""
+    return np.stack([np.bincount(kinds, column, K) for column in values.T], axis=1)
+
+
+def _logistic(s: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-s))
+
+
+def _regression(found: Sequence[Doubts], target: np.ndarray) -> np.ndarray:
+    """Return coefficients [K, P] whose probabilities have these sums of inputs over labels, by kind [K, P]."""
+    from scipy.optimize import minimize  # only needed here
+
+    K, P = target.shape
+    z, kinds = np.concatenate([_inputs(each) for each in found]), np.concatenate([each[3] for each in found])
+    known = ~np.isnan(z[:, 1]) & (kinds >= 0)
+    z, kinds = z[known], kinds[known]
+    precision = np.repeat([SHARED, OWN], [P, K * P])
+    precision[0] = 0.0
+
+    def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+        shared, own = at[:P], at[P:].reshape(K, P)
+        s = np.einsum("np,np->n", (shared + own)[kinds], z)
+        off = _sums(kinds, _logistic(s)[:, None] * z, K) - target
+        value = np.logaddexp(0.0, s).sum() - ((shared + own) * target).sum() + precision @ np.square(at) / 2
+        return float(value), np.append(off.sum(axis=0), off) + precision * at
+
+    start = np.zeros((K + 1) * P)
+    start[0] = math.log(target[:, 0].sum() / max(len(z), 1) + 1e-9)
+    best = minimize(loss, start, method="L-BFGS-B", jac=True, options={"maxiter": 500}).x
+    return best[:P] + best[P:].reshape(K, P)
+
+
+def _planted(
+    parts: Sequence[Scored], nodes: Sequence[np.ndarray], channel: Channel, kind: int
+) -> Iterator[tuple[Scored, np.ndarray, np.ndarray]]:
+    """Give parts with errors of a kind, the marginals [n, Y] of each, and the positions [n] where errors are."""
+    some = slice(None, None, max(1, sum(len(part.gold) for part in parts) // MOST_POSITIONS))
     rng, total = np.random.default_rng(kind), 0
     for _ in range(MOST_ROUNDS):
-        for part in parts:
+        for part, node in zip(parts[some], nodes[some], strict=True):
             own = channel.numbers(part)
             among = np.full(len(channel.kinds.labels), -1)
             among[own] = np.arange(len(own))
@@ -114,7 +170,7 @@ def _planted(parts: Sequence[Scored], channel: Channel, kind: int) -> Iterator[t
             where = (new >= 0) & (new != part.gold)
             total += np.count_nonzero(where)
             if where.any():
-                yield replace(part, gold=np.where(where, new, part.gold).astype(part.gold.dtype)), where
+                yield replace(part, gold=np.where(where, new, part.gold).astype(part.gold.dtype)), node, where
         if total >= PLANTED or not total:
             break
 

@@ -2,15 +2,16 @@
 
 The channel: a labelling y is drawn by the model, p(y | x), whose scores are multiplied by s, those of neighbouring
 labels by s'. Then each label y_t becomes g_t with probability T(g_t | y_t): an error of kind k happens with probability
-e_k, and leads to labels of that kind as they are frequent. The doubt of a label is the log-odds of y_t != g_t, given
-the input and all labels of the data.
+e_k, and leads to labels of that kind as they are frequent. A label has two doubts, log-odds of y_t != g_t: by the
+channel, given the input and all labels of the data, and by the model, given the input alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,8 +22,25 @@ from ..system import Workers
 from ..training import Scored
 from .planting import ErrorKinds
 
-# Probabilities of being wrong [n] by doubts [n] and, of single labels, by kinds of errors [n].
-Probability = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
+
+class Doubts(NamedTuple):
+    """Log-odds that labels are wrong, and the kinds of error that they would be; NaN for unknown labels."""
+
+    given_labels: np.ndarray  # [n] by the channel
+    given_input: np.ndarray  # [n] by the model alone
+    kinds: np.ndarray  # [n] by the label that the channel prefers
+    kinds_given_input: np.ndarray  # [n] by the label that the model prefers
+
+
+class Probability(Protocol):
+    """Probabilities of being wrong."""
+
+    def of_labels(self, doubts: Doubts) -> np.ndarray:
+        """Return those of single labels [n]."""
+
+    def of_wholes(self, doubts: np.ndarray) -> np.ndarray:
+        """Return those of spans or sequences [n], by their doubts [n] given all labels."""
+
 
 SUPPOSED_RATE = 0.01  # e_k, the rate of errors by which doubts are measured
 MOST_POSITIONS = 20_000  # to find the sharpness of scores by
@@ -67,14 +85,14 @@ class Channel:
         before = chain.marginals(self.sharpness * part.scores, edges, part.offsets).log_z
         return float((chain.marginals(after, edges, part.offsets).log_z - before).sum())
 
-    def doubts(self, part: Scored) -> tuple[np.ndarray, np.ndarray]:
-        """Return the doubt of each label [n], NaN of unknown ones, and the kind of error that it would be [n]."""
-        known = part.gold >= 0
+    def doubts(self, part: Scored, node: np.ndarray, after: np.ndarray | None = None) -> Doubts:
+        """Return the doubts of labels, with p(y_t | x) [n, Y], and perhaps p(y_t | x, g) by the channel."""
+        known, own = part.gold >= 0, self.numbers(part)
         gold = np.where(known, part.gold, 0)
-        node = chain.marginals(*self.potentials(part), part.offsets).node
-        right, suggested = _rivals(node, gold)
-        own = self.numbers(part)
-        return np.where(known, log_odds(1 - right), np.nan), self.kinds.table[own[suggested], own[gold]]
+        after = chain.marginals(*self.potentials(part), part.offsets).node if after is None else after
+        found = [_rivals(each, gold) for each in (after, node)]
+        doubts = [np.where(known, log_odds(1 - right), np.nan) for right, _ in found]
+        return Doubts(*doubts, *(self.kinds.table[own[rival], own[gold]] for _, rival in found))
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:
@@ -147,7 +165,7 @@ def gather(
 ) -> Evidence:
     """Return the evidence of all parts, which share no position, on a corpus with these labels.
 
-    Probabilities of being wrong are those of the channel, or `probability` finds them by its doubts.
+    Probabilities of being wrong are those of the channel, or `probability` finds them by doubts.
     """
     out = Evidence(
         **{each.name: np.full(positions, np.nan) for each in fields(Evidence)}
@@ -180,19 +198,18 @@ def _of_part(part: Scored, channel: Channel, spans: bool, probability: Probabili
     np.exp(beside, out=beside)
     true = channel.potentials(part)
     after = chain.marginals(*true, part.offsets)
-    own, (right, suggested) = channel.numbers(part), _rivals(after.node, gold)
-    doubt = log_odds(1 - right)
+    right, suggested = _rivals(after.node, gold)
 
     def wrong(p: np.ndarray) -> np.ndarray:
-        return p if probability is None else probability(log_odds(p), None)
+        return p if probability is None else probability.of_wholes(log_odds(p))
 
     positions = {
         "marginal": node.node[rows, gold],
         "context": beside[rows, gold] / beside.sum(axis=1),
-        "doubt": doubt,
+        "doubt": log_odds(1 - right),
         "wrong": 1 - right
         if probability is None
-        else probability(doubt, channel.kinds.table[own[suggested], own[gold]]),
+        else probability.of_labels(channel.doubts(part, node.node, after.node)),
         "suggested": suggested,
         "support": node.node[rows, suggested],
     }

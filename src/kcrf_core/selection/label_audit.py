@@ -251,8 +251,7 @@ def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, ranking: s
         raise DataError("the models know no label of the data: there is nothing to audit", corpus.source)
     channel = fit_channel(parts, workers) if held_out else channel_of(parts)
     errors = estimate(parts, channel, workers) if held_out else None
-    probability = None if errors is None else errors.probability
-    evidence = gather(parts, channel, labels, corpus.positions, workers, probability)
+    evidence = gather(parts, channel, labels, corpus.positions, workers, errors)
     return Audit(corpus, labels, errors, evidence, ranking)
 
 
