@@ -96,8 +96,9 @@ def test_lists_of_frames_and_labels_beside_them(rng, tmp_path):
         again.predict(inputs[0])
 
 
-def test_words_train_the_model_of_the_same_file(rng, tmp_path, pandas):
-    """Strings, categories and missing values, as `kcrf train` takes them from a file."""
+@pytest.mark.parametrize("chosen", [{"kernel": "linear"}, {}, {"size": 5, "gamma": 0.3}], ids=str)
+def test_words_train_the_model_of_the_same_file(rng, tmp_path, pandas, chosen):
+    """Strings, categories and missing values, as `kcrf train` takes them from a file, with its default terms."""
     frame = readings(rng).drop(columns=["subject", "moving"])
     N = len(frame)
     frame.insert(2, "word", rng.choice(["the", "cat", "Cat", "ran"], N))
@@ -110,16 +111,19 @@ def test_words_train_the_model_of_the_same_file(rng, tmp_path, pandas):
         "train",
         tmp_path / "data.csv",
         *layout,
-        "--kernel",
-        "linear",
+        *(f"--{name}={value}" for name, value in chosen.items()),
         "--sigma2",
         3,
         "-o",
         tmp_path / "theirs.npz",
         "-q",
     )
-    crf = KernelCRF(kernel="linear", sigma2=3).fit(frame, **TRIALS)
+    crf = KernelCRF(sigma2=3, **chosen).fit(frame, **TRIALS)
     theirs = Model.load(tmp_path / "theirs.npz")
+    assert [one.name for one in crf.model_.terms] == (["node"] if "kernel" in chosen else ["linear", "node"])
+    for mine, other in zip(crf.model_.terms, theirs.terms, strict=True):
+        values = (each.alpha if each.has_pivots else each.weights for each in (mine, other))
+        np.testing.assert_allclose(*values, rtol=1e-6, atol=1e-9)
     assert [one.config for one in crf.model_.encoding.features] == [one.config for one in theirs.encoding.features]
     corpus = read_corpus(tmp_path / "data.csv", layout=Layout(",", True, sequence="trial"))
     marginals = theirs.marginals(theirs.encoding.encode(corpus))

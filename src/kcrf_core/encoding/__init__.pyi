@@ -4,6 +4,7 @@ from ..system import Registry
 from .counts import TermCount, TermCounter
 from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets
 from .defaults import (
+    NUMBER_KERNEL,
     NUMBER_PIVOTS,
     Defaults,
     configured,
@@ -38,6 +39,7 @@ EXPORTS: Registry[Callable[[Exported], Iterator[str]]]
 
 __all__ = [
     "CONSTANT",
+    "NUMBER_KERNEL",
     "NUMBER_PIVOTS",
     "UNKNOWN",
     "UNOBSERVED",

@@ -371,11 +371,11 @@ class KernelCRF(Protocol):
             for name, given in (("groups", data.groups), ("folds", folds))
         )
         hold_out = HoldOut(together, parts, block)
-        raw, source = self._raw_config(form, corpus, data.columns)
+        raw, options, source = self._raw_config(form, corpus, data.columns)
         if data.columns is not None and raw.get("features") is None:
             # Words among the columns: as the command takes them. Paths of settings cannot have a point in a name.
             types = {f"features.{name}.type": "categorical" for name in data.categories if "." not in name}
-            config, _ = configured(raw, types, corpus, source)
+            config, _ = configured(raw, options | types, corpus, source)
         else:
             config = parse_config(raw, source)
         encoding, dataset = fit_encoding(config, corpus)
@@ -489,8 +489,10 @@ class KernelCRF(Protocol):
             if own is not None:
                 LOGGER.removeHandler(own)
 
-    def _raw_config(self, form: str, corpus: Corpus, names: Sequence[str] | None = None) -> tuple[dict[str, Any], str]:
-        """Return the configuration for training data, with columns of these names, and its own name in messages."""
+    def _raw_config(
+        self, form: str, corpus: Corpus, names: Sequence[str] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any], str]:
+        """Return the configuration for training data, with columns of these names, options, and its name."""
         params = self.get_params()
         columns: int | Sequence[str] | None = names or (corpus.width - 1 if form == COLUMNS else None)
         numbers = [column.numbers for column in corpus.columns[:-1] if isinstance(column, NumberColumn)]
@@ -698,11 +700,11 @@ class KernelCRF(Protocol):
             found = audit_by_model(self.model_, corpus, rank, threads_of(self.n_jobs))
         else:
             form, corpus = _training_corpus(data)
-            raw, source = self._raw_config(form, corpus, data.columns)
+            raw, options, source = self._raw_config(form, corpus, data.columns)
             if "features" not in raw and form == COLUMNS and data.columns is None:
                 raw["plain"] = True  # as `fit` takes columns without a configuration
             division = _division(folds, X, seed_of(self.random_state))
-            plan = make_plan(corpus, raw, source, make_settings({}, {}), division)
+            plan = make_plan(corpus, raw, source, make_settings({}, options), division)
             with self._computing() as (observer, workers):
                 found = audit_by_folds(
                     plan, rank, workers=workers, done=lambda task: observer.note(f"{plan.describe(task)} is judged")

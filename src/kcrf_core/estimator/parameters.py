@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..config import EMBEDDINGS, MODEL_SECTIONS, MapConfig, declared_options, parse_config, plain_kernels, with_options
-from ..encoding import kernel_is_open, lookups, number_terms, with_terms
+from ..encoding import NUMBER_KERNEL, kernel_is_open, lookups, number_terms, with_terms
 from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig
 from ..scoring import Decision
@@ -113,11 +113,11 @@ def raw_config(
     vectors: Sequence[str] = (),
     positions: int = 0,
     mixed: bool = False,
-) -> tuple[dict[str, Any], str]:
+) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Return the configuration for data with this many columns, or names of columns, and vectors by name.
 
-    Columns are None for attributes, and `mixed` if there are words among them. It is that of a file, with its name in
-    messages.
+    Columns are None for attributes, and `mixed` if there are words among them. It is that of a file, with options to
+    lay over it once there are default features, and its name in messages.
     """
     looked_up = _lookup_settings(params, None if mixed else columns)
     unobserved = {} if params["unobserved"] is None else {"unobserved": str(_plain(params["unobserved"]))}
@@ -147,12 +147,15 @@ def raw_config(
         raw = {**column_titles(columns), **unobserved, **params["config"], **looked_up, **rules}
         if columns is not None and not mixed and kernel_is_open(raw, {}, positions):
             raw["terms"] = number_terms()
-        return raw, "config"
+        return raw, {}, "config"
     options = {name: params[name] for name in _names("chain", "training") if params[name] is not None}
     kernel = params["kernel"]
     if kernel is None:
         kernel = KernelConfig.type
         asked = {name: params[name] for name, usual in (("map", AUTO), ("cut_off", 1)) if params[name] != usual}
+        if mixed:
+            usual = dict.fromkeys(KERNELS[NUMBER_KERNEL].settings()) | vars(MapConfig())
+            options |= asked | {name: params[name] for name in usual if params.get(name) not in (None, usual[name])}
         asked |= {"c1": params["c1"], "observed_features": params["all_possible_states"] in OFF}
         if columns is not None and not mixed and kernel_is_open({}, asked, positions):
             node = number_terms()[0]
@@ -193,13 +196,15 @@ def raw_config(
         raw["features"] = [{"type": "attributes"}, *({"vectors": name, **shape} for name in vectors)]
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: put attributes of neighbours into the dictionaries")
-    if mixed or not looked_up:
-        return with_options({**raw, **looked_up}, options), "KernelCRF"
+    if mixed:
+        return {**raw, **looked_up}, options, "KernelCRF"
+    if not looked_up:
+        return with_options(raw, options), {}, "KernelCRF"
     for feature in lookups(parse_config(looked_up, "KernelCRF"), {}, params["embeddings_column"]):
         own = shape if feature["lookup"] == EMBEDDINGS else {key: shape[key] for key in ("window",) if key in shape}
         raw["features"].append({**feature, **own})
     raw = with_options({**raw, **looked_up, "suggested": True}, options)
-    return with_terms(raw, 0, (), "KernelCRF"), "KernelCRF"
+    return with_terms(raw, 0, (), "KernelCRF"), {}, "KernelCRF"
 
 
 def _lookup_settings(params: Mapping[str, Any], columns: int | Sequence[str] | None) -> dict[str, Any]:
