@@ -11,6 +11,7 @@
 #   make planted-bugs  some forty bugs, one at a time, each caught by the tests
 #   make coverage    the lines and branches that the tests reach
 #   make wheel       a wheel in dist/, tried in an environment without a compiler
+#   make kcrf-tag    a program that tags without Python, in build/kcrf-tag, by the C compiler alone
 #   make man         write the manual pages from the options of the commands and from man/*.md
 #   make lint        style of Python and Cython, types, and manual pages that are up to date
 #   make clean       remove what these made
@@ -18,12 +19,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/*/*.h) setup.py pyproject.toml
+RUNTIME := $(wildcard src/kcrf_runtime/*.c src/kcrf_runtime/*.h)
+SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/*/*.h) $(RUNTIME) setup.py pyproject.toml
 
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel man lint clean
+.PHONY: kcrf-tag demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel man lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -104,6 +106,13 @@ UNCHECKED := tuning tuning_search scikit_learn plugins architecture config grid 
 test-debug: $(VENV)/test-tools
 	KCRF_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/debug --build-lib build/debug/lib
 	PYTHONPATH=build/debug/lib $(PYTEST) tests/core $(UNCHECKED:%=--ignore tests/core/test_%.py)
+
+# Static where the C library allows it, so that one file is all that a machine needs. STATIC= links as usual.
+STATIC ?= -static
+kcrf-tag: build/kcrf-tag
+build/kcrf-tag: $(RUNTIME)
+	mkdir -p build
+	$(CC) -std=c99 -O3 -ffp-contract=off -Wall -Wextra $(CFLAGS) $(STATIC) -o $@ $(filter %.c,$^) -lm -lpthread
 
 # Python does not know of sanitizers: what they need is loaded before it. What Python itself keeps is no leak of ours, and
 # some tests ask for more memory than there is. What is found goes to build/sanitize/report.*, since pytest holds stderr.

@@ -49,16 +49,22 @@ LIGHT = {
     "system.team",
     "exchange._double_array",
 }
+# The C library, which is also built without Python (make kcrf-tag), and the module that it is a part of.
+LIBRARY = [f"src/kcrf_runtime/{name}.c" for name in ("model", "features", "decode")]
+WITH_LIBRARY = "runtime._runtime"
 SHARED = "kcrf_core._cyutility"  # memory views and the like, compiled once for all modules
 
 
 def extension(source):
     name = os.path.relpath(source, "src")[: -len(".pyx")].replace(os.sep, ".")
+    library, headers = [], HEADERS
+    if name.partition(".")[2] == WITH_LIBRARY:
+        library, headers = LIBRARY, sorted(glob.glob("src/kcrf_runtime/*.h"))
     return Extension(
         name,
-        [source],
-        include_dirs=sorted(set(map(os.path.dirname, HEADERS))),
-        depends=HEADERS,
+        [source, *library],
+        include_dirs=sorted(set(map(os.path.dirname, headers))),
+        depends=[*headers, *library],
         extra_compile_args=UTILITY_ARGS if name.partition(".")[2] in LIGHT else COMPILE_ARGS,
         extra_link_args=LINK_ARGS,
     )

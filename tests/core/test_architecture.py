@@ -24,6 +24,7 @@ CORE, COMMANDS = "kcrf_core", "kcrf_cli"
 # Each room imports from rooms before it. The root's few modules come first.
 ROOMS = (
     *(
+        "runtime",
         "system",
         "files",
         "corpora",

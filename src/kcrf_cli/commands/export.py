@@ -1,4 +1,4 @@
-"""`kcrf export`: write a model for CRFsuite, CRF++ or Wapiti."""
+"""`kcrf export`: write a model for kcrf-tag, CRFsuite, CRF++ or Wapiti."""
 
 from __future__ import annotations
 
@@ -18,35 +18,63 @@ class ExportArguments:
     model: str = options.argument("MODEL", options.FILE)
     output: str = options.output()
     to: str | None = options.option(
-        "Program to write for. Default: by the suffix of the output, .crfsuite, .crfpp or .wapiti.",
+        "Program to write for; runtime: kcrf-tag and the C library. Default: by the suffix of the output, .kcrf, "
+        ".crfsuite, .crfpp or .wapiti.",
         type=options.NamedChoice("exchange:PROGRAMS"),
+    )
+    quantize: str | None = options.option(
+        "Form of weights for the runtime: float32, int8 with a scale for each feature, or none for double precision, "
+        "which gives the scores of kcrf itself. Default: float32.",
+        type=options.NamedChoice("runtime:QUANTIZED"),
+    )
+    data: str | None = options.option(
+        "Label FILE with the exact and with the written weights, and print how many labels differ. For the runtime.",
+        "FILE",
+        type=options.DATA_FILE,
     )
     quiet: bool
 
 
 @options.command(ExportArguments)
 def export(run: ExportArguments) -> None:
-    """Convert MODEL to a model of CRFsuite, CRF++ or Wapiti that gives the same labels.
+    """Convert MODEL to a file for kcrf-tag, CRFsuite, CRF++ or Wapiti that gives the same labels.
 
-    The model must be linear and of first order. For CRFsuite, features become attributes; `featurize --like MODEL
-    --export crfsuite` writes data with these attributes. For CRF++ and Wapiti, features become lines of a template
-    inside the file. A file for CRF++ is binary, or text (for `crf_learn --convert`) if its name ends in .txt.
+    For `--to runtime`, any model without pivots and rules will do; the file is for the program kcrf-tag and for the C
+    library, which need no Python. For other programs the model must be linear and of first order. For CRFsuite,
+    features become attributes; `featurize --like MODEL --export crfsuite` writes data with these attributes. For CRF++
+    and Wapiti, features become lines of a template inside the file. A file for CRF++ is binary, or text (for `crf_learn
+    --convert`) if its name ends in .txt.
 
     \b
     Example:
       kcrf train sample_data/pitch_accent.conll --sigma2 1 -o model.npz
+      kcrf export model.npz --to runtime -o model.kcrf
+      kcrf export model.npz -o small.kcrf --quantize int8 --data sample_data/pitch_accent.conll
       kcrf export model.npz -o model.crfsuite
       kcrf featurize sample_data/pitch_accent.conll --like model.npz --export crfsuite -o data.crfsuite
     """
     from kcrf_core.exchange import PROGRAMS, export_model, program_of
-    from kcrf_core.model import Model
+    from kcrf_core.model import Model, runtime_labels
 
     output, tell = run.output, files.unless(run.quiet)
     program = run.to or program_of(output)
     if program is None:
         raise click.UsageError(f"'{output}' has no suffix of a program: give --to {', '.join(PROGRAMS)}")
-    files.check_writable(output, run.model)
-    data, remarks = export_model(Model.load(run.model), program, text=output.endswith(".txt"))
+    if program != "runtime":
+        options.refuse(
+            *((getattr(run, name) is not None, f"--{name} is for --to runtime") for name in ("quantize", "data"))
+        )
+    files.check_outputs([output], run.data or "", run.model)
+    model = Model.load(run.model)
+    data, remarks = export_model(model, program, output.endswith(".txt"), run.quantize or "float32")
+    if run.data is not None:
+        corpus = files.read_data(
+            run.data, model.encoding.format, model.encoding.columns, model.encoding.layout, quiet=run.quiet
+        )
+        exact, _ = export_model(model, program, quantize="none")
+        wrong = runtime_labels(exact, model.encoding, corpus) != runtime_labels(data, model.encoding, corpus)
+        of_all = f"{counted(len(wrong), 'label')} of {corpus.source} ({100 * wrong.mean():.4f} %)"
+        remarks = [*remarks, f"{int(wrong.sum()):,} of {of_all} differ from those by exact weights"]
     with replacing(output) as stream:
         stream.write(data)
     for remark in (*remarks, f"{output}: {counted(len(data), 'byte')} for {PROGRAMS[program]}"):

@@ -53,7 +53,7 @@ class Lexicon:
     @property
     def longest(self) -> int:
         """Number of words of the longest entry."""
-        return len(self._levels)
+        return len(self.levels)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Lexicon:
                 "digest": self.digest}  # fmt: skip
 
     @cached_property
-    def _levels(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def levels(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """A trie: for beginnings of 1, 2, ... words their sorted keys, True for whole entries, and for longer ones.
 
         The key of a beginning is the number of the one without its last word, times the number of words, plus the
@@ -86,7 +86,7 @@ class Lexicon:
     @cached_property
     def _begins(self) -> np.ndarray:
         """Numbers of beginnings of one word, by the number of the word, [words + 1]; -1 for none and for no word."""
-        out, keys = np.full(len(self.index) + 1, -1), self._levels[0][0]
+        out, keys = np.full(len(self.index) + 1, -1), self.levels[0][0]
         out[keys] = np.arange(len(keys))
         return out
 
@@ -104,7 +104,7 @@ class Lexicon:
         node = self._begins[words]
         at = np.flatnonzero(node >= 0)
         node = node[at]
-        for depth, (_, whole, longer) in enumerate(self._levels):
+        for depth, (_, whole, longer) in enumerate(self.levels):
             entries = at[whole[node]]
             ends[entries] = entries + depth + 1
             at, node = at[longer[node]], node[longer[node]]
@@ -112,7 +112,7 @@ class Lexicon:
             at, node, word = at[word >= 0], node[word >= 0], word[word >= 0]
             if not len(at):
                 break
-            keys, wanted = self._levels[depth + 1][0], node * len(self.index) + word
+            keys, wanted = self.levels[depth + 1][0], node * len(self.index) + word
             node = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
             found = np.flatnonzero(keys[node] == wanted)
             at, node = at[found], node[found]

@@ -183,7 +183,7 @@ class Encoding:
         """Return True if the corpus has gold labels; raise an error where its columns do not fit."""
         if (corpus.attributes is not None) != self.attributes:
             raise DataError(f"not in the format of the training data, {self.format}", corpus.source)
-        return self._places(corpus)[-1] >= 0
+        return self.places(corpus)[-1] >= 0
 
     @cached_property
     def used(self) -> set[str]:
@@ -201,7 +201,7 @@ class Encoding:
             out.update(feature.config.columns)
         return out
 
-    def _places(self, corpus: Corpus) -> list[int]:
+    def places(self, corpus: Corpus) -> list[int]:
         """Return the place of each column in a corpus; -1 for columns that it may lack: the label, and unused ones."""
         own, width, used = self.columns, corpus.width, [name for name in self.columns[:-1] if name in self.used]
         if corpus.header is not None:
@@ -231,7 +231,7 @@ class Encoding:
     def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
         """Encode a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
         self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
-        with_labels, places = self.with_labels(corpus), self._places(corpus)
+        with_labels, places = self.with_labels(corpus), self.places(corpus)
         if -1 in places[:-1]:
             lacking = CodedColumn([""], np.zeros(corpus.positions, np.int32))
             kept = places if with_labels else places[:-1]

@@ -27,7 +27,7 @@ from ..encoding import (
 from ..errors import ConfigError
 from ..features import ExplicitTerm
 from ..maps import ColumnOrder, as_dense, matrix_of, without_zeros
-from ..model import Model, packed_names
+from ..model import Model, packed_names, runtime_image
 from . import PROGRAMS
 from .crfpp_models import write_crfpp
 from .crfsuite_models import CrfsuiteModel, write_crfsuite
@@ -42,8 +42,13 @@ SYMBOLS = {"crf++": "_B", "wapiti": "_x"}  # that begin what stands beyond the e
 SEPARATORS = "/|~^;,_\x01\x02\x03"
 
 
-def export_model(model: Model, program: str, text: bool = False) -> tuple[bytes, list[str]]:
-    """Return the file for one of `PROGRAMS`, and remarks for the user; `text` for CRF++'s form as text."""
+def export_model(model: Model, program: str, text: bool = False, quantize: str = "float32") -> tuple[bytes, list[str]]:
+    """Return the file for one of `PROGRAMS`, and remarks for the user; `text` for CRF++'s form as text.
+
+    `quantize` is the form of weights for kcrf-tag.
+    """
+    if program == "runtime":
+        return runtime_image(model, quantize), []
     if program == "crfsuite":
         found, remarks = crfsuite_of(model)
         return write_crfsuite(found), remarks
@@ -54,7 +59,8 @@ def export_model(model: Model, program: str, text: bool = False) -> tuple[bytes,
 def program_of(path: str | os.PathLike[str]) -> str | None:
     """Return the program that a file is meant for, by its name."""
     ending = os.path.splitext(os.fspath(path))[1].lower()
-    return {".crfsuite": "crfsuite", ".crfpp": "crf++", ".wapiti": "wapiti", ".wap": "wapiti"}.get(ending)
+    by_ending = {".crfpp": "crf++", ".wap": "wapiti", ".kcrf": "runtime"}
+    return by_ending.get(ending, ending[1:] if ending[1:] in PROGRAMS else None)
 
 
 def _checked(model: Model, program: str) -> list[tuple[ExplicitTerm, np.ndarray]]:

@@ -31,6 +31,7 @@ from .lagging import LagDecoder
 from .model import ROWS_AT_ONCE, Model, ScoreCalibration
 from .model_labelling import Also, from_model, from_model_and_encoded
 from .rules import LabelRules, RulesProbability, broken_sequences, combined
+from .runtime_files import runtime_image, runtime_labels
 
 __all__ = [
     "ROWS_AT_ONCE",
@@ -72,6 +73,8 @@ __all__ = [
     "name_hashes",
     "new_folder",
     "packed_names",
+    "runtime_image",
+    "runtime_labels",
     "save_dataset",
     "save_shards",
     "scores_in_place",

@@ -1,0 +1,482 @@
+"""Models as files of the C library `kcrf_runtime`; its `internal.h` describes them.
+
+Features become families of codes. The codes of a family are numbers of its values, then of positions beyond the ends
+of a sequence, which have one numbering in the whole file. A field of a term is a family at some distance; the rows of
+weights of all distances of a feature stand together, code by code, so that they are near each other in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from ..chains import EDGE_X
+from ..config import Macro, is_wapiti_line, pieces
+from ..corpora import COLUMN_FORMAT, Clusters, Corpus, Lexicon
+from ..encoding import (
+    AttributeFeature,
+    CategoricalFeature,
+    ConjunctionFeature,
+    Encoding,
+    Feature,
+    LineFeature,
+    LookupFeature,
+    RealFeature,
+    TemplateFeature,
+)
+from ..errors import ConfigError, DataError
+from ..features import AffineTerm, ConjunctionTerm, ExplicitTerm, Term
+from ..maps import SparseWeights, squared_weights, without_zeros
+from ..runtime import QUANTIZED, RuntimeModel, RuntimeTagger, checksum, pair_table, text_table, unicode_table
+from .model import VITERBI, Model
+
+MAGIC, FILE_VERSION = b"KCRFTAG\0", 1
+SECTIONS = (
+    *("meta", "text", "names", "families", "parts", "slots", "pairs", "terms", "fields", "starts", "columns"),
+    *("values", "scales", "numbers", "states", "unicode"),
+)
+ITEMS = {"names": 8, "slots": 16, "pairs": 16, "parts": 24, "families": 56, "terms": 72, "fields": 24}
+NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
+VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG = range(6)
+TRANSFORMS = {"identity": 0, "lower": 1, "prefix": 2, "suffix": 3, "shape": 4, "fold": 5}
+OF_CONJUNCTIONS, OF_PAIRS, IN_HALVES = 1, 2, 4
+FROM_ENDS, WAPITI, LAST_OF_LINE = 1, 2, 4
+MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
+WORTH_FILLING = 2  # a row is whole that has weights for at least one in so many columns
+
+
+def runtime_image(model: Model, quantize: str = "none") -> bytes:
+    """Return the file of a model; raise an error that names what the library does not support."""
+    return _Image(model, QUANTIZED[quantize]).file()
+
+
+def runtime_labels(image: bytes, encoding: Encoding, corpus: Corpus) -> np.ndarray:
+    """Return numbers of the labels that the library gives to a corpus, [N] int32."""
+    tagger, out = RuntimeTagger(RuntimeModel(image)), [np.empty(0, np.int32)]
+    encoding.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
+    encoding.with_labels(corpus)  # with an error where columns do not fit
+    places, rows = encoding.places(corpus)[:-1], corpus.attributes
+    columns = [[""] * corpus.positions if place < 0 else corpus.columns[place] for place in places]
+    for first, last in pairwise(corpus.offsets.tolist()):
+        try:
+            if rows is None:
+                tagger.set_columns(list(zip(*(column[first:last] for column in columns), strict=True)))
+            else:
+                spans = pairwise(rows.indptr[first : last + 1].tolist())
+                tagger.set_attributes([[(rows.names[e], rows.values[e]) for e in range(*span)] for span in spans])
+            out.append(tagger.labels())
+        except (ValueError, OverflowError) as error:
+            raise DataError(str(error), corpus.source, int(corpus.lines[first])) from None
+    return np.concatenate(out)
+
+
+def _refuse(what: str, *settings: str) -> ConfigError:
+    return ConfigError(f"{what}, which the runtime does not support: tag with kcrf itself", settings=settings)
+
+
+@dataclass
+class _Family:
+    """A family before families have their numbers, which are in the order of columns."""
+
+    kind: int
+    codes: int
+    column: int = NONE
+    transform: int = 0
+    length: int = 0
+    parts: list[tuple[int | _Family, ...]] = field(default_factory=list)  # family, offset, pairs, bits, codes, flags
+    table: tuple[int, int] = (0, 0)  # first slot and bits
+    missing: int = NONE
+    numbers: int = 0
+    number: int = -1
+
+    def row(self, first_part: int) -> list[int]:
+        about = [self.kind, self.column, self.transform, self.length, first_part, len(self.parts), *self.table]
+        return [*about, self.codes, self.missing, 0, 0, self.numbers & NONE, self.numbers >> 32]
+
+
+class _Image:
+    """The sections of a file while they are filled."""
+
+    def __init__(self, model: Model, value_bytes: int):
+        self.model, self.encoding, self.value_bytes = model, model.encoding, value_bytes
+        self.text, self.text_size = [b"\0"], 1
+        self.parts: dict[str, list[np.ndarray]] = {name: [] for name in SECTIONS}
+        self.sizes = dict.fromkeys(SECTIONS, 0)
+        self.families: dict[object, _Family] = {}
+        self.conjoined: dict[str, list[np.ndarray]] = {}  # numbers of the tuples of a conjunction, by its offsets
+        if model.rules is not None:
+            raise _refuse("the model has rules of labels", "rules")
+        self._check_features()
+        self.reach = max([0, *map(self._reach, self.encoding.features)])
+        for feature in self.encoding.features:
+            self._add_feature(feature)
+        ordered = sorted(
+            self.families.values(),
+            key=lambda one: one.column if one.kind in (VALUE, NUMBER) else len(model.labels) + NONE,
+        )
+        for number, family in enumerate(ordered):
+            family.number = number
+        for family in ordered:
+            first = self.sizes["parts"]
+            rows = [
+                [own.number if isinstance(own, _Family) else int(own) & NONE for own in part] for part in family.parts
+            ]
+            self._add("parts", np.array(rows, np.uint32).reshape(-1, 6))
+            self._add("families", np.array([family.row(first)], np.uint32))
+        for term in model.terms:
+            self._add_term(term)
+
+    # ------------------------------------------------------------------------- sections
+
+    def _add(self, section: str, rows: np.ndarray) -> int:
+        """Put items behind those of a section; return the number of the first."""
+        first = self.sizes[section]
+        self.parts[section].append(np.ascontiguousarray(rows))
+        self.sizes[section] += len(rows)
+        return first
+
+    def _add_text(self, text: bytes) -> int:
+        first = self.text_size
+        self.text.append(text)
+        self.text_size += len(text)
+        if self.text_size > NONE:
+            raise _refuse("the model has more than 4 GiB of text")
+        return first
+
+    def _table(self, values: Iterable[str], codes: np.ndarray) -> tuple[int, int]:
+        """Add the hash table of values with their codes [n]; return its first slot and its bits."""
+        encoded = [value.encode("utf-8", "surrogatepass") for value in values]
+        blob, lengths = b"".join(encoded), np.fromiter(map(len, encoded), np.int64, len(encoded))
+        slots, bits = text_table(blob or b"\0", lengths, codes.astype(np.uint32), self._add_text(blob))
+        return self._add("slots", slots), bits
+
+    def _pairs(self, keys: np.ndarray, numbers: np.ndarray, flags: np.ndarray | None = None) -> tuple[int, int]:
+        flags = np.zeros(len(keys), np.uint32) if flags is None else flags.astype(np.uint32)
+        slots, bits = pair_table(keys.astype(np.uint64), numbers.astype(np.uint32), flags)
+        return self._add("pairs", slots), bits
+
+    def _numbers(self, values: np.ndarray) -> int:
+        return self._add("numbers", np.asarray(values, dtype=np.float64).ravel())
+
+    # ------------------------------------------------------------------------- features
+
+    def _check_features(self) -> None:
+        for feature in self.encoding.features:
+            config, name = feature.config, f"feature '{feature.config.name}'"
+            parts = feature.parts if isinstance(feature, ConjunctionFeature) else (feature,)
+            if self.encoding.attributes and not isinstance(feature, AttributeFeature):
+                raise _refuse(f"{name} is made of attributes by name")
+            if isinstance(feature, RealFeature) and (feature.is_vector or feature.indicates or not feature.plain):
+                how = "vectors" if feature.is_vector else config.transform
+                how = "an indicator of missing values" if feature.indicates else f"'{how}'"
+                raise _refuse(f"{name} is made of numbers by {how if feature.plain else how or config.scale}")
+            for line in config.templates:
+                for macro in pieces(line):
+                    if isinstance(macro, Macro) and (macro.command != "x" or macro.lower):
+                        raise _refuse(f"{name} has an expression or lower case in '{line}'")
+            for part in parts:
+                if isinstance(part, CategoricalFeature) and part.config.transform not in TRANSFORMS:
+                    raise _refuse(f"{name} uses the transform '{part.config.transform}'")
+
+    def _reach(self, feature: Feature) -> int:
+        if isinstance(feature, AttributeFeature):
+            return 0
+        if isinstance(feature, RealFeature):
+            return max(map(abs, feature.config.seen))
+        return feature.reach
+
+    def _add_feature(self, feature: Feature) -> None:
+        if isinstance(feature, ConjunctionFeature):
+            self._conjunction(feature)
+        elif isinstance(feature, CategoricalFeature):
+            self._categorical(feature)
+        elif isinstance(feature, RealFeature):
+            for place, column in enumerate(feature.columns):
+                self._number(feature, place, column)
+        else:
+            values = feature.vocabulary.values
+            found = _Family(BAG, len(values), table=self._table(values, np.arange(len(values))))
+            if isinstance(feature, TemplateFeature):
+                found.parts = [part for line in feature.config.templates for part in self._line(line)]
+            self.families[feature.config.name] = found
+
+    def _number(self, feature: RealFeature, place: int, column: int) -> None:
+        fill = 0.0 if feature.fill is None else feature.fill[place]
+        missing = self.encoding.layout.missing
+        self.families[feature.config.name, place] = _Family(
+            NUMBER,
+            1,
+            column,
+            table=self._table(missing, np.zeros(len(missing))),
+            numbers=self._numbers(np.array([feature.mean[place], feature.scale[place], fill])),
+        )
+
+    def _categorical(self, feature: CategoricalFeature) -> _Family:
+        """Return the family of a feature, which several features may share."""
+        config, values = feature.config, feature.vocabulary.values
+        key = (type(feature), feature.column, config.transform, config.length, config.lookup, config.templates, values)
+        if key in self.families:
+            return self.families[key]
+        found = _Family(VALUE, len(values), feature.column)
+        if isinstance(feature, LineFeature):
+            found.kind, found.column, found.parts = LINE, NONE, self._line(config.templates[0])
+            found.table = self._table(values, np.arange(len(values)))
+        elif isinstance(feature, LookupFeature) and isinstance(feature.table, Clusters):
+            # Words whose cluster training did not have get a code of their own, without weights.
+            codes, (missing,) = feature.encode(feature.table.words), feature.encode([""])
+            found.table = self._table(feature.table.words, np.where(codes < 0, len(values), codes))
+            found.codes, found.missing = len(values) + 1, int(missing) & NONE
+        elif isinstance(feature, LookupFeature):
+            assert isinstance(feature.table, Lexicon)
+            self._lexicon(found, feature.table)
+        else:
+            found.transform, found.length = TRANSFORMS[config.transform], config.length or 0
+            found.table = self._table(values, np.arange(len(values)))
+        self.families[key] = found
+        return found
+
+    def _lexicon(self, found: _Family, table: Lexicon) -> None:
+        """Make a family of the words of a lexicon, and the tree of its entries."""
+        words = _Family(VALUE, len(table.index), found.column, TRANSFORMS["fold" if table.fold else "identity"])
+        words.table = self._table(table.index, np.arange(len(table.index)))
+        self.families[id(table), found.column] = words
+        found.kind, found.column, found.table = LEXICON, NONE, self._table((), np.zeros(0))
+        for keys, whole, longer in table.levels:
+            level = self._pairs(keys, np.arange(len(keys)), whole + 2 * longer)
+            found.parts.append((words, 0, *level, len(table.index), 0))
+
+    def _line(self, line: str) -> list[tuple[int | _Family, ...]]:
+        """Return the parts of a template line."""
+        out: list[list[int]] = []
+        for piece in pieces(line):
+            if isinstance(piece, Macro):
+                flags = FROM_ENDS * piece.absolute + WAPITI * is_wapiti_line(line)
+                out.append([piece.column, piece.row, 0, 0, 0, flags])
+            else:
+                text = piece.encode("utf-8", "surrogatepass")
+                out.append([NONE, 0, self._add_text(text), len(text), 0, 0])
+        out[-1][5] |= LAST_OF_LINE
+        return [tuple(part) for part in out]
+
+    def _conjunction(self, feature: ConjunctionFeature) -> None:
+        """Number the tuples of all offsets together, and make tables of their beginnings of 2, 3, ... parts."""
+        families = [self._categorical(part) for part in feature.parts]
+        tuples = []
+        for w in range(len(feature.config.seen)):
+            codes = feature.part_codes(w, np.arange(len(feature.keys[w][-1])))
+            old = [len(part.vocabulary.values) for part in feature.parts]
+            new = (
+                self._codes(family.codes, own, size, feature.reach)
+                for family, own, size in zip(families, codes, old, strict=True)
+            )
+            tuples.append(np.stack(list(new), axis=1).reshape(-1, len(families)))
+        found, numbers = np.unique(np.concatenate(tuples), axis=0, return_inverse=True)
+        offsets = [offset for _, offset in feature.config.parts]
+        family = _Family(CONJUNCTION, len(found), parts=[(families[0], offsets[0], 0, 0, 0, 0)])
+        combined = found[:, 0] if len(found) else np.zeros(0, np.int64)
+        for k in range(1, len(families)):
+            size = families[k].codes + 2 * self.reach
+            keys, combined = np.unique(combined.astype(np.int64) * size + found[:, k], return_inverse=True)
+            family.parts.append((families[k], offsets[k], *self._pairs(keys, np.arange(len(keys))), size, 0))
+        family.parts[0] = (*family.parts[0][:2], *family.parts[1][2:4], 0, 0)  # any table: it is not looked at
+        # The last stage numbers tuples in their sorted order, as `found` has them.
+        assert (combined.ravel() == np.arange(len(found))).all()
+        self.families[feature.config.name] = family
+        ends = np.cumsum([len(own) for own in tuples])[:-1]
+        self.conjoined[feature.config.name] = np.split(numbers.ravel(), ends)
+
+    def _codes(self, own: int, codes: np.ndarray, size: int, reach: int) -> np.ndarray:
+        """Return codes of this file for those of a feature with `size` values and its own symbols beyond the ends."""
+        side, distance = np.divmod(codes - size, max(reach, 1))
+        return np.where(codes < size, codes, own + side * self.reach + distance)
+
+    # ------------------------------------------------------------------------- terms
+
+    def _add_term(self, term: Term) -> None:
+        Y = len(self.model.labels)
+        if not isinstance(term, ExplicitTerm | ConjunctionTerm):
+            raise _refuse(f"term '{term.name}' has pivots", "kernel")
+        if term.cosine:
+            raise _refuse(f"term '{term.name}' has a cosine kernel", "kernel")
+        width = term.clique.columns(Y)
+        if width > MOST_COLUMNS:
+            raise _refuse(f"term '{term.name}' has weights for {width:,} pairs of labels", "terms")
+        kind = (
+            OF_PAIRS * (term.clique is EDGE_X)
+            + IN_HALVES * (width < Y)
+            + OF_CONJUNCTIONS * isinstance(term, ConjunctionTerm)
+        )
+        if Y == 2 and len({one.clique.columns(Y) for one in self.model.terms if one.clique.axes == 1}) > 1:
+            raise _refuse("the model has terms of the types node and state", "terms")
+        first_field = self.sizes["fields"]
+        source, ids, counts = self._add_fields(term)
+        weights, extra = without_zeros(term.weights), [0, 0, 0, 0, 0]
+        if isinstance(term, ConjunctionTerm):
+            base, keys = self._renumbered(term, ids, counts)
+            first, bits = self._pairs(keys, term.conjunctions.columns)
+            squares = squared_weights(term.conjunctions.kernel)
+            extra = [len(squares) - 1, first, bits, base, self._numbers(squares)]
+            source = np.arange(weights.shape[0])
+        bias = self._numbers(term.bias) if isinstance(term, AffineTerm) else NONE64
+        first_start = self._add_rows(weights, source)
+        degree, first, bits, base, at = extra
+        row = [kind, width, first_field, self.sizes["fields"] - first_field, degree, first, bits, 0]
+        wide = [first_start, len(source), base, bias, at]
+        about = np.concatenate([np.array(row, "<u4").view("u1"), np.array(wide, "<u8").view("u1")])
+        self._add("terms", about[None])
+
+    def _add_fields(self, term: Term) -> tuple[np.ndarray, list[np.ndarray], list[int]]:
+        """Add the fields of a term.
+
+        Return the row of its weights for each row of the file, -1 for none; the codes in the file of each field's
+        values; and the number of codes of each field.
+        """
+        sources: list[np.ndarray] = []
+        ids: list[np.ndarray] = []
+        counts: list[int] = []
+        views = self.encoding.views(term.features)
+        rows, at, feature_at = 0, 0, 0
+        blocks = [[v for v in views if not isinstance(v.feature, RealFeature | AttributeFeature)]]
+        blocks += [[v for v in views if isinstance(v.feature, kind)] for kind in (AttributeFeature, RealFeature)]
+        for view in (view for block in blocks for view in block):
+            feature, W = view.feature, len(view.places)
+            if isinstance(feature, RealFeature):
+                r = len(feature.columns)
+                for place, offset in enumerate(view.offsets):
+                    for column in range(r):
+                        family = self.families[feature.config.name, column]
+                        self._add(
+                            "fields",
+                            np.array([[family.number, offset & NONE, rows + place * r + column, 1, 0, 0]], "<u4"),
+                        )
+                sources.append(np.arange(at, at + W * r))
+                rows, at = rows + W * r, at + W * r
+                continue
+            if isinstance(feature, AttributeFeature):
+                W, total, family = 1, len(feature.vocabulary.values), self.families[feature.config.name]
+                codes, offsets = [np.arange(total)], [0]
+            elif isinstance(feature, ConjunctionFeature):
+                family, offsets = self.families[feature.config.name], list(view.offsets)
+                codes, total = [self.conjoined[feature.config.name][w] for w in view.places], family.codes
+            else:
+                family, offsets = self._categorical(feature), list(view.offsets)
+                total, size = family.codes + 2 * self.reach, feature.field_sizes[0]
+                codes = [self._codes(family.codes, np.arange(size), len(feature.vocabulary.values), feature.reach)] * W
+            source = np.full((total, W), -1)
+            for w, (own, offset) in enumerate(zip(codes, offsets, strict=True)):
+                source[own, w] = np.arange(at, at + len(own))
+                self._add("fields", np.array([[family.number, offset & NONE, rows + w, W, feature_at, 0]], "<u4"))
+                ids.append(own + feature_at)
+                counts.append(len(own))
+                at, feature_at = at + len(own), feature_at + total
+            sources.append(source.ravel())
+            rows += total * W
+        return np.concatenate([np.zeros(0, np.int64), *sources]), ids, counts
+
+    def _renumbered(self, term: ConjunctionTerm, ids: list[np.ndarray], counts: list[int]) -> tuple[int, np.ndarray]:
+        """Return the base of keys of conjunctions in the file, and these keys."""
+        found = term.conjunctions
+        features = np.concatenate([np.zeros(1, np.int64), *(own + 1 for own in ids)])  # by old number plus one
+        base = int(features.max(initial=0)) + self.reach * 2 + 2
+        if base**found.kernel.degree > NONE64:
+            raise _refuse(f"term '{term.name}' has too many features to number their conjunctions", "terms")
+        digits, rest = [], found.keys
+        for _ in range(found.kernel.degree):
+            rest, digit = np.divmod(rest, found.base)
+            digits.append(features[digit].astype(np.uint64))
+        keys = np.zeros(len(found.keys), np.uint64)
+        for digit in reversed(digits):
+            keys = keys * np.uint64(base) + digit
+        return base, keys
+
+    def _add_rows(self, weights: SparseWeights, source: np.ndarray) -> int:
+        """Add rows of weights, by their numbers, -1 for none; return the place of their first start."""
+        counts = np.append(np.diff(weights.ends), 0)
+        full = counts * WORTH_FILLING >= weights.width
+        order = np.flatnonzero(counts[source] > 0)
+        rows = source[order]
+        found = weights.take(rows)
+        held = np.zeros(len(source), np.int64)
+        held[order] = np.where(full[rows], weights.width, counts[rows])
+        first_entry = self.sizes["columns"]
+        starts = first_entry + np.concatenate([[0], np.cumsum(held)])
+        if starts[-1] > NONE:
+            raise _refuse("the model has more than 4,000 million weights")
+        columns, values = np.zeros(int(held.sum()), np.uint16), np.zeros(int(held.sum()))
+        begin, own = starts[order] - first_entry, np.diff(found.ends)
+        within = np.arange(len(found.values)) - np.repeat(found.ends[:-1], own)
+        whole = np.repeat(full[rows], own)
+        places = np.repeat(begin, own) + np.where(whole, found.columns, within)
+        columns[places], values[places] = found.columns, found.values
+        scales = np.ones(len(starts), np.float32)
+        if self.value_bytes == 1:
+            row_of = np.repeat(np.arange(len(source)), held)
+            largest = np.zeros(len(source))
+            np.maximum.at(largest, row_of, np.abs(values))
+            scales[:-1] = np.where(largest > 0, largest / 127, 1)
+            values = np.rint(values / scales[row_of]).astype(np.int8)
+            self._add("scales", scales)
+        self._add("columns", columns)
+        self._add("values", values.astype("<f4" if self.value_bytes == 4 else values.dtype).view("u1"))
+        return self._add("starts", starts.astype(np.uint32))
+
+    # ------------------------------------------------------------------------- the file
+
+    def file(self) -> bytes:
+        meta = self._meta()
+        self.parts["text"] = [np.frombuffer(b"".join(self.text), np.uint8)]
+        self.sizes["text"] = self.text_size
+        used = {family.transform for family in self.families.values()}
+        if used & {TRANSFORMS["lower"], TRANSFORMS["shape"], TRANSFORMS["fold"]}:
+            self._add("unicode", np.frombuffer(unicode_table(), np.uint8))
+        body, table, at = [], [], 32 + 24 * len(SECTIONS)
+        items = {"meta": len(meta), "starts": 4, "columns": 2, "scales": 4, "numbers": 8, "states": 4, **ITEMS}
+        self.parts["meta"], self.sizes["meta"] = [np.frombuffer(meta, np.uint8)], 1
+        for number, name in enumerate(SECTIONS):
+            data = b"".join(part.tobytes() for part in self.parts[name])
+            assert len(data) == self.sizes[name] * items.get(name, 1), name
+            table.append(np.array([number | items.get(name, 1) << 32, at, self.sizes[name]], "<u8"))
+            data += b"\0" * (-len(data) % 8)
+            body.append(data)
+            at += len(data)
+        rest = np.concatenate(table).tobytes() + b"".join(body)
+        head = np.array([FILE_VERSION | len(SECTIONS) << 32, 32 + len(rest), checksum(rest)], "<u8")
+        return MAGIC + head.tobytes() + rest
+
+    def _meta(self) -> bytes:
+        model, encoding, layout = self.model, self.encoding, self.encoding.layout
+        edges, Y = model.used_edges, len(model.labels)
+        apart = any(term.clique is EDGE_X for term in model.terms)
+        transitions = model.edges.transitions if apart else edges.transitions
+        states, place = edges.states(), dict[str, int]()
+        place["start"], place["end"] = self._numbers(edges.start), self._numbers(edges.end)
+        place["edges"] = self._numbers(transitions if states is None else states.pairs(transitions[None]))
+        place["triples"] = place["offsets"] = 0
+        if states is not None:
+            assert edges.triples is not None
+            place["triples"] = self._numbers(states.blocks(edges.triples))
+            own = (states.first, states.second, states.begin, states.into, states.into_begin, states.block)
+            self._add("states", np.concatenate(own).astype(np.int32))
+        calibration = model.calibration
+        if calibration is not None:
+            place["offsets"] = self._numbers(calibration.offsets)
+        comments = layout.comment
+        for name in (*model.labels, *encoding.columns[:-1], *comments):
+            text = name.encode()
+            self._add("names", np.array([[self._add_text(text + b"\0"), len(text)]], "<u4"))
+        bag = next((one.number for one in self.families.values() if one.kind == BAG), NONE)
+        quoted = layout.quoted or layout.sequence is not None
+        own_format = 1 if encoding.attributes else 2 * (quoted or encoding.format != COLUMN_FORMAT)
+        scorer = len(model.terms) == 1 and model.order == 1 and calibration is None and not apart
+        small = [Y, len(encoding.columns) - 1, encoding.attributes, self.reach]
+        small += [1 if states is None else 2, apart, model.decode != VITERBI, 0]
+        small += [self.value_bytes, 0, not (encoding.attributes and scorer), calibration is not None]
+        small += [0 if states is None else len(states.first), 0 if states is None else len(states.triples)]
+        small += [ord(layout.separator) if layout.separator else 0, bool(layout.header)]
+        small += [len(comments), own_format, bag, 0]
+        sharpness = 1.0 if calibration is None else calibration.sharpness
+        places = [place[name] for name in ("start", "end", "edges", "triples", "offsets")]
+        return np.array(small, "<u4").tobytes() + np.array([sharpness]).tobytes() + np.array(places, "<u8").tobytes()

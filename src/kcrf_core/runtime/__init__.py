@@ -1,0 +1,8 @@
+"""The C library `kcrf_runtime`, which labels sequences without Python, from Python; and the table of characters."""
+
+from .._lazy import lazy
+
+# Forms of weights in a file, and the bytes of a weight.
+QUANTIZED = {"none": 8, "float32": 4, "int8": 1}
+
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -1,0 +1,614 @@
+/* Viterbi, n-best lists, forward-backward and posterior decoding, for chains of both orders.
+
+   A state is a label or, in chains of second order, a possible pair of labels; the state at t is then (y_{t-1}, y_t).
+   Transitions are blocks, one for each label in the middle: from the pairs that end in it to those that begin with it.
+   A chain of first order has one block. Of equal scores the smaller label counts, from the end of a sequence on. */
+
+#include "internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#if defined(__aarch64__) && defined(__GNUC__)
+#define LARGER(a, b) __builtin_fmax(a, b) /* one instruction for a vector; no value is NaN */
+#else
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#endif
+
+struct block {
+    const int32_t *into; /* [height] states that lead here; NULL: all in their order */
+    size_t height, after, width, stride;
+    const double *table;
+};
+
+struct chain {
+    size_t Y, P, T, stride, begin, step; /* stride: of rows of states; begin: the first position that has a state; step: of scores */
+    const double *scores, *start, *end, *pairs, *table;
+    size_t pairs_step, table_step; /* 0: all positions share them */
+    const int32_t *first, *second, *from, *into, *into_from, *block;
+};
+
+static struct chain chain_of(const kcrf_tagger *tagger, const double *scores)
+{
+    const kcrf_model *model = tagger->model;
+    const struct meta *meta = model->meta;
+    struct chain C = {.Y = meta->labels, .P = meta->labels, .T = tagger->T, .stride = model->stride, .step = model->stride};
+    C.scores = scores;
+    C.start = model->numbers + meta->start;
+    C.end = model->numbers + meta->end;
+    C.table = model->padded;
+    if (meta->order == 2) {
+        size_t Y = C.Y, P = C.P = meta->pair_states;
+        C.first = model->states, C.second = C.first + P, C.from = C.second + P, C.into = C.from + Y + 1;
+        C.into_from = C.into + P, C.block = C.into_from + Y + 1;
+        C.stride = kcrf_stride(P), C.begin = 1;
+        C.table = model->numbers + meta->triples;
+        C.pairs = meta->edges_apart ? tagger->edges.memory : model->numbers + meta->edges;
+        C.pairs_step = meta->edges_apart ? P : 0;
+    } else if (meta->edges_apart) {
+        C.table = tagger->edges.memory;
+        C.table_step = C.Y * C.Y;
+    }
+    return C;
+}
+
+static size_t blocks(const struct chain *C) { return C->first ? C->Y : 1; }
+
+static struct block block_of(const struct chain *C, size_t j, size_t t)
+{
+    struct block B = {NULL, C->P, 0, C->P, C->table_step ? C->Y : C->stride, C->table + t * C->table_step};
+    if (C->first) {
+        B.into = C->into + C->into_from[j];
+        B.height = (size_t)(C->into_from[j + 1] - C->into_from[j]);
+        B.after = (size_t)C->from[j];
+        B.width = B.stride = (size_t)(C->from[j + 1] - C->from[j]);
+        B.table = C->table + C->block[j];
+    } else if (!C->table_step)
+        B.width = C->stride; /* with the labels that nothing leads to */
+    return B;
+}
+
+static size_t source(const struct block *B, size_t a) { return B->into ? (size_t)B->into[a] : a; }
+static size_t label_of(const struct chain *C, size_t p) { return C->second ? (size_t)C->second[p] : p; }
+static size_t first_of(const struct chain *C, size_t p) { return C->first ? (size_t)C->first[p] : p; }
+
+/* Score of a state apart from transitions. */
+static double own_score(const struct chain *C, size_t t, size_t p)
+{
+    double score = C->scores[t * C->step + label_of(C, p)];
+    return C->pairs ? C->pairs[t * C->pairs_step + p] + score : score;
+}
+
+/* now[j] = max over i of before[i] + E[i, j], for j < width. */
+EACH_WIDTH static void max_plus(const double *restrict before, const struct block *B, double *restrict now)
+{
+    size_t n = B->height, width = B->width, stride = B->stride, j = 0;
+    const double *E = B->table;
+    for (; j + 8 <= width; j += 8) {
+        double most[8];
+        for (int k = 0; k < 8; k++)
+            most[k] = -INFINITY;
+        for (size_t i = 0; i < n; i++) {
+            const double value = before[i], *row = E + i * stride + j;
+            for (int k = 0; k < 8; k++)
+                most[k] = LARGER(value + row[k], most[k]);
+        }
+        for (int k = 0; k < 8; k++)
+            now[j + k] = most[k];
+    }
+    for (; j < width; j++) {
+        double most = -INFINITY;
+        for (size_t i = 0; i < n; i++)
+            most = LARGER(before[i] + E[i * stride + j], most);
+        now[j] = most;
+    }
+}
+
+static void first_row(const struct chain *C, double *now)
+{
+    for (size_t p = 0; p < C->P; p++) {
+        double begin = C->start[first_of(C, p)];
+        now[p] = (C->begin ? begin + C->scores[first_of(C, p)] : begin) + own_score(C, C->begin, p);
+    }
+}
+
+/* Best scores of beginnings that end in each state, rows [T, stride]; gathered [P] is scratch. Returns the last row. */
+static double *best_beginnings(const struct chain *C, double *rows, double *gathered)
+{
+    double *now = rows + C->begin * C->stride;
+    first_row(C, now);
+    for (size_t t = C->begin + 1; t < C->T; t++, now += C->stride) {
+        double *next = now + C->stride;
+        for (size_t j = 0; j < blocks(C); j++) {
+            struct block B = block_of(C, j, t);
+            for (size_t a = 0; a < B.height && B.into; a++)
+                gathered[a] = now[B.into[a]];
+            max_plus(B.into ? gathered : now, &B, next + B.after);
+        }
+        if (C->pairs)
+            for (size_t p = 0; p < C->P; p++)
+                next[p] += own_score(C, t, p);
+        else
+            for (size_t p = 0; p < C->P; p++)
+                next[p] += C->scores[t * C->step + p];
+    }
+    return now;
+}
+
+static struct block block_into(const struct chain *C, size_t state, size_t t, const double **column)
+{
+    struct block B = block_of(C, C->first ? (size_t)C->first[state] : 0, t);
+    *column = B.table + (state - B.after);
+    return B;
+}
+
+static size_t best_before(const struct chain *C, const double *now, size_t state, size_t t)
+{
+    const double *column;
+    struct block B = block_into(C, state, t, &column);
+    size_t best = B.height ? source(&B, 0) : 0;
+    double top = -INFINITY;
+    if (!C->first && !C->table_step) { /* the transpose: its entries stand together */
+        column = C->table + (C->Y + state) * C->stride;
+        for (size_t a = 0; a < B.height; a++) {
+            double value = now[a] + column[a];
+            if (value > top) {
+                top = value;
+                best = a;
+            }
+        }
+        return best;
+    }
+    for (size_t a = 0; a < B.height; a++) {
+        double value = now[source(&B, a)] + column[a * B.stride];
+        if (value > top) {
+            top = value;
+            best = source(&B, a);
+        }
+    }
+    return best;
+}
+
+/* The best labels of T > 0 positions and their score; minus infinity where no labelling is possible. */
+static double best_path(const struct chain *C, double *rows, double *gathered, int32_t *path)
+{
+    if (C->T == 1 && C->begin) { /* no pair yet */
+        double top = -INFINITY;
+        path[0] = 0;
+        for (size_t y = 0; y < C->Y; y++) {
+            double value = C->start[y] + C->scores[y] + C->end[y];
+            if (value > top) {
+                top = value;
+                path[0] = (int32_t)y;
+            }
+        }
+        return top;
+    }
+    double *now = best_beginnings(C, rows, gathered), top = -INFINITY;
+    size_t state = 0;
+    for (size_t p = 0; p < C->P; p++) {
+        double value = now[p] + C->end[label_of(C, p)];
+        if (value > top || (value == top && label_of(C, p) < label_of(C, state))) {
+            top = value;
+            state = p;
+        }
+    }
+    for (size_t t = C->T - 1; t > C->begin; t--) {
+        path[t] = (int32_t)label_of(C, state);
+        now -= C->stride;
+        state = best_before(C, now, state, t);
+    }
+    path[C->begin] = (int32_t)label_of(C, state);
+    path[0] = (int32_t)first_of(C, state);
+    return top;
+}
+
+static int not_set(kcrf_tagger *tagger) { return kcrf_fail(&tagger->error, KCRF_INPUT, "no sequence is set"); }
+
+static int impossible(kcrf_tagger *tagger)
+{
+    return kcrf_fail(&tagger->error, KCRF_NUMERIC, "no labelling of a sequence has a finite score");
+}
+
+static int32_t *best_of(kcrf_tagger *tagger, const struct chain *C)
+{
+    int32_t *path = kcrf_grow(tagger, &tagger->path, tagger->T + 1, sizeof *path);
+    double *rows = kcrf_grow(tagger, &tagger->forward, (tagger->T + 1) * C->stride, sizeof *rows);
+    if (!path || !rows)
+        return NULL;
+    if (tagger->T && !(best_path(C, rows, rows + tagger->T * C->stride, path) > -INFINITY)) {
+        impossible(tagger);
+        return NULL;
+    }
+    return path;
+}
+
+const int32_t *kcrf_viterbi(kcrf_tagger *tagger)
+{
+    if (!tagger->scored) {
+        not_set(tagger);
+        return NULL;
+    }
+    struct chain C = chain_of(tagger, tagger->scores.memory);
+    tagger->has_marginals = false; /* the room of their messages is used */
+    return best_of(tagger, &C);
+}
+
+/* ---------------------------------------------------------------------------------------------------- marginals */
+
+static double log_sum(const double *values, size_t n)
+{
+    double top = -INFINITY, sum = 0;
+    for (size_t k = 0; k < n; k++)
+        top = values[k] > top ? values[k] : top;
+    if (top == -INFINITY)
+        return top;
+    for (size_t k = 0; k < n; k++)
+        sum += exp(values[k] - top);
+    return top + log(sum);
+}
+
+/* Logarithms of forward and backward messages, rows [T, stride] each; scratch [P]. Returns log Z. */
+static double log_messages(const struct chain *C, double *forward, double *backward, double *scratch)
+{
+    size_t S = C->stride, last = C->T - 1;
+    first_row(C, forward + C->begin * S);
+    for (size_t t = C->begin + 1; t < C->T; t++)
+        for (size_t j = 0; j < blocks(C); j++) {
+            struct block B = block_of(C, j, t);
+            for (size_t b = 0; b < B.width && B.after + b < C->P; b++) {
+                for (size_t a = 0; a < B.height; a++)
+                    scratch[a] = forward[(t - 1) * S + source(&B, a)] + B.table[a * B.stride + b];
+                forward[t * S + B.after + b] = log_sum(scratch, B.height) + own_score(C, t, B.after + b);
+            }
+        }
+    for (size_t p = 0; p < C->P; p++)
+        backward[last * S + p] = C->end[label_of(C, p)];
+    for (size_t t = last; t > C->begin; t--)
+        for (size_t j = 0; j < blocks(C); j++) {
+            struct block B = block_of(C, j, t);
+            size_t width = B.width < C->P - B.after ? B.width : C->P - B.after;
+            for (size_t a = 0; a < B.height; a++) {
+                for (size_t b = 0; b < width; b++)
+                    scratch[b] = B.table[a * B.stride + b] + own_score(C, t, B.after + b) + backward[t * S + B.after + b];
+                backward[(t - 1) * S + source(&B, a)] = log_sum(scratch, width);
+            }
+        }
+    for (size_t p = 0; p < C->P; p++)
+        scratch[p] = forward[last * S + p] + C->end[label_of(C, p)];
+    return log_sum(scratch, C->P);
+}
+
+/* Scaled messages of a chain of first order with shared transitions. False where an entry may have been lost by
+   underflow: all terms are positive, so that results are right where the smallest is far from underflow at every step. */
+EACH_WIDTH static bool scaled_messages(
+    const struct chain *C, const kcrf_model *model, double *forward, double *backward, double *node, double *log_z)
+{
+    size_t Y = C->Y, S = C->stride, T = C->T;
+    const double *exponentials = model->padded + 2 * Y * S;
+    double total = 0, *factors = backward + T * S; /* [stride] */
+    for (size_t t = 0; t < T; t++) {
+        double top = -INFINITY, bottom = INFINITY, sum = 0, least = 1.0, *now = forward + t * S, *own = node + t * Y;
+        const double *scores = C->scores + t * C->step, *before = now - S;
+        for (size_t y = 0; y < Y; y++) {
+            own[y] = t ? scores[y] : scores[y] + C->start[y];
+            top = own[y] > top ? own[y] : top;
+            bottom = own[y] < bottom && own[y] > -INFINITY ? own[y] : bottom;
+        }
+        if (!(top > -INFINITY) || !(top - bottom + model->depth < 500))
+            return false;
+        for (size_t y = 0; y < Y; y++)
+            own[y] = exp(own[y] - top);
+        if (t == 0)
+            for (size_t y = 0; y < S; y++)
+                now[y] = y < Y ? 1.0 : 0.0;
+        else {
+            memset(now, 0, S * sizeof *now);
+            for (size_t i = 0; i < Y; i++)
+                for (size_t j = 0; j < S; j++)
+                    now[j] += before[i] * exponentials[i * S + j];
+        }
+        for (size_t y = 0; y < Y; y++) {
+            now[y] *= own[y];
+            sum += now[y];
+            least = now[y] > 0 && now[y] < least ? now[y] : least;
+        }
+        if (!(sum > 0) || !(least / sum > 1e-75))
+            return false;
+        for (size_t y = 0; y < Y; y++)
+            now[y] /= sum;
+        total += log(sum) + top + (t ? model->shift : 0.0);
+    }
+    double top = -INFINITY, bottom = INFINITY, sum = 0;
+    for (size_t y = 0; y < Y; y++) {
+        top = C->end[y] > top ? C->end[y] : top;
+        bottom = C->end[y] < bottom && C->end[y] > -INFINITY ? C->end[y] : bottom;
+    }
+    if (!(top > -INFINITY) || !(top - bottom < 150))
+        return false;
+    double *last = backward + (T - 1) * S;
+    for (size_t y = 0; y < Y; y++)
+        sum += forward[(T - 1) * S + y] * (last[y] = exp(C->end[y] - top));
+    if (!(sum > 1e-200))
+        return false;
+    *log_z = total + log(sum) + top;
+    for (size_t t = T - 1; t > 0; t--) {
+        double *now = backward + (t - 1) * S, least = 1.0, most = 0;
+        for (size_t y = 0; y < S; y++)
+            factors[y] = y < Y ? backward[t * S + y] * node[t * Y + y] : 0.0;
+        memset(now, 0, S * sizeof *now);
+        for (size_t j = 0; j < Y; j++)
+            for (size_t i = 0; i < S; i++)
+                now[i] += factors[j] * exponentials[(Y + j) * S + i];
+        for (size_t y = 0; y < Y; y++)
+            most = now[y] > most ? now[y] : most;
+        for (size_t y = 0; y < Y && most > 0; y++) {
+            now[y] /= most;
+            least = now[y] > 0 && now[y] < least ? now[y] : least;
+        }
+        if (!(most > 0) || !(least > 1e-75))
+            return false;
+    }
+    for (size_t t = 0; t < T; t++) {
+        double own = 0;
+        for (size_t y = 0; y < Y; y++)
+            own += node[t * Y + y] = forward[t * S + y] * backward[t * S + y];
+        if (!(own > 1e-200))
+            return false;
+        for (size_t y = 0; y < Y; y++)
+            node[t * Y + y] /= own;
+    }
+    return true;
+}
+
+static double *marginals(kcrf_tagger *tagger)
+{
+    if (!tagger->scored) {
+        not_set(tagger);
+        return NULL;
+    }
+    struct chain C = chain_of(tagger, tagger->scores.memory);
+    size_t Y = C.Y, P = C.P, S = C.stride, T = C.T;
+    double *node = kcrf_grow(tagger, &tagger->best, T * Y + 1, sizeof *node);
+    double *forward = kcrf_grow(tagger, &tagger->forward, (T + 1) * S, sizeof *forward);
+    double *backward = kcrf_grow(tagger, &tagger->backward, (T + 2) * S, sizeof *backward);
+    if (!node || !forward || !backward)
+        return NULL;
+    if (tagger->has_marginals || T == 0) {
+        tagger->log_z = T ? tagger->log_z : 0.0;
+        return node;
+    }
+    const kcrf_model *model = tagger->model;
+    if (C.table == model->padded && scaled_messages(&C, model, forward, backward, node, &tagger->log_z)) {
+        tagger->has_marginals = true;
+        return node;
+    }
+    if (T == 1 && C.begin) {
+        for (size_t y = 0; y < Y; y++)
+            node[y] = C.start[y] + C.scores[y] + C.end[y];
+        tagger->log_z = log_sum(node, Y);
+        for (size_t y = 0; y < Y; y++)
+            node[y] = exp(node[y] - tagger->log_z);
+    } else {
+        tagger->log_z = log_messages(&C, forward, backward, backward + (T + 1) * S);
+        memset(node, 0, T * Y * sizeof *node);
+        for (size_t t = C.begin; t < T; t++)
+            for (size_t p = 0; p < P; p++) {
+                double value = exp(forward[t * S + p] + backward[t * S + p] - tagger->log_z);
+                node[t * Y + label_of(&C, p)] += value;
+                if (t == 1 && C.begin)
+                    node[first_of(&C, p)] += value;
+            }
+    }
+    if (!isfinite(tagger->log_z)) {
+        impossible(tagger);
+        return NULL;
+    }
+    tagger->has_marginals = true;
+    return node;
+}
+
+const double *kcrf_marginals(kcrf_tagger *tagger) { return marginals(tagger); }
+
+/* Labels of the largest marginals; where transitions are impossible, the possible labelling with the largest sum. */
+static const int32_t *posterior_labels(kcrf_tagger *tagger)
+{
+    const double *node = marginals(tagger);
+    int32_t *path = node ? kcrf_grow(tagger, &tagger->path, tagger->T + 1, sizeof *path) : NULL;
+    struct chain C = chain_of(tagger, node);
+    const struct meta *meta = tagger->model->meta;
+    bool all = true;
+    if (!path)
+        return NULL;
+    const double *edges = tagger->model->numbers + meta->edges;
+    size_t count = meta->order == 2 ? C.P : C.Y * C.Y;
+    for (size_t k = 0; k < count; k++)
+        all &= edges[k] > -INFINITY;
+    all &= count == C.Y * C.Y;
+    for (size_t y = 0; y < C.Y; y++)
+        all &= C.start[y] > -INFINITY && C.end[y] > -INFINITY;
+    if (all) {
+        for (size_t t = 0; t < C.T; t++) {
+            size_t best = 0;
+            for (size_t y = 1; y < C.Y; y++)
+                if (node[t * C.Y + y] > node[t * C.Y + best])
+                    best = y;
+            path[t] = (int32_t)best;
+        }
+        return path;
+    }
+    /* A chain of first order whose possible transitions have the score 0. */
+    size_t Y = C.Y, S = kcrf_stride(Y);
+    double *possible = kcrf_grow(tagger, &tagger->sums, (2 * Y + 2) * S, sizeof *possible), *start = possible + 2 * Y * S;
+    if (!possible)
+        return NULL;
+    for (size_t k = 0; k < 2 * Y * S; k++)
+        possible[k] = -INFINITY;
+    for (size_t k = 0; k < count; k++) {
+        size_t i = C.first ? (size_t)C.first[k] : k / Y, j = C.first ? (size_t)C.second[k] : k % Y;
+        if (edges[k] > -INFINITY)
+            possible[i * S + j] = possible[(Y + j) * S + i] = 0.0;
+    }
+    for (size_t y = 0; y < Y; y++) {
+        start[y] = C.start[y] > -INFINITY ? 0.0 : -INFINITY;
+        start[S + y] = C.end[y] > -INFINITY ? 0.0 : -INFINITY;
+    }
+    struct chain plain = {.Y = Y, .P = Y, .T = C.T, .stride = S, .step = Y};
+    plain.scores = node, plain.start = start, plain.end = start + S, plain.table = possible;
+    return best_of(tagger, &plain);
+}
+
+const int32_t *kcrf_labels(kcrf_tagger *tagger)
+{
+    return tagger->model->meta->posterior ? posterior_labels(tagger) : kcrf_viterbi(tagger);
+}
+
+static double path_score(const struct chain *C, const int32_t *labels)
+{
+    size_t last = C->T - 1, Y = C->Y;
+    double sum = C->start[labels[0]] + C->end[labels[last]] + C->scores[labels[0]];
+    for (size_t t = 1; t < C->T; t++) {
+        size_t i = (size_t)labels[t - 1], j = (size_t)labels[t];
+        sum += C->scores[t * C->step + j];
+        if (!C->first)
+            sum += C->table[t * C->table_step + i * (C->table_step ? Y : C->stride) + j];
+        else {
+            size_t p = (size_t)C->from[i], q = 0;
+            while (p < (size_t)C->from[i + 1] && (size_t)C->second[p] != j)
+                p++;
+            if (p == (size_t)C->from[i + 1])
+                return -INFINITY;
+            sum += C->pairs[t * C->pairs_step + p];
+            if (t < 2)
+                continue;
+            const double *column;
+            struct block B = block_into(C, p, t, &column);
+            while (q < B.height && C->first[source(&B, q)] != labels[t - 2])
+                q++;
+            if (q == B.height)
+                return -INFINITY;
+            sum += column[q * B.stride];
+        }
+    }
+    return sum;
+}
+
+int kcrf_log_probability(kcrf_tagger *tagger, const int32_t *labels, double *result)
+{
+    if (!marginals(tagger))
+        return tagger->error.status;
+    struct chain C = chain_of(tagger, tagger->scores.memory);
+    for (size_t t = 0; t < C.T; t++)
+        if (labels[t] < 0 || (size_t)labels[t] >= C.Y)
+            return kcrf_fail(&tagger->error, KCRF_INPUT, "position %zu: %d is no label", t + 1, (int)labels[t]);
+    double score = C.T ? path_score(&C, labels) - tagger->log_z : 0.0;
+    *result = score < 0 ? score : 0.0;
+    return KCRF_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------- n-best lists
+
+   All labellings but the best differ from it in a last place: they agree with it behind that place and not there. The
+   best of those for each place and each other state there are candidates for the second rank; those of the labelling
+   that is taken next are candidates for the third, and so on. Every labelling belongs to one candidate. */
+
+struct candidate {
+    double score;
+    size_t parent, place, state;
+};
+
+struct list {
+    struct candidate *entries;
+    size_t size, number;
+};
+
+static void offer(struct list *best, double score, size_t parent, size_t place, size_t state)
+{
+    size_t low = 0, high = best->size;
+    if (!(score > -INFINITY) || (best->size == best->number && score <= best->entries[best->size - 1].score))
+        return;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (best->entries[middle].score < score)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    best->size += best->size < best->number;
+    memmove(best->entries + low + 1, best->entries + low, (best->size - 1 - low) * sizeof *best->entries);
+    best->entries[low] = (struct candidate){score, parent, place, state};
+}
+
+size_t kcrf_nbest(kcrf_tagger *tagger, size_t number, const int32_t **labels, const double **log_probabilities)
+{
+    if (!marginals(tagger))
+        return 0;
+    struct chain C = chain_of(tagger, tagger->scores.memory);
+    size_t T = C.T, S = C.stride, most = number;
+    double all = pow((double)C.Y, (double)T); /* as many as there are */
+    if (all < (double)most)
+        most = (size_t)all;
+    if (T == 0 || most == 0 || most > SIZE_MAX / (T * 16 + 64)) {
+        kcrf_fail(&tagger->error, KCRF_INPUT, "no labellings of an empty sequence, or too many");
+        return 0;
+    }
+    if (T == 1 && C.begin) { /* labels are states here: no pair is complete */
+        C.first = C.second = NULL;
+        C.pairs = NULL;
+        C.P = C.Y;
+        C.begin = 0;
+    }
+    tagger->has_marginals = false;
+    double *rows = kcrf_grow(tagger, &tagger->forward, (T + 1) * S, sizeof *rows);
+    struct candidate *entries = kcrf_grow(tagger, &tagger->bag, most + 1, sizeof *entries);
+    int32_t *paths = kcrf_grow(tagger, &tagger->path, most * T, sizeof *paths);
+    double *totals = kcrf_grow(tagger, &tagger->backward, most, sizeof *totals);
+    if (!rows || !entries || !paths || !totals)
+        return 0;
+    const double *now = best_beginnings(&C, rows, rows + T * S);
+    struct list best = {entries, 0, most};
+    for (size_t a = 0; a < C.P; a++) {
+        size_t p = C.first ? (size_t)C.into[a] : a;
+        offer(&best, now[p] + C.end[label_of(&C, p)], SIZE_MAX, T - 1, p);
+    }
+    size_t rank = 0;
+    for (; rank < best.size; rank++) {
+        struct candidate entry = entries[rank];
+        int32_t *path = paths + rank * T;
+        if (entry.parent != SIZE_MAX)
+            memcpy(path + entry.place + 1, paths + entry.parent * T + entry.place + 1, (T - entry.place - 1) * sizeof *path);
+        path[entry.place] = (int32_t)entry.state;
+        for (size_t t = entry.place; t > C.begin; t--)
+            path[t - 1] = (int32_t)best_before(&C, rows + (t - 1) * S, (size_t)path[t], t);
+        double behind = C.end[label_of(&C, (size_t)path[T - 1])];
+        for (size_t t = T - 1; t > C.begin; t--) {
+            const double *column, *taken = NULL;
+            struct block B = block_into(&C, (size_t)path[t], t, &column);
+            behind += own_score(&C, t, (size_t)path[t]);
+            for (size_t a = 0; a < B.height; a++) {
+                size_t p = source(&B, a);
+                if (p == (size_t)path[t - 1])
+                    taken = column + a * B.stride;
+                else if (t - 1 < entry.place) {
+                    double score = rows[(t - 1) * S + p] + column[a * B.stride] + behind;
+                    offer(&best, score < entry.score ? score : entry.score, rank, t - 1, p);
+                }
+            }
+            behind += taken ? *taken : 0.0;
+        }
+    }
+    for (size_t r = 0; r < rank; r++) {
+        totals[r] = entries[r].score - tagger->log_z < 0 ? entries[r].score - tagger->log_z : 0.0;
+        for (size_t t = T; t-- > C.begin;) {
+            size_t p = (size_t)paths[r * T + t];
+            paths[r * T + t] = (int32_t)label_of(&C, p);
+            if (t == C.begin && C.begin)
+                paths[r * T] = (int32_t)first_of(&C, p);
+        }
+    }
+    if (!rank)
+        impossible(tagger);
+    *labels = paths;
+    *log_probabilities = totals;
+    return rank;
+}

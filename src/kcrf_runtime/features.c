@@ -1,0 +1,937 @@
+/* From the texts of a sequence to codes, and from codes to scores of labels.
+
+   All values of a column are hashed once, and looked up in the tables of the families of the column. Values that were
+   met before are remembered with their codes in a table of fixed size. Scores are sums of rows of weights in double
+   precision, in the order of the fields. */
+
+#include "internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+uint64_t kcrf_hash(const char *text, size_t size)
+{
+    uint64_t h = 0x9E3779B97F4A7C15ull ^ size, word;
+    for (; size >= 8; text += 8, size -= 8) {
+        memcpy(&word, text, 8);
+        h = (h ^ word) * 0xFF51AFD7ED558CCDull;
+        h ^= h >> 32;
+    }
+    if (size) { /* the same as a word with zero bytes behind the text */
+        uint32_t half = 0;
+        word = 0;
+        if (size >= 4) {
+            uint32_t last;
+            memcpy(&half, text, 4);
+            memcpy(&last, text + size - 4, 4);
+            word = half | ((uint64_t)last >> 8 * (8 - size)) << 32;
+        } else
+            word = (uint8_t)text[0] | (uint64_t)(size > 1 ? (uint8_t)text[1] : 0) << 8 |
+                   (uint64_t)(size > 2 ? (uint8_t)text[2] : 0) << 16;
+        h = (h ^ word) * 0xFF51AFD7ED558CCDull;
+        h ^= h >> 32;
+    }
+    h *= 0xC4CEB9FE1A85EC53ull;
+    return h ^ h >> 29;
+}
+
+uint64_t kcrf_mix(uint64_t value)
+{
+    value += 0x9E3779B97F4A7C15ull;
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9ull;
+    value = (value ^ value >> 27) * 0x94D049BB133111EBull;
+    return value ^ value >> 31;
+}
+
+static void *grown(struct room *room, size_t items, size_t item)
+{
+    if (items > (SIZE_MAX / 4 - 64) / item)
+        return NULL;
+    if (items * item > room->bytes || !room->memory) {
+        size_t bytes = items * item + items * item / 2 + 64;
+        void *memory = realloc(room->memory, bytes);
+        if (!memory)
+            return NULL;
+        room->memory = memory;
+        room->bytes = bytes;
+    }
+    return room->memory;
+}
+
+void *kcrf_grow(kcrf_tagger *tagger, struct room *room, size_t items, size_t item)
+{
+    void *memory = grown(room, items, item);
+    if (!memory)
+        kcrf_fail(&tagger->error, KCRF_MEMORY, "out of memory");
+    return memory;
+}
+
+/* ---------------------------------------------------------------------------------------------------- tables */
+
+/* Code of a text in the table of a family, NONE if it is not there. */
+INLINE uint32_t find_text(const kcrf_model *model, const struct family *family, const char *text, size_t size, uint64_t hash)
+{
+    const struct slot *slots = model->slots + family->first_slot;
+    uint32_t mask = (uint32_t)(((uint64_t)1 << family->bits) - 1), tag = (uint32_t)(hash >> 32);
+    uint32_t at = (uint32_t)hash & mask;
+    for (uint32_t tries = 0; tries <= mask; tries++, at = (at + 1) & mask) {
+        const struct slot *slot = slots + at;
+        if (slot->code == NONE)
+            break;
+        if (slot->tag == tag && slot->size == size && (uint64_t)slot->at + size <= model->count[TEXT] &&
+            memcmp((const char *)model->at[TEXT] + slot->at, text, size) == 0)
+            return slot->code < family->codes ? slot->code : NONE;
+    }
+    return NONE;
+}
+
+INLINE const struct pair *find_pair(const kcrf_model *model, uint64_t first, uint32_t bits, uint64_t key)
+{
+    const struct pair *pairs = model->pairs + first;
+    uint64_t mask = ((uint64_t)1 << bits) - 1, at = kcrf_mix(key) & mask;
+    for (uint64_t tries = 0; tries <= mask && pairs[at].number != NONE; tries++, at = (at + 1) & mask)
+        if (pairs[at].key == key)
+            return pairs + at;
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------------- Unicode */
+
+enum { PAGE = 128, PAGES = 0x110000 / PAGE, RECORDS = 256, HEAD = PAGES * 2 + RECORDS * 4 + 4 };
+enum { KIND = 3, CASED = 4, IGNORABLE = 8, SPECIAL = 16 };
+
+static uint32_t number_at(const uint8_t *data)
+{
+    uint32_t number;
+    memcpy(&number, data, 4);
+    return number;
+}
+
+/* The record of a character: kind (1 capital, 2 letter, 3 digit), properties, and what makes a small letter of it. */
+static uint32_t record_of(kcrf_text table, uint32_t c)
+{
+    const uint8_t *data = (const uint8_t *)table.text;
+    uint16_t page;
+    if (table.size < HEAD || c >= 0x110000)
+        return 0;
+    memcpy(&page, data + 2 * (c / PAGE), 2);
+    uint64_t place = HEAD + 16 * (uint64_t)number_at(data + HEAD - 4) + (uint64_t)page * PAGE + c % PAGE;
+    return place < table.size ? number_at(data + PAGES * 2 + 4 * data[place]) : 0;
+}
+
+/* Where the case folding of a character stands, 0 if that is its small letter. */
+static uint64_t folding_of(kcrf_text table, uint32_t c)
+{
+    const uint8_t *data = (const uint8_t *)table.text;
+    uint64_t low = 0, high = table.size < HEAD ? 0 : number_at(data + HEAD - 4);
+    if (high > (table.size - (high ? HEAD : 0)) / 16)
+        return 0;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        uint32_t there = number_at(data + HEAD + 16 * middle);
+        if (there == c)
+            return HEAD + 16 * middle + 4;
+        if (there < c)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return 0;
+}
+
+/* The next character and its number of bytes; a byte that is no UTF-8 is a character of its own. */
+static size_t next_character(const uint8_t *text, size_t size, uint32_t *c)
+{
+    size_t more = text[0] < 0x80 ? 0 : text[0] >= 0xF0 ? 3 : text[0] >= 0xE0 ? 2 : text[0] >= 0xC0 ? 1 : 0;
+    *c = text[0];
+    if (more == 0 || more >= size)
+        return 1;
+    *c &= 0x3F >> more;
+    for (size_t k = 1; k <= more; k++)
+        *c = *c << 6 | (text[k] & 0x3F);
+    return more + 1;
+}
+
+static size_t put_character(uint32_t c, char *out)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    size_t more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    out[0] = (char)(0xF0 << (3 - more) | c >> 6 * more);
+    for (size_t k = 1; k <= more; k++)
+        out[k] = (char)(0x80 | (c >> 6 * (more - k) & 0x3F));
+    return more + 1;
+}
+
+/* True if a capital sigma ends a word: a letter before it and none behind it, apart from characters such as quotes. */
+static bool final_sigma(kcrf_text table, const uint8_t *text, size_t size, size_t at)
+{
+    uint32_t c, record = 0;
+    for (size_t k = at; k > 0;) {
+        do
+            k--;
+        while (k > 0 && (text[k] & 0xC0) == 0x80);
+        next_character(text + k, size - k, &c);
+        record = record_of(table, c);
+        if (!(record & IGNORABLE))
+            break;
+    }
+    if (!(record & CASED) || record & IGNORABLE)
+        return false;
+    for (size_t k = at + 2; k < size;) {
+        k += next_character(text + k, size - k, &c);
+        record = record_of(table, c);
+        if (!(record & IGNORABLE))
+            return !(record & CASED);
+    }
+    return true;
+}
+
+static size_t lower(kcrf_text table, bool fold, const char *text, size_t size, char *out)
+{
+    size_t count = 0;
+    uint32_t c;
+    for (size_t at = 0; at < size;) {
+        if ((uint8_t)text[at] < 0x80) {
+            char one = text[at++];
+            out[count++] = one >= 'A' && one <= 'Z' ? (char)(one + 32) : one;
+            continue;
+        }
+        size_t bytes = next_character((const uint8_t *)text + at, size - at, &c);
+        uint32_t record = record_of(table, c);
+        uint64_t folding = fold ? folding_of(table, c) : 0;
+        if (folding) {
+            const uint8_t *data = (const uint8_t *)table.text + folding;
+            for (int k = 0; k < 3 && number_at(data + 4 * k); k++)
+                count += put_character(number_at(data + 4 * k) & 0x1FFFFF, out + count);
+            at += bytes;
+            continue;
+        }
+        if (c == 0x3A3 && !fold && final_sigma(table, (const uint8_t *)text, size, at))
+            c = 0x3C2;
+        else
+            c += (uint32_t)((int32_t)record >> 8);
+        if (bytes == 1)
+            out[count++] = text[at];
+        else
+            count += put_character(c & 0x1FFFFF, out + count);
+        if (record & SPECIAL) /* a capital I with a dot: the dot stays */
+            count += put_character(0x307, out + count);
+        at += bytes;
+    }
+    return count;
+}
+
+static size_t shape(kcrf_text table, const char *text, size_t size, char *out)
+{
+    size_t count = 0;
+    uint32_t c, before = NONE;
+    for (size_t at = 0; at < size;) {
+        uint8_t one = (uint8_t)text[at];
+        if (one < 0x80) {
+            c = one >= 'A' && one <= 'Z' ? 'X' : (one | 32) >= 'a' && (one | 32) <= 'z' ? 'x' : one >= '0' && one <= '9' ? 'd' : one;
+            at++;
+        } else {
+            at += next_character((const uint8_t *)text + at, size - at, &c);
+            uint32_t kind = record_of(table, c) & KIND;
+            c = kind == 0 ? c : (uint32_t)"?Xxd"[kind];
+        }
+        if (c != before)
+            count += put_character(c, out + count);
+        before = c;
+    }
+    return count;
+}
+
+/* Bytes of the first, or last, characters of a text. */
+static size_t affix(const char *text, size_t size, uint32_t length, bool first)
+{
+    size_t at = 0, seen = 0;
+    if (first) {
+        for (; at < size; at++)
+            if (((uint8_t)text[at] & 0xC0) != 0x80 && seen++ == length)
+                break;
+        return at;
+    }
+    while (at < size && seen < length)
+        if (((uint8_t)text[size - ++at] & 0xC0) != 0x80)
+            seen++;
+    return at;
+}
+
+const char *kcrf_transformed(
+    struct room *room, kcrf_text table, uint32_t transform, uint32_t length, const char *text, size_t *size)
+{
+    size_t count;
+    char *out;
+    switch (transform) {
+    case IDENTITY:
+        return text;
+    case PREFIX:
+        *size = affix(text, *size, length, true);
+        return text;
+    case SUFFIX:
+        count = affix(text, *size, length, false);
+        text += *size - count;
+        *size = count;
+        return text;
+    default:
+        out = grown(room, *size + 1, 8); /* a byte becomes 6 at most: three characters of four for one of two */
+        if (out)
+            *size = transform == SHAPE ? shape(table, text, *size, out) : lower(table, transform == FOLD, text, *size, out);
+        return out;
+    }
+}
+
+bool kcrf_number(const char *text, size_t size, double *out)
+{
+    static const double TENS[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    uint64_t digits = 0;
+    size_t at = 0;
+    int exponent = 0, written = 0;
+    bool negative = size && text[0] == '-', any = false, point = false, large = false, below = false;
+    at += negative || (size && text[0] == '+');
+    for (; at < size; at++) {
+        if (text[at] >= '0' && text[at] <= '9') {
+            any = true;
+            large |= digits > 900000000000000ull;
+            if (!large)
+                digits = 10 * digits + (uint64_t)(text[at] - '0');
+            exponent -= point;
+        } else if (text[at] == '.' && !point)
+            point = true;
+        else
+            break;
+    }
+    if (!any)
+        return false;
+    if (at < size && (text[at] | 32) == 'e') {
+        at++;
+        below = at < size && text[at] == '-';
+        at += below || (at < size && text[at] == '+');
+        if (at == size)
+            return false;
+        for (; at < size && text[at] >= '0' && text[at] <= '9'; at++)
+            written = written < 100000 ? 10 * written + (text[at] - '0') : written;
+        exponent += below ? -written : written;
+    }
+    if (at != size)
+        return false;
+    if (!large && exponent >= -22 && exponent <= 22) {
+        *out = exponent < 0 ? (double)digits / TENS[-exponent] : (double)digits * TENS[exponent];
+        *out = negative ? -*out : *out;
+        return true;
+    }
+    char copy[400], *end;
+    if (size >= sizeof copy)
+        return false;
+    memcpy(copy, text, size);
+    copy[size] = 0;
+    *out = strtod(copy, &end);
+    return isfinite(*out) && end == copy + size;
+}
+
+/* ---------------------------------------------------------------------------------------------------- codes */
+
+static int value_codes(kcrf_tagger *tagger, uint32_t column, const char *text, size_t size, uint64_t hash, int32_t *out)
+{
+    const kcrf_model *model = tagger->model;
+    kcrf_text table = {model->at[UNICODE], model->count[UNICODE]};
+    for (uint32_t f = model->column_families[column]; f < model->column_families[column + 1]; f++, out++) {
+        const struct family *family = model->families + f;
+        size_t own_size = size;
+        *out = -1;
+        if (family->kind != VALUE)
+            continue;
+        const char *own = kcrf_transformed(&tagger->text, table, family->transform, family->length, text, &own_size);
+        if (!own)
+            return kcrf_fail(&tagger->error, KCRF_MEMORY, "out of memory");
+        uint32_t code = find_text(model, family, own, own_size, own == text && own_size == size ? hash : kcrf_hash(own, own_size));
+        *out = (int32_t)(code == NONE ? family->missing : code);
+    }
+    return KCRF_OK;
+}
+
+INLINE double value_at(const kcrf_model *model, const int bytes, uint64_t k)
+{
+    return bytes == 8 ? ((const double *)model->values)[k] : bytes == 4 ? ((const float *)model->values)[k] : ((const int8_t *)model->values)[k];
+}
+
+/* out [columns] += factor times the row of weights. Columns of a damaged file are below 65536, and out has room. */
+INLINE void add_row(const kcrf_model *model, const struct term *term, const int bytes, const int plain, uint64_t row, double factor, double *restrict out)
+{
+    const uint32_t *start = model->starts + term->first_start + row;
+    uint64_t k = start[0], end = start[1], width = term->columns;
+    if (k >= end || end > model->count[COLUMNS])
+        return;
+    if (bytes == 1)
+        factor *= model->scales[term->first_start + row];
+    if (end - k == width) {
+        for (uint64_t y = 0; y < width; y++)
+            out[y] += plain && bytes > 1 ? value_at(model, bytes, k + y) : factor * value_at(model, bytes, k + y);
+        return;
+    }
+    for (; k < end; k++)
+        out[model->columns[k]] += plain && bytes > 1 ? value_at(model, bytes, k) : factor * value_at(model, bytes, k);
+}
+
+/* Sums of the rows of fields of a column with the given codes, for each of its distances. */
+EACH_WIDTH static void column_sums(const kcrf_model *model, uint32_t column, const int32_t *codes, double *out)
+{
+    uint32_t first = model->column_families[column];
+    for (uint32_t d = model->column_distances[column]; d < model->column_distances[column + 1]; d++, out += model->stride) {
+        memset(out, 0, model->stride * sizeof *out);
+        for (uint32_t k = model->distances[d].first; k < model->distances[d].last; k++) {
+            const struct term *term = model->terms + model->summed[k].term;
+            const struct field *field = model->fields + model->summed[k].field;
+            int32_t code = codes[field->family - first];
+            if (code < 0)
+                continue;
+            uint64_t row = field->first_row + (uint64_t)(uint32_t)code * field->stride;
+            if (model->meta->value_bytes == 8)
+                add_row(model, term, 8, 1, row, 1.0, out);
+            else if (model->meta->value_bytes == 4)
+                add_row(model, term, 4, 1, row, 1.0, out);
+            else
+                add_row(model, term, 1, 1, row, 1.0, out);
+        }
+    }
+}
+
+/* scores [T, stride] += the sums of a value of a column at position b, for all positions that see it. */
+EACH_WIDTH static void add_sums(const kcrf_model *model, uint32_t column, const double *sums, int64_t b, int64_t T, double *scores)
+{
+    size_t S = model->stride;
+    for (uint32_t d = model->column_distances[column]; d < model->column_distances[column + 1]; d++, sums += S) {
+        int64_t t = b - model->distances[d].offset;
+        if (t < 0 || t >= T)
+            continue;
+        double *own = scores + (size_t)t * S;
+        for (size_t y = 0; y < S; y += 8)
+            for (size_t k = 0; k < 8; k++)
+                own[y + k] += sums[y + k];
+    }
+}
+
+/* Codes of the families of one column at all positions, and what its fields add to scores. */
+static int column_codes(kcrf_tagger *tagger, uint32_t column, const kcrf_text *cells, size_t T, int32_t *codes, size_t N, double *scores)
+{
+    const kcrf_model *model = tagger->model;
+    uint32_t first = model->column_families[column], count = model->column_families[column + 1] - first;
+    size_t step = model->meta->columns, room = tagger->most_distances * model->stride;
+    codes += (size_t)first * N + model->meta->reach;
+    for (size_t t = 0; t < T; t++) {
+        kcrf_text cell = cells[t * step + column];
+        uint64_t hash = kcrf_hash(cell.text, cell.size);
+        size_t place = (size_t)((hash ^ column * 0x9E3779B1u) & (tagger->known_slots - 1));
+        struct remembered *known = tagger->known + place;
+        if (known->hash != hash || known->column != column || known->size != cell.size || memcmp(known->text, cell.text, cell.size)) {
+            bool small = cell.size <= LONGEST_KNOWN;
+            if (!small)
+                place = tagger->known_slots;
+            else
+                known->size = NONE;
+            int32_t *own = tagger->known_codes + place * tagger->most_families;
+            if (value_codes(tagger, column, cell.text, cell.size, hash, own))
+                return tagger->error.status;
+            column_sums(model, column, own, tagger->known_sums + place * room);
+            if (small) {
+                known->hash = hash;
+                known->column = column;
+                known->size = (uint32_t)cell.size;
+                memcpy(known->text, cell.text, cell.size);
+            }
+        }
+        const int32_t *own = tagger->known_codes + place * tagger->most_families;
+        for (uint32_t f = 0; f < count; f++)
+            if (model->needed[first + f])
+                codes[f * N + t] = own[f];
+        add_sums(model, column, tagger->known_sums + place * room, (int64_t)t, (int64_t)T, scores);
+    }
+    size_t reach = model->meta->reach, at = model->column_distances[column] * 2 * reach * model->stride;
+    size_t own_room = (model->column_distances[column + 1] - model->column_distances[column]) * model->stride;
+    for (size_t d = 1; d <= reach && own_room; d++) {
+        add_sums(model, column, tagger->beyond + at + (d - 1) * own_room, -(int64_t)d, (int64_t)T, scores);
+        add_sums(model, column, tagger->beyond + at + (reach + d - 1) * own_room, (int64_t)(T + d - 1), (int64_t)T, scores);
+    }
+    return KCRF_OK;
+}
+
+static int numbers_of(kcrf_tagger *tagger, uint32_t f, const kcrf_text *cells, size_t T, double *out)
+{
+    const kcrf_model *model = tagger->model;
+    const struct family *family = model->families + f;
+    const double *about = model->numbers + family->numbers;
+    for (size_t t = 0; t < T; t++) {
+        kcrf_text cell = cells[t * model->meta->columns + family->column];
+        double number;
+        if (find_text(model, family, cell.text, cell.size, kcrf_hash(cell.text, cell.size)) != NONE) {
+            out[t] = about[2];
+            continue;
+        }
+        if (!kcrf_number(cell.text, cell.size, &number))
+            return kcrf_fail(&tagger->error, KCRF_INPUT, "position %zu: '%.*s' in column '%s' is not a number", t + 1,
+                             (int)(cell.size < 60 ? cell.size : 60), cell.text, kcrf_column_name(model, family->column).text);
+        out[t] = (number - about[0]) / about[1];
+        if (!(fabs(out[t]) < 1e18))
+            return kcrf_fail(&tagger->error, KCRF_INPUT, "position %zu: a value of '%s' is too large to compute with", t + 1,
+                             kcrf_column_name(model, family->column).text);
+    }
+    return KCRF_OK;
+}
+
+/* The string that parts of a template make at a position: `*parts` moves behind the last of them. */
+static const char *line_at(
+    kcrf_tagger *tagger, const struct part **parts, const struct part *end, const kcrf_text *cells, size_t T, size_t t, size_t *size)
+{
+    const kcrf_model *model = tagger->model;
+    size_t count = 0;
+    for (const struct part *part = *parts; part < end;) {
+        char beyond[16];
+        kcrf_text piece;
+        if (part->family == NONE) {
+            piece.text = (const char *)model->at[TEXT] + part->first_pair;
+            piece.size = part->bits;
+        } else {
+            int64_t last = (int64_t)T - 1, place = (int64_t)t + part->offset;
+            if (part->flags & FROM_ENDS)
+                place = part->offset >= 0 ? part->offset - 1 : (int64_t)T + part->offset;
+            int64_t distance = place < 0 ? -place : place - last;
+            if (place >= 0 && place <= last)
+                piece = cells[(size_t)place * model->meta->columns + part->family];
+            else {
+                char sign = place < 0 ? '-' : '+';
+                if (part->flags & WAPITI)
+                    snprintf(beyond, sizeof beyond, "_x%c%c", sign, distance > 4 ? '#' : (char)('0' + distance));
+                else
+                    snprintf(beyond, sizeof beyond, "_B%c%d", sign, (int)distance);
+                piece.text = beyond;
+                piece.size = strlen(beyond);
+            }
+        }
+        char *out = kcrf_grow(tagger, &tagger->text, count + piece.size + 1, 1);
+        if (!out)
+            return NULL;
+        memcpy(out + count, piece.text, piece.size);
+        count += piece.size;
+        *parts = part + 1;
+        if (part++->flags & LAST_OF_LINE)
+            break;
+    }
+    *size = count;
+    return kcrf_grow(tagger, &tagger->text, count + 1, 1);
+}
+
+static int line_codes(kcrf_tagger *tagger, const struct family *family, const kcrf_text *cells, size_t T, int32_t *out)
+{
+    const kcrf_model *model = tagger->model;
+    for (size_t t = 0; t < T; t++) {
+        const struct part *parts = model->parts + family->first_part;
+        size_t size;
+        const char *text = line_at(tagger, &parts, parts + family->parts, cells, T, t, &size);
+        if (!text)
+            return tagger->error.status;
+        uint32_t code = find_text(model, family, text, size, kcrf_hash(text, size));
+        out[t] = (int32_t)(code == NONE ? family->missing : code);
+    }
+    return KCRF_OK;
+}
+
+/* Codes of a conjunction at positions -reach .. T + reach - 1, from those of its parts. */
+static void conjunction_codes(const kcrf_model *model, const struct family *family, const int32_t *codes, size_t N, int32_t *out)
+{
+    const struct part *parts = model->parts + family->first_part;
+    for (size_t b = 0; b < N; b++) {
+        int64_t combined = -1;
+        for (uint32_t k = 0; k < family->parts; k++) {
+            int64_t place = (int64_t)b + parts[k].offset;
+            int32_t code = place < 0 || place >= (int64_t)N ? -1 : codes[(size_t)parts[k].family * N + (size_t)place];
+            if (code < 0) {
+                combined = -1;
+                break;
+            }
+            if (k == 0) {
+                combined = code;
+                continue;
+            }
+            const struct pair *found = find_pair(model, parts[k].first_pair, parts[k].bits, (uint64_t)combined * parts[k].codes + (uint32_t)code);
+            combined = found ? (int64_t)found->number : -1;
+            if (combined < 0)
+                break;
+        }
+        out[b] = combined >= 0 && combined < family->codes ? (int32_t)combined : (int32_t)family->missing;
+    }
+}
+
+/* 0 outside of a lexicon's entries, 1 at the first word of one and 2 inside of one. */
+static void lexicon_codes(const kcrf_model *model, const struct family *family, const int32_t *codes, size_t N, size_t T, int32_t *out)
+{
+    const struct part *levels = model->parts + family->first_part;
+    size_t covered = 0;
+    for (size_t t = 0; t < T; t++) {
+        size_t end = 0;
+        uint64_t node = 0;
+        for (uint32_t depth = 0; depth < family->parts && t + depth < T; depth++) {
+            int32_t word = codes[(size_t)levels[depth].family * N + model->meta->reach + t + depth];
+            const struct pair *found = word < 0 ? NULL : find_pair(model, levels[depth].first_pair, levels[depth].bits, node * levels[depth].codes + (uint32_t)word);
+            if (!found)
+                break;
+            if (found->flags & WHOLE)
+                end = t + depth + 1;
+            if (!(found->flags & LONGER))
+                break;
+            node = found->number;
+        }
+        out[t] = covered > t ? 2 : end > 0;
+        covered = end > covered ? end : covered;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------- scores */
+
+static int by_feature(const void *a, const void *b)
+{
+    uint32_t one = ((const struct entry *)a)->feature, other = ((const struct entry *)b)->feature;
+    return (one > other) - (one < other);
+}
+
+/* Sort the attributes of a position and add up those that stand there twice; those of value 0 are left out. */
+static size_t merged(struct entry *entries, size_t count)
+{
+    size_t kept = 0;
+    qsort(entries, count, sizeof *entries, by_feature);
+    for (size_t k = 0; k < count; k++)
+        if (kept && entries[kept - 1].feature == entries[k].feature)
+            entries[kept - 1].value += entries[k].value;
+        else
+            entries[kept++] = entries[k];
+    for (size_t k = count = 0; k < kept; k++)
+        if (entries[k].value != 0)
+            entries[count++] = entries[k];
+    return count;
+}
+
+struct input {
+    const int32_t *codes;  /* [families, N] from the first position on */
+    const double *numbers; /* [families, N] likewise, of numbers alone */
+    const struct entry *bag;
+    const size_t *bag_ends; /* [T] */
+    size_t N;
+};
+
+INLINE void add_conjunction(const kcrf_model *model, const struct term *term, const int bytes, uint64_t key, double square, double *out)
+{
+    const struct pair *found = find_pair(model, term->first_pair, term->bits, key);
+    if (found && found->number < term->rows)
+        add_row(model, term, bytes, 0, found->number, square, out);
+}
+
+static void add_conjunctions(const kcrf_model *model, const struct term *term, const int bytes, const uint32_t *features, size_t n, double *out)
+{
+    const double *squares = model->numbers + term->squares;
+    uint64_t base = term->base;
+    add_conjunction(model, term, bytes, 0, squares[0], out);
+    for (size_t i = 0; i < n && term->degree > 0; i++) {
+        uint64_t one = features[i] + (uint64_t)1;
+        add_conjunction(model, term, bytes, one, squares[1], out);
+        for (size_t j = i + 1; j < n && term->degree > 1; j++) {
+            uint64_t two = one * base + features[j] + 1;
+            add_conjunction(model, term, bytes, two, squares[2], out);
+            for (size_t k = j + 1; k < n && term->degree > 2; k++)
+                add_conjunction(model, term, bytes, two * base + features[k] + 1, squares[3], out);
+        }
+    }
+}
+
+INLINE int add_term(kcrf_tagger *tagger, const struct term *term, const int bytes, const struct place *places, size_t count, const struct input *in, size_t t, double *restrict out)
+{
+    const kcrf_model *model = tagger->model;
+    size_t begin = t ? in->bag_ends[t - 1] : 0, end = in->bag_ends[t], known = 0;
+    uint32_t *features = NULL;
+    bool real = false;
+    if (term->kind & OF_CONJUNCTIONS) {
+        features = kcrf_grow(tagger, &tagger->work, count + (end - begin), sizeof *features);
+        if (!features)
+            return tagger->error.status;
+    }
+    for (size_t f = 0; f < count; f++) {
+        const struct field *field = model->fields + places[f].field;
+        const struct family *family = model->families + field->family;
+        if (family->kind == NUMBER) {
+            real = true;
+            continue;
+        }
+        if (family->kind == BAG) {
+            for (size_t k = begin; k < end; k++)
+                if (features)
+                    features[known++] = field->first_feature + in->bag[k].feature;
+                else
+                    add_row(model, term, bytes, 0, field->first_row + (uint64_t)in->bag[k].feature * field->stride, in->bag[k].value, out);
+            continue;
+        }
+        int32_t code = in->codes[field->family * in->N + t + (size_t)(ptrdiff_t)field->offset];
+        if (code < 0)
+            continue;
+        if (features)
+            features[known++] = field->first_feature + (uint32_t)code;
+        else
+            add_row(model, term, bytes, 1, field->first_row + (uint64_t)(uint32_t)code * field->stride, 1.0, out);
+    }
+    if (features)
+        add_conjunctions(model, term, bytes, features, known, out);
+    if (real) {
+        double *sums = kcrf_grow(tagger, &tagger->sums, 65536, sizeof *sums);
+        if (!sums)
+            return tagger->error.status;
+        memset(sums, 0, term->columns * sizeof *sums);
+        for (size_t f = 0; f < count; f++) {
+            const struct field *field = model->fields + places[f].field;
+            if (model->families[field->family].kind == NUMBER)
+                add_row(model, term, bytes, 0, field->first_row, in->numbers[field->family * in->N + t + (size_t)(ptrdiff_t)field->offset], sums);
+        }
+        for (uint32_t y = 0; y < term->columns; y++)
+            out[y] += sums[y];
+    }
+    for (uint32_t y = 0; y < term->columns && term->bias != NONE64; y++)
+        out[y] += model->numbers[term->bias + y];
+    return KCRF_OK;
+}
+
+/* Make room for scores [T, stride] of labels, zeros at first. */
+static double *fresh_scores(kcrf_tagger *tagger, size_t T)
+{
+    double *scores = kcrf_grow(tagger, &tagger->scores, T * tagger->model->stride + 65536, sizeof *scores);
+    if (scores)
+        memset(scores, 0, T * tagger->model->stride * sizeof *scores);
+    return scores;
+}
+
+/* Add all fields that are not summed by columns to scores, and make potentials [T, Y, Y] of terms of pairs, or [T, P]. */
+EACH_WIDTH static int score(kcrf_tagger *tagger, const struct input *in, size_t T, double *scores)
+{
+    const kcrf_model *model = tagger->model;
+    const struct meta *meta = model->meta;
+    size_t Y = meta->labels, S = model->stride, width = meta->edges_apart ? Y * Y : 0, count;
+    double *pairs = width ? kcrf_grow(tagger, &tagger->edges, T * width + 65536, sizeof *pairs) : NULL, sum = 0;
+    if (width && !pairs)
+        return tagger->error.status;
+    if (pairs)
+        memset(pairs, 0, T * width * sizeof *pairs);
+    for (size_t t = 0; t < T; t++) {
+        double *own = scores + t * S;
+        uint32_t kinds = 0;
+        const struct place *places = model->summed + model->others;
+        for (uint64_t k = 0; k < model->count[TERMS]; k++, places += count) {
+            const struct term *term = model->terms + k;
+            double *out = term->kind & OF_PAIRS ? pairs + t * width : own;
+            count = model->term_others[k];
+            int status = meta->value_bytes == 8   ? add_term(tagger, term, 8, places, count, in, t, out)
+                         : meta->value_bytes == 4 ? add_term(tagger, term, 4, places, count, in, t, out)
+                                                  : add_term(tagger, term, 1, places, count, in, t, out);
+            if (status)
+                return status;
+            kinds |= term->kind;
+        }
+        if (kinds & IN_HALVES) { /* sqrt(0.5) times the only column, and its negative */
+            own[0] *= 0.70710678118654757;
+            own[1] = -own[0];
+        }
+        if (meta->calibrated)
+            for (size_t y = 0; y < Y; y++)
+                own[y] = meta->sharpness * own[y] + model->numbers[meta->offsets + y];
+        for (size_t y = 0; y < Y; y++)
+            sum += own[y] - own[y];
+    }
+    for (size_t k = 0; k < T * width; k++)
+        sum += pairs[k] - pairs[k];
+    if (sum != 0)
+        return kcrf_fail(&tagger->error, KCRF_NUMERIC, "scores are not finite: are the numbers in the units of the training data?");
+    for (size_t t = 0; t < T && pairs; t++) {
+        if (meta->order == 1)
+            for (size_t k = 0; k < width; k++)
+                pairs[t * width + k] = (model->numbers[meta->edges + k] + pairs[t * width + k]) * meta->sharpness;
+        else
+            for (uint32_t p = 0; p < meta->pair_states; p++) /* in place: P <= Y^2, and pairs come in ascending order */
+                pairs[t * meta->pair_states + p] =
+                    (model->numbers[meta->edges + p] + pairs[t * width + (size_t)model->states[p] * Y + (size_t)model->states[meta->pair_states + p]]) * meta->sharpness;
+    }
+    tagger->scored = true;
+    return KCRF_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------- sequences */
+
+kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)
+{
+    kcrf_tagger *tagger = calloc(1, sizeof *tagger);
+    size_t reach = model->meta->reach, S = model->stride, columns = model->meta->columns;
+    if (!tagger)
+        return NULL;
+    tagger->model = model;
+    tagger->most_families = tagger->most_distances = 1;
+    for (size_t c = 0; c < columns; c++) {
+        size_t families = model->column_families[c + 1] - model->column_families[c];
+        size_t distances = model->column_distances[c + 1] - model->column_distances[c];
+        tagger->most_families = families > tagger->most_families ? families : tagger->most_families;
+        tagger->most_distances = distances > tagger->most_distances ? distances : tagger->most_distances;
+    }
+    size_t slots = MOST_KNOWN, room = tagger->most_distances * S;
+    while (slots > 16 && slots * (room * sizeof(double) + tagger->most_families * 4) > KNOWN_BYTES)
+        slots /= 2;
+    tagger->known_slots = slots;
+    tagger->known = malloc(slots * sizeof *tagger->known);
+    tagger->known_codes = malloc((slots + 1) * tagger->most_families * sizeof *tagger->known_codes);
+    tagger->known_sums = malloc(((slots + 1) * room + 65536) * sizeof(double));
+    tagger->beyond = malloc((model->column_distances[columns] * 2 * reach * S + 65536) * sizeof(double));
+    if (!tagger->known || !tagger->known_codes || !tagger->known_sums || !tagger->beyond) {
+        kcrf_tagger_free(tagger);
+        return NULL;
+    }
+    for (size_t k = 0; k < slots; k++)
+        tagger->known[k].size = NONE;
+    double *out = tagger->beyond;
+    for (uint32_t c = 0; c < columns; c++)
+        for (size_t d = 0; d < 2 * reach; d++) {
+            for (uint32_t f = model->column_families[c]; f < model->column_families[c + 1]; f++)
+                tagger->known_codes[f - model->column_families[c]] =
+                    model->families[f].kind == VALUE ? (int32_t)(model->families[f].codes + d) : -1;
+            column_sums(model, c, tagger->known_codes, out);
+            out += (model->column_distances[c + 1] - model->column_distances[c]) * S;
+        }
+    return tagger;
+}
+
+void kcrf_tagger_free(kcrf_tagger *tagger)
+{
+    if (!tagger)
+        return;
+    struct room *rooms[] = {&tagger->codes, &tagger->numbers, &tagger->scores, &tagger->edges, &tagger->text, &tagger->bag, &tagger->forward,
+                            &tagger->backward, &tagger->path, &tagger->best, &tagger->memory, &tagger->work, &tagger->sums};
+    for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++)
+        free(rooms[k]->memory);
+    free(tagger->known);
+    free(tagger->known_codes);
+    free(tagger->known_sums);
+    free(tagger->beyond);
+    free(tagger);
+}
+
+const kcrf_error *kcrf_tagger_error(const kcrf_tagger *tagger) { return &tagger->error; }
+
+static int begin(kcrf_tagger *tagger, size_t T, bool attributes)
+{
+    tagger->T = T;
+    tagger->scored = tagger->has_marginals = false;
+    tagger->error.status = KCRF_OK;
+    tagger->error.text[0] = 0;
+    if (attributes != kcrf_takes_attributes(tagger->model))
+        return kcrf_fail(&tagger->error, KCRF_INPUT, "the model labels positions with %s", attributes ? "columns" : "attributes");
+    return KCRF_OK;
+}
+
+int kcrf_set_columns(kcrf_tagger *tagger, const kcrf_text *cells, size_t T)
+{
+    const kcrf_model *model = tagger->model;
+    size_t reach = model->meta->reach, N = T + 2 * reach, F = model->count[FAMILIES];
+    if (begin(tagger, T, false))
+        return tagger->error.status;
+    int32_t *codes = kcrf_grow(tagger, &tagger->codes, F * N + 1, sizeof *codes);
+    size_t *bag_ends = kcrf_grow(tagger, &tagger->memory, T + 1, sizeof *bag_ends);
+    double *numbers = NULL;
+    struct entry *bag = NULL;
+    size_t in_bag = 0;
+    double *scores = fresh_scores(tagger, T);
+    if (!codes || !bag_ends || !scores)
+        return tagger->error.status;
+    memset(bag_ends, 0, (T + 1) * sizeof *bag_ends);
+    for (uint32_t c = 0; c < model->meta->columns; c++)
+        if (model->column_families[c + 1] > model->column_families[c] && column_codes(tagger, c, cells, T, codes, N, scores))
+            return tagger->error.status;
+    for (size_t f = 0; f < F; f++) {
+        const struct family *family = model->families + f;
+        int32_t *own = codes + f * N;
+        if (family->kind == CONJUNCTION) {
+            conjunction_codes(model, family, codes, N, own);
+            continue;
+        }
+        if (family->kind == NUMBER) {
+            numbers = kcrf_grow(tagger, &tagger->numbers, F * N + 1, sizeof *numbers);
+            if (!numbers)
+                return tagger->error.status;
+            memset(numbers + f * N, 0, N * sizeof *numbers);
+            if (numbers_of(tagger, (uint32_t)f, cells, T, numbers + f * N + reach))
+                return tagger->error.status;
+            continue;
+        }
+        if (family->kind == BAG) {
+            const struct part *end = model->parts + family->first_part + family->parts;
+            for (size_t t = 0; t < T; t++) {
+                size_t first = in_bag;
+                for (const struct part *at = model->parts + family->first_part; at < end;) {
+                    size_t size;
+                    const char *text = line_at(tagger, &at, end, cells, T, t, &size);
+                    bag = text ? kcrf_grow(tagger, &tagger->bag, in_bag + 1, sizeof *bag) : NULL;
+                    if (!bag)
+                        return tagger->error.status;
+                    uint32_t code = find_text(model, family, text, size, kcrf_hash(text, size));
+                    bag[in_bag].feature = code;
+                    bag[in_bag].value = 1.0;
+                    in_bag += code != NONE;
+                }
+                in_bag = first + (bag ? merged(bag + first, in_bag - first) : 0);
+                bag_ends[t] = in_bag;
+            }
+            continue;
+        }
+        if (family->kind == LINE && line_codes(tagger, family, cells, T, own + reach))
+            return tagger->error.status;
+        if (family->kind == LEXICON)
+            lexicon_codes(model, family, codes, N, T, own + reach);
+        for (size_t d = 1; d <= reach && model->needed[f]; d++) {
+            own[reach - d] = (int32_t)(family->codes + d - 1);
+            own[reach + T + d - 1] = (int32_t)(family->codes + reach + d - 1);
+        }
+    }
+    struct input in = {codes + reach, numbers ? numbers + reach : NULL, bag, bag_ends, N};
+    return score(tagger, &in, T, scores);
+}
+
+int kcrf_set_attributes(kcrf_tagger *tagger, const kcrf_attribute *attributes, const size_t *ends, size_t T)
+{
+    const kcrf_model *model = tagger->model;
+    const struct meta *meta = model->meta;
+    if (begin(tagger, T, true))
+        return tagger->error.status;
+    if (meta->bag_family >= model->count[FAMILIES] || model->families[meta->bag_family].kind != BAG)
+        return kcrf_fail(&tagger->error, KCRF_FORMAT, "the model is damaged: no attributes");
+    const struct family *family = model->families + meta->bag_family;
+    size_t count = T ? ends[T - 1] : 0, in_bag = 0;
+    struct entry *bag = kcrf_grow(tagger, &tagger->bag, count + 1, sizeof *bag);
+    size_t *bag_ends = kcrf_grow(tagger, &tagger->memory, T + 1, sizeof *bag_ends);
+    double *scores = fresh_scores(tagger, T);
+    if (!bag || !bag_ends || !scores)
+        return tagger->error.status;
+    for (size_t t = 0, k = 0; t < T; t++) {
+        size_t first = in_bag;
+        for (; k < ends[t]; k++) {
+            if (!(fabs(attributes[k].value) < 1e18))
+                return kcrf_fail(&tagger->error, KCRF_INPUT, "position %zu: the value of attribute '%.*s' is not finite or too large", t + 1,
+                                 (int)(attributes[k].name.size < 60 ? attributes[k].name.size : 60), attributes[k].name.text);
+            kcrf_text name = attributes[k].name;
+            uint32_t code = find_text(model, family, name.text, name.size, kcrf_hash(name.text, name.size));
+            bag[in_bag].feature = code;
+            bag[in_bag].value = attributes[k].value;
+            in_bag += code != NONE;
+        }
+        if (meta->sorted_bag)
+            in_bag = first + merged(bag + first, in_bag - first);
+        bag_ends[t] = in_bag;
+    }
+    /* Families other than the bag look at columns, of which there are none. */
+    struct input in = {NULL, NULL, bag, bag_ends, 0};
+    return score(tagger, &in, T, scores);
+}

@@ -1,0 +1,204 @@
+/* The file of a model, and the structures that it is used through.
+
+   A file is a header, a table with one entry for each kind of section, and the sections, all little-endian, each at a
+   multiple of 8. The plan of a model is a list of families: functions of a position with a code as their result, such as
+   "the number of the suffix of column 0". A field is a family at some distance, and each of its codes has a row of
+   weights. Sections hold:
+
+       values of hash tables      checked where they are used: a code is below the family's, a text is in the section
+       everything else            checked when the file is opened
+
+   Codes of a family are 0..codes-1, then those of positions beyond the ends: `reach` before the first position, and
+   `reach` after the last. Arrays of codes have `reach` more entries on both sides. */
+
+#ifndef KCRF_INTERNAL_H
+#define KCRF_INTERNAL_H
+
+#include "kcrf_runtime.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define MAGIC "KCRFTAG"
+
+enum section_kind {
+    META, TEXT, NAMES, FAMILIES, PARTS, SLOTS, PAIRS, TERMS, FIELDS, STARTS, COLUMNS, VALUES, SCALES, NUMBERS, STATES,
+    UNICODE, SECTIONS
+};
+
+struct header {
+    char magic[8];
+    uint32_t version, sections;
+    uint64_t size, checksum; /* the checksum is that of all bytes behind the header */
+};
+
+struct section {
+    uint32_t kind, item; /* bytes of an item */
+    uint64_t offset, count;
+};
+
+struct meta {
+    uint32_t labels, columns, attributes, reach;
+    uint32_t order, edges_apart, posterior, unused;
+    uint32_t value_bytes, row_width, sorted_bag, calibrated;
+    uint32_t pair_states, transitions, separator, header; /* of second order: P and Q; separator 0: by the first row */
+    uint32_t comments, format, bag_family, reserved;        /* format 0 columns, 1 attributes, 2 not for kcrf-tag */
+    double sharpness;
+    /* Places of doubles in NUMBERS. */
+    uint64_t start, end, edges, triples, offsets;
+};
+
+enum family_kind { VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG };
+enum transform { IDENTITY, LOWER, PREFIX, SUFFIX, SHAPE, FOLD };
+
+struct family {
+    uint32_t kind, column, transform, length;
+    uint32_t first_part, parts;   /* of conjunctions and lines */
+    uint32_t first_slot, bits;    /* of the table of values: 2^bits slots */
+    uint32_t codes, missing;      /* code of values that are not in the table; NONE for none */
+    uint32_t used, reserved;
+    uint64_t numbers;             /* of a number: mean, scale, fill */
+};
+
+/* Of a conjunction: the part's family and distance and, but for the first part, the table of pairs with those before it.
+   Of a line: a literal text (family NONE), or the value of a column. Of a lexicon: a level of its tree. */
+struct part {
+    uint32_t family;
+    int32_t offset;
+    uint32_t first_pair, bits; /* literal text: at and size */
+    uint32_t codes, flags;
+};
+
+struct slot {
+    uint32_t tag, code, at, size; /* code NONE: empty */
+};
+
+struct pair {
+    uint64_t key;
+    uint32_t number, flags; /* number NONE: empty */
+};
+
+struct term {
+    uint32_t kind, columns, first_field, fields;
+    uint32_t degree, first_pair, bits, reserved; /* of conjunctions of features */
+    uint64_t first_start, rows;
+    uint64_t base, bias; /* of conjunctions: of keys; bias NONE64: none. Squares of conjunctions are at `squares` */
+    uint64_t squares;
+};
+
+struct field {
+    uint32_t family;
+    int32_t offset;
+    uint32_t first_row, stride; /* the row of code c is first_row + c * stride */
+    uint32_t first_feature, reserved;
+};
+
+#define NONE 0xFFFFFFFFu
+#define NONE64 0xFFFFFFFFFFFFFFFFull
+#define MOST_KNOWN 4096          /* values that a tagger remembers */
+#define KNOWN_BYTES (1 << 22)    /* about as much as it takes for that */
+#define LONGEST_KNOWN 24         /* bytes of such a value */
+
+enum term_kind { OF_CONJUNCTIONS = 1, OF_PAIRS = 2, IN_HALVES = 4 }; /* halves: one column of weights for two labels */
+enum part_flag { FROM_ENDS = 1, WAPITI = 2, LAST_OF_LINE = 4 };
+enum node_flag { WHOLE = 1, LONGER = 2 }; /* of nodes of a lexicon's tree: an entry ends here, or there are longer ones */
+
+/* Fields of values of one column at one distance: what they add to scores is one vector, which is remembered. */
+struct distance {
+    int32_t offset;
+    uint32_t first, last; /* in `summed` */
+};
+
+struct place {
+    uint32_t term, field;
+};
+
+struct kcrf_model {
+    const uint8_t *data;
+    size_t size;
+    void *owned;
+    bool mapped;
+    const void *at[SECTIONS];
+    uint64_t count[SECTIONS];
+    const struct meta *meta;
+    const struct family *families;
+    const struct part *parts;
+    const struct slot *slots;
+    const struct pair *pairs;
+    const struct term *terms;
+    const struct field *fields;
+    const uint32_t *starts;
+    const uint16_t *columns;
+    const uint8_t *values;
+    const float *scales;
+    const double *numbers;
+    const int32_t *states;
+    uint32_t *column_families; /* [columns + 1] families of a column stand together, those of no column last */
+    uint32_t *column_distances; /* [columns + 1] */
+    struct distance *distances;
+    struct place *summed; /* fields that are summed by columns, then all others */
+    uint64_t others;      /* where those begin */
+    uint32_t *term_others; /* [terms] their number */
+    uint8_t *needed;      /* [families] codes are looked at by other families or terms */
+    double *padded;            /* of first order: [4, Y, stride] transitions, their transpose, and exponentials of both */
+    size_t stride;
+    double shift, depth;       /* largest transition, which exponentials are divided by, and its distance to the least */
+};
+
+struct remembered {
+    uint64_t hash;
+    uint32_t column, size;
+    char text[LONGEST_KNOWN];
+};
+
+struct room {
+    void *memory;
+    size_t bytes;
+};
+
+struct kcrf_tagger {
+    const kcrf_model *model;
+    kcrf_error error;
+    size_t T;
+    struct room codes, numbers, scores, edges, text, bag, forward, backward, path, best, memory, work, sums;
+    struct remembered *known;  /* [known_slots] */
+    int32_t *known_codes;      /* [known_slots + 1, most families of a column] */
+    double *known_sums;        /* [known_slots + 1, most distances of a column, stride] */
+    double *beyond;            /* [distances, 2 reach, stride] sums of positions beyond the ends */
+    size_t known_slots, most_families, most_distances;
+    bool scored, has_marginals;
+    double log_z;
+};
+
+struct entry {
+    uint32_t feature;
+    double value;
+};
+
+int kcrf_fail(kcrf_error *error, int status, const char *format, ...);
+void *kcrf_grow(kcrf_tagger *tagger, struct room *room, size_t items, size_t item);
+uint64_t kcrf_hash(const char *text, size_t size);
+uint64_t kcrf_mix(uint64_t value);
+bool kcrf_number(const char *text, size_t size, double *out);
+uint64_t kcrf_checksum(const uint8_t *data, size_t size); /* a multiple of 8 bytes */
+kcrf_text kcrf_comment(const kcrf_model *model, size_t number);
+
+/* A text after a transform, in `room` or in its own place; NULL: no memory. `table` has the properties of characters. */
+const char *kcrf_transformed(
+    struct room *room, kcrf_text table, uint32_t transform, uint32_t length, const char *text, size_t *size);
+
+static inline size_t kcrf_stride(size_t width) { return (width + 7) / 8 * 8; }
+
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define EACH_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define EACH_WIDTH
+#endif
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+
+#endif

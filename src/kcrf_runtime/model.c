@@ -1,0 +1,470 @@
+/* Opens files of models, and checks all that is not checked where it is used. */
+
+#include "internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if (defined(__unix__) || defined(__APPLE__)) && !defined(__wasi__) && !defined(__EMSCRIPTEN__)
+#define CAN_MAP 1
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+static const uint32_t ITEMS[SECTIONS] = {
+    sizeof(struct meta), 1, 8, sizeof(struct family), sizeof(struct part), sizeof(struct slot), sizeof(struct pair),
+    sizeof(struct term), sizeof(struct field), 4, 2, 1, 4, 8, 4, 1,
+};
+
+int kcrf_fail(kcrf_error *error, int status, const char *format, ...)
+{
+    if (error) {
+        va_list arguments;
+        va_start(arguments, format);
+        error->status = status;
+        vsnprintf(error->text, sizeof error->text, format, arguments);
+        va_end(arguments);
+    }
+    return status;
+}
+
+static int damaged(kcrf_error *error, const char *what)
+{
+    return kcrf_fail(error, KCRF_FORMAT, "the model is damaged: %s", what);
+}
+
+/* True if items first:first+count are inside of `size` items. */
+static bool within(uint64_t first, uint64_t count, uint64_t size) { return first <= size && count <= size - first; }
+
+static bool table_within(uint64_t first, uint32_t bits, uint64_t size)
+{
+    return bits < 32 && within(first, (uint64_t)1 << bits, size);
+}
+
+uint64_t kcrf_checksum(const uint8_t *data, size_t size)
+{
+    uint64_t sum = 0x9E3779B97F4A7C15ull ^ size;
+    for (; size >= 8; data += 8, size -= 8) {
+        uint64_t word;
+        memcpy(&word, data, 8);
+        sum = (sum ^ word) * 0xFF51AFD7ED558CCDull;
+        sum ^= sum >> 32;
+    }
+    return sum;
+}
+
+static int check_names(const kcrf_model *model, kcrf_error *error)
+{
+    const struct meta *meta = model->meta;
+    const uint32_t *names = model->at[NAMES];
+    const char *text = model->at[TEXT];
+    if (model->count[NAMES] != (uint64_t)meta->labels + meta->columns + meta->comments)
+        return damaged(error, "names");
+    for (uint64_t k = 0; k < model->count[NAMES]; k++) {
+        uint64_t end = (uint64_t)names[2 * k] + names[2 * k + 1];
+        if (end >= model->count[TEXT] || text[end])
+            return damaged(error, "a name");
+    }
+    return KCRF_OK;
+}
+
+static bool ascending(const int32_t *values, uint32_t count, int64_t first, int64_t last)
+{
+    bool good = values[0] == first && values[count - 1] == last;
+    for (uint32_t k = 1; k < count; k++)
+        good &= values[k] >= values[k - 1];
+    return good;
+}
+
+/* States of second order: first and second labels [P], begin [Y+1], into [P], into_begin [Y+1], block [Y+1]. */
+static int check_states(const kcrf_model *model, kcrf_error *error)
+{
+    const struct meta *meta = model->meta;
+    uint64_t Y = meta->labels, P = meta->pair_states, count = model->count[NUMBERS];
+    bool good = within(meta->start, Y, count) && within(meta->end, Y, count);
+    good &= !meta->calibrated || within(meta->offsets, Y, count);
+    if (meta->order == 1)
+        good &= within(meta->edges, Y * Y, count);
+    else if (good) {
+        const int32_t *first = model->states, *second = first + P, *begin = second + P, *into = begin + Y + 1;
+        const int32_t *into_begin = into + P, *block = into_begin + Y + 1;
+        good = meta->order == 2 && P > 0 && P <= Y * Y && model->count[STATES] == 3 * P + 3 * (Y + 1) &&
+               within(meta->edges, P, count) && within(meta->triples, meta->transitions, count) &&
+               meta->transitions <= 0x7FFFFFFF;
+        good = good && ascending(begin, Y + 1, 0, P) && ascending(into_begin, Y + 1, 0, P) &&
+               ascending(block, Y + 1, 0, meta->transitions);
+        for (uint64_t p = 0; good && p < P; p++)
+            good = first[p] >= 0 && first[p] < (int64_t)Y && second[p] >= 0 && second[p] < (int64_t)Y &&
+                   into[p] >= 0 && into[p] < (int64_t)P;
+        for (uint64_t j = 0; good && j < Y; j++)
+            good = (int64_t)(into_begin[j + 1] - into_begin[j]) * (begin[j + 1] - begin[j]) == block[j + 1] - block[j];
+    }
+    return good ? KCRF_OK : damaged(error, "transitions");
+}
+
+static int check_families(kcrf_model *model, kcrf_error *error)
+{
+    const struct meta *meta = model->meta;
+    model->column_families = calloc((size_t)meta->columns + 1, sizeof(uint32_t));
+    if (!model->column_families)
+        return kcrf_fail(error, KCRF_MEMORY, "out of memory");
+    uint32_t before = 0;
+    for (uint32_t f = 0; f < model->count[FAMILIES]; f++) {
+        const struct family *own = model->families + f;
+        bool of_column = own->kind == VALUE || own->kind == NUMBER, has_table = own->kind != CONJUNCTION;
+        has_table &= own->kind != NUMBER;
+        bool good = own->kind <= BAG && own->codes < 0x7FFFFFFF - 2 * meta->reach &&
+                    (own->missing == NONE || own->missing < own->codes) && own->transform <= FOLD &&
+                    within(own->first_part, own->parts, model->count[PARTS]) &&
+                    (!has_table || table_within(own->first_slot, own->bits, model->count[SLOTS])) &&
+                    (own->kind != NUMBER || within(own->numbers, 3, model->count[NUMBERS])) &&
+                    (own->kind != CONJUNCTION || own->parts > 1) && (own->kind != LEXICON || own->codes == 3) &&
+                    (own->kind == BAG ? f == meta->bag_family : !meta->attributes) &&
+                    (!of_column || (own->column >= before && own->column < meta->columns));
+        if (good && of_column) {
+            before = own->column;
+            model->column_families[before + 1] = f + 1;
+        }
+        for (uint32_t k = own->first_part; good && k < own->first_part + own->parts; k++) {
+            const struct part *part = model->parts + k;
+            if (own->kind == CONJUNCTION || own->kind == LEXICON) {
+                good = table_within(part->first_pair, part->bits, model->count[PAIRS]) && part->family < f &&
+                       part->offset >= -(int64_t)meta->reach && part->offset <= (int64_t)meta->reach &&
+                       (own->kind != LEXICON || (model->families[part->family].kind == VALUE && k - own->first_part < 1000)) &&
+                       model->families[part->family].kind != BAG && model->families[part->family].kind != NUMBER;
+            } else
+                good = part->family == NONE ? within(part->first_pair, part->bits, model->count[TEXT])
+                                            : part->family < meta->columns && part->offset > -(1 << 20) && part->offset < 1 << 20;
+        }
+        if (!good)
+            return damaged(error, "a feature");
+    }
+    for (uint32_t c = 1; c <= meta->columns; c++)
+        if (model->column_families[c] < model->column_families[c - 1])
+            model->column_families[c] = model->column_families[c - 1];
+    for (uint32_t f = 0; f < model->count[FAMILIES]; f++) /* those of columns come first, without gaps */
+        if ((f < model->column_families[meta->columns]) != (model->families[f].kind == VALUE || model->families[f].kind == NUMBER))
+            return damaged(error, "the order of features");
+    return KCRF_OK;
+}
+
+static int check_terms(const kcrf_model *model, kcrf_error *error)
+{
+    const struct meta *meta = model->meta;
+    uint64_t Y = meta->labels, entries = model->count[COLUMNS], bytes = meta->value_bytes;
+    bool good = (bytes == 8 || bytes == 4 || bytes == 1) && model->count[VALUES] / bytes == entries &&
+                entries <= UINT32_MAX;
+    uint32_t halves = 0, whole = 0;
+    for (uint64_t k = 0; good && k < model->count[TERMS]; k++) {
+        const struct term *own = model->terms + k;
+        uint64_t width = own->kind & OF_PAIRS ? Y * Y : own->kind & IN_HALVES ? 1 : Y;
+        good = (own->kind & ~7u) == 0 && own->columns == width && width <= 65536 &&
+               (!(own->kind & IN_HALVES) || (Y == 2 && !(own->kind & OF_PAIRS))) && (!(own->kind & OF_PAIRS) || meta->edges_apart) &&
+               within(own->first_field, own->fields, model->count[FIELDS]) && own->rows < UINT32_MAX &&
+               within(own->first_start, own->rows + 1, model->count[STARTS]) &&
+               (bytes > 1 || within(own->first_start, own->rows + 1, model->count[SCALES])) &&
+               (own->bias == NONE64 || within(own->bias, width, model->count[NUMBERS]));
+        halves |= own->kind & IN_HALVES;
+        whole |= !(own->kind & (IN_HALVES | OF_PAIRS));
+        if (good && own->kind & OF_CONJUNCTIONS)
+            good = own->degree <= 3 && table_within(own->first_pair, own->bits, model->count[PAIRS]) &&
+                   within(own->squares, own->degree + 1, model->count[NUMBERS]);
+        for (uint32_t f = own->first_field; good && f < own->first_field + own->fields; f++) {
+            const struct field *field = model->fields + f;
+            good = field->family < model->count[FAMILIES] && field->offset >= -(int64_t)meta->reach &&
+                   field->offset <= (int64_t)meta->reach;
+            if (good && !(own->kind & OF_CONJUNCTIONS)) {
+                const struct family *family = model->families + field->family;
+                uint64_t codes = family->kind == NUMBER ? 1 : (uint64_t)family->codes + 2 * meta->reach;
+                codes = family->kind == BAG || family->kind == CONJUNCTION ? family->codes : codes;
+                good = codes == 0 || (uint64_t)field->first_row + (codes - 1) * field->stride < own->rows;
+            }
+        }
+    }
+    return good && !(halves && whole) ? KCRF_OK : damaged(error, "a term");
+}
+
+static int check(kcrf_model *model, kcrf_error *error)
+{
+    struct header header;
+    const struct section *table = (const void *)(model->data + sizeof header);
+    const uint16_t one = 1;
+    if (!*(const uint8_t *)&one || (uintptr_t)model->data % 8)
+        return kcrf_fail(error, KCRF_FORMAT, "a model needs a little-endian processor and an address that is a multiple of 8");
+    if (model->size < sizeof header || memcmp(model->data, MAGIC, 8))
+        return kcrf_fail(error, KCRF_FORMAT, "not a model for kcrf-tag (write one with kcrf export --to runtime)");
+    memcpy(&header, model->data, sizeof header);
+    if (header.version != KCRF_FILE_VERSION)
+        return kcrf_fail(error, KCRF_FORMAT, "a model of version %u, and this program reads version %u: export it again",
+                         (unsigned)header.version, KCRF_FILE_VERSION);
+    if (header.size != model->size)
+        return kcrf_fail(error, KCRF_FORMAT, "the model has %llu bytes instead of %llu: it is cut off",
+                         (unsigned long long)model->size, (unsigned long long)header.size);
+    if (header.sections != SECTIONS || model->size < sizeof header + sizeof(struct section) * SECTIONS)
+        return damaged(error, "the section table");
+    for (int k = 0; k < SECTIONS; k++) {
+        const struct section *own = table + k;
+        if (own->kind != (uint32_t)k || own->item != ITEMS[k] || own->offset % 8 || own->offset > model->size ||
+            own->count > (model->size - own->offset) / own->item)
+            return damaged(error, "the section table");
+        model->at[k] = model->data + own->offset;
+        model->count[k] = own->count;
+    }
+    if (model->count[META] != 1)
+        return damaged(error, "no description");
+    const struct meta *meta = model->meta = model->at[META];
+    model->families = model->at[FAMILIES], model->parts = model->at[PARTS], model->slots = model->at[SLOTS];
+    model->pairs = model->at[PAIRS], model->terms = model->at[TERMS], model->fields = model->at[FIELDS];
+    model->starts = model->at[STARTS], model->columns = model->at[COLUMNS], model->values = model->at[VALUES];
+    model->scales = model->at[SCALES], model->numbers = model->at[NUMBERS], model->states = model->at[STATES];
+    if (meta->labels == 0 || meta->labels > 65536 || meta->columns > 1000000 || meta->reach > 100000 ||
+        !isfinite(meta->sharpness) || meta->separator > 127 || model->count[FAMILIES] > 1000000)
+        return damaged(error, "its description");
+    if (check_names(model, error) || check_states(model, error) || check_families(model, error) ||
+        check_terms(model, error))
+        return error ? error->status : KCRF_FORMAT;
+    return KCRF_OK;
+}
+
+static int by_column(const void *a, const void *b)
+{
+    const int64_t *one = a, *other = b;
+    int order = (one[0] > other[0]) - (one[0] < other[0]);
+    return order ? order : (one[1] > other[1]) - (one[1] < other[1]);
+}
+
+/* Collect fields of values by columns and distances, in the order of terms and fields. */
+static int plan_sums(kcrf_model *model, kcrf_error *error)
+{
+    const struct meta *meta = model->meta;
+    uint64_t count = 0, distances = 0;
+    for (uint64_t k = 0; k < model->count[TERMS]; k++)
+        count += model->terms[k].fields;
+    int64_t(*keys)[2] = malloc((count + 1) * sizeof *keys); /* column and distance; term and field in order */
+    model->summed = malloc((count + 1) * sizeof *model->summed);
+    model->distances = malloc((count + 1) * sizeof *model->distances);
+    model->column_distances = calloc((size_t)meta->columns + 1, sizeof(uint32_t));
+    model->term_others = calloc(model->count[TERMS] + 1, sizeof(uint32_t));
+    model->needed = calloc(model->count[FAMILIES] + 1, 1);
+    if (!keys || !model->summed || !model->distances || !model->column_distances || !model->needed || !model->term_others || count > UINT32_MAX) {
+        free(keys);
+        return kcrf_fail(error, KCRF_MEMORY, "out of memory");
+    }
+    uint64_t begin = 0, others = count;
+    for (uint32_t k = 0; k < model->count[TERMS]; k++)
+        for (uint32_t f = 0; f < model->terms[k].fields; f++) {
+            struct place place = {k, model->terms[k].first_field + f};
+            const struct field *field = model->fields + place.field;
+            const struct family *family = model->families + field->family;
+            if (family->kind == VALUE && !(model->terms[k].kind & (OF_CONJUNCTIONS | OF_PAIRS))) {
+                keys[begin][0] = (int64_t)family->column << 32 | (uint32_t)(field->offset + (int32_t)meta->reach);
+                keys[begin][1] = (int64_t)begin;
+                model->summed[begin++] = place;
+            } else {
+                model->needed[field->family] = 1;
+                model->summed[--others] = place;
+                model->term_others[k]++;
+            }
+        }
+    for (uint64_t k = others, last = count; k + 1 < last; k++) { /* in their order again */
+        struct place place = model->summed[k];
+        model->summed[k] = model->summed[--last];
+        model->summed[last] = place;
+    }
+    model->others = others;
+    struct place *sorted = malloc((begin + 1) * sizeof *sorted);
+    if (!sorted) {
+        free(keys);
+        return kcrf_fail(error, KCRF_MEMORY, "out of memory");
+    }
+    qsort(keys, begin, sizeof *keys, by_column);
+    for (uint64_t k = 0; k < begin; k++) {
+        sorted[k] = model->summed[keys[k][1]];
+        if (k == 0 || keys[k][0] != keys[k - 1][0]) {
+            model->distances[distances].offset = model->fields[sorted[k].field].offset;
+            model->distances[distances++].first = (uint32_t)k;
+            model->column_distances[(keys[k][0] >> 32) + 1] = (uint32_t)distances;
+        }
+        model->distances[distances - 1].last = (uint32_t)k + 1;
+    }
+    memcpy(model->summed, sorted, begin * sizeof *sorted);
+    free(sorted);
+    free(keys);
+    for (uint32_t c = 1; c <= meta->columns; c++)
+        if (model->column_distances[c] < model->column_distances[c - 1])
+            model->column_distances[c] = model->column_distances[c - 1];
+    for (uint64_t f = 0; f < model->count[FAMILIES]; f++)
+        for (uint32_t k = 0; k < model->families[f].parts; k++)
+            if (model->families[f].kind == CONJUNCTION || model->families[f].kind == LEXICON)
+                model->needed[model->parts[model->families[f].first_part + k].family] = 1;
+    return KCRF_OK;
+}
+
+/* Lay transitions of first order out for vectors: rows end with labels that nothing leads to. */
+static int prepare(kcrf_model *model, kcrf_error *error)
+{
+    const struct meta *meta = model->meta;
+    size_t Y = meta->labels, S = model->stride = kcrf_stride(Y);
+    if (meta->order > 1 || meta->edges_apart)
+        return KCRF_OK;
+    model->padded = malloc(4 * Y * S * sizeof(double));
+    double top = -INFINITY, bottom = INFINITY;
+    if (!model->padded)
+        return kcrf_fail(error, KCRF_MEMORY, "out of memory");
+    const double *edges = model->numbers + meta->edges;
+    for (size_t i = 0; i < Y; i++)
+        for (size_t j = 0; j < S; j++) {
+            if (j < Y) {
+                double value = edges[i * Y + j];
+                top = value > top ? value : top;
+                bottom = value < bottom && value > -INFINITY ? value : bottom;
+            }
+            model->padded[i * S + j] = j < Y ? edges[i * Y + j] : -INFINITY;
+            model->padded[(Y + i) * S + j] = j < Y ? edges[j * Y + i] : -INFINITY;
+        }
+    for (size_t k = 0; k < 2 * Y * S; k++)
+        model->padded[2 * Y * S + k] = exp(model->padded[k] - top);
+    model->shift = top;
+    model->depth = top > -INFINITY ? top - bottom : INFINITY;
+    return KCRF_OK;
+}
+
+static kcrf_model *finish(kcrf_model *model, kcrf_error *error)
+{
+    if (check(model, error) == KCRF_OK && prepare(model, error) == KCRF_OK && plan_sums(model, error) == KCRF_OK)
+        return model;
+    kcrf_close(model);
+    return NULL;
+}
+
+kcrf_model *kcrf_open_memory(const void *data, size_t size, kcrf_error *error)
+{
+    kcrf_model *model = calloc(1, sizeof *model);
+    if (!model) {
+        kcrf_fail(error, KCRF_MEMORY, "out of memory");
+        return NULL;
+    }
+    model->data = data;
+    model->size = size;
+    return finish(model, error);
+}
+
+kcrf_model *kcrf_open(const char *path, kcrf_error *error)
+{
+    kcrf_model *model = calloc(1, sizeof *model);
+    bool good = false;
+    if (!model) {
+        kcrf_fail(error, KCRF_MEMORY, "out of memory");
+        return NULL;
+    }
+#ifdef CAN_MAP
+    struct stat about;
+    int file = open(path, O_RDONLY);
+    if (file >= 0 && fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0) {
+        void *memory = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, file, 0);
+        if (memory != MAP_FAILED) {
+            model->owned = memory;
+            model->size = (size_t)about.st_size;
+            good = model->mapped = true;
+        }
+    }
+    if (file >= 0)
+        close(file);
+#else
+    FILE *file = fopen(path, "rb");
+    if (file && fseek(file, 0, SEEK_END) == 0) {
+        long size = ftell(file);
+        rewind(file);
+        model->owned = size > 0 ? malloc((size_t)size) : NULL;
+        model->size = size > 0 ? (size_t)size : 0;
+        good = model->owned && fread(model->owned, 1, model->size, file) == model->size;
+    }
+    if (file)
+        fclose(file);
+#endif
+    if (!good) {
+        kcrf_fail(error, KCRF_IO, "%s: cannot be read, or is empty", path);
+        kcrf_close(model);
+        return NULL;
+    }
+    model->data = model->owned;
+    return finish(model, error);
+}
+
+int kcrf_verify(const kcrf_model *model, kcrf_error *error)
+{
+    struct header header;
+    memcpy(&header, model->data, sizeof header);
+    if (kcrf_checksum(model->data + sizeof header, model->size - sizeof header) != header.checksum)
+        return damaged(error, "its checksum is wrong");
+    return KCRF_OK;
+}
+
+void kcrf_close(kcrf_model *model)
+{
+    if (!model)
+        return;
+#ifdef CAN_MAP
+    if (model->mapped)
+        munmap(model->owned, model->size);
+    else
+#endif
+        free(model->owned);
+    free(model->column_families);
+    free(model->column_distances);
+    free(model->distances);
+    free(model->summed);
+    free(model->needed);
+    free(model->term_others);
+    free(model->padded);
+    free(model);
+}
+
+static kcrf_text name_of(const kcrf_model *model, size_t number)
+{
+    const uint32_t *names = model->at[NAMES];
+    kcrf_text found = {"", 0};
+    if (number < model->count[NAMES]) {
+        found.text = (const char *)model->at[TEXT] + names[2 * number];
+        found.size = names[2 * number + 1];
+    }
+    return found;
+}
+
+size_t kcrf_label_count(const kcrf_model *model) { return model->meta->labels; }
+
+kcrf_text kcrf_label_name(const kcrf_model *model, size_t label)
+{
+    return name_of(model, label < model->meta->labels ? label : SIZE_MAX);
+}
+
+int kcrf_takes_attributes(const kcrf_model *model) { return model->meta->attributes != 0; }
+
+size_t kcrf_column_count(const kcrf_model *model) { return model->meta->columns; }
+
+kcrf_text kcrf_column_name(const kcrf_model *model, size_t column)
+{
+    return name_of(model, column < model->meta->columns ? model->meta->labels + column : SIZE_MAX);
+}
+
+kcrf_text kcrf_comment(const kcrf_model *model, size_t number)
+{
+    return name_of(model, number < model->meta->comments ? model->meta->labels + model->meta->columns + number : SIZE_MAX);
+}
+
+int kcrf_column_used(const kcrf_model *model, size_t column)
+{
+    if (column >= model->meta->columns)
+        return 0;
+    if (model->column_families[column + 1] > model->column_families[column])
+        return 1;
+    for (uint64_t f = 0; f < model->count[FAMILIES]; f++)
+        for (uint32_t k = 0; k < model->families[f].parts; k++)
+            if ((model->families[f].kind == LINE || model->families[f].kind == BAG) &&
+                model->parts[model->families[f].first_part + k].family == column)
+                return 1;
+    return 0;
+}

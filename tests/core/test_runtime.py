@@ -1,0 +1,324 @@
+"""The C library gives what Python gives: labels, marginals, n-best lists, for every kind of model that it takes."""
+
+from __future__ import annotations
+
+import io
+import struct
+import unicodedata
+from dataclasses import fields, replace
+from itertools import groupby, pairwise
+
+import numpy as np
+import pytest
+
+from kcrf_core import fit_encoding, parse_config
+from kcrf_core.chains import CLIQUES, Edges, best_labellings, chain
+from kcrf_core.corpora import FORMATS
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.corpora.lines import blocks
+from kcrf_core.errors import ConfigError
+from kcrf_core.features import AffineTerm, ConjunctionTerm, ExplicitTerm
+from kcrf_core.features.pivots import KernelTerm
+from kcrf_core.kernels import PolynomialKernel
+from kcrf_core.maps import ColumnOrder, SparseWeights, find_conjunctions
+from kcrf_core.model import Model, ScoreCalibration, runtime_image, runtime_labels
+from kcrf_core.model.runtime_files import TRANSFORMS
+from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, transformed, unicode_table
+
+WORDS = [
+    "the",
+    "The",
+    "THE",
+    "Straße",
+    "STRASSE",
+    "ΟΔΟΣ",
+    "Σ",
+    "İstanbul",
+    "日本語",
+    "x-1",
+    "a.b.",
+    "Σσς'Σ",
+    "٣4",
+    "New",
+    "York",
+]
+WORDS += ["ǅ", "e\u0301E", "a" * 40, "", "NA", "12", "-3.5e1", "é"]
+TAGS = ["A", "B", "C", "New York", "é"]
+
+
+def text(seed: int, sequences: int, labels: int, words=WORDS, width=2) -> str:
+    """Return lines of a word, a tag, a number and a label, separated by TABs."""
+    rng, out = np.random.default_rng(seed), []
+    for length in rng.integers(1, 7, sequences):
+        for _ in range(length):
+            row = [words[rng.integers(len(words))], TAGS[rng.integers(len(TAGS))], f"{rng.normal():.3f}"]
+            row[2] = "NA" if rng.random() < 0.2 else row[2]
+            out.append("\t".join([*row, f"L{rng.integers(labels)}"]))
+        out.append("")
+    return "\n".join(out) + "\n"
+
+
+def attributes(seed: int, sequences: int, labels: int) -> str:
+    rng, out = np.random.default_rng(seed), []
+    for length in rng.integers(1, 6, sequences):
+        for _ in range(length):
+            names = [f"{WORDS[k] or 'none'}" for k in rng.integers(len(WORDS), size=3)]
+            values = [
+                f"{name}:{value:.2g}" if value > 0 else name
+                for name, value in zip(names, rng.normal(size=3), strict=True)
+            ]
+            out.append("\t".join([f"L{rng.integers(labels)}", *values]))
+        out.append("")
+    return "\n".join(out) + "\n"
+
+
+def corpus_of(data: str, format_: str = "conll"):
+    return concatenate(p.corpus for p in FORMATS[format_].parse(blocks(io.BytesIO(data.encode()), "data"), "data"))
+
+
+WORD_FEATURES = [
+    {"column": "c0", "window": [-2, -1, 0, 1, 2]},
+    {"name": "low", "column": "c0", "transform": "lower", "window": [-1, 0, 1]},
+    {"name": "pre", "column": "c0", "transform": "prefix", "length": 2, "window": [0]},
+    {"name": "suf", "column": "c0", "transform": "suffix", "length": 3, "window": [0, 3]},
+    {"name": "shape", "column": "c0", "transform": "shape", "window": [-1, 0]},
+    {"column": "c1", "window": [-1, 0], "min_count": 2},
+]
+CONJUNCTIONS = [
+    *WORD_FEATURES,
+    {"name": "pairs", "conjunction": ["c1[-1]", "c1[0]"], "window": [-1, 0, 1]},
+    {"name": "triples", "conjunction": ["low", "c1[-2]", "shape[1]"], "window": [0], "min_count": 2},
+]
+TEMPLATES = ["U00:%x[-2,0]", "U01:%x[0,0]/%x[1,1]", "U:%x[-1,0]", "U:%x[1,0]", "U"]
+FEATURES = {
+    "words": WORD_FEATURES,
+    "conjunctions": CONJUNCTIONS,
+    "templates": [{"name": "bag", "templates": TEMPLATES}, {"column": "c1", "window": [-1, 0]}],
+    "distinct lines": [
+        {"name": "bag", "templates": ["U0:%x[-1,0]", "U1:%x[0,0]", "U2"]},
+        {"column": "c1", "window": [0]},
+    ],
+    "wapiti": [{"name": "bag", "templates": ["u:a=%x[-5,0]", "u:b=%x[@1,0]%x[@-1,1]", "u:c"]}],
+    "line": [
+        {"name": "line", "templates": ["U%x[-1,0]-%x[9,1]"], "type": "categorical"},
+        {"column": "c1", "window": [-1, 0]},
+    ],
+    "numbers": [{"column": "c2", "type": "real", "window": [-1, 0, 2]}, {"column": "c0", "window": [0]}],
+    "lexicon": [{"column": "c0", "lookup": "town", "window": [-1, 0, 1]}, {"column": "c1", "window": [0]}],
+}
+LEXICON = {"lexicons": {"town": ["new york", "strasse", "the new", "New York the"]}}
+
+
+def random_weights(rng, rows: int, columns: int, sparse: bool):
+    weights = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < 0.5)
+    return SparseWeights.of(weights) if sparse else weights
+
+
+def random_model(
+    features: str, labels=3, seed=0, terms=("node",), sparse=True, order=1, forbidden=False, degree=0, **more
+):
+    """Return a model with random weights, and data to label with values that it has not seen."""
+    rng = np.random.default_rng(seed)
+    if features == "attributes":
+        config, training = {}, corpus_of(attributes(seed, 30, labels), "crfsuite")
+        new = corpus_of(attributes(seed + 1, 20, labels), "crfsuite")
+    else:
+        config = {"features": FEATURES[features], "separator": "\t", **(LEXICON if features == "lexicon" else {})}
+        training = corpus_of(text(seed, 40, labels, WORDS[:-3] if features != "numbers" else WORDS))
+        new = corpus_of(text(seed + 1, 25, labels))
+    encoding, dataset = fit_encoding(parse_config(config), training)
+    names, Y = tuple(encoding.names), len(encoding.labels)
+    made = []
+    for kind in terms:
+        clique = CLIQUES[kind]
+        inputs = encoding.inputs(dataset, names)
+        C = clique.columns(Y)
+        about = (f"term{len(made)}", kind, names)
+        if degree:
+            kernel = PolynomialKernel(degree=degree, gamma=0.5, coef0=1.0, scale=1.0)
+            found, _ = find_conjunctions(inputs, kernel)
+            made.append(ConjunctionTerm(*about, found, random_weights(rng, found.size, C, sparse)))
+            continue
+        weights = random_weights(rng, ColumnOrder.of(inputs).size, C, sparse)
+        affine = more.get("affine", False)
+        made.append(AffineTerm(*about, weights, bias=rng.normal(size=C)) if affine else ExplicitTerm(*about, weights))
+    edges = Edges(
+        rng.normal(size=(Y, Y)),
+        rng.normal(size=Y),
+        rng.normal(size=Y),
+        rng.normal(size=(Y,) * 3) if order == 2 else None,
+    )
+    if forbidden:
+        transitions, start = edges.transitions.copy(), edges.start.copy()
+        transitions[0, 1] = transitions[2, 0] = start[1] = -np.inf
+        edges = replace(edges, transitions=transitions, start=start)
+    calibration = ScoreCalibration(0.7, rng.normal(size=Y)) if more.get("calibrated") else None
+    return Model(encoding, tuple(made), edges, decode=more.get("decode", "viterbi"), calibration=calibration), new
+
+
+MODELS = {
+    "words": ("words", {}),
+    "dense weights": ("words", {"sparse": False}),
+    "two labels": ("words", {"labels": 2}),
+    "two labels, a weight for each": ("words", {"labels": 2, "terms": ("state",)}),
+    "one label": ("words", {"labels": 1}),
+    "many labels": ("words", {"labels": 12}),
+    "conjunctions": ("conjunctions", {}),
+    "templates": ("templates", {}),
+    "wapiti": ("wapiti", {}),
+    "line": ("line", {}),
+    "numbers": ("numbers", {}),
+    "affine": ("numbers", {"affine": True}),
+    "lexicon": ("lexicon", {}),
+    "attributes": ("attributes", {}),
+    "attributes of second order": ("attributes", {"order": 2}),
+    "degree 2": ("words", {"degree": 2, "sparse": False}),
+    "degree 3 of a bag": ("distinct lines", {"degree": 3}),
+    "two terms": ("conjunctions", {"terms": ("node", "node")}),
+    "pairs": ("words", {"terms": ("node", "edge-x")}),
+    "pairs alone": ("words", {"terms": ("edge-x",), "calibrated": True}),
+    "second order": ("words", {"order": 2}),
+    "second order, forbidden": ("conjunctions", {"order": 2, "forbidden": True}),
+    "second order with pairs": ("words", {"order": 2, "terms": ("node", "edge-x"), "forbidden": True}),
+    "forbidden": ("words", {"forbidden": True}),
+    "calibrated": ("words", {"calibrated": True}),
+    "posterior": ("words", {"decode": "posterior"}),
+    "posterior, forbidden": ("words", {"decode": "posterior", "forbidden": True}),
+    "posterior, second order, forbidden": ("words", {"decode": "posterior", "forbidden": True, "order": 2}),
+}
+
+
+def rows_of(model, corpus, first, last):
+    if corpus.attributes is None:
+        return [[corpus.columns[c][t] for c in range(len(model.encoding.columns) - 1)] for t in range(first, last)]
+    rows = corpus.attributes
+    spans = pairwise(rows.indptr[first : last + 1].tolist())
+    return [[(rows.names[e], float(rows.values[e])) for e in range(*span)] for span in spans]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_library_gives_what_python_gives(name):
+    features, options = MODELS[name]
+    model, corpus = random_model(features, **options)
+    tagger = RuntimeTagger(RuntimeModel(runtime_image(model)))
+    dataset = model.encoding.encode(corpus)
+    best, every = model.tag(dataset), model.marginals(dataset)
+    scores, edges = model.potentials(dataset)
+    for s, (first, last) in enumerate(pairwise(corpus.offsets.tolist())):
+        rows, own = slice(first, last), dataset.span(s, s + 1)
+        (tagger.set_columns if corpus.attributes is None else tagger.set_attributes)(
+            rows_of(model, corpus, first, last)
+        )
+        np.testing.assert_array_equal(tagger.labels(), best[rows])
+        np.testing.assert_allclose(tagger.marginals(), every[rows], rtol=1e-9, atol=1e-12)
+        if s < 6:
+            scores, edges = model.potentials(own)
+            (wanted,) = best_labellings(scores, edges, own.offsets, 5)
+            log_z = chain.marginals(scores, edges, own.offsets).log_z
+            labels, logs = tagger.nbest(5)
+            np.testing.assert_array_equal(labels, wanted.labels)
+            np.testing.assert_allclose(logs, np.minimum(wanted.scores - log_z, 0), rtol=1e-9, atol=1e-12)
+            for path, log_probability in zip(labels, logs, strict=True):
+                assert tagger.log_probability(path) == pytest.approx(log_probability, rel=1e-9, abs=1e-12)
+            np.testing.assert_array_equal(tagger.viterbi(), labels[0])  # after the rooms were used for others
+
+
+def test_potentials_far_apart_do_not_underflow():
+    model, corpus = random_model("words", forbidden=True)
+    for size in (1e2, 1e3, 1e5):
+        edges = Edges(*(size * part for part in (model.edges.transitions, model.edges.start, model.edges.end)))
+        terms = tuple(
+            replace(term, weights=term.weights.times(np.full(term.weights.shape[0], size))) for term in model.terms
+        )
+        large = replace(model, edges=edges, terms=terms)
+        tagger, dataset = RuntimeTagger(RuntimeModel(runtime_image(large))), large.encoding.encode(corpus)
+        every = large.marginals(dataset)
+        for first, last in pairwise(corpus.offsets.tolist()):
+            tagger.set_columns(rows_of(large, corpus, first, last))
+            np.testing.assert_allclose(tagger.marginals(), every[first:last], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("quantize", ["float32", "int8"])
+def test_quantized_weights_are_near(quantize):
+    model, corpus = random_model("conjunctions", labels=5)
+    exact, near = (RuntimeTagger(RuntimeModel(runtime_image(model, form))) for form in ("none", quantize))
+    for first, last in pairwise(corpus.offsets.tolist()):
+        rows = rows_of(model, corpus, first, last)
+        exact.set_columns(rows)
+        near.set_columns(rows)
+        atol = 1e-6 if quantize == "float32" else 0.1
+        np.testing.assert_allclose(near.marginals(), exact.marginals(), atol=atol, rtol=0)
+    small, large = (len(runtime_image(model, form)) for form in (quantize, "none"))
+    assert small < large
+
+
+def test_a_model_that_is_not_supported_is_refused_by_name():
+    model, _ = random_model("words")
+    pivots = KernelTerm("similar", "node", ("c0",), *[None] * (len(fields(KernelTerm)) - 3))
+    with pytest.raises(ConfigError, match="term 'similar' has pivots"):
+        runtime_image(replace(model, terms=(pivots,)))
+    cosine = replace(model.terms[0], cosine=True)
+    with pytest.raises(ConfigError, match="term 'term0' has a cosine kernel"):
+        runtime_image(replace(model, terms=(cosine,)))
+    config = parse_config({"features": [{"name": "long", "column": "c0", "transform": "length"}], "separator": "\t"})
+    encoding, _ = fit_encoding(config, corpus_of(text(0, 9, 2)))
+    with pytest.raises(ConfigError, match="feature 'long' is made of numbers by 'length'"):
+        runtime_image(replace(model, encoding=encoding, terms=()))
+
+
+def shape(value: str) -> str:
+    kinds = ("X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c for c in value)
+    return "".join(kind for kind, _ in groupby(kinds))
+
+
+CHARACTERS = {"lower": str.lower, "shape": shape, "fold": str.casefold}
+
+
+@pytest.mark.skipif(unicodedata.unidata_version != VERSION, reason=f"this Python does not have Unicode {VERSION}")
+@pytest.mark.parametrize("end", [0x0600, pytest.param(0x110000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", CHARACTERS)
+def test_every_character_is_as_in_python(kind, end):
+    every = [chr(c) for c in range(end) if not 0xD800 <= c < 0xE000]
+    for values in (every, [f"Aa{c}\u03a3" for c in every], [f"\u03a3{c}a" for c in every]):
+        assert transformed(values, TRANSFORMS[kind], 0, unicode_table()) == list(map(CHARACTERS[kind], values))
+
+
+def test_damaged_files_are_refused():
+    model, _ = random_model("conjunctions")
+    data = runtime_image(model)
+    RuntimeModel(data).verify()
+    for bad, message in (
+        (b"", "not a model"),
+        (b"PK" + data[2:], "not a model"),
+        (data[:-8], "cut off"),
+        (data[:8] + struct.pack("<I", 99) + data[12:], "version 99"),
+        (data[:48] + b"\xff" * 8 + data[56:], "damaged"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RuntimeModel(bad)
+    changed = bytearray(data)
+    changed[-200] ^= 1
+    with pytest.raises(ValueError, match="checksum"):
+        RuntimeModel(bytes(changed)).verify()
+
+
+def test_mistakes_of_callers_are_errors():
+    model, _ = random_model("numbers")
+    tagger = RuntimeTagger(RuntimeModel(runtime_image(model)))
+    with pytest.raises(ValueError, match="no sequence is set"):
+        tagger.labels()
+    with pytest.raises(ValueError, match="2 columns, expected 3"):
+        tagger.set_columns([["a", "b"]])
+    with pytest.raises(ValueError, match="position 2: 'x' in column 'c2' is not a number"):
+        tagger.set_columns([["a", "A", "1"], ["a", "A", "x"]])
+    with pytest.raises(ValueError, match="the model labels positions with columns"):
+        tagger.set_attributes([[("a", 1.0)]])
+    tagger.set_columns([])
+    assert len(tagger.labels()) == 0
+
+
+def test_labels_of_a_corpus():
+    for name in ("words", "attributes"):
+        model, corpus = random_model(name)
+        labels = runtime_labels(runtime_image(model), model.encoding, corpus)
+        np.testing.assert_array_equal(labels, model.tag(model.encoding.encode(corpus)))
