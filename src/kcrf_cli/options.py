@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -605,11 +605,17 @@ class RuleOptions:
 
         return parse_config({"rules": dict(self.typed)}).rules
 
-    def of(self, model: Model) -> RulesConfig:
-        """Return the rules that were typed, together with those of the model unless they are to be ignored."""
-        from kcrf_core.model import combined
+    def of(self, model: Model, trained: bool = False) -> RulesConfig:
+        """Return the rules that were typed, together with those of the model unless they are to be ignored.
 
-        return combined(None if self.no_rules else model.rules, self.given())
+        Transitions that training forbade are impossible anyhow, and among the rules only if they are asked for.
+        """
+        from kcrf_core.model import combined, forbidden_in_training
+
+        found = combined(None if self.no_rules else model.rules, self.given())
+        if trained and not self.no_rules:
+            found = replace(found, forbid=(*found.forbid, *forbidden_in_training(model)))
+        return found
 
 
 SHARED: dict[str, Any] = {  # options of several commands, by the name of their field

@@ -217,8 +217,35 @@ def test_evaluate_counts_sequences_that_break_rules(kcrf, stored, tmp_path):
     assert found["rules"] == {"sequences": 2, "gold": 1, "predicted": 1}
     assert kcrf("evaluate", "-", "--once", "Citty", stdin=tagged).code == 2
     assert "rules" not in json.loads(kcrf("evaluate", "-", "--json", stdin=tagged).out)
+    # Number>City is not in the training data, and no sequence ends with Number: the second one has no labelling.
+    unseen = json.loads(kcrf("evaluate", "-m", stored, gold, "--forbid", "unseen", "--json").out)
+    assert unseen["rules"] == {"sequences": 2, "gold": 2, "predicted": 1}
+    gold.write_text(gold.read_text() + "\n12\tNumber\nx\tTown\n")  # a label that the model does not know
+    unseen = json.loads(kcrf("evaluate", "-m", stored, gold, "--forbid", "unseen", "--json").out)
+    assert (unseen["rules"]["sequences"], unseen["rules"]["gold"]) == (3, 3)
+    alone = kcrf("evaluate", "-", "--forbid", "unseen", stdin=tagged)
+    assert alone.code == 2 and "--forbid unseen is about the training data of a model" in alone.err
     required = kcrf("evaluate", "-m", stored, gold, "--require", "City,Street")
     assert required.code == 0 and f"{gold}:10: no labelling obeys the rules" in required.err
+
+
+def test_evaluate_counts_rules_of_columns_and_of_training(kcrf, tmp_path):
+    data, model, shards = tmp_path / "data.conll", tmp_path / "model.npz", tmp_path / "shards"
+    data.write_text("a\t_\tx\nb\t_\ty\nc\t_\tz\n\n" * 8)
+    options = "--columns", "word,may,label", "--ignore", "may", "--sigma2", "1", "-q"
+    assert kcrf("train", data, "-o", model, *options, "--forbid", "z>x", "--once", "y").code == 0
+    # Rules: z may not be before x, y is once. Of the second sequence one label is not allowed.
+    data.write_text("a\ty\tx\nb\t_\ty\n\nc\tx|z\tz\na\t\tx\n\nb\t\ty\nb\ty\ty\n\n")
+    found = json.loads(kcrf("evaluate", "-m", model, data, "--json").out)
+    assert found["rules"] == {"sequences": 3, "gold": 1, "predicted": 0}
+    assert "rules" not in json.loads(kcrf("evaluate", "-m", model, data, "--no-rules", "--json").out)
+    found = json.loads(kcrf("evaluate", "-m", model, data, "--allowed", "may", "--json").out)
+    assert found["rules"] == {"sequences": 3, "gold": 2, "predicted": 0}
+    assert kcrf("featurize", data, "--like", model, "-o", shards, "--shards", 3, "-q").code == 0
+    found = json.loads(kcrf("evaluate", "-m", model, shards, "--require", "x", "--json").out)
+    assert found["rules"] == {"sequences": 3, "gold": 2, "predicted": 0}
+    wrong = kcrf("evaluate", "-m", model, shards, "--allowed", "may")
+    assert wrong.code == 2 and "no column of allowed labels" in wrong.err
 
 
 def test_rules_on_types_of_spans(kcrf, tmp_path):

@@ -17,7 +17,6 @@ from ..io import files
 from ..render import figures as render
 
 if TYPE_CHECKING:
-    from kcrf_core.config import RulesConfig
     from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.scoring import Decision, Judgement, Labelling
 
@@ -148,6 +147,8 @@ class EvaluateArguments:
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
+        from kcrf_core.config import UNSEEN
+
         decided = (self.decode, *astuple(self.weighing)) != (None, (), None)
         twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
@@ -169,6 +170,10 @@ class EvaluateArguments:
                 "labels that are left blank cannot be compared: give --when-impossible keep or fail",
             ),
             (self.rules.typed.get("allowed") and not model, "--allowed is for labels of a model: give -m, too"),
+            (
+                UNSEEN in self.rules.typed.get("forbid", ()) and not model,
+                "--forbid unseen is about the training data of a model: give -m, too",
+            ),
             (decided and not model, "--decode, --cost and --threshold are for labels of a model: give -m, too"),
             (self.vectors and not model, "--vectors are for the model that labels DATA: give -m, too"),
             (self.plot_kind and not self.plot, "--plot-kind chooses what to draw: give --plot FIGURE, too"),
@@ -218,11 +223,10 @@ def evaluate(run: EvaluateArguments) -> None:
 
     decision, tell = run.weighing.decision(run.decode), files.unless(run.quiet)
     plain, metric, scheme = None, run.metric, run.scheme
-    rules = run.rules.given()
     if run.gold is not None:
         first, second = _against(run, run.gold)
     else:
-        first, second, stored, plain, rules = _labellings(run, decision)
+        first, second, stored, plain = _labellings(run, decision)
         if metric is None and (stored, scheme) != ("f1", "none"):
             metric = stored
     for remark in (*first.remarks, *(() if second is None else second.remarks)):
@@ -249,9 +253,11 @@ def evaluate(run: EvaluateArguments) -> None:
             block=run.block,
         ),
     )
-    from kcrf_core.model import broken_sequences
+    counts = first.rules
+    if run.model is None:
+        from kcrf_core.model import broken_sequences
 
-    counts = broken_sequences(rules, first.gold, first.predicted, first.offsets, first.known_labels or ())
+        counts = broken_sequences(run.rules.given(), first)
     found = replace(found, rules=counts)
     if plain is not None:
         found = replace(found, uncalibrated=calibration_of(plain, run.bins, found.scores.scheme))
@@ -327,8 +333,8 @@ def _against(run: EvaluateArguments, gold: str) -> tuple[Labelling, Labelling | 
 
 def _labellings(
     run: EvaluateArguments, decision: Decision
-) -> tuple[Labelling, Labelling | None, str | None, Labelling | None, RulesConfig]:
-    """Label the data, which is read once, with one or two systems, and return metric and rules of the first model.
+) -> tuple[Labelling, Labelling | None, str | None, Labelling | None]:
+    """Label the data, which is read once, with one or two systems, and return the metric of the first model.
 
     A model whose probabilities are calibrated also labels the data without that.
     """
@@ -354,7 +360,7 @@ def _labellings(
                 raise
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
         other_labels = None if compare is None else from_tagged(run.read(compare, COLUMN_FORMAT))
-        return first, other_labels, None, None, run.rules.given()
+        return first, other_labels, None, None
 
     from kcrf_core.model import from_model, from_model_and_encoded, load_dataset, load_folder
 
@@ -366,7 +372,7 @@ def _labellings(
     texts: dict[tuple, Corpus] = {}  # by format, columns and layout: standard input cannot be read again
 
     def labelled(name: str, model: Model, also: Also) -> Labelling:
-        encoding, model = model.encoding, replace(model, rules=run.rules.of(model))
+        encoding, model = model.encoding, replace(model, rules=run.rules.of(model, trained=True))
         vectors = [pair for pair in run.vectors if pair[0] in encoding.vectors or pair[0] not in wanted]
         with Workers(run.threads) as workers:
             if is_encoded(data):
@@ -394,4 +400,4 @@ def _labellings(
         second = from_tagged(run.read(compare, COLUMN_FORMAT))
     if system.calibration is not None:
         plain = labelled(model, replace(system, calibration=None), Also(spans=True))
-    return found, second, trained_by(system), plain, run.rules.of(system)
+    return found, second, trained_by(system), plain

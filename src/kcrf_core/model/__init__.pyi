@@ -20,6 +20,7 @@ from .importance import Importance, importances
 from .inspection import (
     NamedWeights,
     dump,
+    forbidden_in_training,
     state_weights,
     strongest_edges,
     summarise,
@@ -61,6 +62,7 @@ __all__ = [
     "digest",
     "dump",
     "encoding_of",
+    "forbidden_in_training",
     "from_model",
     "from_model_and_encoded",
     "given_labels",

@@ -29,6 +29,7 @@ from ..scoring import (
 from ..system import Workers, sequence_chunks
 from .dataset_files import ShardFolder, StoredDataset
 from .model import Model
+from .rules import LabelRules, broken_sequences
 
 AS_STORED = Decision()
 NOT_OBSERVED = "no gold labels to compare with: none is observed"
@@ -67,7 +68,7 @@ def from_model(
     words = None if place is None else CodedColumn.of(corpus.columns[place])
     seen = None if place is None or words is None else _seen_words(model.encoding, place, words)
     found = Labelling(corpus.source, gold, (), corpus.offsets, corpus.lines, words, seen)
-    rules, columns = model.label_rules, model.encoding.columns
+    columns = model.encoding.columns
     return _labelled(
         model,
         found,
@@ -76,7 +77,7 @@ def from_model(
         workers,
         decision,
         also,
-        lambda rows: None if rules is None else rules.allowed_rows(corpus, columns, rows),
+        lambda rules, rows: rules.allowed_rows(corpus, columns, rows),
     )
 
 
@@ -115,7 +116,7 @@ def from_model_and_encoded(
         numbers = np.where(dataset.known_labels < 0, len(model.labels), dataset.known_labels)
         part = Labelling(source, CodedColumn(names, numbers), (), dataset.offsets, dataset.lines)
         chunks = model.chunks(dataset)
-        parts.append(_labelled(model, part, dataset.span, chunks, workers, decision, also, lambda rows: None))
+        parts.append(_labelled(model, part, dataset.span, chunks, workers, decision, also, lambda rules, rows: None))
     found = joined_labellings(parts)
     if not len(found.lines):
         raise DataError(NOT_OBSERVED, source)
@@ -130,7 +131,7 @@ def _labelled(
     workers: Workers,
     decision: Decision,
     also: Also,
-    allowed: Callable[[slice], np.ndarray | None],  # labels [n, Y] that a column allows at some positions
+    allowed: Callable[[LabelRules, slice], np.ndarray | None],  # labels [n, Y] that a column lists at some positions
 ) -> Labelling:
     """Label all positions, then leave out those whose label is not observed."""
     costs = decision.costs(model.labels)
@@ -142,7 +143,8 @@ def _labelled(
     def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, np.ndarray | None, WholeProbabilities, Any]:
         """Return observed labels [n], their probabilities, those of all labels [n, Y] and of spans, and remarks."""
         place = int(np.searchsorted(found.lines, part.lines[0])) if part.positions else 0
-        inferred = model.infer(part, costs, allowed(slice(place, place + part.positions)))
+        rows = slice(place, place + part.positions)
+        inferred = model.infer(part, costs, None if rules is None else allowed(rules, rows))
         remarks: tuple[str, ...] = ()
         if rules is not None and inferred.status is not None:
             remarks = rules.remarks(inferred.status, part.lines[part.offsets[:-1]], found.source)
@@ -182,6 +184,10 @@ def _labelled(
         missing=tuple((name, missing[name]) for name in model.encoding.names if missing[name]),
     )
     observed = np.flatnonzero(np.concatenate(kept))
+    if model.rules is not None:
+        whole = np.diff(np.searchsorted(observed, found.offsets)) == np.diff(found.offsets)
+        counts = broken_sequences(model.rules, found, model.seen, lambda own: allowed(own, slice(None)), whole)
+        found = replace(found, rules=counts)
     left_out = len(found.lines) - len(observed)
     if not left_out:
         return found

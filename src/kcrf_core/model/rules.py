@@ -7,7 +7,7 @@ those of the model, p(y | x); p(y | x, rules) is that over p(rules | x). Margina
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,7 @@ from ..chains import EXACT, IMPOSSIBLE, LIMITED, MOST_STATES, Edges, Labellings,
 from ..config import UNSEEN, RulesConfig
 from ..corpora import CodedColumn, Corpus
 from ..errors import ConfigError, DataError, suggestion
-from ..scoring import SpanFinder, Transitions, detect_scheme
+from ..scoring import Labelling, SpanFinder, Transitions, detect_scheme
 from ..system import listed
 
 ALL = "all"
@@ -47,20 +47,35 @@ def combined(stored: RulesConfig | None, given: RulesConfig) -> RulesConfig:
 
 
 def broken_sequences(
-    config: RulesConfig, gold: Sequence[str], predicted: Sequence[str], offsets: np.ndarray, labels: Sequence[str]
+    config: RulesConfig,
+    found: Labelling,
+    seen: Transitions | None = None,
+    allowed: Callable[[LabelRules], np.ndarray | None] = lambda rules: None,
+    whole: np.ndarray | None = None,
 ) -> dict[str, int] | None:
-    """Count sequences whose gold and predicted labels break rules, other than those of a column; None without rules.
+    """Count sequences whose gold and predicted labels break rules; None without rules.
 
-    `labels` are known besides those of both columns.
+    Sequences that are not `whole` [S] are left out. `seen` are the transitions of the training data, `allowed` gives
+    the labels [N, Y] that a column lists.
     """
-    columns = {"gold": CodedColumn.of(gold), "predicted": CodedColumn.of(predicted)}
-    names = list(dict.fromkeys((*labels, *(value for column in columns.values() for value in column.values))))
-    listed_rules = tuple(rule for rule in config.forbid if rule != UNSEEN)
-    rules = LabelRules.of(replace(config, allowed=None, forbid=listed_rules), names)
+    offsets, lengths = found.offsets, np.diff(found.offsets)
+    whole = np.ones(len(lengths), dtype=bool) if whole is None else whole
+    rows = np.flatnonzero(np.repeat(whole, lengths))
+    columns = {"gold": CodedColumn.of(found.gold), "predicted": CodedColumn.of(found.predicted)}
+    used = (column.values[code] for column in columns.values() for code in np.unique(column.codes[rows]))
+    names = list(dict.fromkeys((*(found.known_labels or ()), *used)))
+    if seen is not None:  # nothing follows labels that the training data lacks
+        more = len(names) - len(seen.first)
+        seen = Transitions(*(np.pad(part, (0, more)) for part in (seen.pairs, seen.first, seen.last)))
+    rules = LabelRules.of(config, names, seen)
     if rules is None:
         return None
-    counts = {name: int(rules.broken(column.numbered(names), offsets).sum()) for name, column in columns.items()}
-    return {"sequences": len(offsets) - 1, **counts}
+    listed = allowed(rules)
+    counts = {
+        name: int((rules.broken(column.numbered(names, 0), offsets, listed) & whole).sum())
+        for name, column in columns.items()
+    }
+    return {"sequences": int(whole.sum()), **counts}
 
 
 class _Names:

@@ -7,6 +7,7 @@ wrote these; the predicted label.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -62,7 +63,8 @@ class Labelling:
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
     decode: str | None = None  # the decoder that a model gave the labels by; None where they were read
-    remarks: tuple[str, ...] = ()  # remarks for the user on the file that they were read from
+    remarks: tuple[str, ...] = ()  # remarks for the user on the file that they were read from, and on sequences
+    rules: dict[str, int] | None = None  # whole sequences, and those whose gold and predicted labels break given rules
 
     @cached_property
     def right(self) -> np.ndarray:
@@ -154,10 +156,8 @@ def from_two_files(gold: Corpus, predicted: Corpus) -> Labelling:
 def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
     """Concatenate labellings of several parts of the same data by one system."""
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-    missing: dict[str, int] = {}
-    for part in parts:
-        for name, number in part.missing:
-            missing[name] = missing.get(name, 0) + number
+    missing = sum((Counter(dict(part.missing)) for part in parts), Counter[str]())
+    rules = sum((Counter(part.rules) for part in parts), Counter[str]())
     given = [part.probabilities for part in parts if part.probabilities is not None]
     marginals = [part.marginals for part in parts if part.marginals is not None]
     wholes = [part.wholes for part in parts if part.wholes is not None]
@@ -177,6 +177,8 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         wholes=WholeProbabilities.joined(wholes) if len(wholes) == len(parts) else None,
         left_out=sum(part.left_out for part in parts),
         missing=tuple(missing.items()),
+        remarks=tuple(remark for part in parts for remark in part.remarks),
+        rules=None if parts[0].rules is None else {name: rules[name] for name in parts[0].rules},
     )
 
 
