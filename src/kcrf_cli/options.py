@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kcrf_core.errors import ConfigError
 from kcrf_core.system import AUTO, Number, OneOf, Whole, boolean
 
 if TYPE_CHECKING:
@@ -615,6 +616,9 @@ class RuleOptions:
         found = combined(None if self.no_rules else model.rules, self.given())
         if trained and not self.no_rules:
             found = replace(found, forbid=(*found.forbid, *forbidden_in_training(model)))
+        idle = [name for name in self.typed if not found.rules or (name == "allowed_separator" and not found.allowed)]
+        if idle:
+            raise ConfigError(f"no rule is given that '{idle[0]}' is about", settings=idle)
         return found
 
 

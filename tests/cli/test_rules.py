@@ -146,6 +146,10 @@ def test_sequences_without_a_labelling(kcrf, stored):
     assert json.loads(lines[1])["labels"] == [None]
     failed = kcrf(*rules, "--when-impossible", "fail", stdin=data)
     assert failed.code == 3 and "<stdin>:10: no labelling obeys the rules" in failed.err
+    # No sequence of the training data consists of a Number alone.
+    for decode in ("viterbi", "posterior"):
+        unseen = kcrf("tag", "-m", stored, "--forbid", "unseen", "--decode", decode, stdin=data)
+        assert last(unseen)[-1] == "Number" and "<stdin>:10: no labelling obeys the rules" in unseen.err
     for command in (
         ["--once", "all", "--search-limit", "60"],
         ["--once", "all", "--search-limit", "60", "--json-lines"],
@@ -172,6 +176,8 @@ def test_sequences_without_a_labelling(kcrf, stored):
         ),
         (["--lag", "1", "--once", "all"], "whole sequences"),
         (["--rules-probability"], "no rules are given"),
+        (["--search-limit", "9"], "no rule is given that 'search_limit' is about"),
+        (["--once", "all", "--allowed-separator", ";"], "(--allowed-separator)"),
         (["--once", "all", "--when-impossible", "blank", "--nbest", "2"], "--nbest"),
     ],
 )

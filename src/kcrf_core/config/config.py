@@ -210,6 +210,11 @@ class RulesConfig:
         metavar="N",
     )
 
+    @property
+    def rules(self) -> bool:
+        """True if there is any rule."""
+        return any((self.once, self.require, self.at_most, self.forbid, self.allowed))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that are not the default, as YAML has them."""
         return _given(self)

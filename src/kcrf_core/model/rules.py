@@ -114,7 +114,7 @@ class LabelRules:
     @classmethod
     def of(cls, config: RulesConfig, labels: Sequence[str], seen: Transitions | None = None) -> LabelRules | None:
         """Check rules for some labels; None without any. `seen` are the transitions of the training data."""
-        if not any((config.once, config.require, config.at_most, config.forbid, config.allowed)):
+        if not config.rules:
             return None
         names = _Names(labels)
         allowed = _transitions(config.forbid, names, seen)
@@ -183,18 +183,21 @@ class LabelRules:
         self, scores: np.ndarray, edges: Edges, offsets: np.ndarray, allowed: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels [n] and the status of each sequence [S]; where none obey, those without rules."""
-        own = self.potentials(scores, edges, allowed)
-        labels, totals = chain.viterbi(*own, offsets, checked=False)
+        labels, status = self._best(*self.potentials(scores, edges, allowed), offsets)
+        if (status > LIMITED).any():
+            rows = np.repeat(status > LIMITED, np.diff(offsets))
+            labels[rows] = chain.viterbi(scores, edges, offsets)[0][rows]
+        return labels, status
+
+    def _best(self, scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best labels [n] and the status of each sequence [S]; labels are arbitrary where none obey."""
+        labels, totals = chain.viterbi(scores, edges, offsets, checked=False)
         status = np.where(np.isfinite(totals), EXACT, IMPOSSIBLE).astype(np.uint8)
         wanted = np.flatnonzero(~self.runs.obeyed(labels, offsets) & (status == EXACT))
-        lists, status[wanted] = self.runs.best_labellings(*own, offsets, wanted, 1, self.config.search_limit)
+        lists, status[wanted] = self.runs.best_labellings(scores, edges, offsets, wanted, 1, self.config.search_limit)
         for k, one in zip(wanted.tolist(), lists, strict=True):
             if len(one.labels):
                 labels[offsets[k] : offsets[k + 1]] = one.labels[0]
-        lost = status > LIMITED
-        if lost.any():
-            rows = np.repeat(lost, np.diff(offsets))
-            labels[rows] = chain.viterbi(scores, edges, offsets)[0][rows]
         return labels, status
 
     def nbest(
@@ -253,11 +256,13 @@ class LabelRules:
         gains = np.where(np.isneginf(own), -np.inf, node if costs is None else node * costs)
         parts = (theirs.transitions, theirs.start, theirs.end)
         possible = Edges(*(np.where(np.isneginf(part), -np.inf, 0.0) for part in parts))
-        labels, found = self.best(gains, possible, offsets, None)
-        lost = np.repeat(status == IMPOSSIBLE, np.diff(offsets))
-        if lost.any():
-            labels[lost] = chain.posterior_labels(node, scores, edges, offsets, costs)[lost]
-        return labels, np.maximum(status, found)
+        labels, found = self._best(gains, possible, offsets)
+        status = np.maximum(status, found)
+        if (status > LIMITED).any():
+            rows = np.repeat(status > LIMITED, np.diff(offsets))
+            every = chain.marginals(scores, edges, offsets).node
+            labels[rows] = chain.posterior_labels(every, scores, edges, offsets, costs)[rows]
+        return labels, status
 
     def probabilities(
         self, scores: np.ndarray, edges: Edges, offsets: np.ndarray, allowed: np.ndarray | None
