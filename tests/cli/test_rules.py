@@ -11,6 +11,7 @@ import pytest
 
 from kcrf_cli.main import main
 from kcrf_core import KernelCRF, Model
+from kcrf_core.config import configuration_text, load_yaml
 from kcrf_core.pycrfsuite import Tagger, Trainer
 
 WORDS = ["794", "Salem", "PA", "Court", "Unit", "B", "Newton", "PA"]
@@ -201,11 +202,27 @@ def test_training_stores_rules_and_forbids_transitions(kcrf, sample_data, tmp_pa
     assert _runs(last(kcrf("tag", "-m", model, stdin=twice)), "State") == 1
     assert _runs(last(kcrf("tag", "-m", model, "--no-rules", stdin=twice)), "State") == 2
     assert pickle.loads(pickle.dumps(found)).rules == found.rules
+    # As tune writes it.
+    raw = load_yaml(config.read_text(), "rules.yaml")
+    assert load_yaml(configuration_text(raw), "tuned.yaml") == raw
     broken = kcrf("train", sample_data / "addresses.conll", "-o", model, "--forbid", "City>State", "--sigma2", 1)
     assert broken.code == 3 and "is not allowed there by 'forbid'" in broken.err and "line 6" in broken.err
     options = "--forbid", "Street>City", "--scheme-violations", "drop", "--sigma2", 1
     dropped = kcrf("train", sample_data / "addresses.conll", "-o", model, *options)
     assert dropped.code == 0 and "'forbid': " in dropped.err and "left out" in dropped.err
+    dev = tmp_path / "dev.conll"
+    dev.write_text("9\tNumber\nOak\tCity\nOak\tStreet\n")
+    given = "--forbid", "Number>City", "--dev", dev, "--sigma2", 1
+    noted = kcrf("train", sample_data / "addresses.conll", "-o", model, *given)
+    assert noted.code == 0 and "dev: 1 labels count as wrong, not allowed there by 'forbid'" in noted.err
+    # Posterior decoding sums over all counts of 17 labels, which are too many.
+    many = tmp_path / "many.conll"
+    many.write_text("".join(f"{letter}\t{letter}\n" for letter in "abcdefghijklmnopq") + "\n" + "a\ta\nb\tb\n")
+    options = "--once", "all", "--sigma2", 1, "--window", "0..0", "--decode"
+    refused = kcrf("train", many, "-o", model, *options, "posterior")
+    assert refused.code == 2 and "131,072 states of counts, too many for posterior decoding" in refused.err
+    assert kcrf("train", many, "-o", model, *options, "auto", "--dev", many, "-q").code == 0
+    assert Model.load(model).decode == "viterbi"
     unknown = kcrf("train", sample_data / "addresses.conll", "-o", model, "--once", "Town", "--sigma2", 1)
     assert unknown.code == 2 and "a rule names 'Town'" in unknown.err
 

@@ -119,7 +119,7 @@ def test_nothing_is_left():
 
 def test_held_out_data_counts_such_labels_as_wrong():
     _, report, notes = fit(GOOD, dev=[["O", "I-x"], ["O", "O"]])
-    assert "dev: 1 labels that the scheme forbids where they stand count as wrong" in notes
+    assert "dev: 1 labels count as wrong, not allowed there by the scheme iob2" in notes
     assert report.dev.score.accuracy <= 0.75
 
 

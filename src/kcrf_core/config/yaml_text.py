@@ -31,6 +31,9 @@ class LocatedMapping(dict):
     lines: dict[str, int]
 
 
+yaml.SafeDumper.add_representer(LocatedMapping, yaml.SafeDumper.represent_dict)
+
+
 class _Loader(yaml.SafeLoader):
     """A safe loader: a tag that asks for anything but plain data is an error."""
 

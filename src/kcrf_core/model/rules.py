@@ -229,11 +229,8 @@ class LabelRules:
             else:
                 states = self.runs.states * (1 if edges.triples is None else len(self.names.labels))
                 if self.runs.states > MOST_STATES or states * some.size > MOST_MESSAGES:
-                    raise ConfigError(
-                        f"these rules have {self.runs.states:,} states of counts, too many for marginals of a sequence "
-                        f"of {len(some):,} positions: count fewer labels, use Viterbi decoding or leave the rules out",
-                        settings=["once", "decode", "no_rules"],
-                    )
+                    what = f"marginals of a sequence of {len(some):,} positions"
+                    raise ConfigError(self.too_many_states(what), settings=["once", "decode", "no_rules"])
                 with np.errstate(invalid="ignore"):
                     out[rows] = self.runs.marginals(some, theirs)
                 possible = np.isfinite(out[rows]).all()
@@ -241,6 +238,12 @@ class LabelRules:
                 status[s] = IMPOSSIBLE
                 out[rows] = chain.marginals(scores[rows], edges.rows(rows), np.array([0, len(some)])).node
         return out, status
+
+    def too_many_states(self, purpose: str) -> str:
+        return (
+            f"these rules have {self.runs.states:,} states of counts, too many for {purpose}: count fewer labels, use "
+            "Viterbi decoding or leave the rules out"
+        )
 
     def posterior(
         self,

@@ -128,7 +128,7 @@ def seen_transitions(problem: Problem) -> Transitions:
     return Transitions(unweighted.clique_counts(1) > 0, first, last)
 
 
-def _rule_name(training: TrainingConfig) -> str:
+def rule_name(training: TrainingConfig) -> str:
     """Return the rules that training data has to follow, for messages."""
     names = [f"the scheme {training.scheme}"] * (training.scheme is not None) + ["'forbid'"] * bool(training.forbid)
     return " and ".join(names)
@@ -171,7 +171,7 @@ class Violations:
         else:
             done = f"{counted(self.freed, 'label is', 'labels are')} taken as not observed"
         first = f"first '{self.first_label}' in line {self.first_line}"
-        return f"{_rule_name(training).removeprefix('the ')}: {self.count} must not stand there, {first}: {done}"
+        return f"{rule_name(training).removeprefix('the ')}: {self.count} must not stand there, {first}: {done}"
 
 
 def kept_to_scheme(
@@ -181,7 +181,7 @@ def kept_to_scheme(
     problem = problem_of(encoding, dataset)
     if training.scheme is None and not training.forbid:
         return dataset, problem, None
-    name = _rule_name(training)
+    name = rule_name(training)
     handled = training.scheme_violations
     broken = np.flatnonzero(_broken(problem, encoding, training))
     if not len(broken):
@@ -266,7 +266,7 @@ def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, train
                 best[some] = chain.viterbi(scores[some], edges.cut(*cut), ends)[0]
         except NumericError:
             raise DataError(
-                f"{_rule_name(training)} allows no labelling of some sequences{_other_scheme(training)}"
+                f"{rule_name(training)} allows no labelling of some sequences{_other_scheme(training)}"
             ) from None
         labels[rows] = np.where(observed & (best != own), UNOBSERVED, own)
         if np.array_equal(labels, problem.labels):

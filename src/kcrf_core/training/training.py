@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..chains import NODE, Clique
+from ..chains import MOST_STATES, NODE, Clique
 from ..config import GRADIENT, Config, RulesConfig, variance_text
 from ..device import device_of
 from ..encoding import UNOBSERVED, Dataset, Encoding
+from ..errors import ConfigError
 from ..features import (
     DTYPES,
     DataInMemory,
@@ -44,6 +45,7 @@ from .problems import (
     forbidden_count,
     forbidden_transitions,
     kept_to_scheme,
+    rule_name,
     seen_transitions,
 )
 from .structure import MIN_GAIN, check_choice, choose_structure
@@ -241,7 +243,7 @@ class TrainingRun:
         self._complete = bool(self._problem.complete.all())  # all labels are observed, so P is convex
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
-            observer.report(f"dev: {hopeless:,} labels that the scheme forbids where they stand count as wrong")
+            observer.report(f"dev: {hopeless:,} labels count as wrong, not allowed there by {rule_name(training)}")
         self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, options.basis, workers
         self._config, self.training, self._options, self._observer = config, training, options, observer
         # A term's own sigma2, else that of the training section; None: to be chosen.
@@ -249,7 +251,11 @@ class TrainingRun:
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
         # Forbidden transitions are among the potentials of the model; other rules are for its labels.
         self._rules = replace(config.rules, forbid=())
-        LabelRules.of(config.rules, encoding.labels, seen_transitions(self._problem))  # errors come before training
+        rules = LabelRules.of(config.rules, encoding.labels, seen_transitions(self._problem))
+        if rules is not None and rules.runs.states > MOST_STATES:  # errors come before training
+            if self._decode not in (None, DECODINGS[0]):
+                raise ConfigError(rules.too_many_states("posterior decoding"), settings=["once", "decode"])
+            self._decode = DECODINGS[0]
         if not self._complete:
             check_partial(config, options.select_terms, options.certify)
         check_sparse(config, self._complete, options.select_terms)
