@@ -116,6 +116,8 @@ def make_splits(
 ) -> Splits | None:
     """Make folds of a problem, of sequences that have weight; None where too little could be held out.
 
+    With one fold, a third is fitted on and the rest is held out.
+
     >>> import numpy as np
     >>> from kcrf_core.chains import Problem
     >>> problem = Problem(np.zeros(90, np.int32), np.arange(0, 91, 3), np.ones(30), 2)
@@ -148,10 +150,11 @@ def make_splits(
     # Pieces with the same number in one fold, about as many positions in each.
     numbers, of_piece = np.unique(together, return_inverse=True)
     sizes = np.bincount(of_piece, pieces.last - pieces.first)
-    fold = deal(np.stack([sizes, np.ones(len(numbers))], axis=1), min(folds, len(numbers)), rng)[of_piece]
+    parts = min(folds if folds > 1 else 3, len(numbers))
+    fold = deal(np.stack([sizes, np.ones(len(numbers))], axis=1), parts, rng)[of_piece]
     splits = []
-    for number in range(int(fold.max(initial=-1)) + 1):
-        held, rest = pieces.take(fold == number), pieces.take(fold != number)
+    for away in [fold == number for number in range(int(fold.max(initial=-1)) + 1)] if folds > 1 else [fold > 0]:
+        held, rest = pieces.take(away), pieces.take(~away)
         rest = rest if blocks is None else apart(rest, held, gap, problem.offsets)
         if min(held.positions, rest.positions) >= LEAST_POSITIONS:
             splits.append(Split(rest, held))

@@ -1,62 +1,58 @@
-"""Prior variances chosen on held-out data: by the log-probability of single labels first, then by the yardstick.
+"""Prior variances chosen on held-out data, by the metric and by log p of single labels.
 
-1. One variance of scores, sigma2 times the mean of k(x, x), moves for all terms that have no sigma2 of their own.
-2. Each of those terms moves by itself. Steps that gain little are taken on trial, and judged together in the end.
-3. Of the settings that log p cannot tell from its best one, that with the best figure is taken where it is better by
-   more than one standard error; from there all variances move upwards together as long as the figure gains more than
-   that. Fits that end before they come within their tolerance have no say there: they are smoother than the final one.
+A setting gives sigma2 of each term that has none, on a grid of half decades. The search begins near `--c2 1` of text
+and moves all of these terms together, then each of them but the first alone, in the way that helps. Settings whose
+metric is within one paired standard error of the best are alike; among these the search takes the one with the best
+log p, then the one with the smaller variances.
 
-Work is counted in passes times positions, never in time. `plan_splits` makes the search cost about twice the final fit
-at most, and the search ends where that budget is spent.
+The same data give the same choice on every machine and engine: fits are in double precision and begin at rounded
+parameters, so that rounding errors do not grow from fit to fit, and figures are rounded before they are compared.
+Work is counted in passes times positions, never in time; `plan_splits` makes a search cheaper than the final fit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import Interrupted
-from ..objective import Vector, Vectors
+from ..objective import Objective, Vector
 from ..objective.solvers import ALL_TERMS, Stage, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import counted
 from .held_out import HANDFUL, DecoderChoice, HoldOut, Split, Splits, choose_decoder, make_splits
 from .task import Minimiser, TrainingTask
 
-PATH_START, PATH_FACTOR = 10**-0.5, 10**0.5
-PATH_LEAST, PATH_MOST = 1e-4, 1e4
-PATH_TOLERANCE, PATH_PASSES = 1e-2, 100
-# Steps of single terms are kept once they have gained this part of log p, and this part of their standard error: fits
-# are rough, and larger variances are harder to certify.
-LEAST_GAIN, LEAST_ERRORS = 0.001, 0.5
-# Steps that may be taken on trial, one after another, before they have to have gained that.
-ON_TRIAL = 2
-# A setting that is worse by so many standard errors, on some folds with so many units, is not tried on the others.
-HOPELESS, ENOUGH_UNITS = 3.0, 100
+# The grid of sigma2: 0.5, which is c2 = 1 in the terms of CRFsuite, times powers of this factor.
+GRID_ORIGIN, GRID_FACTOR = 0.5, 10**0.5
+# Where the search begins, as a variance of scores: sigma2 0.5 for text with 18 to 56 features at a position.
+START_VARIANCE = GRID_ORIGIN * GRID_FACTOR**3
+LEAST_VARIANCE, MOST_VARIANCE = 1e-4, 1e4
+# Grid steps of a single term: the data say little about its variance, and transitions may want a very different one.
+STRIDE = 2
+# Fits to a part of the data. The gap is that of P.
+PATH_TOLERANCE, PATH_PASSES = 3e-3, 150
+# Parameters that another fit begins at have so many bits of their root mean square.
+START_BITS = 8
+# Digits after the point of log p, and of a metric, that are compared; rounding errors are smaller by far.
+LOG_DIGITS, DIGITS = 6, 9
 
-# How much of the last change of parameters the next one is taken to begin with.
-GOES_ON = 1.0
-
-# Budget of the search, in passes over all data: twice what a final fit takes, 60 to 190 of them as a rule.
-MOST_WORK = 200
-# The share of it that parts 1 and 2 may take, where the figure is asked after them.
-FOR_LOG_P = 0.6
-# So many operations are always granted: some seconds.
-FREE_OPERATIONS = 6e9
-# Passes that a search takes over each of its folds: for a path of its own, and for each term.
-PASSES_OF_PATH, PASSES_PER_TERM = 150, 75
-# Positions that the search looks at: all of a small corpus, a part of a large one.
+# Passes that a search takes over its sample: for the common variance, and for each other term.
+PASSES_OF_PATH, PASSES_PER_TERM = 120, 60
+# Budget of the search, in passes over all data, where final fits take 50 to 150, or in operations: a few seconds.
+MOST_WORK, FREE_OPERATIONS = 60, 2e9
+# Positions that the search fits to: those of a small corpus, a part of a large one.
 SEARCH_POSITIONS, SEARCH_SHARE = 40_000, 0.1
-FEWEST_FOLDS, MOST_FOLDS = 2, 5
+MOST_FOLDS = 5
 # What is taken for granted where operations are counted: features of a sparse row, and what exponentials cost.
 SPARSE_ROW, EXPONENTIALS = 32, 100
 
-# Settings that parts of a search take as a rule: all terms together, each term by itself, and upwards by the figure.
-USUAL_PATH, USUAL_PER_TERM, USUAL_UPWARDS = 4, 3, 2
+# Settings that a search takes as a rule: all terms together, and each other term.
+USUAL_PATH, USUAL_PER_TERM = 4, 2
 
 # The variance of scores where too little can be held out to choose one.
 FALLBACK_VARIANCE = 1.0
@@ -135,14 +131,23 @@ def choose_prior(
 
 
 def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach: int) -> Splits | None:
-    """Plan folds and a sample for a search with so many free terms, such that it stays within its budget."""
+    """Plan what a search with so many free terms fits to and holds out, such that it stays within its budget.
+
+    Small data is held out in folds. Else the search fits once to a part of at most a third, and holds out the rest of
+    its sample.
+    """
     problem = task.problem
     N = problem.positions
-    passes = PASSES_OF_PATH + PASSES_PER_TERM * free
-    allowed = max(MOST_WORK * N, FREE_OPERATIONS / operations(task)) / passes  # positions of all fits of a setting
-    folds = int(np.clip(1 + allowed // max(N, 1), FEWEST_FOLDS, MOST_FOLDS))
-    sample = int(min(allowed / (folds - 1), max(SEARCH_POSITIONS, SEARCH_SHARE * N)))
+    passes = PASSES_OF_PATH + PASSES_PER_TERM * (free - 1)
+    allowed = _most_work(task) / passes  # positions of all fits of a setting
+    folds = min(int(1 + allowed // max(N, 1)), MOST_FOLDS)
+    sample = None if folds > 1 else int(3 * min(allowed, max(SEARCH_POSITIONS, SEARCH_SHARE * N)))
     return make_splits(problem, seed=seed, wishes=wishes, reach=reach, folds=folds, most_positions=sample)
+
+
+def _most_work(task: TrainingTask) -> float:
+    """Return the budget of a search, in passes times positions."""
+    return max(MOST_WORK * task.problem.positions, FREE_OPERATIONS / operations(task))
 
 
 def operations(task: TrainingTask) -> float:
@@ -158,46 +163,80 @@ def operations(task: TrainingTask) -> float:
 
 
 def _rounded(value: float) -> float:
-    """Return three digits, so that the number stored and printed is the very number that is used."""
     return float(f"{value:.3g}")
 
 
-Steps = tuple[int, ...]  # how many times each free term has gone up by PATH_FACTOR from where the search began
+def _beginning(scales: Mapping[str, float], labels_only: Collection[str]) -> dict[str, float]:
+    """Return sigma2 of each term to begin with, on the grid; terms of labels only have the smallest of the others."""
+    begin = {}
+    for name, scale in scales.items():
+        step = round(math.log(START_VARIANCE / scale / GRID_ORIGIN, GRID_FACTOR)) if scale > 0 else 0
+        begin[name] = GRID_ORIGIN * GRID_FACTOR**step
+    least = min((value for name, value in begin.items() if name not in labels_only), default=GRID_ORIGIN)
+    return {name: least if name in labels_only else value for name, value in begin.items()}
+
+
+Steps = tuple[int, ...]  # how many times each free term has gone up by GRID_FACTOR from where the search began
+
+
+def preferred(metric: Yardstick, counts: Mapping[Steps, np.ndarray], log_p: Mapping[Steps, float]) -> Steps:
+    """Return the setting with the best log p, then the smaller variances, of those that the metric cannot tell apart.
+
+    These are all whose metric is within one standard error of the best, by paired differences of units.
+
+    >>> import numpy as np
+    >>> from kcrf_core.scoring import choose_yardstick
+    >>> from kcrf_core.training.prior_search import preferred
+    >>> right = {(0,): [4, 4, 4, 4], (1,): [8, 8, 9, 9], (2,): [9, 9, 9, 8]}  # of ten positions in each of four units
+    >>> counts = {steps: np.array([[each, 10] for each in units]) for steps, units in right.items()}
+    >>> preferred(choose_yardstick(["a", "b"]), counts, {(0,): -0.1, (1,): -0.2, (2,): -0.3})
+    (1,)
+    """
+    best = max(counts, key=lambda steps: round(metric.value(counts[steps]), DIGITS))
+    alike = []
+    for steps, own in counts.items():
+        difference, error = metric.difference(counts[best], own)
+        if round(difference - error, DIGITS) <= 0:
+            alike.append(steps)
+    return max(alike, key=lambda steps: (round(log_p[steps], LOG_DIGITS), [-step for step in steps]))
 
 
 class _Fold:
-    """A part to fit on, a part to judge by, and the fits that there were."""
+    """A part to fit on, a part to judge by, and the parameters of the fits that there were."""
 
     def __init__(self, task: TrainingTask, split: Split):
         self.pieces = split.held
         # Columns that the sample lacks would stay at zero: left out, they cost nothing.
         sample = task.pieces(split.fit)
         self.used = [None if term.map is None else term.map.used_columns() for term in sample.terms]
-        self.sample, self.held = sample.narrow(self.used), task.pieces(split.held).narrow(self.used)
-        self.fits: dict[Steps, Vector] = {}
+        self.sample = sample.narrow(self.used).in_double()
+        self.held = task.pieces(split.held).narrow(self.used).in_double()
+        self.fits: dict[Steps, list[np.ndarray]] = {}  # blocks of each term
 
-    def start(self, steps: Steps, vectors: Vectors) -> Vector:
-        """Return parameters to begin with: those of the nearest setting that was fitted, of equals the last one.
+    def start(self, steps: Steps, objective: Objective) -> Vector | None:
+        """Return parameters to begin with: those of the nearest setting that was fitted, of equals the last one."""
+        if not self.fits:
+            return None
+        near = min(reversed(self.fits), key=lambda fitted: np.abs(np.subtract(fitted, steps)).sum())
+        return objective.vector({j: _coarse(block) for j, block in enumerate(self.fits[near])})
 
-        Where the step there was the same as the step from there, parameters are taken to go on as they went.
-        """
-        at = {fitted: number for number, fitted in enumerate(self.fits)}
-        near = min(at, key=lambda fitted: (np.abs(np.subtract(fitted, steps)).sum(), -at[fitted]))
-        before = tuple((2 * np.array(near) - steps).tolist())
-        if before == near or before not in self.fits:
-            return self.fits[near]
-        change = vectors.stepped(self.fits[near], -1.0, self.fits[before])
-        return vectors.stepped(self.fits[near], GOES_ON, change)
+
+def _coarse(block: np.ndarray) -> np.ndarray:
+    """Round parameters to multiples of a power of two, such that rounding errors of the fit are lost."""
+    size = math.sqrt(float(np.square(block).mean())) if block.size else 0.0
+    if not size:
+        return block
+    unit = 2.0 ** (math.floor(math.log2(size)) - START_BITS)
+    return np.round(block / unit) * unit
 
 
 @dataclass
 class _Found:
-    """One setting on some folds: counts of each unit, one fold after another."""
+    """One setting on all folds: counts of each unit, one fold after another."""
 
     trial: Trial
     logs: np.ndarray  # [units, 2] of the log-loss
     counts: dict[str, np.ndarray]  # [units, k] of the yardstick, by decoder
-    finished: bool  # True if all fits came within their tolerance
 
 
 class _Search:
@@ -217,17 +256,16 @@ class _Search:
     ):
         self._task, self._splits, self._fixed, self._scales = task, splits, fixed, scales
         self._names, self._decode, self._note = list(scales), decode, minimiser.observer.note
-        self._found: dict[Steps, _Found] = {}  # on all folds
+        self._found: dict[Steps, _Found] = {}
         self._enough = lambda: bool(self._found) and enough()
         self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._enough())
-        self._by_figure, self._yardstick = not yardstick.by_probability, yardstick.of_labels
+        self._metric, self._yardstick = yardstick, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
-        self._start = {name: start.get(name, PATH_START / scale) for name, scale in scales.items()}
+        self._start = _beginning(scales, {term.config.name for term in task.terms if term.map is None}) | {
+            name: value for name, value in start.items() if name in scales
+        }
         self._folds = [_Fold(task, split) for split in splits.splits]
-        self._hopeless: set[Steps] = set()  # on some folds
-        self._tried: list[Trial] = []
-        self._work = 0.0
-        self._most_work = max(MOST_WORK * task.problem.positions, FREE_OPERATIONS / operations(task))
+        self._work, self._most_work = 0.0, _most_work(task)
         self._ended = self._cut_short = False
         self._note(
             f"choosing sigma2 on {splits.describe()}, fits on {splits.splits[0].fit.positions:,} "
@@ -240,111 +278,53 @@ class _Search:
             )
 
     def run(self, together: bool) -> Prior:
-        """Search all terms together, then each by itself unless they stay `together`, then upwards by the figure."""
-        best, terms = (0,) * len(self._scales), 0 if together or len(self._scales) < 2 else len(self._scales)
-        self._expect(USUAL_PATH if self._scales else 1, terms)
-        self._look(best, ALL_TERMS)
-        if self._scales:
-            best = self._common_path(best)
-            if terms:
-                best = self._single_terms(best)
-            if self._by_figure:
-                best = self._upwards(best)
-        return self._prior(best)
-
-    def _expect(self, settings: int, terms: int) -> None:
-        """Expect so many more settings, and those of so many terms, before the last part of the search."""
-        last = USUAL_UPWARDS if self._by_figure and self._scales else 0
-        self._expected = len(self._tried) + settings + USUAL_PER_TERM * terms + last
-
-    def _about(self) -> int:
-        """Return about how many settings there will be: as many as usual, within the budget."""
-        tried = len(self._tried)
-        room = (self._most_work - self._work) * tried / self._work if tried else self._expected
-        return tried + max(math.ceil(min(self._expected - tried, room)), 1)
-
-    def _common_path(self, best: Steps) -> Steps:
-        """Move all terms together, upwards while that helps, else downwards."""
-        for way in (1, -1):
-            begun = best
-            while (after := self._moved(best, range(len(best)), way)) is not None:
-                if not self._look(after, ALL_TERMS, best) or self._gain(after, best)[0] <= 0:
-                    break
-                best = after
-            if best != begun:
-                break
-        return best
-
-    def _single_terms(self, begun: Steps) -> Steps:
-        """Move each term by itself, upwards while that helps, else downwards; small steps are taken on trial."""
-        kept = best = begun
+        """Move all terms together, then each but the first alone unless they stay `together`."""
+        every, alone = range(len(self._names)), 0 if together else max(len(self._names) - 1, 0)
+        self._usual = (USUAL_PATH if self._names else 1) + USUAL_PER_TERM * alone
+        self._look((0,) * len(self._names), ALL_TERMS)
+        if self._names:
+            self._walk(every, 1, ALL_TERMS)
         # Transitions first: they come last in the list of terms, and mostly they want it most.
-        for j in reversed(range(len(self._names))):
-            self._expect(0, j + 1)
-            for way in (1, -1):
-                here, on_trial = best, 0
-                while on_trial < ON_TRIAL and (after := self._moved(here, [j], way)) is not None:
-                    if not self._look(after, self._names[j], here) or self._gain(after, here)[0] <= 0:
-                        break
-                    here, on_trial = after, on_trial + 1
-                    gain, error = self._gain(here, kept)
-                    least = LEAST_GAIN * abs(self._found[kept].trial.log_probability)
-                    if gain > max(least, LEAST_ERRORS * error):
-                        kept, on_trial = here, 0
-                if here != best:
-                    best = here
+        for j in reversed(range(1, 1 + alone)):
+            self._walk([j], STRIDE, self._names[j])
+        return self._prior()
+
+    def _walk(self, which: Sequence[int], stride: int, label: str) -> None:
+        """Move some terms upwards while the choice moves with them, else downwards."""
+        begun = self._choice()
+        for way in (stride, -stride):
+            while (after := self._moved(self._choice(), which, way)) not in self._found:
+                if after is None or not self._look(after, label):
                     break
-        return kept
-
-    def _upwards(self, by_log: Steps) -> Steps:
-        """Move all terms together upwards as long as the figure rises; return the best by the figure."""
-        self._expect(0, 0)
-        found = self._found
-        decode = self._decode or choose_decoder(self._yardstick, found[by_log].counts, "held-out").decode
-
-        def figure(steps: Steps) -> float:
-            return self._yardstick.value(found[steps].counts[decode])
-
-        def gain(steps: Steps, other: Steps) -> tuple[float, float]:
-            return self._yardstick.difference(found[steps].counts[decode], found[other].counts[decode])
-
-        def is_better(steps: Steps, other: Steps) -> bool:
-            """Return True beyond one standard error: half of one lets noise alone go far up."""
-            difference, error = gain(steps, other)
-            return difference > error
-
-        def alike(steps: Steps) -> bool:
-            difference, error = self._gain(by_log, steps)
-            return found[steps].finished and difference <= max(error, 1e-300)
-
-        best = max([by_log, *filter(alike, found)], key=figure)  # the first of equals
-        if not is_better(best, by_log):
-            best = by_log
-        here, on_trial = best, 0
-        while on_trial < ON_TRIAL and (after := self._moved(here, range(len(here)), 1)) is not None:
-            if not self._look(after, ALL_TERMS, best, decode) or not found[after].finished:
+            if self._choice() != begun:
                 break
-            here, on_trial = after, on_trial + 1
-            if is_better(here, best):
-                best, on_trial = here, 0
-        if best != by_log:
-            own, other = (self._yardstick.number(figure(steps)) for steps in (best, by_log))
-            difference, error = gain(best, by_log)
-            self._note(
-                f"sigma2 by {self._yardstick.title}: {own}, {other} where log p is best, "
-                f"difference {100 * difference:.2f} +- {100 * error:.2f}"
-            )
-        return best
 
-    def _prior(self, best: Steps) -> Prior:
+    def _choice(self, without: Steps | None = None) -> Steps:
+        """Return the setting that is preferred among those tried."""
+        tried = [steps for steps in self._found if steps != without]
+        log_p = {steps: self._found[steps].trial.log_probability for steps in tried}
+        return preferred(self._metric, {steps: self._counts(steps) for steps in tried}, log_p)
+
+    def _counts(self, steps: Steps) -> np.ndarray:
+        found = self._found[steps]
+        return found.logs if self._metric.by_probability else found.counts[self._decode or DECODINGS[0]]
+
+    def _gain(self, steps: Steps, other: Steps) -> tuple[float, float]:
+        """Return the difference in the metric of two settings, and its standard error."""
+        return self._metric.difference(self._counts(steps), self._counts(other))
+
+    def _prior(self) -> Prior:
         """Return the setting chosen, with the mean of the folds' parameters as a start for all data."""
+        best = self._choice()
         for name, value in self._values(best).items():
-            if not PATH_LEAST * PATH_FACTOR < value * self._scales[name] < PATH_MOST / PATH_FACTOR:
+            if not LEAST_VARIANCE * GRID_FACTOR < value * self._scales[name] < MOST_VARIANCE / GRID_FACTOR:
                 near = f"sigma2 of {name} is near the end of the range searched: the best value may lie beyond it"
                 self._minimiser.observer.report(near)
         if self._ended:
-            self._note(f"sigma2 search stopped after {counted(len(self._tried), 'setting')} (budget reached)")
-        chosen, found = self._fixed | self._used(best), self._found[best]
+            self._note(f"sigma2 search stopped after {counted(len(self._found), 'setting')} (budget reached)")
+        if len(self._found) > 1:
+            self._note(self._margin(best))
+        chosen, found = self._fixed | self._values(best), self._found[best]
         sigma2 = {term.config.name: chosen[term.config.name] for term in self._task.terms}
         decoder = choose_decoder(self._yardstick, found.counts, "held-out")
         held_out = HeldOut(
@@ -361,98 +341,80 @@ class _Search:
         for j, term in enumerate(full.terms):
             parts: list[np.ndarray] = []
             for fold in self._folds:
-                narrow, columns = fold.sample.objective(sigma2), fold.used[j]
-                if columns is None:
-                    parts.append(narrow.block(fold.fits[best], j))
-                else:  # parameters of columns that a fold lacks are zero there
+                part, columns = fold.fits[best][j], fold.used[j]
+                if columns is not None:  # parameters of columns that a fold lacks are zero there
+                    narrow = fold.sample.objective(sigma2)
                     weights = np.zeros((term.rows, term.columns))
-                    weights[columns] = narrow.weights_of(fold.fits[best], j)
-                    parts.append(full.block_of(weights, j))
+                    weights[columns] = narrow.weights_of(narrow.vector({j: part}), j)
+                    part = full.block_of(weights, j)
+                parts.append(part)
             blocks[j] = sum(parts, np.zeros_like(parts[0])) / len(parts)
-        return Prior(sigma2, full.vector(blocks), tuple(self._tried), held_out)
+        return Prior(sigma2, full.vector(blocks), tuple(each.trial for each in self._found.values()), held_out)
+
+    def _margin(self, best: Steps) -> str:
+        """Return by how much the choice is preferred to the next one."""
+        other = self._choice(without=best)
+        log_p, error = self._log_loss.difference(self._found[best].logs, self._found[other].logs)
+        text = f"log p {log_p:+.4f} +- {error:.4f}"
+        if not self._metric.by_probability:
+            gain, error = self._gain(best, other)
+            text += f", {self._yardstick.title} {100 * gain:+.2f}{self._yardstick.margin(error)}"
+        values = ", ".join(f"{name} {value:g}" for name, value in self._values(other).items())
+        return f"sigma2 search: next to the choice is {values}; difference in {text}"
 
     def _values(self, steps: Steps) -> dict[str, float]:
-        return {name: value * PATH_FACTOR**step for (name, value), step in zip(self._start.items(), steps, strict=True)}
-
-    def _used(self, steps: Steps) -> dict[str, float]:
-        return {name: _rounded(value) for name, value in self._values(steps).items()}
+        """Return sigma2 in three digits, so that the number stored and printed is the very number that is used."""
+        at = zip(self._start.items(), steps, strict=True)
+        return {name: _rounded(value * GRID_FACTOR**step) for (name, value), step in at}
 
     def _moved(self, steps: Steps, which: Sequence[int], way: int) -> Steps | None:
-        """Return the setting one step further for some terms; None where one of them would leave the range."""
+        """Return the setting with some terms moved; None where one of them would leave the range."""
         after = tuple(step + way if j in which else step for j, step in enumerate(steps))
         values = self._values(after)
         moved = [values[self._names[j]] * self._scales[self._names[j]] for j in which]
-        return after if all(PATH_LEAST * 0.99 <= variance <= PATH_MOST * 1.01 for variance in moved) else None
+        return after if all(LEAST_VARIANCE <= variance <= MOST_VARIANCE for variance in moved) else None
 
-    def _gain(self, steps: Steps, other: Steps) -> tuple[float, float]:
-        """Return the difference in log p of two settings, and its standard error."""
-        return self._log_loss.difference(self._found[steps].logs, self._found[other].logs)
-
-    def _look(self, steps: Steps, label: str, rival: Steps | None = None, decode: str | None = None) -> bool:
-        """Fit and judge a setting, unless it was. Return False where the budget of the search is spent.
-
-        Return False, too, where some folds show already that it is worse than a rival: by log p, or by the figure with
-        a decoder where one is given.
-        """
-        if steps in self._found:
-            return True
-        if steps in self._hopeless and decode is None:  # what log p gives up may be good by the figure
-            return False
-        share = FOR_LOG_P if decode is None and self._by_figure else 1.0
-        if self._found and self._work >= share * self._most_work:
+    def _look(self, steps: Steps, label: str) -> bool:
+        """Fit and judge a setting. Return False where the budget of the search is spent."""
+        if self._found and self._work >= self._most_work:
             self._ended = True
             return False
         try:
             self._minimiser.check_interrupted()
-            found = self._looked(steps, label, rival, decode)
+            found = self._looked(steps, label)
         except Interrupted:
             if not self._enough():
                 raise
             self._ended = self._cut_short = True
             return False
-        self._tried.append(found.trial)
+        self._found[steps] = found
         self._minimiser.observer.tell(found.trial)
-        return steps in self._found
+        return True
 
-    def _looked(self, steps: Steps, label: str, rival: Steps | None, decode: str | None) -> _Found:
-        """Fit and judge a setting on all folds, or on some where those show that it is worse than a rival."""
+    def _looked(self, steps: Steps, label: str) -> _Found:
+        """Fit and judge a setting on all folds."""
         logs: list[np.ndarray] = []
         counts: dict[str, list[np.ndarray]] = {name: [] for name in DECODINGS}
-        finished, variance, used = True, 0.0, self._used(steps)
-        sigma2 = self._fixed | used
+        variance, values, folds = 0.0, self._values(steps), len(self._folds)
+        sigma2 = self._fixed | values
         if self._names:  # that of the term that has moved, or of the first one where all have
             name = label if label in self._names else self._names[0]
-            variance = _rounded(self._values(steps)[name] * self._scales[name])
-        tried, about, folds = len(self._tried), self._about(), len(self._folds)
+            variance = _rounded(values[name] * self._scales[name])
+        tried, about = len(self._found), max(len(self._found) + 1, self._usual)
         for number, fold in enumerate(self._folds):
             step = f"setting {tried + 1} of about {about}: score variance {variance:g} of {label}"
             share = (tried + number / folds) / about
             self._minimiser.observer.tell(Stage("sigma2 search", f"{step}, fold {number + 1} of {folds}", share))
             objective = fold.sample.objective(sigma2)
-            theta = fold.start(steps, objective.vectors) if fold.fits else None
+            theta = fold.start(steps, objective)
             result = self._minimiser.prepare(objective, theta, PATH_TOLERANCE, PATH_PASSES)
-            fold.fits[steps] = result.theta
-            finished &= result.passes < PATH_PASSES
+            fold.fits[steps] = [objective.block(result.theta, j) for j in range(len(objective.terms))]
             self._work += result.work * fold.sample.problem.positions + 2 * fold.held.problem.positions
             self._judge(fold, fold.held.objective(sigma2).engine.predictions(result.theta), logs, counts)
-            all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
-            figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
-            log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
-            trial = Trial(label, variance, used, log_probability, metric, figures, number + 1, folds)
-            found = _Found(trial, all_logs, pooled, finished)
-            units = len(all_logs)
-            if number + 1 < folds and rival is not None and units >= ENOUGH_UNITS:
-                other = self._found[rival]
-                if decode is None:
-                    gain, error = self._log_loss.difference(all_logs, other.logs[:units])
-                else:
-                    own = pooled[decode]
-                    gain, error = self._yardstick.difference(own, other.counts[decode][: len(own)])
-                if gain < -HOPELESS * error:
-                    self._hopeless.add(steps)
-                    return found
-        self._found[steps] = found
-        return found
+        all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
+        figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
+        log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
+        return _Found(Trial(label, variance, values, log_probability, metric, figures, folds, folds), all_logs, pooled)
 
     def _judge(self, fold: _Fold, found: Any, logs: list[np.ndarray], counts: dict[str, list[np.ndarray]]) -> None:
         """Add the counts of the units of one fold, of log p and by decoder."""

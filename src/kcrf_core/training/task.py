@@ -76,6 +76,11 @@ class TrainingTask:
         terms = (term if term.map is None else replace(term, map=term.map.subset(rows)) for term in self.terms)
         return replace(self, problem=self.problem.pieces(pieces.first, pieces.last), terms=tuple(terms))
 
+    def in_double(self) -> TrainingTask:
+        """Return the task in double precision, with the values of its maps held."""
+        terms = (term if term.map is None else replace(term, map=term.map.in_double(held=True)) for term in self.terms)
+        return replace(self, terms=tuple(terms), dtype=np.dtype(np.float64))
+
     def narrow(self, columns: Sequence[np.ndarray | None]) -> TrainingTask:
         """Return the task on these columns of each map, in ascending order; None for a term without a map."""
         terms = []
