@@ -1,89 +1,84 @@
-"""How good is the sigma2 that training chooses? python halves.py NAME DATA HALVES SEED OUT JOBS.
+"""Judge the sigma2 that training chooses: python halves.py DATA [SETS] [--jobs N] [--halves H] [--seed S].
 
-Of each of some random halves of the sequences, sigma2 and the decoder are chosen as `kcrf train` does. The other half
-judges them beside a path of one variance of scores for all terms, with fits to the whole first half. What counts is
-whether the figure at the choice is within one standard error of the best on the path.
+sigma2 and the decoder are chosen on each of some random halves of the sequences, as `kcrf train` does. The other half
+judges them beside a path of settings, in which all terms move together from where the search begins, with fits to the
+whole first half. What counts is whether the metric of the choice is within one standard error of the best on the path;
+for text also its difference to `--c2 1`.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from itertools import repeat
+from dataclasses import replace
 
 import numpy as np
-import yaml
+from sets import TEXT, arguments, corpus_of, encoded, in_processes
 
-from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
+from kcrf_core import Workers, train
 from kcrf_core.training import Pieces, Split, Splits, judge
+from kcrf_core.training.prior_search import GRID_FACTOR
 
-TERMS = [{"type": "node"}, {"type": "edge"}]  # where a configuration names none
-PATH = [10 ** (power / 2) for power in range(-4, 6)]  # variances of scores
-
-
-def corpus_of(name: str, data: str):
-    """The sequences to halve, and their configuration."""
-    with open(f"{name}.yaml", encoding="utf-8") as stream:
-        raw = yaml.safe_load(stream)
-    if name == "ocr":
-        folds = np.loadtxt(f"{data}/ocr/folds.txt", dtype=int)
-        return read_corpus(f"{data}/ocr/all.conll").subset(np.flatnonzero(folds == 0)), raw
-    place = "wnut17/train.conll" if name == "wnut17" else "batteryless_adl/all.conll"
-    return read_corpus(f"{data}/{place}"), raw
-
-
-def chosen_on(corpus, raw, seed, workers):
-    """What training chooses, without the final fit."""
-    config = parse_config({**raw, "training": {"seed": seed, "max_passes": 1}})
-    _, report = train(*fit_encoding(config, corpus), config, workers=workers)
-    return report.sigma2, report.decoder.decode, report.held_out
+PATH = range(-5, 5)  # grid steps from where the search begins
 
 
 def judged(name: str, data: str, half: int, seed: int) -> dict[str, object]:
-    """One random half, judged by the other."""
-    corpus, raw = corpus_of(name, data)
-    offsets = corpus.offsets
+    """Choose on one random half, and judge by the other."""
+    corpus = corpus_of(name, data)
     order = np.random.default_rng([seed, half]).permutation(corpus.sequences)
     first, second = (np.sort(part) for part in np.array_split(order, 2))
     with Workers(1) as workers:
-        sigma2, decode, held_out = chosen_on(corpus.subset(first), raw, half, workers)
-        encoding, dataset = fit_encoding(parse_config(raw), corpus)
-        fit, held = (Pieces(offsets[part], offsets[part + 1], part) for part in (first, second))
+        *about, config = encoded(corpus.subset(first), seed=half, max_passes=1)
+        _, report = train(*about, config, workers=workers)
+        decode = report.decoder.decode
+        encoding, dataset, config = encoded(corpus)
+        config = replace(config, training=replace(config.training, decode=decode))
+        fit, held = (Pieces(corpus.offsets[part], corpus.offsets[part + 1], part) for part in (first, second))
         splits = Splits((Split(fit, held),), "sequences", corpus.positions)
+        found = {}
 
-        def figure(values: dict[str, float]) -> tuple[str, float, float]:
-            terms = [{**term, "sigma2": values[term["type"]]} for term in raw.get("terms") or TERMS]
-            found = judge(encoding, dataset, parse_config({**raw, "terms": terms}), splits=splits, workers=workers)
-            counts = found.counts[decode]
-            return found.yardstick.name, found.yardstick.value(counts), found.yardstick.standard_error(counts)
+        def counts(sigma2: dict[str, float]) -> np.ndarray:
+            key = tuple(sigma2.values())
+            if key not in found:
+                terms = tuple(replace(term, sigma2=sigma2[term.name]) for term in config.terms)
+                about = encoding, dataset, replace(config, terms=terms)
+                found[key] = judge(*about, splits=splits, workers=workers).judged
+            return found[key].counts[decode]
 
-        scale = {"node": held_out.scales["node"], "edge": 1.0}
-        path = [figure({term: variance / scale[term] for term in sigma2})[1] for variance in PATH]
-        metric, own, error = figure(sigma2)
+        begin = report.path[0].sigma2
+        path = [{name: float(f"{value * GRID_FACTOR**step:.3g}") for name, value in begin.items()} for step in PATH]
+        own, others = counts(report.sigma2), [counts(sigma2) for sigma2 in path]
+        c2 = counts(dict.fromkeys(report.sigma2, 0.5)) if name in TEXT else own
+    yardstick = next(iter(found.values())).yardstick
+    values = [yardstick.value(each) for each in others]
+    difference, error = yardstick.difference(own, c2)
     return {
+        "set": name,
         "half": half,
-        "metric": metric,
-        "sigma2": sigma2,
+        "metric": yardstick.name,
+        "sigma2": report.sigma2,
         "decode": decode,
-        "figure": own,
-        "error": error,
-        "path": path,
-        "within": bool(own >= max(path) - error),
-        "work": held_out.work / sum(np.diff(offsets)[first]),
+        "figure": round(100 * yardstick.value(own), 3),
+        "error": round(100 * yardstick.standard_error(own), 3),
+        "best": round(100 * max(values), 3),
+        "best_sigma2": path[int(np.argmax(values))],
+        "within": bool(yardstick.value(own) >= max(values) - yardstick.standard_error(own)),
+        "path": [round(100 * value, 3) for value in values],
+        "than_c2": [round(100 * difference, 3), round(100 * error, 3)],
     }
 
 
-def main(name: str, data: str, halves: int, seed: int, out: str, jobs: int) -> None:
-    results = []
-    with ProcessPoolExecutor(jobs) as processes:
-        for found in processes.map(partial(judged, name, data), range(halves), repeat(seed)):
-            results.append(found)
-            print(json.dumps(found), flush=True)
-    with open(out, "w", encoding="utf-8") as stream:
-        json.dump({"metric": results[0]["metric"], "variances": PATH, "halves": results}, stream, indent=1)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], int(sys.argv[6]))
+    given = arguments(__doc__, halves=10, seed=0)
+    tasks = [(name, given.data, half, given.seed) for name in given.names for half in range(given.halves)]
+    results: dict[str, list] = {name: [] for name in given.names}
+    for found in in_processes(given.jobs, judged, tasks):
+        print(json.dumps(found), flush=True)
+        results[found["set"]].append(found)
+    for name, halves in results.items():
+        within = sum(each["within"] for each in halves)
+        means = [round(float(np.mean([each[key] for each in halves])), 2) for key in ("figure", "best")]
+        than_c2 = np.array([each["than_c2"][0] for each in halves])
+        print(
+            f"{name}: {within} of {len(halves)} within one standard error; mean {means[0]}, best on the path {means[1]}"
+            + (f"; than c2 1 {than_c2.mean():+.2f}, at least {than_c2.min():+.2f}" if name in TEXT else "")
+        )
