@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from kcrf_core.chains import EXACT, IMPOSSIBLE, LIMITED, NONE_FOUND, Edges, RunRules, chain
+from kcrf_core.config import RulesConfig
+from kcrf_core.errors import ConfigError
+from kcrf_core.model import LabelRules
 
 MOST = 1_000_000  # nodes
 
@@ -107,3 +110,74 @@ def test_a_long_sequence_needs_few_nodes_for_one_label():
     best = scores[:, 1:].max(axis=1).sum() + (sums - np.minimum.accumulate(sums)).max()
     assert status == EXACT
     np.testing.assert_allclose(found.scores[0], best, rtol=1e-12)
+
+
+@pytest.mark.parametrize("chains", [25, pytest.param(500, marks=pytest.mark.slow)])
+def test_rules_by_name_are_those_of_enumeration(chains):
+    """All kinds of rules at once, of labels and types of spans, against lists of all labellings."""
+    rng, done = np.random.default_rng(39), 0
+    for _ in range(chains):
+        labels = ["O", "B-X", "I-X", "B-Y"] if rng.random() < 0.5 else ["a", "b", "c"]
+        spans, Y, T = len(labels) == 4, len(labels), int(rng.integers(1, 5))
+        names = ["X", "Y"] if spans else labels
+        forbid = [f"{a}>{b}" for a in [*labels, "^"] for b in [*labels, "$"] if (a, b) != ("^", "$")]
+        config = RulesConfig(
+            once=("all",) if rng.random() < 0.3 else (),
+            require=tuple(name for name in names if rng.random() < 0.2),
+            at_most=(f"{names[-1]}=2",) if rng.random() < 0.3 else (),
+            forbid=tuple(rule for rule in forbid if rng.random() < 0.15),
+            allowed="may" if rng.random() < 0.5 else None,
+        )
+        try:
+            rules = LabelRules.of(config, labels)
+        except ConfigError:  # rules that contradict each other
+            continue
+        if rules is None:
+            continue
+        scores, triples = 2 * rng.normal(size=(T, Y)), rng.normal(size=(Y, Y, Y)) if rng.random() < 0.5 else None
+        transitions = rng.normal(size=(T, Y, Y) if rng.random() < 0.3 else (Y, Y))
+        edges, offsets = Edges(transitions, *rng.normal(size=(2, Y)), triples), np.array([0, T])
+        listed = rng.random((T, Y)) < 0.8 if config.allowed else None
+        paths = np.array(list(itertools.product(range(Y), repeat=T)), dtype=np.int32)
+        tiled, ends = np.tile(scores, (len(paths), 1)), np.arange(len(paths) + 1) * T
+        every = chain.path_scores(tiled, edges.rows(np.tile(np.arange(T), len(paths))), ends, paths.ravel())
+        good = np.array([obeys_by_name([labels[y] for y in path], config, names, spans) for path in paths])
+        if listed is not None:
+            good &= listed[np.arange(T), paths].all(axis=1)
+        own = np.where(good, every, -np.inf)
+        best, (status,) = rules.best(scores, edges, offsets, listed)
+        (p,) = rules.probabilities(scores, edges, offsets, listed)
+        np.testing.assert_allclose(p.value, np.exp(every - np.logaddexp.reduce(every))[good].sum(), rtol=1e-9)
+        assert p.error is None and status == (EXACT if good.any() else IMPOSSIBLE)
+        assert np.array_equal(best, paths[np.argmax(own if good.any() else every)])
+        if not good.any():
+            continue
+        done += 1
+        (found,), _ = rules.nbest(scores, edges, offsets, listed, 4)
+        np.testing.assert_allclose(found.scores, np.sort(own[good])[::-1][:4], rtol=1e-9)
+        weights = np.exp(own - np.logaddexp.reduce(own))
+        marginals = np.array([[weights[paths[:, t] == y].sum() for y in range(Y)] for t in range(T)])
+        np.testing.assert_allclose(rules.marginals(scores, edges, offsets, listed)[0], marginals, rtol=1e-9, atol=1e-12)
+        labelled, _ = rules.posterior(scores, edges, offsets, listed, None)
+        gains = np.where(good, marginals[np.arange(T), paths].sum(axis=1), -np.inf)
+        assert np.array_equal(labelled, paths[np.argmax(gains)])
+    assert done > chains / 3
+
+
+def obeys_by_name(path, config, names, spans):
+    """Return True if labels obey, by the words of the rules."""
+
+    def runs(name):
+        own = [label.endswith(f"-{name}") if spans else label == name for label in path]
+        begins = [not before or (spans and label[0] == "B") for before, label in zip([False, *own], path, strict=False)]
+        return sum(one and begin for one, begin in zip(own, begins, strict=True))
+
+    most = dict.fromkeys(names, 1) if config.once else {}
+    most |= {item.split("=")[0]: int(item.split("=")[1]) for item in config.at_most}
+    steps = {f"{a}>{b}" for a, b in itertools.pairwise(["^", *path, "$"])}
+    counts = {name: runs(name) for name in names}
+    return (
+        all(counts[name] <= limit for name, limit in most.items())
+        and all(counts[name] for name in config.require)
+        and not steps & set(config.forbid)
+    )
