@@ -257,7 +257,10 @@ class ToyBlocks:
         problem = self.engine.problem
         firsts, lasts = problem.offsets[:-1], problem.offsets[1:] - 1
         parts = [
-            sum(weight * (np.diag(p) - np.outer(p, p)) for weight, p in zip(weights, rows, strict=True))
+            sum(
+                weight * (np.diag(p) - (not self.guess) * np.outer(p, p))
+                for weight, p in zip(weights, rows, strict=True)
+            )
             for weights, rows in (
                 (problem.position_weights(), self.pairs),
                 (problem.weights, self.node[firsts]),

@@ -18,6 +18,7 @@ from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS,
 from kcrf_core.objective.solvers.bundle import POINTS, Bundle, best_combination
 from kcrf_core.objective.solvers.initial_inverse import (
     EDGES_BESIDE_MATRIX,
+    LEAST_SHARE,
     MATRIX_POWER,
     POSITIONS_PER_COLUMN,
     POWER,
@@ -319,3 +320,24 @@ def test_runs_that_prove_nothing_take_no_pass_in_double_precision(rng, workers, 
     monkeypatch.setattr(Objective, "in_double", None)
     result = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-2, 500, proves=False))
     assert result.reason == CERTIFIED and result.lower == -np.inf
+
+
+def test_the_diagonal_is_taken_anew_where_labels_have_become_certain(rng, workers):
+    """That of the Hessian at a point for explicit maps, label by label, and never less than a share of that at zero."""
+    Y, offsets = 3, random_offsets(rng, 60, 12)
+    problem = Problem(rng.integers(0, Y, offsets[-1]).astype(np.int32), offsets, np.ones(60), Y)
+    features = ExplicitMap.of(random_inputs(rng, problem.positions, 6, 0), np.float64)
+    terms = [ObjectiveTerm(NODE, 100.0, features), ObjectiveTerm(EDGE, 100.0)]
+    objective = on_threads(problem, terms, workers, np.float64)
+    theta, vector = 2 * rng.normal(size=(2, objective.size))
+    first, later = (InitialInverse(objective, Run(1e-4, 500)).at(at) for at in (np.zeros(objective.size), theta))
+    guess = objective.curvature_guess()
+    np.testing.assert_allclose(first(vector), vector * guess**-POWER, rtol=1e-6)
+    p, node = objective.errors(theta) + np.eye(Y)[problem.labels], objective.blocks[0]
+    squares = [features.column_squares(p[:, y] * (1 - p[:, y])) for y in range(Y)]
+    expected = np.maximum(np.stack(squares, axis=1).ravel() + 1 / 100, LEAST_SHARE * guess[node])
+    assert (expected < guess[node] / 2).any()
+    np.testing.assert_allclose(later(vector)[node], vector[node] * expected**-POWER, rtol=1e-6)
+    assert (later(vector) * vector > 0).all()
+    result = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-9, 500))
+    assert result.reason == CERTIFIED and result.work > result.passes  # the diagonal was taken on the way

@@ -106,7 +106,7 @@ def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
 
 def test_looks_at_the_curvature_on_the_way_lead_to_the_same_optimum(rng, workers, monkeypatch):
     objective = sparse_objective(rng, workers, 3, (np.inf, np.inf))
-    monkeypatch.setattr(proximal, "FIRST_LOOK", 3)
+    monkeypatch.setattr(proximal, "FIRST_RENEWAL", 3)
     looks, diagonal = [], HessianBlocks.diagonal
     monkeypatch.setattr(HessianBlocks, "diagonal", lambda *arguments: looks.append(diagonal(*arguments)) or looks[-1])
     found = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 20_000))

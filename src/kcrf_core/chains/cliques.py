@@ -69,7 +69,7 @@ class Sums:
                 operation(own, more, out=own)
 
 
-MATRIX, DIAGONAL, ABOVE = "matrix", "diagonal", "above"  # forms of a block
+MATRIX, ABOVE = "matrix", "above"  # forms of a block
 
 LARGEST_EDGE_BLOCK = 2_000  # Y^2 up to which the block of transitions is a matrix
 
@@ -166,7 +166,7 @@ class LabelClique(Clique):
     # The block of the Hessian (30): the clique's positions taken as independent of each other.
 
     def block_form(self, Y: int, guess: bool) -> str:
-        """Return MATRIX, or what replaces a large one: its diagonal for a mere `guess`, else a diagonal above it."""
+        """Return MATRIX, or ABOVE, a diagonal above it, for a large one or a mere `guess`."""
         return ABOVE
 
     @abstractmethod
@@ -265,9 +265,7 @@ class Edge(LabelClique):
         return np.concatenate([counts.sum() * share * (1 - share), at_ends]) + 1 / sigma2
 
     def block_form(self, Y: int, guess: bool) -> str:
-        if guess:
-            return DIAGONAL
-        return MATRIX if Y * Y <= LARGEST_EDGE_BLOCK else ABOVE
+        return ABOVE if guess or Y * Y > LARGEST_EDGE_BLOCK else MATRIX
 
     def block_part(
         self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
@@ -278,7 +276,7 @@ class Edge(LabelClique):
         if form == MATRIX:
             unsettled = (positions_within(offsets) > 0) & (pairs.max(axis=1) < 1 - settled)
             return PartialSum(_covariance(pairs[unsettled], weights[unsettled]), int(unsettled.sum()))
-        return PartialSum(weights @ (pairs * (1 - pairs) if form == DIAGONAL else pairs), 0)
+        return PartialSum(weights @ pairs, 0)
 
     def finish_block(self, total: np.ndarray, problem: Problem, node: np.ndarray, form: str) -> np.ndarray:
         if not self.ends:
@@ -292,8 +290,7 @@ class Edge(LabelClique):
             from scipy.linalg import block_diag  # tagging knows cliques, too, and need not wait for scipy
 
             return block_diag(total, *(_covariance(node[rows].astype(np.float64), weights) for rows, weights in ends))
-        variances = node * (1 - node) if form == DIAGONAL else node
-        return np.concatenate([total, *(weights @ variances[rows] for rows, weights in ends)])
+        return np.concatenate([total, *(weights @ node[rows] for rows, weights in ends)])
 
 
 class InnerEdge(Edge):

@@ -40,6 +40,7 @@ class DeviceEngine(ThreadEngine):
     """One problem on a device, with the maps of its terms; vectors are arrays there."""
 
     lasting = True
+    cheap_blocks = False  # they are computed by threads
 
     def __init__(
         self,

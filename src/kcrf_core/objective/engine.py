@@ -125,6 +125,7 @@ class Engine(ABC):
     """Data of one problem with its terms' maps, and vectors like theta."""
 
     lasting: ClassVar[bool] = False  # True if making it is slow, because its data is in other processes
+    cheap_blocks: ClassVar[bool] = True  # False if blocks of the Hessian take far longer than a pass
     vectors: Vectors
 
     def __init__(

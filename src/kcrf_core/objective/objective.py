@@ -310,15 +310,20 @@ class HessianBlocks:
         return product
 
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal of all blocks; terms with maps have explicit ones."""
+        """Return the diagonal of all blocks; terms with maps have explicit ones.
+
+        Where sum_t p_t stands in for that of labels alone, it counts by the share of their variance that is left: p_t
+        (1 - p_t) of pairs would take the marginals of pairs at each position, ten times as long as a pass.
+        """
         objective = self.objective
         out = np.empty(objective.size)
         for j, (part, term) in enumerate(zip(objective.blocks, objective.terms, strict=True)):
             if term.clique.mapped:
                 out[part] = self._loss.diagonal(j) + 1 / objective.sigma2[j]
             else:
-                small = self.small(j)
-                out[part] = small if small.ndim == 1 else small.diagonal()
+                small = self._loss.small[j]
+                own = self.unsettled * small if small.ndim == 1 else small.diagonal()
+                out[part] = own + 1 / objective.sigma2[j]
         return out
 
     def leading(self, term: int, columns: object, settled: float) -> tuple[np.ndarray, int]:

@@ -2,8 +2,8 @@
 
 Its blocks of the Hessian (30) take each term by itself and its cliques as independent of each other. A term with a map
 has the operator Phi^T [(diag p - p p^T)(Phi v)], p the marginals of its cliques; transitions have a small matrix. Where
-that would be large, and for triples, the diagonal sum_t p_t stands in, as diag p - p p^T <= diag p; where a guess is
-enough, sum_t p_t (1 - p_t). Cliques whose p_t is up to `settled` from 0 or 1 are left out where that pays.
+that would be large, for triples, and where a guess is enough, the diagonal sum_t p_t stands in, as diag p - p p^T <=
+diag p. Cliques whose p_t is up to `settled` from 0 or 1 are left out where that pays.
 """
 
 from __future__ import annotations

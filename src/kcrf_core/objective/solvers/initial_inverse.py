@@ -2,9 +2,9 @@
 
 It is diagonal for most maps. On the first m columns of a reduced map, which are correlated, it is a power of a matrix,
 (v Phi^T Phi + I / sigma^2)^-p from a sample of positions (see `inverse_powers`). On real columns Phi^T diag(q) Phi
-takes the place of v Phi^T Phi, q the variances of labels at a point, taken anew now and then. With 32 smooth columns
-and a window of five, passes to a gap of 1e-3 for sigma^2 of 0.5, 5 and 50, with a diagonal and with this matrix:
-Fourier series 80, 291, 865 and 24, 30, 58; random walks 166, 449, 898 and 47, 58, 84.
+takes the place of v Phi^T Phi, q the variances of labels at a point, taken anew now and then; so is the diagonal. With
+32 smooth columns and a window of five, passes to a gap of 1e-3 for sigma^2 of 0.5, 5 and 50, with a diagonal and with
+this matrix: Fourier series 80, 291, 865 and 24, 30, 58; random walks 166, 449, 898 and 47, 58, 84.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from .run import Run
 # Helsinki prosody 106, 37 and 46; OCR with 1,500 pivots 91, 72 and 124. In between, frequent features are neither too
 # slow nor so fast that the pairs cannot hold the rest. Where a matrix takes correlations away it can be more.
 POWER, MATRIX_POWER = 0.5, 0.65
+
+# The diagonal at a point is never taken for less than this part of that at zero.
+LEAST_SHARE = 1e-3
 
 # Beside preconditioned columns transitions go too fast by their curvature under uniform labels. By that of the pairs
 # that training data has, times this, work to a gap of 1e-3 (uniform times 1 and 4 in brackets): OCR large, 1,000 pivots
@@ -78,14 +81,18 @@ class InitialInverse:
         self._objective, self._run, self._whole = objective, run, whole or objective
         self._nested = _leading_grams(objective)
         self._real = [j for j, term in enumerate(objective.terms) if _preconditions_real(term, objective)]
-        self.moves = bool(self._real)  # True if it depends on the point
+        # True if it depends on the point. Pivots have no such diagonal, and pairs of labels take too much memory.
+        nodes = all(objective.terms[j].clique.axes == 1 and not objective.terms[j].nested for j in objective.mapped)
+        self._looks = nodes and not self._real and objective.engine.cheap_blocks
+        self.moves = bool(self._real) or self._looks
 
     def at(self, theta: Vector) -> Diagonal | Preconditioner:
         """Return the matrix at a point; that at zero where it does not depend on the point."""
         objective, run = self._objective, self._run
         power = MATRIX_POWER if self._nested or self._real else POWER
         real, unsettled = self._real_grams(theta) if self._real else ({}, 1.0)
-        scale = self._diagonal(unsettled) ** power
+        looks = self._looks and not objective.vectors.is_zero(theta)
+        scale = (current_curvature(objective, theta, run) if looks else self._diagonal(unsettled)) ** power
         if self._nested:
             for part, term in zip(objective.blocks, objective.terms, strict=True):
                 if not term.clique.mapped:
@@ -127,6 +134,16 @@ class InitialInverse:
         """Return (curvature + I / sigma^2)^-power."""
         self._run.add_operations(self._whole, OPERATIONS_PER_CUBE * len(curvature) ** 3)
         return self._objective.engine.inverse_power(curvature, 1 / self._objective.sigma2[term], power)
+
+
+def current_curvature(objective: Objective, theta: Vector, run: Run) -> np.ndarray:
+    """Return the Hessian's diagonal at theta, at least a small share of that at zero: about a pass. For explicit maps.
+
+    With a weak prior most labels become nearly certain, and their features hardly curve P any longer.
+    """
+    run.work += 1
+    diagonal = objective.hessian_blocks(theta, guess=True).diagonal()
+    return np.maximum(diagonal, LEAST_SHARE * objective.curvature_guess())
 
 
 def _preconditions_real(term: TermShape, objective: Objective) -> bool:

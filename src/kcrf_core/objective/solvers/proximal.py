@@ -20,8 +20,8 @@ import numpy as np
 
 from ...system import hand_back
 from .. import Objective, Point, Vector
-from .initial_inverse import POWER
-from .lbfgs import FEWEST_PAIRS, RememberedPairs, most_sparse_pairs
+from .initial_inverse import POWER, current_curvature
+from .lbfgs import FEWEST_PAIRS, FIRST_RENEWAL, RENEWAL_GROWTH, RememberedPairs, most_sparse_pairs
 from .run import Run
 
 # Of the pairs of a step and a change of the gradient the last ones are used that make a matrix product of so many
@@ -38,16 +38,11 @@ SUFFICIENT_DECREASE, SHORTER, MOST_TRIALS = 1e-4, 0.4, 20
 # Curvatures below this part of the largest one are taken for that: columns that no data has.
 LEAST_CURVATURE = 1e-10
 
-# The diagonal is looked at anew after so many steps, and whenever there are twice as many; it is never taken for less
-# than this part of what it is under uniform labels. 2,000 sentences of CoNLL-2000, c1 0.1, c2 0.01, gap of 1e-3: 126
-# passes, and 158 with the first one; c1 0.5, c2 0, gap after 220 passes: 0.011, and 0.074.
-FIRST_LOOK, LEAST_SHARE = 30, 1e-3
-
 
 def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Take steps until the run raises `Stop` or `Restart`."""
     model, begun = CurvatureModel(objective, run), 1
-    look = 0 if any(term.nested for term in objective.terms) else FIRST_LOOK  # of pivots there is no such diagonal
+    look = 0 if any(term.nested for term in objective.terms) else FIRST_RENEWAL  # of pivots there is no such diagonal
     if run.resumed is not None:
         begun, look, theta, now = (run.resumed[name] for name in ("taken", "look", "theta", "now"))
         model.restore(run.resumed["model"])
@@ -58,7 +53,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
         run.between_steps(objective, taken=taken, look=look, theta=theta, now=now, model=model)
         if taken == look:
             model.look(objective, theta, run)
-            look *= 2
+            look *= RENEWAL_GROWTH
         found = step(objective, theta, now, model, run)
         if found is None:
             run.raise_precision(objective)
@@ -94,8 +89,8 @@ class CurvatureModel(RememberedPairs):
         super().__init__(objective.vectors, most_sparse_pairs(objective.size), run.kept_dtype(objective))
         self._thresholds = self._vectors.zeros() if objective.thresholds is None else objective.thresholds
         guess = objective.curvature_guess()
-        self._uniform = np.maximum(guess, LEAST_CURVATURE * guess.max(initial=1e-300))
-        self._take(self._uniform**POWER)
+        self._least = LEAST_CURVATURE * guess.max(initial=1e-300)
+        self._take(np.maximum(guess, self._least) ** POWER)
         self._crossed = np.zeros((self._most, self._most))  # [i, j] s_i.y_j
         self._squared = np.zeros((self._most, self._most))  # [i, j] s_i.(guess s_j)
         self._length = 0.0  # what the guess is multiplied with; zero: nothing is known yet
@@ -125,9 +120,7 @@ class CurvatureModel(RememberedPairs):
 
     def look(self, objective: Objective, theta: Vector, run: Run) -> None:
         """Start from the Hessian's diagonal at these parameters, and keep the pairs."""
-        run.work += 1  # about one pass
-        diagonal = objective.hessian_blocks(theta, guess=True).diagonal()
-        self._take(np.maximum(diagonal, LEAST_SHARE * self._uniform) ** POWER)
+        self._take(np.maximum(current_curvature(objective, theta, run), self._least) ** POWER)
         for slot in self._order:
             self._put_squares(slot, self._rows)
         if self._order:
