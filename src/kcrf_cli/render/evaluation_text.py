@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ _IN_LATEX = {
     "|": r"\textbar{}",
     '"': r"\char34{}",
     "[": "{[}",  # after the end of a row it would begin an argument
+    "*": "{*}",  # and belong to that end
 }
 _LATEX = str.maketrans(_IN_LATEX | {sign: f"\\{sign}" for sign in "&%$#_{}"})
 
@@ -304,7 +306,8 @@ def latex(found: Judgement) -> str:
         means.append(["macro mean", *figures, "", ""])
 
     def line(cells: Sequence[str]) -> str:
-        return " & ".join(shown(cell).translate(_LATEX) for cell in cells) + r" \\"
+        # Two hyphens or quotes would become a dash, or a quotation mark.
+        return " & ".join(re.sub(r"([-'`])(?=\1)", r"\1{}", shown(cell).translate(_LATEX)) for cell in cells) + r" \\"
 
     body = [*map(line, rows), *([r"\midrule", *map(line, means)] if means else [])]
     header = line([kind, *SCORE_HEADER])

@@ -120,6 +120,8 @@ class TrainingColumns(ABC):
     def looks_real(self, column: int, name: str) -> bool:
         """Return True if a column without a declared type holds numbers."""
         found = self.has_numbers(column)
+        if found is False:
+            self.warnings.append(f"warning: column {name} has no values: all are missing; leave it out by 'ignore'")
         if found is not None:
             return found
         (values, counts), kinds = self.value_counts(column), self.kinds(column)

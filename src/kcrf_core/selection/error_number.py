@@ -36,9 +36,9 @@ SLOPE, SLOPE_WIDTH = 0.8, 0.3  # s, expected around here; standard deviation of 
 CHI2 = 3.84 / 2  # of the profile likelihood, 95 %
 UNCLEAR, NEGLIGIBLE, FEW = 1.2, 0.01, 8  # widest interval: share of the estimate, share of all labels, labels
 LEARNT = 0.25  # of the errors: models learn the labels that neighbours have
-# Precisions of coefficients of all kinds together, and of the difference of each kind from them; errors of each kind
-# that are always supposed, so that labels have an order if no errors are estimated.
-SHARED, OWN, SUPPOSED = 0.01, 1.0, 0.01
+# Precisions of coefficients of all kinds together, of the difference of each kind from them, and of one that is 0;
+# errors of each kind that are always supposed, so that labels have an order if no errors are estimated.
+SHARED, OWN, NONE, SUPPOSED = 0.01, 1.0, 1e9, 0.01
 LARGEST = 15.0  # doubt that counts
 
 
@@ -101,9 +101,10 @@ def estimate(parts: Sequence[Scored], channel: Channel, workers: Workers) -> Err
     by_kind = dict(zip(channel.kinds.names, numbers.tolist(), strict=True))
     low, high, number = min(*bounds, *totals), max(*bounds, *totals), float(np.median(totals))
     expected = numbers * (number / max(float(numbers.sum()), 1e-9)) + SUPPOSED
-    coefficients = _regression(found, np.einsum("k,kcp->cp", expected, means))
     curve = _curve(wrong.sum(axis=0), background.sum(axis=0), seen.sum(axis=0))
-    return ErrorNumber(number, low, high, labels, by_kind, coefficients, curve)
+    result = ErrorNumber(number, low, high, labels, by_kind, np.zeros((K, 3)), curve)
+    coefficients = _regression(found, np.einsum("k,kcp->cp", expected, means), result.identified)
+    return replace(result, coefficients=coefficients)
 
 
 def _histogram(doubts: Doubts, K: int) -> np.ndarray:
@@ -129,16 +130,19 @@ def _logistic(s: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-s))
 
 
-def _regression(found: Sequence[Doubts], target: np.ndarray) -> np.ndarray:
-    """Return coefficients [K, P] whose probabilities have these sums of inputs over labels, by kind [K, P]."""
+def _regression(found: Sequence[Doubts], target: np.ndarray, identified: bool) -> np.ndarray:
+    """Return coefficients [K, P] whose probabilities have these sums of inputs over labels, by kind [K, P].
+
+    If the number of errors is not identified, their kinds are even less: labels are ranked by p(label | x).
+    """
     from scipy.optimize import minimize  # only needed here
 
     K, P = target.shape
     z, kinds = np.concatenate([_inputs(each) for each in found]), np.concatenate([each[3] for each in found])
     known = ~np.isnan(z[:, 1]) & (kinds >= 0)
     z, kinds = z[known], kinds[known]
-    precision = np.repeat([SHARED, OWN], [P, K * P])
-    precision[0] = 0.0
+    precision = np.repeat([SHARED, OWN if identified else NONE], [P, K * P])
+    precision[:2] = 0.0, SHARED if identified else NONE
 
     def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
         shared, own = at[:P], at[P:].reshape(K, P)
