@@ -246,10 +246,17 @@ def test_evaluate_counts_sequences_that_break_rules(kcrf, stored, tmp_path):
     gold.write_text(gold.read_text() + "\n12\tNumber\nx\tTown\n")  # a label that the model does not know
     unseen = json.loads(kcrf("evaluate", "-m", stored, gold, "--forbid", "unseen", "--json").out)
     assert (unseen["rules"]["sequences"], unseen["rules"]["gold"]) == (3, 3)
+    hidden = stored.with_name("hidden.npz")
+    gold.write_text("12\tNumber\nOak\t?\nPA\tNumber\n\n12\tNumber\nOak\tStreet\nPA\tNumber\n")
+    options = "--sigma2", 1, "--unobserved", "?", "-q"
+    assert kcrf("train", gold, "-o", hidden, *options).code == 0
+    found = json.loads(kcrf("evaluate", "-m", hidden, gold, "--once", "all", "--json").out)
+    assert found["rules"] == {"sequences": 1, "gold": 1, "predicted": 0}  # the first one is not whole
+    gold.write_text("12\tNumber\n")
     alone = kcrf("evaluate", "-", "--forbid", "unseen", stdin=tagged)
     assert alone.code == 2 and "--forbid unseen is about the training data of a model" in alone.err
     required = kcrf("evaluate", "-m", stored, gold, "--require", "City,Street")
-    assert required.code == 0 and f"{gold}:10: no labelling obeys the rules" in required.err
+    assert required.code == 0 and f"{gold}:1: no labelling obeys the rules" in required.err
 
 
 def test_evaluate_counts_rules_of_columns_and_of_training(kcrf, tmp_path):

@@ -141,7 +141,7 @@ def _labelled(
     rules = model.label_rules
 
     def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, np.ndarray | None, WholeProbabilities, Any]:
-        """Return observed labels [n], their probabilities, those of all labels [n, Y] and of spans, and remarks."""
+        """Return labels [n], probabilities of observed ones, those of all labels [n, Y] and of spans, and remarks."""
         place = int(np.searchsorted(found.lines, part.lines[0])) if part.positions else 0
         rows = slice(place, place + part.positions)
         inferred = model.infer(part, costs, None if rules is None else allowed(rules, rows))
@@ -158,7 +158,7 @@ def _labelled(
             )
         kept = part.known_labels != UNOBSERVED
         return (
-            best[kept],
+            best,
             Probabilities.of(every.node[kept], part.known_labels[kept], best[kept]),
             every.node[kept].astype(np.float32) if also.marginals else None,
             WholeProbabilities(of_spans, np.minimum(of_sequences, 1.0)),
@@ -184,7 +184,7 @@ def _labelled(
         missing=tuple((name, missing[name]) for name in model.encoding.names if missing[name]),
     )
     observed = np.flatnonzero(np.concatenate(kept))
-    if model.rules is not None:
+    if model.rules is not None and model.rules.rules:
         whole = np.diff(np.searchsorted(observed, found.offsets)) == np.diff(found.offsets)
         counts = broken_sequences(model.rules, found, model.seen, lambda own: allowed(own, slice(None)), whole)
         found = replace(found, rules=counts)
@@ -194,6 +194,7 @@ def _labelled(
     return replace(
         found,
         gold=CodedColumn.of(found.gold).take(observed),
+        predicted=CodedColumn.of(found.predicted).take(observed),
         offsets=np.unique(np.searchsorted(observed, found.offsets)),
         lines=found.lines[observed],
         words=None if found.words is None else CodedColumn.of(found.words).take(observed),
