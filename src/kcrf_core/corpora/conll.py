@@ -119,7 +119,7 @@ def parse_block(
                 found = _has_header(rows.cells, values, columns, layout)
                 layout = replace(layout, header=bool(found))
                 if found is None and len(rows.lines) == 1:
-                    message = "one line alone, which may name the columns: give --no-header (header: false) if it is data"
+                    message = "one line alone, which may name the columns: give --no-header if it is data"
                     raise DataError(f"no data: {message}", name)
                 if found is None:
                     remarks.append(f"{name}: the first line is taken as data: give 'header' if it names the columns")
