@@ -33,8 +33,8 @@ from ..corpora import (
 )
 from ..errors import ConfigError, DataError
 from ..kernels import NOTHING, UNSEEN
+from ..maps import NO_PAIR, empty_slots, fill_slots, number_pairs
 from ..system import positions_within, shifted_real
-from .code_pairs import PairTable, distinct_pairs
 from .label_ratio import LabelRatios, fit_ratios
 
 if TYPE_CHECKING:
@@ -181,6 +181,31 @@ def fit_categorical(config: FeatureConfig, column: int, columns: TrainingColumns
     return CategoricalFeature(config, column, vocabulary)
 
 
+class _PairTable:
+    """Distinct pairs of codes (a, b), b below a base, numbered by their places among the sorted keys a * base + b."""
+
+    def __init__(self, keys: np.ndarray, base: int):
+        self.keys, self._base = keys, base  # [Q] int64, ascending
+        self._slots = empty_slots(len(keys))
+        fill_slots(keys, len(keys), self._slots)
+
+    def numbers(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Return the numbers [n] int32 of pairs of int32 codes; negative for pairs that are not in the table."""
+        found = np.empty(len(first), dtype=np.int32)
+        number_pairs(first, second, self._base, self.keys, self._slots, -1, found)
+        return found
+
+
+def _distinct_pairs(first: np.ndarray, second: np.ndarray, base: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return sorted keys of the distinct pairs, and the number of each pair [n], -1 if one of its codes is negative."""
+    keys, numbers = np.empty(len(first), dtype=np.int64), np.empty(len(first), dtype=np.int32)
+    count = number_pairs(first, second, base, keys, empty_slots(len(first)), 0, numbers)
+    order = np.argsort(keys[:count])
+    place = np.full(count + 1, NO_PAIR, dtype=np.int32)  # the last one is for those that have no number
+    place[order] = np.arange(count, dtype=np.int32)
+    return keys[:count][order], place[numbers]
+
+
 @dataclass(frozen=True)
 class ConjunctionFeature:
     """Several categorical features taken together, one field for each offset of the window.
@@ -220,9 +245,9 @@ class ConjunctionFeature:
         ]
 
     @cached_property
-    def _tables(self) -> tuple[tuple[PairTable, ...], ...]:
+    def _tables(self) -> tuple[tuple[_PairTable, ...], ...]:
         """The pairs of each stage, for each offset."""
-        return tuple(tuple(map(PairTable, stages, self.sizes)) for stages in self.keys)
+        return tuple(tuple(map(_PairTable, stages, self.sizes)) for stages in self.keys)
 
     def numbered(self, codes: Sequence[np.ndarray], w: int) -> np.ndarray:
         """Return codes [n] of tuples whose parts have the given codes, [n] each, in the field of the w-th offset."""
@@ -258,7 +283,7 @@ def fit_conjunction(
     feature, whole = ConjunctionFeature(config, parts, (), complete), isinstance(columns, Columns)
     carried: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}  # where all is one part: not worked out again
     for stage, size in enumerate(feature.sizes):
-        tables = [list(map(PairTable, own, feature.sizes)) for own in keys]
+        tables = [list(map(_PairTable, own, feature.sizes)) for own in keys]
         found: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in offsets]  # keys of parts, and their counts
         for own in columns.parts:
             for w in offsets:
@@ -270,7 +295,7 @@ def fit_conjunction(
                     combined = np.where(gone, np.int32(NOTHING), codes[0])
                     for part_codes, table in zip(codes[1:], tables[w], strict=False):
                         combined = table.numbers(combined, part_codes)
-                seen, combined = distinct_pairs(combined, codes[stage + 1], size)
+                seen, combined = _distinct_pairs(combined, codes[stage + 1], size)
                 found[w].append((seen, np.bincount(combined[combined >= 0], minlength=len(seen))))
                 # Merged now and then, so that all keys are not gone through for a few.
                 if sum(len(new) for new, _ in found[w][1:]) > len(found[w][0][0]):

@@ -16,7 +16,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, Protocol, overload
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -60,28 +60,16 @@ _MORE = """
 class FlatScore(Protocol):
     """A figure of labels at positions."""
 
-    @overload
     def __call__(
         self,
         y_true: Labels,
         y_pred: Labels,
-        average: str = "weighted",
+        average: str | None = "weighted",
         labels: Sequence[object] | None = None,
         *,
         pos_label: object = 1,
         zero_division: float | str = 0.0,
-    ) -> float: ...
-    @overload
-    def __call__(
-        self,
-        y_true: Labels,
-        y_pred: Labels,
-        average: None,
-        labels: Sequence[object] | None = None,
-        *,
-        pos_label: object = 1,
-        zero_division: float | str = 0.0,
-    ) -> np.ndarray: ...
+    ) -> Any: ...
 
 
 def _flat_score(figure: str, name: str) -> FlatScore:
