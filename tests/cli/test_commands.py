@@ -484,10 +484,10 @@ def test_an_interrupt_of_the_final_fit_writes_a_usable_model(kcrf, first_digits,
         pytest.param("pdf", b"%PDF", marks=pytest.mark.slow),
     ],
 )
-def test_select_basis_draws_what_is_left(kcrf, sample_data, tmp_path, suffix, magic):
+def test_select_basis_draws_what_is_left(kcrf, first_digits, tmp_path, suffix, magic):
     for name in ("a", "b"):
         kcrf(
-            "select-basis", sample_data / "digits.conll", "--kernel", "rbf", "--size", "30", "-q",
+            "select-basis", first_digits, "--kernel", "rbf", "--size", "30", "-q",
             "-o", tmp_path / "basis.npz", "--plot", tmp_path / f"{name}.{suffix}",
         )  # fmt: skip
     drawn = (tmp_path / f"a.{suffix}").read_bytes()
@@ -513,8 +513,11 @@ def test_label_ratios_are_not_learnt_from_the_labels_they_are_of(kcrf, accent, t
     assert again.code == 0, again.err
 
 
-def test_templates_that_share_weights(kcrf, accent, tmp_path):
-    template, model, again = tmp_path / "template", tmp_path / "m.npz", tmp_path / "again.npz"
+def test_templates_that_share_weights(kcrf, first_accents, tmp_path):
+    accent, template, model, again = (
+        first_accents(100),
+        *(tmp_path / name for name in ("template", "m.npz", "again.npz")),
+    )
     template.write_text("U:%x[-1,0]\nU:%x[1,0]\nU1:%x[0,1]\nU2\nB\nB1:%x[0,1]\n")
     options = ("-c", template, "--sigma2", "1")
     assert kcrf("train", accent, *options, "-q", "-o", model).code == 0

@@ -427,7 +427,9 @@ def test_pictures_come_out_the_same(kcrf, small, tmp_path, suffix):
     pytest.importorskip("matplotlib")
     for name in ("a", "b"):
         options = ("--grid", "sigma2=1,10", "--grid", "min-count=1,2", "--plot", tmp_path / f"{name}.{suffix}")
-        assert kcrf("crossval", small, "--folds", "2", "--tolerance", "0.1", *options).code == 0
+        assert (
+            kcrf("crossval", small, "--folds", "2", "--kernel", "linear", "--max-passes", "3", "-q", *options).code == 0
+        )
     assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
 
 
