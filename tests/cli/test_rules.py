@@ -141,7 +141,7 @@ def test_sequences_without_a_labelling(kcrf, stored):
     kept = kcrf(*rules, stdin=data)
     assert kept.code == 0 and last(kept)[-1] == "Number"
     assert "warning: <stdin>:10: no labelling obeys the rules: labels without rules are kept" in kept.err
-    assert "1 sequence has no labelling that obeys the rules" in kept.err
+    assert "no labelling that obeys the rules was found for 1 sequence" in kept.err
     assert last(kcrf(*rules, "--when-impossible", "blank", stdin=data))[-1] == "_"
     lines = kcrf(*rules, "--when-impossible", "blank", "--json-lines", stdin=data).text.splitlines()
     assert json.loads(lines[1])["labels"] == [None]
@@ -346,6 +346,15 @@ def test_the_tagger_of_pycrfsuite_takes_rules(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert impossible.tag([["w=a"], ["w=b"]]) == ["A", "B"] and impossible.tag([]) == []
+    blank, fails = (Tagger(require=["A", "B"], when_impossible=choice) for choice in ("blank", "fail"))
+    with blank.open(str(tmp_path / "model")), pytest.warns(UserWarning, match="left blank"):
+        assert blank.tag([["w=a"]]) == ["_"]
+    with fails.open(str(tmp_path / "model")), pytest.raises(ValueError, match="no labelling obeys"):
+        fails.tag([["w=a"]])
+    with pytest.raises(ValueError, match="when_impossible"):
+        Tagger(once="all", when_impossible="give up")
+    with pytest.raises(ValueError, match="search_limit"):
+        Tagger(once="all", search_limit=0)
     # Items that are made by code which asks for labels, too.
     nested = ([f"w={word}"] for word in "aba" if once.tag(items) == labels)
     assert once.tag(nested) == labels

@@ -348,9 +348,7 @@ class _RuleWarnings:
         if self._count > MOST_WARNINGS:
             self._tell(f"warning: {self._count - MOST_WARNINGS:,} more such warnings")
         if self._impossible:
-            self._tell(
-                f"{counted(self._impossible, 'sequence has', 'sequences have')} no labelling that obeys the rules"
-            )
+            self._tell(f"no labelling that obeys the rules was found for {counted(self._impossible, 'sequence')}")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import Edges, RunRules, chain
+from ..chains import LIMITED, Edges, RunRules, chain
 from ..config import parse_config
 from ..corpora import ITEMS, corpus_of
 from ..errors import FileFormatError, KcrfError
@@ -134,8 +134,14 @@ class _Open(threading.local):
     def _obeying(self, items: ScoredItems | _ModelItems) -> list[str]:
         assert self.rules is not None
         best, status = self.rules.best(*self.potentials(items), np.array([0, len(items)]), None)
-        for remark in self.rules.remarks(status, np.ones(1, dtype=np.int64), "items"):
+        try:
+            remarks = self.rules.remarks(status, np.ones(1, dtype=np.int64), "items")
+        except KcrfError as error:
+            raise ValueError(str(error)) from None
+        for remark in remarks:
             warnings.warn(remark, UserWarning, stacklevel=4)
+        if status[0] > LIMITED and self.rules.config.when_impossible == "blank":
+            return ["_"] * len(best)
         return [self.labels[number] for number in best.tolist()]
 
 
@@ -147,7 +153,9 @@ class Tagger:
 
     Labels obey rules: `once`, labels that form at most one run, or "all"; `require`, labels that occur; `at_most`, the
     most runs of labels; `forbid`, transitions such as "A>B". Those that a model of kcrf stores hold, too. Probabilities
-    are those of the model. Where no labelling obeys, labels without rules are given, with a warning.
+    are those of the model. Where no labelling obeys, labels without rules are given, with a warning, or "_", or
+    ValueError is raised (`when_impossible`: keep, blank or fail). `search_limit` is the most nodes of the search for
+    the best labelling.
     """
 
     def __init__(
@@ -156,11 +164,17 @@ class Tagger:
         require: str | Iterable[str] = (),
         at_most: Mapping[str, int] | None = None,
         forbid: str | Iterable[str] = (),
+        when_impossible: str | None = None,
+        search_limit: int | None = None,
     ) -> None:
         given = {"once": once, "require": require, "forbid": forbid}
-        named = {name: value if isinstance(value, str) else list(value) for name, value in given.items()}
-        named = {name: value for name, value in named.items() if value}
-        self._rules = parse_config({"rules": named | ({"at_most": dict(at_most)} if at_most else {})}, "Tagger").rules
+        named: dict[str, Any] = {name: own if isinstance(own, str) else list(own) for name, own in given.items()}
+        named |= {"at_most": dict(at_most or {}), "when_impossible": when_impossible, "search_limit": search_limit}
+        named = {name: value for name, value in named.items() if value not in ("", [], {}, None)}
+        try:
+            self._rules = parse_config({"rules": named}, "Tagger").rules
+        except KcrfError as error:
+            raise ValueError(str(error)) from None
         self._open: _Open | None = None
 
     def open(self, name: str | os.PathLike[str]) -> contextlib.closing[Tagger]:
