@@ -81,18 +81,23 @@ def test_completion_scripts(kcrf, shell):
     assert kcrf("--completion", "csh").code == 2
 
 
-def completed(words, shell="bash"):
-    """What a shell is offered for the last of these words."""
-    number = str(len(words) - 1)
-    environment = {**os.environ, "_KCRF_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(words)}
-    environment["COMP_CWORD"] = words[-1] if shell == "fish" else number
-    done = subprocess.run([sys.executable, "-m", "kcrf_cli"], env=environment, capture_output=True, text=True)
-    assert done.stderr == ""
-    return done.stdout
+@pytest.fixture
+def completed(kcrf, monkeypatch):
+    """Return what a shell is offered for the last of some words; `test_bash_completes` starts a process."""
+
+    def complete(words, shell):
+        monkeypatch.setenv("_KCRF_COMPLETE", f"{shell}_complete")
+        monkeypatch.setenv("COMP_WORDS", " ".join(words))
+        monkeypatch.setenv("COMP_CWORD", words[-1] if shell == "fish" else str(len(words) - 1))
+        done = kcrf()
+        assert done.err == ""
+        return done.text
+
+    return complete
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_commands_and_options_are_offered(shell):
+def test_commands_and_options_are_offered(completed, shell):
     assert "train" in completed(["kcrf", "tr"], shell)
     assert "--kernel" in completed(["kcrf", "train", "--ker"], shell)
     offered = completed(["kcrf", "train", "--kernel", ""], shell)
