@@ -12,6 +12,7 @@
 #   make coverage    the lines and branches that the tests reach
 #   make wheel       a wheel in dist/, tried in an environment without a compiler
 #   make kcrf-tag    a program that tags without Python, in build/kcrf-tag, by the C compiler alone
+#   make wasm        the same for browsers and Node, in build/kcrf.wasm, kcrf.mjs and browser.html, by Clang and wasi-libc
 #   make man         write the manual pages from the options of the commands and from man/*.md
 #   make lint        style of Python and Cython, types, and manual pages that are up to date
 #   make clean       remove what these made
@@ -25,7 +26,7 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: kcrf-tag demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel man lint clean
+.PHONY: kcrf-tag wasm demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel man lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -113,6 +114,27 @@ kcrf-tag: build/kcrf-tag
 build/kcrf-tag: $(RUNTIME)
 	mkdir -p build
 	$(CC) -std=c99 -O3 -ffp-contract=off -Wall -Wextra $(CFLAGS) $(STATIC) -o $@ $(filter %.c,$^) -lm -lpthread
+
+# The library as a WebAssembly module without a main function, its JavaScript, and a page that has both inside it. Debian's
+# packages: clang lld wasi-libc libclang-rt-dev-wasm32. The functions of the header are exported, but kcrf_open.
+WASM_CC ?= clang --target=wasm32-wasi
+WASM := build
+wasm: $(WASM)/kcrf.wasm $(WASM)/kcrf.mjs $(WASM)/browser.html
+$(WASM)/kcrf.wasm: $(filter-out %/tag.c,$(RUNTIME))
+	mkdir -p $(WASM)
+	$(WASM_CC) -mexec-model=reactor -std=c99 -O2 -ffp-contract=off -msimd128 -Wall -Wextra $(CFLAGS) -Wl,--strip-all \
+	    $$(sed -n '/kcrf_open(/d; s/.*[ *]\(kcrf_[a-z_]*\)(.*/-Wl,--export=\1/p' src/kcrf_runtime/kcrf_runtime.h) \
+	    -Wl,--export=malloc -Wl,--export=free -o $@ $(filter %.c,$^)
+
+$(WASM)/kcrf.mjs: src/kcrf_runtime/kcrf.mjs
+	mkdir -p $(WASM)
+	cp $< $@
+
+$(WASM)/browser.html: docs/browser.html $(WASM)/kcrf.mjs $(WASM)/kcrf.wasm
+	$(PYTHON) -c 'from base64 import b64encode; from pathlib import Path; \
+	    url = lambda path, kind: f"data:{kind};base64,{b64encode(Path(path).read_bytes()).decode()}"; \
+	    page = Path("$<").read_text("utf-8").replace("./kcrf.mjs", url("$(WASM)/kcrf.mjs", "text/javascript")); \
+	    print(page.replace("./kcrf.wasm", url("$(WASM)/kcrf.wasm", "application/wasm")))' > $@
 
 # Python does not know of sanitizers: what they need is loaded before it. What Python itself keeps is no leak of ours, and
 # some tests ask for more memory than there is. What is found goes to build/sanitize/report.*, since pytest holds stderr.

@@ -1,0 +1,190 @@
+"""Interfaces to the C library: WebAssembly in Node and in a browser. Each gives the labels of `kcrf tag`."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import html
+import http.server
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kcrf_core.runtime import RuntimeModel, RuntimeTagger
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Calls of a tagger, each an array of a name and arguments, from the standard input; results, or errors, as JSON.
+CALLS = """
+import { readFileSync } from "node:fs";
+const { folder, calls } = JSON.parse(readFileSync(0));
+const { load } = await import(folder + "/kcrf.mjs"), results = [];
+let tagger;
+for (const [name, ...values] of calls)
+  try {
+    if (name === "load") tagger = await load(readFileSync(folder + "/kcrf.wasm"), readFileSync(values[0]));
+    const found = name === "load" ? {...tagger} : tagger[name](...values);
+    results.push(name === "marginals" ? found.map((row) => Array.from(row)) : found ?? null);
+  } catch (error) { results.push({ error: `${error.constructor.name}: ${error.message}` }); }
+console.log(JSON.stringify(results));
+"""
+
+
+def needs(*programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+
+
+@pytest.fixture(scope="module")
+def wasm(tmp_path_factory) -> Path:
+    """The folder of what `make wasm` makes, compiled without optimisation, which takes an eighth of the time."""
+    needs("make", "clang", "wasm-ld")
+    probe = ["clang", "--target=wasm32-wasi", "-E", "-x", "c", "-o", "/dev/null", "-"]
+    if subprocess.run(probe, input=b"#include <stdlib.h>\n", capture_output=True).returncode:
+        pytest.skip("clang has no C library for WebAssembly (Debian: wasi-libc)")
+    folder = tmp_path_factory.mktemp("wasm")
+    make = ["make", "-s", "-C", ROOT, "wasm", f"WASM={folder}", "CFLAGS=-O0 -Werror", f"PYTHON={sys.executable}"]
+    done = subprocess.run(make, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def node(wasm):
+    needs("node")
+
+    def call(*calls: list) -> list:
+        script, given = ["node", "--input-type=module", "-e", CALLS], {"folder": str(wasm), "calls": calls}
+        done = subprocess.run(script, input=json.dumps(given), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return call
+
+
+def rows_of(path: Path, columns: int) -> list[list[list[str]]]:
+    """Return the sequences of a tab-separated file, without labels."""
+    blocks = path.read_text("utf-8").strip().split("\n\n")
+    return [[line.split("\t")[:columns] for line in block.splitlines()] for block in blocks]
+
+
+def test_node(kcrf, node, trained, first_accents, tmp_path):
+    exported, data = tmp_path / "model.kcrf", first_accents(30)
+    assert kcrf("export", trained, "-o", exported, "--quantize", "none").code == 0
+    tagged = kcrf("tag", "-m", trained, data, "--marginals", "all").text.strip().split("\n\n")
+    sequences = rows_of(data, 5)
+    calls = [[["set", rows], ["labels"], ["marginals"]] for rows in sequences]
+    about, *results = node(["load", str(exported)], *(call for each in calls for call in each))
+    assert about["labelNames"] == ["0", "1"] and about["columnNames"] == ["c0", "c1", "c2", "c3", "c4"]
+    assert about["columnsUsed"] == [True] * 5 and about["takesAttributes"] is False
+    for block, labels, marginals in zip(tagged, results[1::3], results[2::3], strict=True):
+        lines = [line.split("\t") for line in block.splitlines()]
+        assert labels == [line[-1] for line in lines]
+        shown = [[float(one.partition(":")[2]) for one in line[6:8]] for line in lines]
+        np.testing.assert_allclose(marginals, shown, rtol=0, atol=1e-6)
+    own = RuntimeTagger(RuntimeModel(exported.read_bytes()))
+    own.set_columns(sequences[0])
+    _, _, best, most = node(["load", str(exported)], ["set", sequences[0]], ["nbest", 3], ["viterbi"])
+    paths, logs = own.nbest(3)
+    assert [one["labels"] for one in best] == [[str(label) for label in path] for path in paths]
+    assert most == best[0]["labels"]
+    np.testing.assert_allclose([one["probability"] for one in best], np.exp(logs), rtol=1e-9)
+
+
+def test_node_attributes_and_other_scripts(kcrf, node, tmp_path):
+    data, model, exported = tmp_path / "data.crfsuite", tmp_path / "model.npz", tmp_path / "model.kcrf"
+    data.write_text("Ä\tw=日本\tlong:0.5\nB\tw=𝄞é\n\nB\tw=𝄞é\tlong:2\nÄ\tw=日本\n", "utf-8")
+    assert kcrf("train", data, "-o", model, "--sigma2", "1", "-q").code == 0
+    assert kcrf("export", model, "-o", exported, "--quantize", "none").code == 0
+    rows = [["w=𝄞é", ["long", 1.5]], ["w=日本"], []]
+    own = RuntimeTagger(RuntimeModel(exported.read_bytes()))
+    own.set_attributes([[("w=𝄞é", 1.0), ("long", 1.5)], [("w=日本", 1.0)], []])
+    about, _, labels, marginals = node(["load", str(exported)], ["set", rows], ["labels"], ["marginals"])
+    assert about["takesAttributes"] and sorted(about["labelNames"]) == ["B", "Ä"]
+    assert labels == [about["labelNames"][label] for label in own.labels()]
+    np.testing.assert_allclose(marginals, own.marginals(), rtol=1e-9)
+
+
+def test_node_errors(kcrf, node, trained, tmp_path):
+    exported, bad = tmp_path / "model.kcrf", {}
+    kcrf("export", trained, "-o", exported)
+    whole = exported.read_bytes()
+    damaged = {
+        "empty": b"",
+        "other": trained.read_bytes(),
+        "cut": whole[:-9],
+        "changed": whole[:-9] + b"x" + whole[-8:],
+    }
+    for name, content in damaged.items():
+        bad[name] = tmp_path / name
+        bad[name].write_bytes(content)
+    row = ["but", "C", "0.10", "112.7", "63.7"]
+    calls = [
+        ["set", [row, row[:4]]],
+        ["set", [[*row[:4], None]]],
+        ["set", [[*row[:4], "high"]]],
+        ["set", []],
+        ["labels"],
+    ]
+    found = node(
+        *(["load", str(path)] for path in bad.values()), ["load", str(exported)], *calls, ["set", [row]], ["labels"]
+    )
+    errors = [one["error"] if isinstance(one, dict) and "error" in one else one for one in found]
+    assert errors[:2] == ["Error: not a model for kcrf-tag (write one with kcrf export --to runtime)"] * 2
+    assert "cut off" in errors[2] and "checksum" in errors[3]
+    assert errors[5] == "Error: position 2: expected an array of 5 columns (c0, c1, c2, c3, c4)"
+    assert errors[6] == "Error: position 1: a text was expected, not null"
+    assert errors[7].startswith("Error: ") and "high" in errors[7]
+    assert errors[8:10] == [None, []] and errors[11] == ["0"]
+
+
+@pytest.mark.slow
+def test_browser(kcrf, wasm, trained, first_accents, tmp_path):
+    """The page tags with a model beside it, and from file:// with one that is chosen; with an error for other files."""
+    needs("chromium")
+    exported, data = tmp_path / "model.kcrf", first_accents(1)
+    kcrf("export", trained, "-o", exported, "--quantize", "none")
+    lines = kcrf("tag", "-m", trained, data, "--marginals", "all").text.strip().splitlines()
+    expected = []
+    for *cells, _, no, yes, label in (line.split("\t") for line in lines):
+        expected.append([*cells, label, no.partition(":")[2], yes.partition(":")[2]])
+    page = (wasm / "browser.html").read_text("utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    options += ["--disable-background-networking", "--disable-component-update", "--virtual-time-budget=20000"]
+
+    def shown(address: str) -> tuple[str, list[list[str]]]:
+        folder = tmp_path / "profile"
+        command = ["chromium", *options, f"--user-data-dir={folder}", "--dump-dom", address]
+        text = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+        message = re.search(r'<p id="message"[^>]*>([^<]*)<', text)
+        assert message, text
+        rows = [re.findall(r"<td>([^<]*)</td>", row) for row in re.findall(r"<tr[^>]*>.*?</tr>", text)]
+        return html.unescape(message[1]), [row for row in rows if row]
+
+    (tmp_path / "browser.html").write_text(page, "utf-8")
+    query = "text=" + "".join(f"%{byte:02X}" for byte in data.read_bytes())
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/browser.html"
+        about, rows = shown(f"{address}?model=model.kcrf&{query}")
+        assert about == "model.kcrf: 2 labels, columns c0, c1, c2, c3, c4" and rows == expected
+        assert shown(f"{address}?model=model.npz")[0].startswith("model.npz: not a model for kcrf-tag")
+        assert shown(f"{address}?model=missing.kcrf")[0].startswith("missing.kcrf: missing.kcrf: 404")
+        server.shutdown()
+    # As the dialog does: a file of the input, and an event.
+    content = base64.b64encode(exported.read_bytes()).decode()
+    choose = f"""<script type="module">const files = new DataTransfer(), input = document.getElementById("model");
+        files.items.add(new File([Uint8Array.from(atob("{content}"), (c) => c.charCodeAt(0))], "mine.kcrf"));
+        input.files = files.files; input.dispatchEvent(new Event("change"));</script>"""
+    (tmp_path / "chosen.html").write_text(page + choose, "utf-8")
+    about, rows = shown(f"file://{tmp_path}/chosen.html?{query}")
+    assert about.startswith("mine.kcrf: 2 labels") and rows == expected
