@@ -358,7 +358,10 @@ def test_the_core_names_settings_and_not_flags(sources):
 
 def test_every_setting_that_an_error_is_about_is_an_option(sources):
     options = {
-        parameter.name for command in main.commands.values() for parameter in command.get_params(click.Context(command))
+        name.removeprefix("--").replace("-", "_")
+        for command in main.commands.values()
+        for parameter in command.get_params(click.Context(command, **main.context_settings))
+        for name in (parameter.name, *parameter.secondary_opts)  # such as --no-header
     }
     named = {
         name.value

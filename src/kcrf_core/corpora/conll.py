@@ -119,8 +119,8 @@ def parse_block(
                 found = _has_header(rows.cells, values, columns, layout)
                 layout = replace(layout, header=bool(found))
                 if found is None and len(rows.lines) == 1:
-                    message = "one line alone, which may name the columns: give --no-header if it is data"
-                    raise DataError(f"no data: {message}", name)
+                    message = "no data: one line alone, which may name the columns: 'header' can be false if it is data"
+                    raise DataError(message, name, settings=["no_header"])
                 if found is None:
                     remarks.append(f"{name}: the first line is taken as data: give 'header' if it names the columns")
             if layout.header:
