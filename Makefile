@@ -6,6 +6,7 @@
 #   make test-gpu    the engine of a device with PyTorch, on a card where there is one
 #   make sanitize    the core's tests under address and undefined-behaviour sanitizers (GCC or Clang)
 #   make fuzz        ten minutes of damaged and hostile input for every reader
+#   make fuzz-runtime  100,000 damaged models for the C library, under sanitizers
 #   make soak        two hundred rounds of train, tag and evaluate, half of them killed at some moment
 #   make certificates  500 random fits, their bounds held against a reference in extended precision
 #   make planted-bugs  some forty bugs, one at a time, each caught by the tests
@@ -26,7 +27,7 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: kcrf-tag wasm demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel man lint clean
+.PHONY: kcrf-tag fuzz-runtime wasm demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel man lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -147,6 +148,9 @@ sanitize: $(VENV)/test-tools
 
 fuzz: $(VENV)/test-tools
 	$(BIN)/python tests/fuzz.py --seconds 600
+
+fuzz-runtime: $(VENV)/test-tools
+	$(BIN)/python tests/runtime/fuzz.py --files 100000
 
 soak: $(VENV)/test-tools
 	$(BIN)/python tests/soak.py --rounds 200

@@ -9,10 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#if defined(__aarch64__) && defined(__GNUC__)
-#define LARGER(a, b) __builtin_fmax(a, b) /* one instruction for a vector; no value is NaN */
-#else
-#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#if defined(__aarch64__) && defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 struct block {
@@ -83,24 +81,32 @@ static double own_score(const struct chain *C, size_t t, size_t p)
 EACH_WIDTH static void max_plus(const double *restrict before, const struct block *B, double *restrict now)
 {
     size_t n = B->height, width = B->width, stride = B->stride, j = 0;
-    const double *E = B->table;
-    for (; j + 8 <= width; j += 8) {
-        double most[8];
-        for (int k = 0; k < 8; k++)
-            most[k] = -INFINITY;
-        for (size_t i = 0; i < n; i++) {
-            const double value = before[i], *row = E + i * stride + j;
-            for (int k = 0; k < 8; k++)
-                most[k] = LARGER(value + row[k], most[k]);
+    const double *restrict E = B->table;
+#if defined(__aarch64__) && defined(__ARM_NEON)
+    for (; j + 8 <= width; j += 8) { /* held in registers, which GCC does not do by itself */
+        float64x2_t a = vdupq_n_f64(-INFINITY), b = a, c = a, d = a;
+        const double *row = E + j;
+        for (size_t i = 0; i < n; i++, row += stride) {
+            float64x2_t value = vdupq_n_f64(before[i]);
+            a = vmaxnmq_f64(a, vaddq_f64(value, vld1q_f64(row)));
+            b = vmaxnmq_f64(b, vaddq_f64(value, vld1q_f64(row + 2)));
+            c = vmaxnmq_f64(c, vaddq_f64(value, vld1q_f64(row + 4)));
+            d = vmaxnmq_f64(d, vaddq_f64(value, vld1q_f64(row + 6)));
         }
-        for (int k = 0; k < 8; k++)
-            now[j + k] = most[k];
+        vst1q_f64(now + j, a);
+        vst1q_f64(now + j + 2, b);
+        vst1q_f64(now + j + 4, c);
+        vst1q_f64(now + j + 6, d);
     }
-    for (; j < width; j++) {
-        double most = -INFINITY;
-        for (size_t i = 0; i < n; i++)
-            most = LARGER(before[i] + E[i * stride + j], most);
-        now[j] = most;
+#endif
+    for (size_t k = j; k < width; k++)
+        now[k] = -INFINITY;
+    for (size_t i = 0; i < n && j < width; i++) {
+        const double value = before[i], *restrict row = E + i * stride;
+        for (size_t k = j; k < width; k++) {
+            const double next = value + row[k];
+            now[k] = next > now[k] ? next : now[k];
+        }
     }
 }
 

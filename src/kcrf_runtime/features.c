@@ -341,7 +341,16 @@ static int value_codes(kcrf_tagger *tagger, uint32_t column, const char *text, s
 {
     const kcrf_model *model = tagger->model;
     kcrf_text table = {model->at[UNICODE], model->count[UNICODE]};
-    for (uint32_t f = model->column_families[column]; f < model->column_families[column + 1]; f++, out++) {
+    uint32_t first = model->column_families[column], last = model->column_families[column + 1];
+    const struct family *lead = model->families + first;
+    uint32_t leading = lead->leads && lead->kind == VALUE ? find_text(model, lead, text, size, hash) : NONE;
+    if (leading != NONE) {
+        const uint32_t *codes = model->codes + lead->numbers + (uint64_t)leading * (last - first);
+        for (uint32_t f = first; f < last; f++)
+            out[f - first] = codes[f - first] < model->families[f].codes ? (int32_t)codes[f - first] : -1;
+        return KCRF_OK;
+    }
+    for (uint32_t f = first; f < last; f++, out++) {
         const struct family *family = model->families + f;
         size_t own_size = size;
         *out = -1;
@@ -379,6 +388,11 @@ INLINE void add_row(const kcrf_model *model, const struct term *term, const int 
         out[model->columns[k]] += plain && bytes > 1 ? value_at(model, bytes, k) : factor * value_at(model, bytes, k);
 }
 
+INLINE uint64_t row_of(const struct field *field, int32_t code)
+{
+    return field->first_row + (uint64_t)(uint32_t)code * field->stride;
+}
+
 /* Sums of the rows of fields of a column with the given codes, for each of its distances. */
 EACH_WIDTH static void column_sums(const kcrf_model *model, uint32_t column, const int32_t *codes, double *out)
 {
@@ -391,7 +405,7 @@ EACH_WIDTH static void column_sums(const kcrf_model *model, uint32_t column, con
             int32_t code = codes[field->family - first];
             if (code < 0)
                 continue;
-            uint64_t row = field->first_row + (uint64_t)(uint32_t)code * field->stride;
+            uint64_t row = row_of(field, code);
             if (model->meta->value_bytes == 8)
                 add_row(model, term, 8, 1, row, 1.0, out);
             else if (model->meta->value_bytes == 4)
@@ -558,8 +572,14 @@ static void conjunction_codes(const kcrf_model *model, const struct family *fami
                 combined = code;
                 continue;
             }
-            const struct pair *found = find_pair(model, parts[k].first_pair, parts[k].bits, (uint64_t)combined * parts[k].codes + (uint32_t)code);
-            combined = found ? (int64_t)found->number : -1;
+            uint64_t key = (uint64_t)combined * parts[k].codes + (uint32_t)code;
+            if (parts[k].flags & IN_CODES) {
+                uint32_t number = key < parts[k].bits ? model->codes[parts[k].first_pair + key] : NONE;
+                combined = number == NONE ? -1 : (int64_t)number;
+            } else {
+                const struct pair *found = find_pair(model, parts[k].first_pair, parts[k].bits, key);
+                combined = found ? (int64_t)found->number : -1;
+            }
             if (combined < 0)
                 break;
         }
@@ -679,7 +699,7 @@ INLINE int add_term(kcrf_tagger *tagger, const struct term *term, const int byte
         if (features)
             features[known++] = field->first_feature + (uint32_t)code;
         else
-            add_row(model, term, bytes, 1, field->first_row + (uint64_t)(uint32_t)code * field->stride, 1.0, out);
+            add_row(model, term, bytes, 1, row_of(field, code), 1.0, out);
     }
     if (features)
         add_conjunctions(model, term, bytes, features, known, out);
@@ -710,13 +730,28 @@ static double *fresh_scores(kcrf_tagger *tagger, size_t T)
     return scores;
 }
 
+/* True if no value is NaN or infinite: then differences of values to themselves are 0. */
+INLINE bool all_finite(const double *values, size_t count)
+{
+    double sums[8] = {0}, total = 0;
+    size_t k = 0;
+    for (; k + 8 <= count; k += 8)
+        for (size_t j = 0; j < 8; j++)
+            sums[j] += values[k + j] - values[k + j];
+    for (; k < count; k++)
+        total += values[k] - values[k];
+    for (size_t j = 0; j < 8; j++)
+        total += sums[j];
+    return total == 0;
+}
+
 /* Add all fields that are not summed by columns to scores, and make potentials [T, Y, Y] of terms of pairs, or [T, P]. */
 EACH_WIDTH static int score(kcrf_tagger *tagger, const struct input *in, size_t T, double *scores)
 {
     const kcrf_model *model = tagger->model;
     const struct meta *meta = model->meta;
     size_t Y = meta->labels, S = model->stride, width = meta->edges_apart ? Y * Y : 0, count;
-    double *pairs = width ? kcrf_grow(tagger, &tagger->edges, T * width + 65536, sizeof *pairs) : NULL, sum = 0;
+    double *pairs = width ? kcrf_grow(tagger, &tagger->edges, T * width + 65536, sizeof *pairs) : NULL;
     if (width && !pairs)
         return tagger->error.status;
     if (pairs)
@@ -743,12 +778,8 @@ EACH_WIDTH static int score(kcrf_tagger *tagger, const struct input *in, size_t 
         if (meta->calibrated)
             for (size_t y = 0; y < Y; y++)
                 own[y] = meta->sharpness * own[y] + model->numbers[meta->offsets + y];
-        for (size_t y = 0; y < Y; y++)
-            sum += own[y] - own[y];
     }
-    for (size_t k = 0; k < T * width; k++)
-        sum += pairs[k] - pairs[k];
-    if (sum != 0)
+    if (!all_finite(scores, T * S) || (pairs && !all_finite(pairs, T * width)))
         return kcrf_fail(&tagger->error, KCRF_NUMERIC, "scores are not finite: are the numbers in the units of the training data?");
     for (size_t t = 0; t < T && pairs; t++) {
         if (meta->order == 1)

@@ -24,7 +24,7 @@
 
 enum section_kind {
     META, TEXT, NAMES, FAMILIES, PARTS, SLOTS, PAIRS, TERMS, FIELDS, STARTS, COLUMNS, VALUES, SCALES, NUMBERS, STATES,
-    UNICODE, SECTIONS
+    UNICODE, CODES, SECTIONS
 };
 
 struct header {
@@ -57,8 +57,8 @@ struct family {
     uint32_t first_part, parts;   /* of conjunctions and lines */
     uint32_t first_slot, bits;    /* of the table of values: 2^bits slots */
     uint32_t codes, missing;      /* code of values that are not in the table; NONE for none */
-    uint32_t used, reserved;
-    uint64_t numbers;             /* of a number: mean, scale, fill */
+    uint32_t leads, reserved;     /* the first family of a column: codes of all of them by its code are in CODES */
+    uint64_t numbers;             /* of a number: mean, scale, fill; of one that leads: where these codes begin */
 };
 
 /* Of a conjunction: the part's family and distance and, but for the first part, the table of pairs with those before it.
@@ -66,7 +66,7 @@ struct family {
 struct part {
     uint32_t family;
     int32_t offset;
-    uint32_t first_pair, bits; /* literal text: at and size */
+    uint32_t first_pair, bits; /* of a table of keys or, with IN_CODES, of numbers in CODES; literal text: at and size */
     uint32_t codes, flags;
 };
 
@@ -96,12 +96,14 @@ struct field {
 
 #define NONE 0xFFFFFFFFu
 #define NONE64 0xFFFFFFFFFFFFFFFFull
-#define MOST_KNOWN 4096          /* values that a tagger remembers */
-#define KNOWN_BYTES (1 << 22)    /* about as much as it takes for that */
+#ifndef MOST_KNOWN
+#define MOST_KNOWN 8192          /* values that a tagger remembers */
+#endif
+#define KNOWN_BYTES (1 << 23)    /* about as much as it takes for that */
 #define LONGEST_KNOWN 24         /* bytes of such a value */
 
 enum term_kind { OF_CONJUNCTIONS = 1, OF_PAIRS = 2, IN_HALVES = 4 }; /* halves: one column of weights for two labels */
-enum part_flag { FROM_ENDS = 1, WAPITI = 2, LAST_OF_LINE = 4 };
+enum part_flag { FROM_ENDS = 1, WAPITI = 2, LAST_OF_LINE = 4, IN_CODES = 8 };
 enum node_flag { WHOLE = 1, LONGER = 2 }; /* of nodes of a lexicon's tree: an entry ends here, or there are longer ones */
 
 /* Fields of values of one column at one distance: what they add to scores is one vector, which is remembered. */
@@ -134,6 +136,7 @@ struct kcrf_model {
     const float *scales;
     const double *numbers;
     const int32_t *states;
+    const uint32_t *codes;
     uint32_t *column_families; /* [columns + 1] families of a column stand together, those of no column last */
     uint32_t *column_distances; /* [columns + 1] */
     struct distance *distances;

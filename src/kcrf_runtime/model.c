@@ -16,7 +16,7 @@
 
 static const uint32_t ITEMS[SECTIONS] = {
     sizeof(struct meta), 1, 8, sizeof(struct family), sizeof(struct part), sizeof(struct slot), sizeof(struct pair),
-    sizeof(struct term), sizeof(struct field), 4, 2, 1, 4, 8, 4, 1,
+    sizeof(struct term), sizeof(struct field), 4, 2, 1, 4, 8, 4, 1, 4,
 };
 
 int kcrf_fail(kcrf_error *error, int status, const char *format, ...)
@@ -115,7 +115,6 @@ static int check_families(kcrf_model *model, kcrf_error *error)
     for (uint32_t f = 0; f < model->count[FAMILIES]; f++) {
         const struct family *own = model->families + f;
         bool of_column = own->kind == VALUE || own->kind == NUMBER, has_table = own->kind != CONJUNCTION;
-        has_table &= own->kind != NUMBER;
         bool good = own->kind <= BAG && own->codes < 0x7FFFFFFF - 2 * meta->reach &&
                     (own->missing == NONE || own->missing < own->codes) && own->transform <= FOLD &&
                     within(own->first_part, own->parts, model->count[PARTS]) &&
@@ -131,7 +130,9 @@ static int check_families(kcrf_model *model, kcrf_error *error)
         for (uint32_t k = own->first_part; good && k < own->first_part + own->parts; k++) {
             const struct part *part = model->parts + k;
             if (own->kind == CONJUNCTION || own->kind == LEXICON) {
-                good = table_within(part->first_pair, part->bits, model->count[PAIRS]) && part->family < f &&
+                good = (part->flags & IN_CODES ? within(part->first_pair, part->bits, model->count[CODES])
+                                               : table_within(part->first_pair, part->bits, model->count[PAIRS])) &&
+                       part->family < f && (own->kind != LEXICON || !(part->flags & IN_CODES)) &&
                        part->offset >= -(int64_t)meta->reach && part->offset <= (int64_t)meta->reach &&
                        (own->kind != LEXICON || (model->families[part->family].kind == VALUE && k - own->first_part < 1000)) &&
                        model->families[part->family].kind != BAG && model->families[part->family].kind != NUMBER;
@@ -145,6 +146,12 @@ static int check_families(kcrf_model *model, kcrf_error *error)
     for (uint32_t c = 1; c <= meta->columns; c++)
         if (model->column_families[c] < model->column_families[c - 1])
             model->column_families[c] = model->column_families[c - 1];
+    for (uint32_t c = 0; c < meta->columns; c++) {
+        const struct family *own = model->families + model->column_families[c];
+        uint64_t families = model->column_families[c + 1] - model->column_families[c];
+        if (families && own->leads && !within(own->numbers, own->codes * families, model->count[CODES]))
+            return damaged(error, "codes of features");
+    }
     for (uint32_t f = 0; f < model->count[FAMILIES]; f++) /* those of columns come first, without gaps */
         if ((f < model->column_families[meta->columns]) != (model->families[f].kind == VALUE || model->families[f].kind == NUMBER))
             return damaged(error, "the order of features");
@@ -220,6 +227,7 @@ static int check(kcrf_model *model, kcrf_error *error)
     model->pairs = model->at[PAIRS], model->terms = model->at[TERMS], model->fields = model->at[FIELDS];
     model->starts = model->at[STARTS], model->columns = model->at[COLUMNS], model->values = model->at[VALUES];
     model->scales = model->at[SCALES], model->numbers = model->at[NUMBERS], model->states = model->at[STATES];
+    model->codes = model->at[CODES];
     if (meta->labels == 0 || meta->labels > 65536 || meta->columns > 1000000 || meta->reach > 100000 ||
         !isfinite(meta->sharpness) || meta->separator > 127 || model->count[FAMILIES] > 1000000)
         return damaged(error, "its description");

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import shutil
 import struct
+import subprocess
+import sys
 import unicodedata
 from dataclasses import fields, replace
 from itertools import groupby, pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -300,6 +304,42 @@ def test_damaged_files_are_refused():
     changed[-200] ^= 1
     with pytest.raises(ValueError, match="checksum"):
         RuntimeModel(bytes(changed)).verify()
+
+
+def damaged(data: bytes, rng: np.random.Generator) -> bytes:
+    out = bytearray(data)
+    for _ in range(rng.integers(1, 5)):
+        at = int(rng.integers(4096 if rng.random() < 0.3 else len(out)))
+        width = min(1 << int(rng.integers(4)), len(out) - at)
+        odd = [0, 1, 0x7F, 0xFF, 0x80000000, 0xFFFFFFFF, int(rng.integers(1 << 62))][rng.integers(7)]
+        out[at : at + width] = odd.to_bytes(8, "little")[:width]
+    return bytes(out)
+
+
+@pytest.mark.parametrize("name", ["conjunctions", "numbers", "templates", "lexicon", "second order with pairs"])
+def test_damaged_files_are_used_without_harm(name):
+    features, options = MODELS[name]
+    model, corpus = random_model(features, **options)
+    data, rng, opened = runtime_image(model), np.random.default_rng(3), 0
+    rows = rows_of(model, corpus, 0, int(corpus.offsets[3]))
+    for _ in range(60):
+        try:
+            tagger = RuntimeTagger(RuntimeModel(damaged(data, rng)))
+            opened += 1
+            tagger.set_columns(rows)
+            tagger.labels()
+            tagger.nbest(3)
+        except (ValueError, OverflowError, MemoryError):
+            pass
+    assert opened > 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_damaged_files_under_sanitizers():
+    """`make fuzz-runtime` does more of it."""
+    program = Path(__file__).parents[1] / "runtime" / "fuzz.py"
+    subprocess.run([sys.executable, program, "--files", "5000"], check=True)
 
 
 def test_mistakes_of_callers_are_errors():

@@ -7,9 +7,10 @@ weights of all distances of a feature stand together, code by code, so that they
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -36,16 +37,18 @@ from .model import VITERBI, Model
 MAGIC, FILE_VERSION = b"KCRFTAG\0", 1
 SECTIONS = (
     *("meta", "text", "names", "families", "parts", "slots", "pairs", "terms", "fields", "starts", "columns"),
-    *("values", "scales", "numbers", "states", "unicode"),
+    *("values", "scales", "numbers", "states", "unicode", "codes"),
 )
 ITEMS = {"names": 8, "slots": 16, "pairs": 16, "parts": 24, "families": 56, "terms": 72, "fields": 24}
 NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG = range(6)
 TRANSFORMS = {"identity": 0, "lower": 1, "prefix": 2, "suffix": 3, "shape": 4, "fold": 5}
 OF_CONJUNCTIONS, OF_PAIRS, IN_HALVES = 1, 2, 4
-FROM_ENDS, WAPITI, LAST_OF_LINE = 1, 2, 4
+FROM_ENDS, WAPITI, LAST_OF_LINE, IN_CODES = 1, 2, 4, 8
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
-WORTH_FILLING = 2  # a row is whole that has weights for at least one in so many columns
+FEWEST_LED = 3  # families of a column whose codes stand beside those of its values
+WORTH_INDEXING = 8  # numbers of pairs are in an array of at most so many places for each
+WORTH_FILLING = 4  # a row is whole that has weights for at least one in so many columns
 
 
 def runtime_image(model: Model, quantize: str = "none") -> bytes:
@@ -77,6 +80,13 @@ def _refuse(what: str, *settings: str) -> ConfigError:
     return ConfigError(f"{what}, which the runtime does not support: tag with kcrf itself", settings=settings)
 
 
+def _cluster_codes(feature: LookupFeature, known: set[str], values: Sequence[str]) -> np.ndarray:
+    """Return codes of values; words of clusters that training did not have get the one behind all others."""
+    codes = feature.encode(values)
+    strange = np.array([value in known for value in values], dtype=bool) & (codes < 0)
+    return np.where(strange, len(feature.vocabulary.values), codes)
+
+
 @dataclass
 class _Family:
     """A family before families have their numbers, which are in the order of columns."""
@@ -91,10 +101,13 @@ class _Family:
     missing: int = NONE
     numbers: int = 0
     number: int = -1
+    values: Sequence[str] = ()  # of a column as it is: others of the column may be looked up by them
+    encode: Callable[[Sequence[str]], np.ndarray] | None = None  # codes of values of its column, negative for none
 
     def row(self, first_part: int) -> list[int]:
         about = [self.kind, self.column, self.transform, self.length, first_part, len(self.parts), *self.table]
-        return [*about, self.codes, self.missing, 0, 0, self.numbers & NONE, self.numbers >> 32]
+        leads = len(self.values) > 0
+        return [*about, self.codes, self.missing, leads, 0, self.numbers & NONE, self.numbers >> 32]
 
 
 class _Image:
@@ -113,12 +126,15 @@ class _Image:
         self.reach = max([0, *map(self._reach, self.encoding.features)])
         for feature in self.encoding.features:
             self._add_feature(feature)
+        last = self.encoding.width  # those of no column
         ordered = sorted(
             self.families.values(),
-            key=lambda one: one.column if one.kind in (VALUE, NUMBER) else len(model.labels) + NONE,
+            key=lambda one: (one.column if one.kind in (VALUE, NUMBER) else last, not one.values),
         )
         for number, family in enumerate(ordered):
             family.number = number
+        for _, own in groupby(ordered, lambda one: one.column if one.kind in (VALUE, NUMBER) else last):
+            self._lead(list(own))
         for family in ordered:
             first = self.sizes["parts"]
             rows = [
@@ -203,6 +219,16 @@ class _Image:
                 found.parts = [part for line in feature.config.templates for part in self._line(line)]
             self.families[feature.config.name] = found
 
+    def _lead(self, families: list[_Family]) -> None:
+        """Store the codes of all families of a column for each value of the first, if that is worth it."""
+        first, others = families[0], families[1:]
+        for family in others if len(first.values) and len(families) >= FEWEST_LED else families:
+            family.values = ()
+        if first.values:
+            codes = [np.full(len(first.values), -1) if f.encode is None else f.encode(first.values) for f in families]
+            every = np.stack(codes, axis=1).astype(np.int64) & NONE
+            first.numbers = self._add("codes", every.astype(np.uint32).ravel())
+
     def _number(self, feature: RealFeature, place: int, column: int) -> None:
         fill = 0.0 if feature.fill is None else feature.fill[place]
         missing = self.encoding.layout.missing
@@ -226,14 +252,21 @@ class _Image:
             found.table = self._table(values, np.arange(len(values)))
         elif isinstance(feature, LookupFeature) and isinstance(feature.table, Clusters):
             # Words whose cluster training did not have get a code of their own, without weights.
-            codes, (missing,) = feature.encode(feature.table.words), feature.encode([""])
-            found.table = self._table(feature.table.words, np.where(codes < 0, len(values), codes))
+            words, (missing,) = feature.table.words, feature.encode([""])
+            found.encode = partial(_cluster_codes, feature, set(words))
+            found.table = self._table(words, found.encode(words))
             found.codes, found.missing = len(values) + 1, int(missing) & NONE
         elif isinstance(feature, LookupFeature):
             assert isinstance(feature.table, Lexicon)
             self._lexicon(found, feature.table)
         else:
-            found.transform, found.length = TRANSFORMS[config.transform], config.length or 0
+            found.transform, found.length, found.encode = (
+                TRANSFORMS[config.transform],
+                config.length or 0,
+                feature.encode,
+            )
+            if config.transform == "identity":
+                found.values = values
             found.table = self._table(values, np.arange(len(values)))
         self.families[key] = found
         return found
@@ -241,6 +274,7 @@ class _Image:
     def _lexicon(self, found: _Family, table: Lexicon) -> None:
         """Make a family of the words of a lexicon, and the tree of its entries."""
         words = _Family(VALUE, len(table.index), found.column, TRANSFORMS["fold" if table.fold else "identity"])
+        words.encode = table.numbers
         words.table = self._table(table.index, np.arange(len(table.index)))
         self.families[id(table), found.column] = words
         found.kind, found.column, found.table = LEXICON, NONE, self._table((), np.zeros(0))
@@ -280,8 +314,14 @@ class _Image:
         for k in range(1, len(families)):
             size = families[k].codes + 2 * self.reach
             keys, combined = np.unique(combined.astype(np.int64) * size + found[:, k], return_inverse=True)
-            family.parts.append((families[k], offsets[k], *self._pairs(keys, np.arange(len(keys))), size, 0))
-        family.parts[0] = (*family.parts[0][:2], *family.parts[1][2:4], 0, 0)  # any table: it is not looked at
+            places = size * (1 + int(keys[-1]) // size) if len(keys) else 0
+            if places <= WORTH_INDEXING * len(keys):
+                every = np.full(places, NONE, np.uint32)
+                every[keys] = np.arange(len(keys))
+                family.parts.append((families[k], offsets[k], self._add("codes", every), places, size, IN_CODES))
+            else:
+                family.parts.append((families[k], offsets[k], *self._pairs(keys, np.arange(len(keys))), size, 0))
+        family.parts[0] = (*family.parts[0][:2], *family.parts[1][2:])  # any table: it is not looked at
         # The last stage numbers tuples in their sorted order, as `found` has them.
         assert (combined.ravel() == np.arange(len(found))).all()
         self.families[feature.config.name] = family
@@ -433,7 +473,16 @@ class _Image:
         if used & {TRANSFORMS["lower"], TRANSFORMS["shape"], TRANSFORMS["fold"]}:
             self._add("unicode", np.frombuffer(unicode_table(), np.uint8))
         body, table, at = [], [], 32 + 24 * len(SECTIONS)
-        items = {"meta": len(meta), "starts": 4, "columns": 2, "scales": 4, "numbers": 8, "states": 4, **ITEMS}
+        items = {
+            "meta": len(meta),
+            "starts": 4,
+            "columns": 2,
+            "scales": 4,
+            "numbers": 8,
+            "states": 4,
+            "codes": 4,
+            **ITEMS,
+        }
         self.parts["meta"], self.sizes["meta"] = [np.frombuffer(meta, np.uint8)], 1
         for number, name in enumerate(SECTIONS):
             data = b"".join(part.tobytes() for part in self.parts[name])

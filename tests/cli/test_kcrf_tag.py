@@ -1,0 +1,142 @@
+"""The program kcrf-tag prints what `kcrf tag` prints, byte for byte, and refuses what that refuses."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+LIBRARY = Path(__file__).parents[2] / "src" / "kcrf_runtime"
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+COLUMNS = "the\tDT\tB\ncat\tNN\tI\n\nThe\tDT\tB\nÉlan\tNN\tO\nran\tVB\tO\n\na\tDT\tB\ndog\tNN\tI\n"
+ATTRIBUTES = "B\tw=the\tbias\nI\tw=c\\:at:2\tbias\n\nO\tw=ran:0.5\n\n@weight:2\nB\tbias\tw=a\n"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("program") / "kcrf-tag"
+    sources = sorted(LIBRARY.glob("*.c"))
+    subprocess.run(["cc", "-std=c99", "-O0", "-ffp-contract=off", "-o", path, *sources, "-lm", "-lpthread"], check=True)
+    return path
+
+
+def model_of(kcrf, tmp_path, data, *options, name="data.conll"):
+    (tmp_path / name).write_text(data)
+    for command in (
+        ("train", tmp_path / name, "--sigma2", "1", "-q", *options, "-o", tmp_path / "m.npz"),
+        ("export", tmp_path / "m.npz", "-q", "--quantize", "none", "-o", tmp_path / "m.kcrf"),
+    ):
+        done = kcrf(*command)
+        assert done.code == 0, done.err
+    return tmp_path / "m.npz", tmp_path / "m.kcrf"
+
+
+def run(program, *arguments, data=b""):
+    done = subprocess.run([program, *map(str, arguments)], input=data, capture_output=True)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+SAME = {
+    "with labels": COLUMNS,
+    "without labels": COLUMNS.replace("\tB\n", "\n").replace("\tI\n", "\n").replace("\tO\n", "\n"),
+    "carriage returns": COLUMNS.replace("\n", "\r\n"),
+    "no line end": COLUMNS.rstrip("\n"),
+    "mark, blank lines, weights": "\ufeff\n \t\n# weight=2\n" + COLUMNS + "\n\n" + COLUMNS,
+    "spaces": COLUMNS.replace("\t", "  "),
+    "empty": "",
+    "long": COLUMNS.replace("dog", "d" * 70_000) * 9,
+}
+
+
+@pytest.fixture(scope="module")
+def models(program, tmp_path_factory):
+    """Return the models of both kinds, made once."""
+    return {}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_output_is_that_of_kcrf_tag(kcrf, program, models, tmp_path_factory, name):
+    if not models:
+        models["columns"] = model_of(kcrf, tmp_path_factory.mktemp("columns"), COLUMNS)
+    model, exported = models["columns"]
+    data = SAME[name].encode()
+    for options in ((), ("--marginals", "all")):
+        wanted = kcrf("tag", "-m", model, "-q", *options, stdin=data)
+        for threads in (1, 3):
+            assert run(program, exported, *options, "--threads", threads, data=data) == (wanted.code, wanted.out, "")
+
+
+def test_attributes_headers_and_comments(kcrf, program, tmp_path):
+    model, exported = model_of(kcrf, tmp_path, ATTRIBUTES, name="data.crfsuite")
+    for data in (ATTRIBUTES, ATTRIBUTES * 3, ATTRIBUTES.replace("\n", "\r\n")):
+        wanted = kcrf("tag", "-m", model, "-q", stdin=data.encode())
+        assert run(program, exported, data=data.encode()) == (0, wanted.out, "")
+    headed = "word\ttag\tlabel\n" + COLUMNS
+    model, exported = model_of(kcrf, tmp_path, headed, "--header", "--comment", "#")
+    for data in (
+        headed,
+        headed.replace("cat", "# no row\ncat"),
+        "# first\n" + headed,
+        "word\ttag\na\tb\n",
+        headed[:15],
+    ):
+        wanted = kcrf("tag", "-m", model, "-q", stdin=data.encode())
+        assert run(program, exported, data=data.encode()) == (0, wanted.out, "")
+    assert run(program, exported, data=b"tag\tword\na\tb\n")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a\tb\tB\na\tb\n", "<stdin>:2: 2 columns, expected 3"),
+        (b"a\tb\tB\nx\n", "<stdin>:2: 1 column, expected 3"),
+        (b"a\n", "<stdin>:1: 1 column, expected 3 with labels or 2 without"),
+        (b"a\tb\n\xff\tb\n", "<stdin>:2: byte 0xff is not UTF-8"),
+        (b"a\tb\n\xed\xa0\x80\tb\n", "<stdin>:2: byte 0xed is not UTF-8"),
+        (b"a\tb\n\na\0\tb\n", "<stdin>:3: a NUL character"),
+        (b"a\tb\ra\tb\n", "<stdin>:1: a carriage return inside a line"),
+    ],
+)
+def test_bad_data_is_refused_with_its_line(kcrf, program, models, tmp_path_factory, data, message):
+    if not models:
+        models["columns"] = model_of(kcrf, tmp_path_factory.mktemp("columns"), COLUMNS)
+    for threads in (1, 2):
+        code, _, err = run(program, models["columns"][1], "-t", threads, data=data)
+        assert code == 3
+        assert message in err
+    assert kcrf("tag", "-m", models["columns"][0], stdin=data).code == 3
+
+
+def test_mistakes_of_users(program, tmp_path):
+    (tmp_path / "text").write_text("no model\n")
+    for arguments, code, message in (
+        ([], 2, "the model is missing"),
+        (["--colour", "m"], 2, "no such option: --colour"),
+        (["--threads", "0", "m"], 2, "a number from 1 to 256"),
+        (["--marginals", "some", "m"], 2, "best or all"),
+        (["-o"], 2, "a value is missing"),
+        (["a", "b", "c"], 2, "one argument too many: c"),
+        ([tmp_path / "missing"], 1, "cannot be read"),
+        ([tmp_path / "text"], 3, "not a model for kcrf-tag"),
+    ):
+        found, _, err = run(program, *arguments)
+        assert (found, message in err) == (code, True), (arguments, found, err)
+    assert run(program, "--help")[1].startswith(b"Usage: kcrf-tag")
+
+
+def test_export_refuses_and_counts(kcrf, tmp_path):
+    model, _ = model_of(kcrf, tmp_path, COLUMNS)
+    done = kcrf("export", model, "-o", tmp_path / "small.kcrf", "--quantize", "int8", "--data", tmp_path / "data.conll")
+    assert done.code == 0
+    assert "of 7 labels of" in done.err
+    done = kcrf("export", model, "-o", tmp_path / "m.crfsuite", "--quantize", "int8")
+    assert done.code == 2
+    assert "--quantize is for --to runtime" in done.err
+    done = kcrf("train", tmp_path / "data.conll", "--kernel", "rbf", "--sigma2", "1", "-q", "-o", tmp_path / "p.npz")
+    assert done.code == 0, done.err
+    done = kcrf("export", tmp_path / "p.npz", "-o", tmp_path / "p.kcrf")
+    assert done.code == 2
+    assert "has pivots" in done.err
