@@ -192,6 +192,25 @@ def test_terms_are_chosen_and_the_model_keeps_them(kcrf, sample_data, first_acce
     assert kcrf("train", first_accents(20), *arguments[2:], "-q").err == ""
 
 
+def test_a_weak_prior_is_certified_in_nats_per_position(kcrf, tmp_path):
+    data, model = tmp_path / "easy.conll", tmp_path / "m.npz"
+    data.write_text("\n".join("a A\nb B\nc C\n" for _ in range(30)), encoding="utf-8")
+    command = "train", data, "--plain", "--sigma2", "1e6", "-o", model, "--strict"
+    done, former = kcrf(*command, "-v"), kcrf(*command, "--tolerance", "0.001")
+    assert done.code == former.code == 0
+    found = re.search(
+        r"within ([\d.]+) of the optimum, ([\d.e-]+) nats per 1,000 positions \(tolerance 0.001, or", done.err
+    )
+    assert float(found[1]) > 0.001 and float(found[2]) <= 0.003
+    assert re.search(r"certified relative gap [\d.]+, [\d.e-]+ nats$", done.err, re.MULTILINE)
+    assert re.search(r"within 0.000\d+ of the optimum \(tolerance 0.001\)", former.err)
+    results = [json.loads(kcrf(*command, "-q", "--json", *more).out) for more in ((), ("--tolerance", "0.001"))]
+    assert results[0]["passes"] < results[1]["passes"]
+    assert results[1]["certified_gap"] <= 0.001 < results[0]["certified_gap"]
+    for one in results:
+        assert one["certified_nats"] == one["objective"] - one["lower_bound"]
+
+
 def test_max_passes_is_a_warning_and_strict_an_error(kcrf, accent, tmp_path):
     options = [accent, "--sigma2", "1", "--max-passes", "3", "-o", tmp_path / "m.npz"]
     done = kcrf("train", *options)

@@ -14,7 +14,18 @@ from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.objective import Objective, ObjectiveTerm
-from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
+from kcrf_core.objective.solvers import (
+    BEST,
+    CERTIFIED,
+    INTERRUPTED,
+    NATS_PER_1000,
+    PASSES,
+    SOLVERS,
+    Run,
+    Tolerance,
+    moved,
+    nested,
+)
 from kcrf_core.objective.solvers.bundle import POINTS, Bundle, best_combination
 from kcrf_core.objective.solvers.initial_inverse import (
     EDGES_BESIDE_MATRIX,
@@ -341,3 +352,20 @@ def test_the_diagonal_is_taken_anew_where_labels_have_become_certain(rng, worker
     assert (later(vector) * vector > 0).all()
     result = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-9, 500))
     assert result.reason == CERTIFIED and result.work > result.passes  # the diagonal was taken on the way
+
+
+def test_a_gap_in_nats_is_enough_where_it_is_more_than_a_share(rng, workers):
+    objective = random_objective(rng, workers, 3, 10)
+    start = np.zeros(objective.size)
+    tight, nats = SOLVERS["lbfgs"](objective, start, Run(1e-6, 500)), 0.05 * objective.evaluate(start).value
+    loose = SOLVERS["lbfgs"](objective, start, Run(Tolerance(1e-6, nats), 500))
+    assert tight.reason == loose.reason == CERTIFIED and loose.passes < tight.passes
+    assert loose.gap > 1e-6 and loose.value - loose.lower <= nats
+    both = SOLVERS["lbfgs"](objective, start, Run(Tolerance(1e-6, 1e-9), 500))
+    assert (both.value, both.passes) == (tight.value, tight.passes)
+    assert Tolerance.of(1e-3, objective.problem) == Tolerance(1e-3)
+    positions = objective.problem.position_weights().sum()
+    np.testing.assert_allclose(Tolerance.of(None, objective.problem).nats, NATS_PER_1000 * positions / 1000, rtol=1e-12)
+    away = loose.theta + 0.1 * rng.normal(size=objective.size)
+    assert moved(loose, objective, away, Tolerance(1e-6, 1e6), BEST).reason == CERTIFIED
+    assert moved(loose, objective, away, Tolerance(1e-6), BEST).reason == BEST

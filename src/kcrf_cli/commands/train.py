@@ -187,7 +187,7 @@ def train(run: TrainArguments) -> None:
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.exchange import training_configuration
     from kcrf_core.model import Model, term_sizes
-    from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED
+    from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, SHARE
     from kcrf_core.training import (
         EVERY,
         MIN_GAIN,
@@ -307,4 +307,5 @@ def train(run: TrainArguments) -> None:
     if interruption.asked():
         interruption.leave()
     if run.strict and report.result.reason != CERTIFIED:
-        raise NumericError(f"not certified to {config.training.tolerance:g} (--strict); {run.output} was written")
+        tolerance = config.training.tolerance or SHARE
+        raise NumericError(f"not certified to {tolerance:g} (--strict); {run.output} was written")

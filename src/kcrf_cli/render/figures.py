@@ -53,9 +53,9 @@ def report_lines(
     report: Report, calibrated: CalibrationReport | None, config: Config, figures: Mapping[str, Any], output: str
 ) -> list[Note]:
     """Return the result of training as lines for stderr; `figures` are those of `--json`, `output` the model's file."""
-    from kcrf_core.objective.solvers import Note
+    from kcrf_core.objective.solvers import NATS_PER_1000, SHARE, Note
 
-    result, tolerance = report.result, config.training.tolerance
+    result, tolerance = report.result, config.training.tolerance or SHARE
     work = [counted(result.passes, "pass", "passes")]
     if result.products:
         work.append(counted(result.products, "Hessian product"))
@@ -71,6 +71,10 @@ def report_lines(
         "best": f"kept what labels DEV best, which is not certified to be within {tolerance:g} of the optimum",
         "pruned": f"pruned: what is left is not certified to be within {tolerance:g} of the optimum",
     }
+    if result.gap > tolerance:  # so many nats are few for so many positions
+        nats = f"{1000 * (result.value - result.lower) / max(figures['positions'], 1):.2g} nats per 1,000 positions"
+        allowed = f"(tolerance {tolerance:g}, or {NATS_PER_1000:g} nats per 1,000 positions)"
+        reasons["certified"] = f"certified: within {gap_text(result.gap)} of the optimum, {nats} {allowed}"
     lines = [model_text(report, config, figures["terms"]), choice_text(report)]
     if report.growth is not None:
         why = {
@@ -209,7 +213,8 @@ def metric_text(score: DevScore) -> str:
 
 def certificate_text(value: float, lower: float, gap: float) -> str:
     """Return P with its lower bound, and the gap that they prove."""
-    return f"P {value:.6f}, at least {max(lower, 0):.6f}; certified relative gap {gap_text(gap)}"
+    nats = f"{value - lower:.2g} nats"
+    return f"P {value:.6f}, at least {max(lower, 0):.6f}; certified relative gap {gap_text(gap)}, {nats}"
 
 
 def gap_text(gap: float) -> str:

@@ -244,10 +244,11 @@ class TrainingConfig:
         "Solver; all reach the same optimum. Default: auto, L-BFGS that starts with a part of the pivots; proximal "
         "with `c1`.",
     )
-    tolerance: float = declared(
+    tolerance: float | None = declared(
         values.tolerance,
-        1e-3,
-        "Stop when the certified relative gap to the optimum is at most T, which is at least 1e-12. Default: 0.001.",
+        None,
+        "Stop when the certified relative gap to the optimum is at most T, which is at least 1e-12. Default: 0.001, or "
+        "0.003 nats per 1,000 positions, if that is more (weak priors).",
         metavar="T",
     )
     max_passes: int = declared(

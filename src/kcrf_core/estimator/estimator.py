@@ -59,7 +59,7 @@ from ..model import (
     decided_labels,
     state_weights,
 )
-from ..objective.solvers import BEST, CERTIFIED, PRUNED, STATIONARY, Event, Note, Observer, Progress, Trial
+from ..objective.solvers import BEST, CERTIFIED, PRUNED, SHARE, STATIONARY, Event, Note, Observer, Progress, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
 from ..selection import (
     BY_FOLDS,
@@ -280,7 +280,7 @@ class KernelCRF(Protocol):
     memory: int | None = None
     sigma2: float | str | None = "auto"
     solver: str = "auto"
-    tolerance: float = 1e-3
+    tolerance: float | None = None
     precision: str = "single"
     max_iterations: int | None = None
     random_state: int | np.random.RandomState | np.random.Generator | None = None
@@ -409,7 +409,7 @@ class KernelCRF(Protocol):
         self.model_, self.calibration_ = model, calibration
         if report.result.reason not in (CERTIFIED, STATIONARY, BEST, PRUNED):
             message = f"stopped ({report.result.reason}) within {report.result.gap:.2g} of the optimum, not "
-            message += f"{config.training.tolerance:g}; max_iterations or tolerance can be larger"
+            message += f"{config.training.tolerance or SHARE:g}; max_iterations or tolerance can be larger"
             warnings.warn(message, own_or(UserWarning, "ConvergenceWarning"), stacklevel=2)
         return self
 

@@ -17,7 +17,7 @@ from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..features import MappedTerm
 from ..model import Model
 from ..objective import Objective, Vector
-from ..objective.solvers import BEST, DevProgress, DevScore, Observer, Progress, moved
+from ..objective.solvers import BEST, DevProgress, DevScore, Observer, Progress, Tolerance, moved
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import Workers
 from .held_out import DecoderChoice, blocks_of, choose_decoder
@@ -165,7 +165,7 @@ class Watch:
         counts = {name: look.counts for name, look in looks.items()}
         return self._decoder or choose_decoder(self._by_label, counts, "dev")
 
-    def kept(self, solution: Solution, tolerance: float) -> tuple[Solution, DecoderChoice]:
+    def kept(self, solution: Solution, tolerance: Tolerance) -> tuple[Solution, DecoderChoice]:
         """Return the solution, or with `keep` "best" the best parameters on the way to it; and the decoder for them."""
         result = solution.result
         if result.theta is not self._seen:

@@ -120,7 +120,8 @@ class Growing:
         """Fit; return the result, the errors at positions, and estimates of each growing term's gain outside."""
         pivots = {term.config.name: term.map.size for term in self._growing.values()}
         self._observer.tell(Stage(f"training on {counted(sum(pivots.values()), 'pivot')}"))
-        self._run.tolerance = self._last_tolerance if tight else max(self._last_tolerance, LOOSE)
+        last = self._last_tolerance
+        self._run.tolerance = last if tight else replace(last, share=max(last.share, LOOSE))
         self._run.proves = tight
         result = self._minimiser.solve(self._objective, self._theta, self._run)
         self._theta = result.theta

@@ -29,7 +29,19 @@ from ..files import content_digest
 from ..kernels import Kernel, KernelConfig
 from ..model import LabelRules, Model, digest
 from ..objective import Vector, certificates, executor_of
-from ..objective.solvers import CERTIFIED, PRUNED, SOLVERS, Observer, Run, SolverResult, Stage, Structure, Trial, moved
+from ..objective.solvers import (
+    CERTIFIED,
+    PRUNED,
+    SOLVERS,
+    Observer,
+    Run,
+    SolverResult,
+    Stage,
+    Structure,
+    Tolerance,
+    Trial,
+    moved,
+)
 from ..scoring import DECODINGS, choose_yardstick
 from ..system import AUTO, Workers, counted, hand_back
 from .checkpoint import Checkpoint
@@ -84,7 +96,7 @@ class Report:
     >>> config = parse_config({"training": {"sigma2": 1.0}})
     >>> with Workers() as workers:
     ...     _, report = train(*fit_encoding(config, read_corpus("sample_data/digits.conll")), config, workers=workers)
-    >>> bool(report.result.gap <= config.training.tolerance), report.sigma2
+    >>> bool(report.result.gap <= 0.001), report.sigma2
     (True, {'node': 1.0, 'edge': 1.0})
     """
 
@@ -113,6 +125,7 @@ class Report:
             "objective": result.value,
             "lower_bound": result.lower if np.isfinite(result.lower) else None,
             "certified_gap": result.gap if np.isfinite(result.gap) else None,
+            "certified_nats": result.value - result.lower if np.isfinite(result.lower) else None,
             f"outside_{'bound' if self.certify == 'exact' else 'estimate'}": self.outside,
             "gradient_norm": result.gradient_norm,
             "passes": result.passes,
@@ -227,12 +240,13 @@ class TrainingRun:
 
     def __init__(self, encoding: Encoding, dataset: Dataset, config: Config, workers: Workers, options: TrainOptions):
         training, observer = config.training, options.observer
-        if training.precision == "single" and training.tolerance < SINGLE_TOLERANCE:
+        if training.precision == "single" and (training.tolerance or 1.0) < SINGLE_TOLERANCE:
             observer.note(f"a tolerance below {SINGLE_TOLERANCE:g} is beyond single precision: double is used")
             training = replace(training, precision="double")
             config = replace(config, training=training)
         dataset, self._problem, self._violations = kept_to_scheme(encoding, dataset, training)
         self._problem = replace(self._problem, least_count=options.min_frequency or 0.0)
+        self._tolerance = Tolerance.of(training.tolerance, self._problem)
         self._hold_out = options.hold_out
         if self._violations is not None and self._violations.kept is not None:
             self._hold_out = self._hold_out.subset(self._violations.kept)
@@ -311,7 +325,7 @@ class TrainingRun:
         task, dataset = self.settle(task)
         self._minimiser.check_interrupted()
         self._observer.tell(Stage("final fit", final=True))
-        run = Run(self.training.tolerance, self.training.max_passes, None, self._minimiser.interrupted)
+        run = Run(self._tolerance, self.training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
         # The given decoder, or the better one on the data held out for sigma2; None: not chosen yet.
         decoder = None if self._decode is None else DecoderChoice(self._decode)
@@ -324,7 +338,7 @@ class TrainingRun:
         fitted, growth = self.fit(task, prior, theta, run, watch)
         if watch is not None:
             is_open = decoder is None
-            solution, decoder = watch.kept(fitted, self.training.tolerance)
+            solution, decoder = watch.kept(fitted, self._tolerance)
             if is_open:
                 self._observer.note(decoder.text)
         else:  # without held-out data, the decoder of the initial model
@@ -536,7 +550,7 @@ class TrainingRun:
             accuracy=accuracies[0],
             accuracy_left=accuracies[1],
         )
-        result = moved(result, objective, objective.vector(blocks), self.training.tolerance, PRUNED)
+        result = moved(result, objective, objective.vector(blocks), self._tolerance, PRUNED)
         return smaller, replace(solution, result=result), report
 
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from ...chains import Problem
 from ...errors import NumericError
 from .. import HessianBlocks, Objective, Point, Vector, Vectors
 from .bundle import Bound, Bundle, BundlePart, Combination
@@ -31,6 +32,10 @@ PRUNED = "pruned"
 
 # Relative error of a bound from several points in single precision: they differ by a few parts in a million.
 SINGLE_MARGIN = 1e-5
+
+# The default tolerance: a share of P, or so many nats per 1,000 positions where that is more. With a weak prior P is
+# small, and the last passes exchange a few labels for others that are as good: experiments/solvers has figures.
+SHARE, NATS_PER_1000 = 1e-3, 3e-3
 
 # A proof that fails by less than this part of the tolerance is tried again a little later, so often.
 NEARLY, MOST_ATTEMPTS = 0.5, 3
@@ -90,7 +95,29 @@ def relative_gap(value: float, lower: float) -> float:
     return (value - lower) / lower if lower > 0 else np.inf
 
 
-def moved(result: SolverResult, objective: Objective, theta: Vector, tolerance: float, reason: str) -> SolverResult:
+@dataclass(frozen=True)
+class Tolerance:
+    """The gap P - lower at which a run ends: a share of the lower bound, or so many nats where that is more."""
+
+    share: float
+    nats: float = 0.0
+
+    @classmethod
+    def of(cls, share: float | None, problem: Problem) -> Tolerance:
+        """Return a given share alone, or the default, which depends on the number of positions."""
+        if share is not None:
+            return cls(share)
+        return cls(SHARE, NATS_PER_1000 / 1000 * float(problem.position_weights().sum()))
+
+    def relative(self, lower: float) -> float:
+        """Return it as a share of a lower bound."""
+        return max(self.share, self.nats / lower) if lower > 0 else self.share
+
+    def reached(self, value: float, lower: float) -> bool:
+        return relative_gap(value, lower) <= self.relative(lower)
+
+
+def moved(result: SolverResult, objective: Objective, theta: Vector, tolerance: Tolerance, reason: str) -> SolverResult:
     """Return the result at other parameters: with their own P, against the best lower bound of all.
 
     They count as certified only where that bound proves it; where it no longer does, the result gets `reason`.
@@ -98,7 +125,7 @@ def moved(result: SolverResult, objective: Objective, theta: Vector, tolerance: 
     found = objective.proven(theta)
     own = found.lower if objective.convex else -np.inf
     lower = min(max(result.lower, own), found.value)
-    certified = relative_gap(found.value, lower) <= tolerance
+    certified = tolerance.reached(found.value, lower)
     return replace(
         result,
         theta=theta,
@@ -162,13 +189,14 @@ class Run:
 
     def __init__(
         self,
-        tolerance: float,
+        tolerance: float | Tolerance,
         max_passes: int,
         observe: Callable[[Progress], None] | None = None,
         interrupted: Callable[[], bool] | None = None,
         proves: bool = True,
     ):
-        self.tolerance, self.max_passes, self.proves = tolerance, max_passes, proves
+        self.tolerance = tolerance if isinstance(tolerance, Tolerance) else Tolerance(tolerance)
+        self.max_passes, self.proves = max_passes, proves
         self._observe, self._interrupted = observe, interrupted
         self._watching: Watching | None = None
         self._keeper: Keeper | None = None
@@ -246,9 +274,9 @@ class Run:
         """Evaluate P and its gradient in one pass; raise `Stop` when there is a reason to end."""
         found = self._pass(objective, theta)
         if not objective.convex:
-            if np.isfinite(found.value) and relative_gap(found.value, found.lower) <= self.tolerance:
+            if np.isfinite(found.value) and self.tolerance.reached(found.value, found.lower):
                 self._stop(objective, STATIONARY)
-        elif self._gap() <= self._strictness * self.tolerance:
+        elif self._gap() <= self._strictness * self._aim():
             self._confirm(objective)
         self._check_budget(objective)
         return found
@@ -351,6 +379,9 @@ class Run:
     def _gap(self) -> float:
         return relative_gap(self._best_so_far.value, self._lower)
 
+    def _aim(self) -> float:
+        return self.tolerance.relative(self._lower)
+
     def _keep(self, value: float, theta: Vector, found: Point | None) -> None:
         """Take up a value of P at theta, and report it."""
         improved = self._best is None or value < self._best.value
@@ -364,7 +395,7 @@ class Run:
     def _tell(self, value: float, theta: Vector | None = None, gradient: Vector | None = None) -> None:
         if self._observe is not None:
             state = value, self._gap(), self._lower, self.products, self.work
-            self._observe(Progress(self.passes, *state, theta, gradient, self.tolerance))
+            self._observe(Progress(self.passes, *state, theta, gradient, self._aim()))
 
     def _pass(self, objective: Objective, theta: Vector) -> Point:
         self.passes += 1
@@ -391,7 +422,7 @@ class Run:
         if bound is None or not objective.mixes or bound.value <= 0:
             return bound
         gap = relative_gap(min(bound.parts[-1].value, self._best.value if self._best else np.inf), bound.value)
-        if gap > min(WORTH_MIXING * self.tolerance, NEARER * self._mixed_gap):
+        if gap > min(WORTH_MIXING * self._aim(), NEARER * self._mixed_gap):
             return bound
         self._mixed_gap = gap
         value, looked_at = self._bundle.mixed(objective, bound)
@@ -404,11 +435,11 @@ class Run:
             self._stop(objective, CERTIFIED)
         exact, found, lower = self._prove(objective)
         gap, theta = relative_gap(found.value, lower), self._best_so_far.theta
-        if gap <= self.tolerance:
+        if self.tolerance.reached(found.value, lower):
             self._end(found.value, lower, CERTIFIED, exact.gradient_length(theta, found))
         if objective.dtype == np.float64:
             return  # rounding hides what is missing; the solver goes on while it can
-        missing = (gap - self._gap()) / self.tolerance
+        missing = (gap - self._gap()) / self._aim()
         self._attempts += 1
         if missing < NEARLY and self._attempts <= MOST_ATTEMPTS:
             self._strictness = min(1 - 2 * missing, 0.95 * self._strictness)
