@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -18,6 +20,7 @@ from kcrf_core.maps import ExplicitMap, SparseWeights, find_conjunctions
 from kcrf_core.model import Model
 from kcrf_core.objective import HessianBlocks, Objective, ObjectiveTerm
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal
+from kcrf_core.objective.solvers import run as run_module
 from kcrf_core.objective.solvers.bundle import Bundle, best_sparse_combination
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
@@ -102,6 +105,17 @@ def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
         own = objective.blocks[0]
         found = objective.hessian_blocks(theta, guess=True).diagonal()
         np.testing.assert_allclose(found[own], exact[own], rtol=1e-10)
+
+
+def test_bounds_are_worked_out_now_and_then(rng, workers, monkeypatch):
+    """After each of the first passes, later after an eighth of those before, at most: a bound takes several passes."""
+    due = [n for n in range(1, 2000) if run_module.sparse_bound_due(n)]
+    assert due[:16] == list(range(1, 17)) and all(later - n <= max(n / 8, 1) for n, later in pairwise(due))
+    counted, add = [], Bundle.add
+    monkeypatch.setattr(Bundle, "add", lambda self, *given: counted.append(1) or add(self, *given))
+    objective = sparse_objective(rng, workers, 3, (np.inf, np.inf))
+    found = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 20_000))
+    assert found.reason == CERTIFIED and len(counted) < 0.7 * found.passes
 
 
 def test_looks_at_the_curvature_on_the_way_lead_to_the_same_optimum(rng, workers, monkeypatch):
