@@ -13,7 +13,8 @@
 #   make coverage    the lines and branches that the tests reach
 #   make wheel       a wheel in dist/, tried in an environment without a compiler
 #   make kcrf-tag    a program that tags without Python, in build/kcrf-tag, by the C compiler alone
-#   make wasm        the same for browsers and Node, in build/kcrf.wasm, kcrf.mjs and browser.html, by Clang and wasi-libc
+#   make library     the C library for other programs, in build/libkcrf_runtime.a and .so
+#   make wasm        the C library for browsers and Node, in build/kcrf.wasm, kcrf.mjs and browser.html, by Clang
 #   make man         write the manual pages from the options of the commands and from man/*.md
 #   make lint        style of Python and Cython, types, and manual pages that are up to date
 #   make clean       remove what these made
@@ -27,7 +28,7 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: kcrf-tag fuzz-runtime wasm demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel man lint clean
+.PHONY: kcrf-tag library wasm fuzz-runtime demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel man lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -109,6 +110,19 @@ test-debug: $(VENV)/test-tools
 	KCRF_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/debug --build-lib build/debug/lib
 	PYTHONPATH=build/debug/lib $(PYTEST) tests/core $(UNCHECKED:%=--ignore tests/core/test_%.py)
 
+# Of the C library and what it is compiled to.
+BUILD := build
+LIBRARY := $(filter-out %/tag.c,$(RUNTIME))
+OBJECTS := $(patsubst src/kcrf_runtime/%.c,$(BUILD)/%.o,$(filter %.c,$(LIBRARY)))
+library: $(BUILD)/libkcrf_runtime.a $(BUILD)/libkcrf_runtime.so
+$(OBJECTS): $(BUILD)/%.o: src/kcrf_runtime/%.c $(filter %.h,$(RUNTIME))
+	mkdir -p $(BUILD)
+	$(CC) -std=c99 -O3 -ffp-contract=off -fPIC -Wall -Wextra $(CFLAGS) -c -o $@ $<
+$(BUILD)/libkcrf_runtime.a: $(OBJECTS)
+	$(AR) rcs $@ $^
+$(BUILD)/libkcrf_runtime.so: $(OBJECTS)
+	$(CC) -shared -o $@ $^ -lm
+
 # Static where the C library allows it, so that one file is all that a machine needs. STATIC= links as usual.
 STATIC ?= -static
 kcrf-tag: build/kcrf-tag
@@ -119,23 +133,22 @@ build/kcrf-tag: $(RUNTIME)
 # The library as a WebAssembly module without a main function, its JavaScript, and a page that has both inside it. Debian's
 # packages: clang lld wasi-libc libclang-rt-dev-wasm32. The functions of the header are exported, but kcrf_open.
 WASM_CC ?= clang --target=wasm32-wasi
-WASM := build
-wasm: $(WASM)/kcrf.wasm $(WASM)/kcrf.mjs $(WASM)/browser.html
-$(WASM)/kcrf.wasm: $(filter-out %/tag.c,$(RUNTIME))
-	mkdir -p $(WASM)
+wasm: $(BUILD)/kcrf.wasm $(BUILD)/kcrf.mjs $(BUILD)/browser.html
+$(BUILD)/kcrf.wasm: $(LIBRARY)
+	mkdir -p $(BUILD)
 	$(WASM_CC) -mexec-model=reactor -std=c99 -O2 -ffp-contract=off -msimd128 -Wall -Wextra $(CFLAGS) -Wl,--strip-all \
 	    $$(sed -n '/kcrf_open(/d; s/.*[ *]\(kcrf_[a-z_]*\)(.*/-Wl,--export=\1/p' src/kcrf_runtime/kcrf_runtime.h) \
 	    -Wl,--export=malloc -Wl,--export=free -o $@ $(filter %.c,$^)
 
-$(WASM)/kcrf.mjs: src/kcrf_runtime/kcrf.mjs
-	mkdir -p $(WASM)
+$(BUILD)/kcrf.mjs: src/kcrf_runtime/kcrf.mjs
+	mkdir -p $(BUILD)
 	cp $< $@
 
-$(WASM)/browser.html: docs/browser.html $(WASM)/kcrf.mjs $(WASM)/kcrf.wasm
+$(BUILD)/browser.html: docs/browser.html $(BUILD)/kcrf.mjs $(BUILD)/kcrf.wasm
 	$(PYTHON) -c 'from base64 import b64encode; from pathlib import Path; \
 	    url = lambda path, kind: f"data:{kind};base64,{b64encode(Path(path).read_bytes()).decode()}"; \
-	    page = Path("$<").read_text("utf-8").replace("./kcrf.mjs", url("$(WASM)/kcrf.mjs", "text/javascript")); \
-	    print(page.replace("./kcrf.wasm", url("$(WASM)/kcrf.wasm", "application/wasm")))' > $@
+	    page = Path("$<").read_text("utf-8").replace("./kcrf.mjs", url("$(BUILD)/kcrf.mjs", "text/javascript")); \
+	    print(page.replace("./kcrf.wasm", url("$(BUILD)/kcrf.wasm", "application/wasm")))' > $@
 
 # Python does not know of sanitizers: what they need is loaded before it. What Python itself keeps is no leak of ours, and
 # some tests ask for more memory than there is. What is found goes to build/sanitize/report.*, since pytest holds stderr.

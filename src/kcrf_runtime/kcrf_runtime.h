@@ -2,7 +2,7 @@
 
    A model is read only: threads share it. Each thread has a tagger of its own, whose memory is used again for the next
    sequence; nothing is allocated once the longest sequence has been seen. Results belong to the tagger and are valid
-   until the next sequence is set. Texts are UTF-8 and need no zero byte at their end.
+   until the next call for it. Texts are UTF-8 and need no zero byte at their end.
 
        kcrf_error error;
        kcrf_model *model = kcrf_open("model.kcrf", &error);

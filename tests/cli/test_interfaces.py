@@ -1,4 +1,4 @@
-"""Interfaces to the C library: WebAssembly in Node and in a browser. Each gives the labels of `kcrf tag`."""
+"""Interfaces to the C library: C, Rust, Java, R, Node and a browser. Each gives the labels of `kcrf tag`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,18 @@ def wasm(tmp_path_factory) -> Path:
     if subprocess.run(probe, input=b"#include <stdlib.h>\n", capture_output=True).returncode:
         pytest.skip("clang has no C library for WebAssembly (Debian: wasi-libc)")
     folder = tmp_path_factory.mktemp("wasm")
-    make = ["make", "-s", "-C", ROOT, "wasm", f"WASM={folder}", "CFLAGS=-O0 -Werror", f"PYTHON={sys.executable}"]
+    make = ["make", "-s", "-C", ROOT, "wasm", f"BUILD={folder}", "CFLAGS=-O0 -Werror", f"PYTHON={sys.executable}"]
+    done = subprocess.run(make, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory) -> Path:
+    """The folder of what `make library` makes."""
+    needs("make", "cc")
+    folder = tmp_path_factory.mktemp("library")
+    make = ["make", "-s", "-C", ROOT, "library", f"BUILD={folder}", "CFLAGS=-O0 -Werror"]
     done = subprocess.run(make, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder
@@ -188,3 +199,62 @@ def test_browser(kcrf, wasm, trained, first_accents, tmp_path):
     (tmp_path / "chosen.html").write_text(page + choose, "utf-8")
     about, rows = shown(f"file://{tmp_path}/chosen.html?{query}")
     assert about.startswith("mine.kcrf: 2 labels") and rows == expected
+
+
+def java_headers() -> str:
+    """Compiler options for the headers of Java."""
+    home = Path(shutil.which("javac") or "").resolve().parents[1] / "include"
+    return f"-I{home} -I{home}/linux"
+
+
+# How each example is compiled and run, in a folder with the library and the examples, as docs/deployment.md has it.
+EXAMPLES = {
+    "c": (["cc"], "cc -std=c99 -Wall -Wextra -Werror -I{runtime} -o tag tag.c libkcrf_runtime.a -lm", "./tag"),
+    "rust": (["rustc"], "rustc -L . -l static=kcrf_runtime -l m -o tag-rs tag.rs", "./tag-rs"),
+    "java": (
+        ["javac", "java"],
+        "javac Tag.java && cc -shared -fPIC {java} -I{runtime} -o libkcrf_java.so tag_java.c libkcrf_runtime.a -lm",
+        "java -Djava.library.path=. Tag",
+    ),
+    "r": (
+        ["R"],
+        "PKG_CFLAGS=-I{runtime} PKG_LIBS='libkcrf_runtime.a -lm' R CMD SHLIB tag_r.c",
+        "Rscript --vanilla tag.R",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "language", ["c", *(pytest.param(name, marks=pytest.mark.slow) for name in ("rust", "java", "r"))]
+)
+def test_examples(kcrf, library, trained, first_accents, tmp_path, language):
+    programs, compiled, called = EXAMPLES[language]
+    needs(*programs)
+    data, build = first_accents(1), tmp_path / "build"
+    shutil.copytree(library, build)
+    shutil.copytree(ROOT / "examples", build, dirs_exist_ok=True)
+    kcrf("export", trained, "-o", build / "model.kcrf", "--quantize", "none")
+    lines = [
+        line.split("\t") for line in kcrf("tag", "-m", trained, data, "--marginals", "best").text.splitlines() if line
+    ]
+    rows = " ".join(f"'{'/'.join(line[:5])}'" for line in lines)
+    compiled = compiled.format(runtime=ROOT / "src/kcrf_runtime", java=java_headers() if language == "java" else "")
+
+    def run(command: str) -> subprocess.CompletedProcess:
+        return subprocess.run(command, shell=True, cwd=build, capture_output=True, text=True)
+
+    done = run(compiled)
+    assert done.returncode == 0, done.stderr
+    done = run(f"{called} model.kcrf {rows}")
+    assert done.returncode == 0, done.stderr
+    printed = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [line[1] if language == "c" else line[0] for line in printed] == [line[-1] for line in lines]
+    if language == "c":
+        assert [f"{line[1]}:{line[2]}" for line in printed] == [line[-2] for line in lines]
+    for model, word, position in [
+        ("missing.kcrf", "cannot be read", "x"),
+        ("tag.c", "not a model", "x"),
+        ("model.kcrf", "high", "a/B/high/1/1"),
+    ]:
+        done = run(f"{called} {model} {position}")
+        assert done.returncode != 0 and word in done.stderr, (done.stdout, done.stderr)
