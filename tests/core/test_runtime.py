@@ -26,8 +26,7 @@ from kcrf_core.features.pivots import KernelTerm
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ColumnOrder, SparseWeights, find_conjunctions
 from kcrf_core.model import Model, ScoreCalibration, runtime_image, runtime_labels
-from kcrf_core.model.runtime_files import TRANSFORMS
-from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, transformed, unicode_table
+from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, by_characters
 
 WORDS = [
     "the",
@@ -284,7 +283,7 @@ CHARACTERS = {"lower": str.lower, "shape": shape, "fold": str.casefold}
 def test_every_character_is_as_in_python(kind, end):
     every = [chr(c) for c in range(end) if not 0xD800 <= c < 0xE000]
     for values in (every, [f"Aa{c}\u03a3" for c in every], [f"\u03a3{c}a" for c in every]):
-        assert transformed(values, TRANSFORMS[kind], 0, unicode_table()) == list(map(CHARACTERS[kind], values))
+        assert by_characters(values, kind) == list(map(CHARACTERS[kind], values))
 
 
 def test_damaged_files_are_refused():
@@ -304,6 +303,13 @@ def test_damaged_files_are_refused():
     changed[-200] ^= 1
     with pytest.raises(ValueError, match="checksum"):
         RuntimeModel(bytes(changed)).verify()
+
+
+def test_models_store_the_version_of_unicode_and_training_uses_it():
+    for features, version in (("words", VERSION), ("line", None)):
+        model, _ = random_model(features)
+        assert model.encoding.pack()[0]["encoding"].get("unicode") == version
+    assert by_characters(["a\ud800B", "\u0130", ""], "lower") == ["a\ud800b", "i\u0307", ""]
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime import by_characters
 from ..system import offsets_of
 from .word_vectors import WordVectors, rows_of
 
@@ -38,7 +39,7 @@ class Lexicon:
     @classmethod
     def of(cls, source: str, entries: Iterable[str], fold: bool) -> Lexicon:
         found = {" ".join(filter(None, SPACES.split(entry))) for entry in entries} - {""}
-        return cls(source, sorted({entry.casefold() for entry in found} if fold else found), fold)
+        return cls(source, sorted(set(by_characters(list(found), "fold")) if fold else found), fold)
 
     @cached_property
     def digest(self) -> str:
@@ -93,8 +94,8 @@ class Lexicon:
     def numbers(self, values: Sequence[str]) -> np.ndarray:
         """Return the number of each value among the words of entries, [n] int32, -1 for none."""
         get = self.index.get
-        found = (get(value.casefold() if self.fold else value, -1) for value in values)
-        return np.fromiter(found, np.int32, len(values))
+        texts = by_characters(values, "fold") if self.fold else values
+        return np.fromiter((get(text, -1) for text in texts), np.int32, len(values))
 
     def places(self, words: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         """Return 0 outside of entries, BEGIN and INSIDE, [N] int32, for the numbers of words [N] in sequences."""

@@ -9,7 +9,7 @@ attributes     the sparse rows of CRFsuite files; `template_feature` makes such 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, repeat
@@ -34,6 +34,7 @@ from ..corpora import (
 from ..errors import ConfigError, DataError
 from ..kernels import NOTHING, UNSEEN
 from ..maps import NO_PAIR, empty_slots, fill_slots, number_pairs
+from ..runtime import by_characters
 from ..system import positions_within, shifted_real
 from .label_ratio import LabelRatios, fit_ratios
 
@@ -45,25 +46,22 @@ LARGEST = 1e18
 
 # ----------------------------------------------------------------------------- transforms
 
-
-def _shape(value: str) -> str:
-    """Return X, x, d for runs of capital, small letters, digits, others as they are: `McDonald's-9` is `XxXx'x-d`."""
-    kinds = ("X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c for c in value)
-    return "".join(kind for kind, _ in groupby(kinds))
+BY_CHARACTERS = ("lower", "shape")  # transforms that depend on properties of characters
 
 
 def transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
-    """Apply the string transform of a feature to values."""
-    length = config.length
+    """Apply the string transform of a feature to values.
+
+    Shapes have X, x and d for runs of capital letters, small letters and digits, and others as they are:
+    `McDonald's-9` is `XxXx'x-d`.
+    """
+    length = config.length or 0
     if config.transform == "identity":
         return values
-    transform: Callable[[str], str] = {
-        "lower": str.lower,
-        "prefix": lambda value: value[:length],
-        "suffix": lambda value: value[-(length or 0) :],
-        "shape": _shape,
-    }[config.transform]
-    return [transform(value) for value in values]
+    if config.transform in BY_CHARACTERS:
+        return by_characters(values, config.transform)
+    prefix = config.transform == "prefix"
+    return [value[:length] if prefix else value[-length:] for value in values]
 
 
 def shifted(codes: np.ndarray, size: int, offset: int, reach: int, offsets: np.ndarray) -> np.ndarray:

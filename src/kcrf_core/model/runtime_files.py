@@ -31,7 +31,16 @@ from ..encoding import (
 from ..errors import ConfigError, DataError
 from ..features import AffineTerm, ConjunctionTerm, ExplicitTerm, Term
 from ..maps import SparseWeights, squared_weights, without_zeros
-from ..runtime import QUANTIZED, RuntimeModel, RuntimeTagger, checksum, pair_table, text_table, unicode_table
+from ..runtime import (
+    QUANTIZED,
+    TRANSFORMS,
+    RuntimeModel,
+    RuntimeTagger,
+    checksum,
+    pair_table,
+    text_table,
+    unicode_table,
+)
 from .model import VITERBI, Model
 
 MAGIC, FILE_VERSION = b"KCRFTAG\0", 1
@@ -42,7 +51,6 @@ SECTIONS = (
 ITEMS = {"names": 8, "slots": 16, "pairs": 16, "parts": 24, "families": 56, "terms": 72, "fields": 24}
 NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG = range(6)
-TRANSFORMS = {"identity": 0, "lower": 1, "prefix": 2, "suffix": 3, "shape": 4, "fold": 5}
 OF_CONJUNCTIONS, OF_PAIRS, IN_HALVES = 1, 2, 4
 FROM_ENDS, WAPITI, LAST_OF_LINE, IN_CODES = 1, 2, 4, 8
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels

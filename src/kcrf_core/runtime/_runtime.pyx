@@ -110,16 +110,16 @@ def transformed(values, uint32_t kind, uint32_t length, bytes table):
     """Return texts after a transform; see `enum transform`."""
     cdef kcrf_text characters
     cdef room scratch
-    cdef Py_ssize_t size
     cdef size_t count
     cdef const char* text
+    cdef bytes encoded
     characters.text, characters.size = table, len(table)
     scratch.memory, scratch.bytes = NULL, 0
     out = []
     try:
         for value in values:
-            text = PyUnicode_AsUTF8AndSize(value, &size)
-            count = size
+            encoded = value.encode("utf-8", "surrogatepass")
+            text, count = encoded, len(encoded)
             text = kcrf_transformed(&scratch, characters, kind, length, text, &count)
             if text == NULL:
                 raise MemoryError

@@ -17,7 +17,11 @@ import base64
 import struct
 import unicodedata
 import zlib
+from collections.abc import Sequence
 from functools import cache
+
+from . import TRANSFORMS
+from ._runtime import transformed
 
 VERSION = "14.0.0"
 PAGE = 128
@@ -28,6 +32,11 @@ SURROGATES = range(0xD800, 0xE000)
 def unicode_table() -> bytes:
     """Return the table."""
     return zlib.decompress(base64.b64decode("".join(TABLE.split())))
+
+
+def by_characters(values: Sequence[str], transform: str) -> list[str]:
+    """Return texts in lower case, as shapes or in folded case (lower, shape, fold), by the table."""
+    return transformed(values, TRANSFORMS[transform], 0, unicode_table())
 
 
 def built() -> bytes:
