@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    monkeypatch.setitem(tuning_module.EFFORTS, "small", 0.7e9)
+    monkeypatch.setitem(tuning_module.EFFORTS, "small", 1e9)
 
 
 @pytest.fixture
@@ -44,20 +45,33 @@ def text(small):
 
 
 def test_what_is_found_can_be_trained(kcrf, text, tmp_path):
-    found, model = tmp_path / "found.yaml", tmp_path / "model.npz"
-    done = kcrf("tune", text, "--effort", "small", "-o", found)
+    found, model, other = tmp_path / "found.yaml", tmp_path / "model.npz", tmp_path / "other.npz"
+    done = kcrf("tune", text, "--effort", "small", "-o", found, "-m", other)
     assert done.code == 0
-    assert "chosen: " in done.err
+    assert "chosen: " in done.err and "certified" in done.err
+    assert "default configuration" in done.err
     assert not done.out
     written = found.read_text()
     comments = [line for line in written.split("\n") if line.startswith("#")]
-    assert any("accuracy ± SE" in line for line in comments)
+    assert any("accuracy ± SE" in line and "training" in line for line in comments)
     assert sum(line.endswith("*") for line in comments) == 1
-    config = parse_config(load_yaml(written, "found"))
+    assert "rung" not in done.err + written
+    assert kcrf("train", text, "-c", found, "-o", model, "-q").code == 0
+    assert model.read_bytes() == other.read_bytes()
+    assert not (tmp_path / "found.yaml.journal").exists()
+
+
+def test_a_configuration_that_is_better_has_what_was_found(kcrf, tmp_path, monkeypatch):
+    """A digit and the one before it tell the label together: nothing that is linear can."""
+    monkeypatch.setitem(tuning_module.EFFORTS, "small", 3e9)
+    rng, path, found = random.Random(0), tmp_path / "digits.conll", tmp_path / "found.yaml"
+    sequences = [[(rng.randrange(4), rng.randrange(4)) for _ in range(10)] for _ in range(40)]
+    path.write_text("\n\n".join("\n".join(f"a{a}\tb{b}\t{(a + b) % 2}" for a, b in each) for each in sequences) + "\n")
+    done = kcrf("tune", path, "--effort", "small", "-o", found)
+    assert "better than the default configuration by" in done.err
+    config = parse_config(load_yaml(found.read_text(), "found"))
     assert all(term.sigma2 for term in config.terms)
     assert config.training.decode in ("viterbi", "posterior")
-    assert kcrf("train", text, "-c", found, "-o", model, "-q").code == 0
-    assert not (tmp_path / "found.yaml.journal").exists()
 
 
 def test_the_column_of_groups_is_no_feature(kcrf, text, tmp_path):
@@ -92,7 +106,7 @@ def test_nested_tells_what_the_procedure_is_worth(kcrf, small, tmp_path):
 def test_a_budget_says_that_it_counts_time(kcrf, text, tmp_path):
     done = kcrf("tune", text, "--budget", "1s", "-o", tmp_path / "found.yaml")
     assert done.code == 0
-    assert "searching for 1.0 s: results of a time limit depend on the machine" in done.err
+    assert "time limit 1.0 s, training included: the result depends on the speed of the machine" in done.err
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from kcrf_core.selection.arena import CorpusArena, Rung, affordable_rungs, make_
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, judge, make_splits, problem_of
 
-TINY = 0.6e9
+TINY = 1.5e9
 TEXT = {"ignore": ["c2", "c3", "c4"]}  # of the accent data without its numbers, for searches that take a second
 
 

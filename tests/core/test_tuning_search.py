@@ -26,7 +26,7 @@ class Hills:
     def chance(self, candidate):
         return 0.5 + sum(self.gains[name][value] for name, value in candidate.choices)
 
-    def complexity(self, candidate):
+    def complexity(self, candidate, rung=-1):
         return 100.0 + sum(self.costs.get(pair, 0.0) for pair in candidate.choices)
 
     def settings(self, candidate, like, thorough):
@@ -41,8 +41,9 @@ class Hills:
         settings = self.settings(candidate, like, thorough)
         work = settings * self.complexity(candidate) * self.sizes[rung]
         error = counts.std() / UNITS**0.5
-        return Outcome(candidate, rung, self.sizes[rung], counts.mean(), error, self.complexity(candidate), settings,
-                       work, 0.0, {"counts": counts, "decode": "viterbi", "sigma2": {}})  # fmt: skip
+        training = self.complexity(candidate) * self.sizes[-1]
+        return Outcome(candidate, rung, self.sizes[rung], counts.mean(), error, training, settings, work, 0.0,
+                        {"counts": counts, "decode": "viterbi", "sigma2": {}})  # fmt: skip
 
     def difference(self, first, second):
         effects = first.found["counts"] - second.found["counts"]
@@ -83,7 +84,7 @@ def test_work_is_within_what_may_be_spent():
         search, chosen = run(arena, total)
         assert chosen is not None
         # The first judgement has to be made; a later one may cost a little more than was left.
-        assert search.share_spent <= 1.0
+        assert search.share_done == 1.0
         assert sum(outcome.work for outcome in search.history) <= 1.4 * total
 
 
@@ -110,7 +111,7 @@ def test_of_two_that_cannot_be_told_apart_the_simpler_is_chosen():
     search, chosen = run(arena, 1e9, [START, START.changed(a="1")])
     assert chosen.candidate["a"] != "1"
     dearer = next(outcome for outcome in search.outcomes if outcome.candidate == START.changed(a="1"))
-    assert dearer.complexity > chosen.complexity
+    assert dearer.training > chosen.training
 
 
 def test_a_dear_candidate_that_is_clearly_better_is_chosen():
@@ -180,3 +181,102 @@ def test_what_data_gets_without_a_search_gives_way_to_more_than_chance(gain, sta
     costs = {("a", "0"): 150.0}  # all others are cheaper
     _, chosen = run(Hills(gains, costs=costs), 1e9)
     assert (chosen.candidate == START) == stays
+
+
+class Clocked(Hills):
+    """Judgements take time, in seconds of a clock of their own."""
+
+    now = 0.0
+
+    def judge(self, candidate, rung, limit, like, thorough):
+        outcome = super().judge(candidate, rung, limit, like, thorough)
+        seconds = outcome.work / 1e5
+        self.now += seconds
+        return Outcome(**{**vars(outcome), "seconds": seconds})
+
+
+class Estimates(Listener):
+    """Remaining times as they were estimated, with the time of each."""
+
+    def __init__(self, arena):
+        self.arena, self.found, self.shares = arena, [], []
+
+    def begin(self, search, title, yardstick):
+        self.search = search
+
+    def judged(self, outcome):
+        self.found.append((self.arena.now, self.search.seconds_left()))
+        self.shares.append(self.search.share_done)
+
+    def end(self):
+        self.shares.append(self.search.share_done)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("total", [120.0, 600.0, 1e5])  # seconds; the last is more than all candidates take
+def test_the_remaining_time_is_right_within_a_third_after_a_minute(total, timed):
+    gains = {
+        name: {str(k): 0.1 if name + str(k) in ("b2", "e1") else -0.1 * (k > 0) for k in range(5)}
+        for name in "abcdefgh"
+    }
+
+    def near(candidate):
+        return [candidate.changed(**{n: v}) for n, own in gains.items() for v in own if v != candidate[n]]
+
+    arena = Clocked(gains, sizes=(1000, 8000))
+    listener = Estimates(arena)
+    began = {"began": 0.0, "clock": lambda: arena.now} if timed else {}
+    start = Candidate(tuple((name, "0") for name in gains))
+    search = Search([start], near, arena, total if timed else total * 1e5, listener, **began)
+    listener.begin(search, str, None)
+    search.run()
+    late = [(when, left) for when, left in listener.found if when >= 60]
+    assert len(late) > 2
+    for when, left in late:
+        truly = arena.now - when
+        assert truly < 30 or abs(left - truly) <= truly / 3
+    assert listener.shares[-1] == 1.0
+
+
+def test_the_budget_includes_training():
+    """Training takes a quarter of the total, so that the search has three quarters."""
+    arena = Clocked(GAINS, sizes=(1000, 40000))
+    training = 100.0 * 40000 / 1e5
+    search = Search([START], neighbours, arena, 4 * training, Listener(), began=0.0, clock=lambda: arena.now)
+    chosen = search.run()
+    assert search.training(chosen.candidate) == pytest.approx(training)
+    assert arena.now + training <= 1.1 * 4 * training
+
+
+def test_what_cannot_be_trained_in_the_rest_of_the_budget_is_not_chosen():
+    arena = Clocked(GAINS, sizes=(1000, 4000), costs={("b", "1"): 3000.0})  # training takes 31 times as long
+    search = Search([START], neighbours, arena, 100.0, Listener(), began=0.0, clock=lambda: arena.now)
+    assert search.run().candidate["b"] == "0"
+
+
+@pytest.mark.parametrize(("factor", "taken"), [(1.0, True), (10.0, False)])
+def test_a_longer_training_needs_a_clearer_difference(factor, taken):
+    """The gain is two standard errors: more than chance among eight, not significant after a correction for eight."""
+    gains = {"a": {"0": 0.0, "1": 0.0028, "2": -0.1}, "b": {"0": 0.0, "1": -0.1}, "c": {"0": 0.0, "1": -0.1}}
+    arena = Hills(gains, costs={("a", "1"): 100.0 * (factor - 1)})
+    _, chosen = run(arena, 1e10)
+    assert (chosen.candidate["a"] == "1") == taken
+
+
+def test_the_default_is_judged_beside_the_winner_and_kept_where_it_wins():
+    """On the small subset another candidate is far better; on the large one the default is."""
+
+    class Deceptive(Hills):
+        def chance(self, candidate):
+            return 0.5 + (0.2 if candidate["b"] == "1" else 0.0) * (1 if self.rung == 0 else -1)
+
+        def judge(self, candidate, rung, limit, like, thorough):
+            self.rung = rung
+            return super().judge(candidate, rung, limit, like, thorough)
+
+    search, chosen = run(Deceptive(GAINS), 1e9)
+    assert chosen.candidate == START
+    assert chosen.rung == search.usual.rung == 1
+    arena = Hills({"a": {"0": 0.0, "1": 0.3, "2": 0.0}, "b": {"0": 0.0, "1": 0.0}, "c": {"0": 0.0, "1": 0.0}})
+    search, chosen = run(arena, 1e9)
+    assert chosen.candidate["a"] == "1" and search.usual.rung == chosen.rung  # though it is far worse

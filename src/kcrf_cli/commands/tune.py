@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import time
 from contextlib import closing
 from dataclasses import astuple, dataclass
 
@@ -28,19 +30,28 @@ def image_shape(text: str) -> tuple[int, int]:
 class TuneArguments:
     data: str
     output: str = options.output()
+    model: str | None = options.option(
+        "Model to write as well, trained on all of DATA with the chosen configuration. Default: none.",
+        "MODEL",
+        "-m",
+        "--model",
+        type=options.FileToWrite(dir_okay=False),
+        common=True,
+    )
     configuration: options.Configuration = options.group(
         options.Configuration, "layout", "encoding", "unobserved", "seed"
     )
     format: str | None
     effort: str | None = options.option(
-        "Amount of work: about ten seconds, ten minutes or two hours on two cores; the result is reproducible. "
-        "Default: normal.",
+        "Estimated processor time of search and training: 20 seconds, 20 minutes or 4 hours, half of it on two cores; "
+        "the result is reproducible. Default: normal.",
         type=options.NamedChoice("selection:EFFORTS"),
         section=options.OPTIMISATION,
         common=True,
     )
     budget: float | None = options.option(
-        "Time to search, as 90s, 10m or 2h, instead of --effort. The result depends on the speed of the machine.",
+        "Time of the search and of training the chosen configuration, as 90s, 10m or 2h, instead of --effort. The "
+        "result depends on the speed of the machine.",
         "TIME",
         type=options.OfKind(options.duration),
         section=options.OPTIMISATION,
@@ -95,7 +106,7 @@ class TuneArguments:
         options.refuse((self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"))
         inputs = [path for _, path in (*self.vectors, *self.dev_vectors)]
         inputs += filter(None, (self.data, self.configuration.config, self.dev, self.held_out.folds_file))
-        files.check_outputs((self.output, self.plot, self.journal or f"{self.output}.journal"), *inputs)
+        files.check_outputs((self.output, self.model, self.plot, self.journal or f"{self.output}.journal"), *inputs)
         for path in filter(None, (self.data, self.dev)):
             seen = "with a vocabulary and scaling that have seen what is held out, and features that cannot be chosen"
             options.refuse((is_encoded(path), f"{path} is encoded already, {seen}: give text, or a part of it"))
@@ -105,8 +116,8 @@ class TuneArguments:
 def tune(run: TuneArguments) -> None:
     """Find a configuration for the labelled sequences of DATA.
 
-    Candidates differ in features, windows, kernels, numbers of pivots, transitions, decoders and prior variances. The
-    best one, or the simplest one that is not significantly worse, is written as YAML for `kcrf train -c`.
+    Candidates differ in features, windows, kernels, numbers of pivots, transitions, decoders and prior variances. One
+    that is clearly better than the default is written as YAML for `kcrf train -c`, else the default; -m trains it, too.
 
     Candidates are scored on held-out sequences, first on small subsets of the data; the better ones go on to larger
     subsets. The YAML file has a leaderboard in comments. If a configuration file is given, its features and terms are
@@ -117,18 +128,19 @@ def tune(run: TuneArguments) -> None:
     Example:
       kcrf tune sample_data/pitch_accent.conll --budget 5s -o config.yaml
       kcrf train sample_data/pitch_accent.conll -c config.yaml -o model.npz
+      kcrf tune sample_data/addresses.conll --effort small -o config.yaml -m model.npz
       kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml --plot digits.png
     """
     from kcrf_core.config import configuration_text, parse_config, with_options
     from kcrf_core.encoding import column_names
-    from kcrf_core.selection import Journal
+    from kcrf_core.model import term_sizes
+    from kcrf_core.selection import Journal, train_chosen
     from kcrf_core.selection import tune as search
     from kcrf_core.training import HoldOut, groups_of, open_engine
 
-    from ..io.events import StopRequest
+    from ..io.events import Interruption, ProgressMessages, StopRequest
     from ..io.search_messages import SearchMessages
-    from ..render import tuning_text
-    from ..render.figures import written_text
+    from ..render import figures, tuning_text
     from ..report import plots
 
     engine, threads, tell = run.engine.choice(), run.engine.threads, files.unless(run.quiet)
@@ -150,37 +162,63 @@ def tune(run: TuneArguments) -> None:
         ),
         open_engine(engine, threads=threads, memory=run.engine.memory, tell=tell) as opened,
         opened.workers(threads) as workers,
-        StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
-        closing(SearchMessages(run.quiet, run.verbose, run.budget, 1 + (run.nested or 0))) as board,
     ):
-        found = search(
-            corpus,
-            raw,
-            source,
-            shape=run.shape,
-            metric=run.metric,
-            effort=run.effort or "normal",
-            budget=run.budget,
-            hold_out=hold_out,
-            left_out=[] if group is None else [group],
-            dev=judges,
-            nested=run.nested,
-            workers=workers,
-            journal=journal,
-            listener=board,
-            stopped=stop.asked,
-        )
-        board.close()
+        with (
+            StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
+            closing(
+                SearchMessages(run.quiet, run.verbose, run.budget, 1 + (run.nested or 0), bool(run.model))
+            ) as board,
+        ):
+            found = search(
+                corpus,
+                raw,
+                source,
+                shape=run.shape,
+                metric=run.metric,
+                effort=run.effort or "normal",
+                budget=run.budget,
+                hold_out=hold_out,
+                left_out=[] if group is None else [group],
+                dev=judges,
+                nested=run.nested,
+                workers=workers,
+                journal=journal,
+                listener=board,
+                stopped=stop.asked,
+            )
         text = configuration_text(found.raw, tuning_text.comments(found, __version__))
         files.write_out(text, run.output, end="")
         if run.plot is not None:
             plots.search(run.plot, found)
+        for line in tuning_text.summary(found):
+            tell(line)
+        results = tuning_text.to_dict(found)
+        if run.model is None or found.interrupted:
+            tell(figures.written_text(run.output, f"kcrf train {shlex.quote(run.data)} -c {{}} -o model.npz"))
+        else:
+            began = time.perf_counter()
+            with (
+                closing(ProgressMessages(run.quiet, run.verbose)) as messages,
+                Interruption(messages) as interruption,
+            ):
+                model, report = train_chosen(
+                    found, corpus, run.output, workers=workers, observer=interruption, interrupted=interruption.asked,
+                    hold_out=hold_out,
+                )  # fmt: skip
+            model.save(run.model)
+            results["training"] = {
+                **report.to_dict(),
+                "terms": term_sizes(model),
+                "bytes": os.path.getsize(run.model),
+                "seconds": time.perf_counter() - began,
+                "peak_memory": figures.peak_memory(),
+            }
+            config = parse_config(found.raw, run.output)
+            for note in figures.report_lines(report, None, config, results["training"], run.model):
+                messages.tell(note)
     if run.json:
-        files.write_json(tuning_text.to_dict(found))
+        files.write_json(results)
     elif found.nested is not None:
         files.write_out("\n".join(tuning_text.nested_lines(found.nested, found.yardstick)))
-    for line in tuning_text.summary(found):
-        tell(line)
-    tell(written_text(run.output, f"kcrf train {shlex.quote(run.data)} -c {{}} -o model.npz"))
-    if found.interrupted:
+    if found.interrupted or (run.model is not None and interruption.asked()):
         raise KeyboardInterrupt

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class SearchMessages(Listener):
     """Prints the progress of some searches on stderr: every judgement if `verbose`, else a line of progress."""
 
-    def __init__(self, quiet: bool, verbose: bool, budget: float | None, searches: int = 1):
-        self._quiet, self._verbose, self._budget = quiet, verbose, budget
+    def __init__(self, quiet: bool, verbose: bool, budget: float | None, searches: int = 1, trains: bool = False):
+        self._quiet, self._verbose, self._budget, self._trains = quiet, verbose, budget, trains
         self._begun, self._searches, self._line = 0, searches, ProgressLine(quiet or verbose)
         self._where = ""
 
@@ -27,7 +27,8 @@ class SearchMessages(Listener):
         self._search, self._title, self._yardstick = search, title, yardstick
         self._begun += 1
         if self._budget is not None:
-            self.note(f"searching for {text.duration(self._budget)}: results of a time limit depend on the machine")
+            limit = f"time limit {text.duration(self._budget)}, training included"
+            self.note(f"{limit}: the result depends on the speed of the machine")
 
     def outer(self, fold: int, folds: int) -> None:
         self.note(f"outer fold {fold + 1} of {folds}: a search without it")
@@ -39,12 +40,24 @@ class SearchMessages(Listener):
             self.note(f"{self._where}: {candidates:,} candidates at first")
 
     def judging(self, candidate: Candidate, rung: int) -> None:
-        share, leader, yardstick = self._search.share_spent, self._search.leader, self._yardstick
-        state = f"{self._where}, {100 * share:.0f} % spent"
+        leader, yardstick = self._search.leader, self._yardstick
+        best = ""
         if leader is not None:
-            state += f", best {yardstick.title} {text.figure(yardstick, leader.value, leader.error)}"
+            best = f", best {yardstick.title} {text.figure(yardstick, leader.value, leader.error)}"
+        self._show(f"{self._where}{best}; trying {self._title(candidate)}")
+
+    def end(self) -> None:
+        if self._begun == self._searches:
+            self._show("all candidates tried")
+
+    def _show(self, state: str) -> None:
+        """Show the share of all searches that is done, and the time that they still take."""
+        search = self._search
+        share, left = search.share_done, search.seconds_left(self._trains)
+        if left is not None and share < 1:
+            left += (self._searches - self._begun) * left / (1 - share)
         done = (self._begun - 1 + share) / self._searches
-        self._line.show("search", f"{state}; judging {self._title(candidate)}", done)
+        self._line.show("search", f"{100 * done:.0f} % done, {state}", done, left)
 
     def judged(self, outcome: Outcome) -> None:
         search, yardstick = self._search, self._yardstick
@@ -52,7 +65,7 @@ class SearchMessages(Listener):
             figure = text.figure(yardstick, outcome.value, outcome.error)
             mark = " *" if outcome is search.leader else ""
             self.note(
-                f"  {100 * search.share_spent:3.0f} %  {yardstick.title} {figure}  {outcome.positions:,} positions x "
+                f"  {100 * search.share_done:3.0f} %  {yardstick.title} {figure}  {outcome.positions:,} positions x "
                 f"{outcome.found['folds']} folds, {text.duration(outcome.seconds)}: "
                 f"{self._title(outcome.candidate)}{mark}"
             )

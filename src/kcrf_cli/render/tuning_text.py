@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import figures as render
 
 if TYPE_CHECKING:
     from kcrf_core.scoring import Yardstick
-    from kcrf_core.selection import Candidate, Nested, Outcome, Tuning
+    from kcrf_core.selection import Nested, Outcome, Tuning
 
 MOST_LINES = 12
 
@@ -28,17 +27,13 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def leaderboard(
-    outcomes: Sequence[Outcome],
-    title: Callable[[Candidate], str],
-    yardstick: Yardstick,
-    chosen: Outcome | None,
-    most: int = MOST_LINES,
-) -> list[str]:
-    """Return the best candidates of the last rounds, one line each; the chosen one has a star."""
-    shown = list(outcomes[:most])
-    if chosen is not None and chosen not in shown and chosen in outcomes:
-        shown[-1] = chosen
+def leaderboard(tuning: Tuning) -> list[str]:
+    """Return the best candidates of the last rounds and the default, one line each; the chosen one has a star."""
+    yardstick, title = tuning.yardstick, tuning.space.title
+    kept = [one for one in (tuning.chosen, tuning.usual) if one is not None]
+    shown = [*tuning.outcomes[:MOST_LINES]]
+    missing = [one for one in kept if not any(one is other for other in shown)]
+    shown[len(shown) - len(missing) :] = missing
     rows = [
         [
             title(outcome.candidate),
@@ -46,12 +41,12 @@ def leaderboard(
             f"{outcome.positions:,}",
             str(outcome.found["folds"]),
             outcome.found["decode"],
-            f"{outcome.complexity:,.0f}",
-            "*" if outcome is chosen else "",
+            duration(tuning.training_time(outcome)),
+            "*" if outcome is tuning.chosen else "",
         ]
         for outcome in shown
     ]
-    header = ["candidate", f"{yardstick.title} ± SE", "positions", "folds", "decoder", "ns/position", ""]
+    header = ["candidate", f"{yardstick.title} ± SE", "positions", "folds", "decoder", "training", ""]
     return render.table(header, rows).split("\n")
 
 
@@ -63,25 +58,49 @@ def comments(tuning: Tuning, version: str) -> list[str]:
         f"{yardstick.title} {figure(yardstick, chosen.value, chosen.error)} on {chosen.found['units']:,} held-out "
         f"{chosen.found['kind']}, {chosen.positions:,} of {tuning.positions:,} positions.",
     ]
-    if chosen is not tuning.best:
-        out.append("It is the simplest, or the default, of those whose difference from the best is within the error.")
+    out += [f"{line[0].upper()}{line[1:]}." for line in reasons(tuning)]
     out.append("The score of the best of many candidates is optimistic: expect a little less on new data.")
-    out.append("SE: standard error; ns/position: estimated time of a training pass in nanoseconds.")
-    return [*out, "", *leaderboard(tuning.outcomes, tuning.space.title, yardstick, chosen), ""]
+    time = "time on this machine" if tuning.timed else "processor time"
+    out.append(f"SE: standard error; training: estimated {time} of training on all data.")
+    return [*out, "", *leaderboard(tuning), ""]
+
+
+def reasons(tuning: Tuning) -> list[str]:
+    """Return the comparison of the chosen candidate with the default and with the best one."""
+    chosen, best, usual = tuning.chosen, tuning.best, tuning.usual
+    out = []
+    if usual is None:
+        out.append("the default configuration was not scored on this subset")
+    elif chosen is usual:
+        out.append("it is the default configuration")
+    else:
+        out.append(f"better than the default configuration by {_apart(tuning, chosen, usual)}")
+    if chosen is not best:
+        other = tuning.space.title(best.candidate)
+        takes, instead = (duration(tuning.training_time(one)) for one in (best, chosen))
+        why = f"not clear enough for a training of about {takes} instead of {instead}"
+        why = f"but its training takes about {takes}, too long for the rest of the budget" if tuning.too_long else why
+        out.append(f"preferred to {other}, which is better by {_apart(tuning, best, chosen)}: {why}")
+    return out
+
+
+def _apart(tuning: Tuning, better: Outcome, worse: Outcome) -> str:
+    """Return a paired difference with its standard error."""
+    difference, error = tuning.yardstick.difference(better.found["counts"], worse.found["counts"])
+    if tuning.yardstick.by_probability:
+        return f"{difference:.4f} ± {error:.4f}"
+    return f"{100 * difference:.2f} ± {100 * error:.2f} points"
 
 
 def summary(tuning: Tuning) -> list[str]:
     """Return the result of a search as lines for stderr."""
-    chosen, best, yardstick = tuning.chosen, tuning.best, tuning.yardstick
+    chosen, yardstick = tuning.chosen, tuning.yardstick
     lines = [
         f"chosen: {tuning.space.title(chosen.candidate)}",
         f"  held-out {yardstick.title} {figure(yardstick, chosen.value, chosen.error)}, "
         f"{render.DECODERS[chosen.found['decode']]}",
     ]
-    if chosen is not best:
-        other = f"{tuning.space.title(best.candidate)} ({figure(yardstick, best.value, best.error)})"
-        lines.append(f"  preferred to {other}: simpler or the default, and the difference is within the error")
-    return lines
+    return [*lines, *(f"  {line}" for line in reasons(tuning))]
 
 
 def nested_lines(nested: Nested, yardstick: Yardstick) -> list[str]:
@@ -99,8 +118,9 @@ def to_dict(tuning: Tuning) -> dict[str, Any]:
         "metric": tuning.yardstick.name,
         "chosen": _outcome(tuning.chosen, tuning),
         "best": _outcome(tuning.best, tuning),
+        "default": None if tuning.usual is None else _outcome(tuning.usual, tuning),
         "positions": tuning.positions,
-        "rungs": list(tuning.sizes),
+        "rounds": list(tuning.sizes),
         "judgements": [_outcome(outcome, tuning) for outcome in tuning.history],
         "configuration": tuning.raw,
         **({} if tuning.nested is None else {"nested": tuning.nested.to_dict()}),
@@ -113,7 +133,8 @@ def _outcome(outcome: Outcome, tuning: Tuning) -> dict[str, Any]:
         "title": tuning.space.title(outcome.candidate),
         "value": tuning.yardstick.figure(outcome.value),
         "standard_error": outcome.error,
-        "cost": outcome.complexity,
-        **{name: getattr(outcome, name) for name in ("rung", "positions", "work", "seconds")},
+        "training_seconds": tuning.training_time(outcome),
+        "round": outcome.rung + 1,
+        **{name: getattr(outcome, name) for name in ("positions", "work", "seconds")},
         **{name: outcome.found[name] for name in ("folds", "decode", "sigma2", "log_probability")},
     }

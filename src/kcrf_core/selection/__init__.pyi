@@ -38,7 +38,7 @@ from .label_audit import (
 )
 from .search import Listener, Search
 from .space import Candidate, Space
-from .tuning import Nested, Tuning, make_space, tune
+from .tuning import Nested, Tuning, make_space, train_chosen, tune
 
 EFFORTS: dict[str, float]
 
@@ -92,6 +92,7 @@ __all__ = [
     "shown",
     "summarise",
     "task_count",
+    "train_chosen",
     "tune",
     "worklist",
 ]

@@ -40,9 +40,14 @@ LITTLE, SOME, ENOUGH = 2_000, 4_000, 20_000
 PATH_SETTINGS, TERM_SETTINGS = 6, 2
 # Passes that a fit takes in such a search.
 SETTING_PASSES = 25
-# Cost of a pass in nanoseconds of a core: by itself, at a position, for pairs and triples of labels, for a column
-# of a dense row and for each score that it adds to, and the same for a feature that is present in a sparse row.
-PASS_COST, POSITION_COST, LABEL_COST, TRIPLE_COST = 1e6, 500.0, 2.0, 1.5
+# Passes of a final fit and of a search for prior variances in training, in fits of such a search.
+FINAL_FIT, FINAL_SEARCH = 5.0, 7.0
+# Prior variances are those of a subset; if it is less than this share of the data, training searches for them again.
+SETTLED_SHARE = 0.1
+# Cost of a pass in nanoseconds of a core: by itself, also with an L1 penalty (in one thread: others wait, and count),
+# at a position, for pairs and triples of labels, for a column of a dense row and for each score that it adds to, and
+# the same for a feature that is present in a sparse row.
+PASS_COST, SPARSE_PASS_COST, POSITION_COST, LABEL_COST, TRIPLE_COST = 2.5e6, 2e7, 500.0, 2.0, 1.5
 DENSE_READ, DENSE_COST = 3.0, 0.25
 SPARSE_READ, SPARSE_COST = 4.0, 1.5
 # No judgement may cost more than this part of all that may be spent.
@@ -58,9 +63,9 @@ class Outcome:
     positions: int  # of the rung
     value: float  # the larger the better
     error: float  # standard error of it
-    complexity: float  # of its models: the cost of a position in a pass
+    training: float  # estimate of the work of training on all data, in nanoseconds of a core
     settings: int  # of prior variances that were tried
-    work: float  # of the judgement, in the same unit
+    work: float  # of the judgement, in nanoseconds of a core
     seconds: float  # of the judgement
     found: dict[str, Any] = field(repr=False)  # further results of the judgement
     repeated: bool = False  # another candidate has the same configuration on this rung and the same outcome
@@ -230,7 +235,7 @@ class CorpusArena:
         self.fitted = [rung.fitted * cost for rung, cost in zip(rungs, costs, strict=True)]
         self._known: dict[str, dict[str, Any]] = {}  # by configurations, which pivots of a small rung have in common
         self._splits: dict[int, Splits | None] = {}
-        self._complexities: dict[Candidate, float] = {}
+        self._complexities: dict[tuple[Candidate, int], float] = {}
 
     def settings(self, candidate: Candidate, like: Outcome | None, thorough: bool) -> int:
         """Estimate the number of settings of prior variances that a judgement will try."""
@@ -271,9 +276,10 @@ class CorpusArena:
                 about = {"candidate": dict(candidate.choices), "positions": self.sizes[rung]}
                 self._journal.add(key, about, found)
         self._known[key] = found
-        self._complexities[candidate] = found["complexity"]
+        self._complexities[candidate, rung] = found["complexity"]
         counts, yardstick = np.array(found["counts"]), self._yardstick
-        figures = {key: found[key] for key in ("complexity", "settings", "work", "seconds")}
+        figures = {key: found[key] for key in ("settings", "work", "seconds")}
+        figures["training"] = self._training(candidate, rung, found["passes"])
         value, error = yardstick.value(counts), yardstick.standard_error(counts)
         result = {**found, "counts": counts}
         return Outcome(candidate, rung, self.sizes[rung], value, error, found=result, repeated=repeated, **figures)
@@ -314,7 +320,7 @@ class CorpusArena:
         except (ConfigError, NumericError, MemoryError) as error:
             self._note(f"a candidate cannot be judged: {error}")
             return None
-        found = prior.judged
+        found, once = prior.judged, SPARSE_PASS_COST if config.training.c1 else PASS_COST
         decode = found.decoder.decode
         return {
             "sigma2": prior.sigma2,
@@ -328,7 +334,8 @@ class CorpusArena:
             "whole": found.whole,
             "complexity": cost,
             "settings": max(len(prior.tried), 1),
-            "work": found.work * (cost + PASS_COST * len(splits.splits) / max(splits.fitted, 1)),
+            "passes": found.work / max(len(prior.tried), 1) / max(splits.fitted, 1),
+            "work": found.work * (cost + once * len(splits.splits) / max(splits.fitted, 1)),
             "seconds": round(time.perf_counter() - began, 3),
         }
 
@@ -336,17 +343,24 @@ class CorpusArena:
         """Return by how much the first is better than the second, on the same rung, and its standard error."""
         return self._yardstick.difference(first.found["counts"], second.found["counts"])
 
-    def complexity(self, candidate: Candidate) -> float:
-        """Return the cost of a position in a pass over the data with its models."""
-        if candidate not in self._complexities:
-            config = self.config(candidate, len(self._rungs) - 1)
+    def _training(self, candidate: Candidate, rung: int, passes: float) -> float:
+        """Estimate the work of training on all data, by the passes that a fit took on a rung."""
+        settled = self.sizes[rung] >= SETTLED_SHARE * self.sizes[-1] and not self._space.is_default(candidate)
+        fits = FINAL_FIT if settled else FINAL_FIT + FINAL_SEARCH
+        return fits * passes * (self.sizes[-1] * self.complexity(candidate) + PASS_COST)
+
+    def complexity(self, candidate: Candidate, rung: int = -1) -> float:
+        """Return the cost of a position in a pass over a rung, or over all data, with models of a candidate."""
+        rung %= len(self._rungs)
+        if (candidate, rung) not in self._complexities:
+            config = self.config(candidate, rung)
             few = self._rungs[0].corpus
             few = few.subset(np.arange(min(max(int(np.searchsorted(few.offsets, LOOKED_AT)), 2), few.sequences)))
             try:
-                self._complexities[candidate] = pass_cost(*fit_encoding(config, few), config)
+                self._complexities[candidate, rung] = pass_cost(*fit_encoding(config, few), config)
             except (ConfigError, DataError, NumericError):
-                self._complexities[candidate] = math.inf
-        return self._complexities[candidate]
+                self._complexities[candidate, rung] = math.inf
+        return self._complexities[candidate, rung]
 
 
 def setting_cost(space: Space, candidate: Candidate, rung: Rung) -> float:

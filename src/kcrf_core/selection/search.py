@@ -1,8 +1,9 @@
 """Successive halving over rungs of data, with a greedy refinement on each: the best candidate for a given effort.
 
-Candidates are judged on the first rung (a subset of the data), the better ones also on the next, larger one. On each
-rung the best candidate, the leader, is changed in one choice at a time. Comparisons are paired: differences have a
-standard error over the units that both were judged by. The best of many is better by chance, too: see `Search.choice`.
+Candidates are judged on the first rung (a subset of the data), the better ones and the default one also on the next,
+larger one. On each rung the best candidate, the leader, is changed in one choice at a time. Comparisons are paired:
+differences have a standard error over the units that both were judged by. The best of many is better by chance, too,
+and a candidate whose training takes longer must be clearly better: see `Search.choice`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from statistics import NormalDist
+from statistics import NormalDist, median
 
 from ..scoring import Yardstick
 from .arena import LARGEST_SHARE, CorpusArena, Outcome
@@ -20,12 +21,17 @@ from .space import Candidate
 KEPT_SHARE, KEPT_LEAST = 1 / 3, 3
 # Candidates that are worse than the best by so many standard errors do not go on.
 HOPELESS = 2.0
-# The default candidate goes on unless it is worse by so many: the lead of the best of a few hundred equal ones.
-CLEARLY = 3.0
+# A candidate whose training takes so many times as long as that of another must be better at this level of
+# significance, divided by the number of candidates (Bonferroni); less is asked if it takes less.
+MUCH_LONGER, SIGNIFICANCE = 10.0, 0.05
+# At most this share of the total is kept for training the chosen candidate.
+TRAINING_SHARE = 0.5
 # A slower candidate replaces the leader only if it is better by this part of a standard error.
 DEARER_GAIN = 0.5
 # Changes of the leader are tried on the rung before first if a judgement takes this share of all work.
 SCREENED_SHARE = 0.02
+# Share of these changes that are tried on the larger rung, too, for estimates of the remaining time.
+PASSING_SHARE = 0.1
 # The first candidate gets a search for the prior variance of each term if that takes at most this share.
 FIRST_SHARE = 0.1
 # Each rung may take so many times the work of the one before.
@@ -53,11 +59,15 @@ class Listener:
     def note(self, text: str) -> None:
         """Receive a remark for the user."""
 
+    def end(self) -> None:
+        """End a search."""
+
 
 class Search:
     """A search from some candidates, the default one first: all outcomes so far, and the candidate to try next.
 
-    It may spend `total`: work, which is the same on every machine, or seconds since `began` (of `time.perf_counter`).
+    It may spend `total`: work, which is the same on every machine, or seconds of the `clock` since `began`. Training
+    the chosen candidate on all data counts, too.
     """
 
     def __init__(
@@ -70,10 +80,12 @@ class Search:
         stopped: Callable[[], bool] = lambda: False,
         began: float | None = None,
         setting: float = 0.0,  # estimate of the cost of one setting of prior variances of the first seed
+        clock: Callable[[], float] = time.perf_counter,
     ):
         self._seeds, self._neighbours, self._arena, self.total = list(dict.fromkeys(seeds)), neighbours, arena, total
         self._listener, self._stopped, self._began, self._work = listener, stopped, began, 0.0
-        self._setting, self.sizes = setting, arena.sizes
+        self._setting, self._clock, self.sizes = setting, clock, arena.sizes
+        self._at, self._waiting, self._width = 0, 0.0, 0  # the rung, candidates to judge on it, changes of a leader
         self._outcomes: list[dict[Candidate, Outcome]] = [{} for _ in arena.sizes]
         self.history: list[Outcome] = []  # all outcomes, as they came
         self._failed: set[tuple[Candidate, int, bool]] = set()
@@ -83,12 +95,66 @@ class Search:
     @property
     def spent(self) -> float:
         """Work or seconds that the search has taken."""
-        return self._work if self._began is None else time.perf_counter() - self._began
+        return self._work if self._began is None else self._clock() - self._began
 
     @property
-    def share_spent(self) -> float:
-        """Share of the total that is spent."""
-        return min(self.spent / self.total, 1.0)
+    def unit(self) -> float:
+        """Cost of a unit of work: 1, or the seconds that it has taken so far."""
+        own = [outcome for outcome in self.history if not outcome.repeated]
+        work = math.fsum(outcome.work for outcome in own)
+        return 1.0 if self._began is None else math.fsum(outcome.seconds for outcome in own) / work if work else 1e-9
+
+    def training(self, candidate: Candidate) -> float:
+        """Estimate the cost of training a candidate on all data, by its own judgements or by those of the leader."""
+        known, ratio = self._latest(candidate), 1.0
+        if known is None:
+            if self.leader is None:
+                return 0.0
+            known = self.leader
+            ratio = self._arena.complexity(candidate) / max(self._arena.complexity(known.candidate), 1.0)
+        return known.training * ratio * self.unit
+
+    @property
+    def available(self) -> float:
+        """The total without the training of the leader."""
+        most = TRAINING_SHARE * self.total
+        return self.total - (0.0 if self.leader is None else min(self.training(self.leader.candidate), most))
+
+    @property
+    def remaining(self) -> float:
+        """Estimate the cost of the rest of the search: of all that it may still try, or of what it may still spend."""
+        here = [outcome.work for outcome in self.history if outcome.rung == self._at and not outcome.repeated]
+        left = max(self.available - self.spent, 0.0)
+        if not here or self.leader is None:
+            return left
+        fitted, usual = self._arena.fitted, median(here) * self.unit
+        prior = self._arena.settings(self.leader.candidate, self.leader, True)  # of the search of `_settle`
+        rest = self._waiting + prior * (self._waiting > 0 and (self.leader.candidate, self._at) not in self._settled)
+        for rung in range(self._at + 1, len(fitted)):
+            times = fitted[rung] / fitted[self._at]
+            rest += times * (KEPT_LEAST + prior + self._passing(rung, times * usual))
+        return min(left, rest * usual)
+
+    @property
+    def share_done(self) -> float:
+        """Share of the search that is done."""
+        spent = self.spent
+        return spent / (spent + self.remaining) if spent else 0.0
+
+    def seconds_left(self, trains: bool = False) -> float | None:
+        """Estimate the seconds that the rest of the search takes, and training if it follows; None at the beginning."""
+        leader = self.leader
+        if leader is None:
+            return None
+        left = self.remaining + (self.training(leader.candidate) if trains else 0.0)
+        if self._began is not None:
+            return left
+        own = [outcome for outcome in self.history if not outcome.repeated]
+        return left * math.fsum(one.seconds for one in own) / max(math.fsum(one.work for one in own), 1.0)
+
+    def _latest(self, candidate: Candidate) -> Outcome | None:
+        """Return the outcome of a candidate on the highest rung that it was judged on."""
+        return next((outcomes[candidate] for outcomes in reversed(self._outcomes) if candidate in outcomes), None)
 
     def on(self, rung: int) -> list[Outcome]:
         """Return the outcomes on a rung, the best first."""
@@ -107,22 +173,26 @@ class Search:
     def run(self) -> Outcome | None:
         """Search, and return the outcome to choose, or None if no candidate was judged."""
         shares = [SHARE_FACTOR**rung for rung in range(len(self._outcomes))]
+        default = self._seeds[0]
+        self._width = sum(1 for _ in self._neighbours(default))
         going = [*self._seeds[:1], *self._cheapest_first(self._seeds[1:])]
         for rung, positions in enumerate(self.sizes):
-            limit = self.total * math.fsum(shares[: rung + 1]) / math.fsum(shares)
+            limit = self.available * math.fsum(shares[: rung + 1]) / math.fsum(shares)
             if self._over(self.total):
                 break
             leader = self.leader
-            # The remaining work must be enough for the leader and another candidate on the next rung.
-            if (
-                leader is not None
-                and 2 * self._expected(leader.candidate, rung, leader, False) > self.total - self.spent
-            ):
-                self._refine(rung - 1, self.total)
-                self._settle(self.total)
-                break
+            # The leader and the default, or another candidate, must be affordable on the next rung.
+            if leader is not None:
+                both = [self._expected(one, rung, self._latest(one), False) for one in (leader.candidate, default)]
+                if math.fsum(both) > self.available - self.spent or max(both) > LARGEST_SHARE * self.total:
+                    self._refine(rung - 1, self.total)
+                    self._settle(self.total)
+                    break
             self._listener.rung(rung, positions, len(going))
-            for candidate in going:
+            self._at = rung
+            for number, candidate in enumerate(going):
+                expected = self._expected(candidate, rung, self.leader, False)
+                self._waiting = len(going) - number + self._passing(rung, expected)
                 before = self._outcomes[rung - 1].get(candidate) if rung else self.leader
                 most = limit if self._outcomes[rung] else self.total
                 first = self._setting * self._arena.settings(candidate, None, True) <= FIRST_SHARE * self.total
@@ -136,32 +206,62 @@ class Search:
             self._refine(rung, limit)
             self._settle(limit)
             going = self._survivors(rung)
+        self._waiting, self._width, self._at = 0.0, 0, len(self.sizes) - 1
+        self._listener.end()
         return self.choice()
 
-    def choice(self) -> Outcome | None:
-        """Return the simplest outcome that is within one standard error of the best.
+    @property
+    def usual(self) -> Outcome | None:
+        """The outcome of the default candidate on the rung of the best one."""
+        return None if self.best is None else self._outcomes[self.best.rung].get(self._seeds[0])
 
-        Many data sets support the default candidate: it is chosen if it is among these, even if a simpler one is, too.
+    def choice(self) -> Outcome | None:
+        """Return the outcome to choose on the highest rung: the default one unless another is clearly better.
+
+        A candidate replaces the default one if it is better by more than the best of as many equal ones would be by
+        chance. Among these, one whose training takes longer must be the more clearly better, the longer it takes.
+        Training must be possible in the rest of the time.
         """
-        if self.best is None:
+        best, usual = self.best, self.usual
+        if best is None:
             return None
-        usual = self._outcomes[self.best.rung].get(self._seeds[0])
+        level = list(self._outcomes[best.rung].values())
         # The expected maximum of so many standard normal numbers, by Blom's approximation: the lead of the best
         # candidate, in standard errors, if all are equally good.
-        many = len({outcome.candidate for outcome in self.history})
-        by_chance = NormalDist().inv_cdf((many - 0.375) / (many + 0.25))
-        if usual is None or self._standard_errors(self.best, usual) > max(1.0, by_chance):
-            return self._cheapest(self.best, 1.0)
-        return usual
+        by_chance = max(NormalDist().inv_cdf((len(level) - 0.375) / (len(level) + 0.25)), 1.0)
+        left = self.total - self.spent
+        better = [
+            one
+            for one in level
+            if (one is self.leader or self.training(one.candidate) <= left)
+            and (usual is None or (one is not usual and self._replaces(one, usual, by_chance)))
+        ]
+        if not better:
+            return usual or min(level, key=lambda one: one.training)
+        chosen, *longer = sorted(better, key=lambda one: (one.training, -one.value))
+        for one in longer:
+            if self._replaces(one, chosen, 0.0):
+                chosen = one
+        return chosen
+
+    def _replaces(self, one: Outcome, other: Outcome, least: float) -> bool:
+        """Return True if one is better than the other by enough standard errors for the time that its training takes.
+
+        These are `least` if it takes as long as the other.
+        """
+        many = len(self._outcomes[one.rung])
+        clear = max(NormalDist().inv_cdf(1 - SIGNIFICANCE / many), least)
+        longer = math.log(max(one.training / max(other.training, 1e-300), 1.0), MUCH_LONGER)
+        return self._standard_errors(one, other) > least + min(longer, 1.0) * (clear - least)
 
     def _cheapest(self, best: Outcome, apart: float) -> Outcome:
-        """Return the simplest candidate that is worse than the best by at most so many standard errors."""
+        """Return the candidate with the shortest training that is worse than the best by at most so many errors."""
         level = [
             outcome
             for outcome in self._outcomes[best.rung].values()
-            if outcome.complexity <= best.complexity and self._standard_errors(best, outcome) <= apart
+            if outcome.training <= best.training and self._standard_errors(best, outcome) <= apart
         ]
-        return min([best, *level], key=lambda outcome: (outcome.complexity, -outcome.value))
+        return min([best, *level], key=lambda outcome: (outcome.training, -outcome.value))
 
     def _cheapest_first(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Sort candidates by the time of a pass in powers of two; those that mostly pay come first among equals."""
@@ -176,7 +276,7 @@ class Search:
 
     def _over(self, limit: float) -> bool:
         perfect = self.leader is not None and self.leader.value >= self._arena.ceiling
-        return perfect or self._stopped() or self.spent >= limit
+        return perfect or self._stopped() or self.spent >= min(limit, self.available)
 
     @property
     def _leading(self) -> Outcome:
@@ -187,11 +287,10 @@ class Search:
     def _expected(self, candidate: Candidate, rung: int, like: Outcome | None, thorough: bool) -> float:
         """Estimate the work of a judgement from one of the same candidate on another rung, or from the leader's."""
         arena = self._arena
-        same = (outcomes[candidate] for outcomes in reversed(self._outcomes) if candidate in outcomes)
-        known = next(same, self.leader)
+        known = self._latest(candidate) or self.leader
         if known is None:
             return 0.0
-        ratio = arena.complexity(candidate) / max(known.complexity, 1.0)
+        ratio = arena.complexity(candidate, rung) / max(arena.complexity(known.candidate, known.rung), 1.0)
         settings = arena.settings(candidate, like, thorough) / known.settings
         cost = known.work if self._began is None else known.seconds
         return cost * arena.fitted[rung] / arena.fitted[known.rung] * max(ratio, 0.2) * settings
@@ -205,10 +304,12 @@ class Search:
             return known
         if self._over(limit):
             return None
-        left = self.total - self.spent
-        most = min(LARGEST_SHARE * self.total, left)
-        if self._expected(candidate, rung, like, thorough) > min(most, 1.5 * (limit - self.spent)):
+        most = min(LARGEST_SHARE * self.total, self.available - self.spent)
+        expected = self._expected(candidate, rung, like, thorough)
+        if expected > min(most, 1.5 * (limit - self.spent)):
             return None
+        if candidate != self._seeds[0] and expected + self.training(candidate) > self.total - self.spent:
+            return None  # it could not be trained
         if thorough:
             self._settled.add((candidate, rung))
         self._listener.judging(candidate, rung)
@@ -227,11 +328,13 @@ class Search:
         return outcome
 
     def _settle(self, limit: float) -> None:
-        """Search for the prior variances of the leader and of the next best, which may still be those of others."""
+        """Search for prior variances, which may be those of others, of the leader, the next best and the default."""
         leader = self._leading
         rung = leader.rung
         level = [one for one in self.on(rung) if self._standard_errors(leader, one) <= 1.0 and one is not leader]
-        for outcome in [leader, *level[:1]]:
+        usual = self._outcomes[rung].get(self._seeds[0])
+        close = [usual] if usual is not None and self._standard_errors(leader, usual) <= HOPELESS else []
+        for outcome in (leader, *level[:1], *close):
             if (outcome.candidate, rung) in self._settled:
                 continue
             found = self._judge(outcome.candidate, rung, limit, outcome, thorough=True)
@@ -246,7 +349,8 @@ class Search:
             fresh = self._cheapest_first(one for one in self._neighbours(begun_with.candidate) if one not in tried)
             if not fresh:
                 return
-            for candidate in fresh:
+            for number, candidate in enumerate(fresh):
+                self._waiting = sum(self._is_to_judge(one, rung) for one in fresh[number:])
                 tried.add(candidate)
                 if self._over(limit):
                     return
@@ -257,9 +361,7 @@ class Search:
     def _challenge(self, candidate: Candidate, rung: int, limit: float) -> None:
         """Judge a change of the leader, first on the rung before if that saves much; the better one leads."""
         leader = self._leading
-        expected = self._expected(candidate, rung, leader, False)
-        smaller = rung > 0 and self._arena.fitted[rung - 1] < self._arena.fitted[rung] / 2
-        if smaller and expected > SCREENED_SHARE * self.total:
+        if self._is_screened(rung, self._expected(candidate, rung, leader, False)):
             below = self._outcomes[rung - 1].get(leader.candidate)
             below = below or self._judge(leader.candidate, rung - 1, limit, leader)
             screened = None if below is None else self._judge(candidate, rung - 1, limit, below)
@@ -268,9 +370,26 @@ class Search:
         outcome = self._judge(candidate, rung, limit, leader)
         if outcome is None:
             return
-        needed = DEARER_GAIN if outcome.complexity > leader.complexity else 0.0
+        needed = DEARER_GAIN if outcome.training > leader.training else 0.0
         if outcome.value > leader.value and self._standard_errors(outcome, leader) > needed:
             self.leader = outcome
+
+    def _is_screened(self, rung: int, expected: float) -> bool:
+        """Return True if changes of the leader that cost so much are tried on the rung before first."""
+        smaller = rung > 0 and self._arena.fitted[rung - 1] < self._arena.fitted[rung] / 2
+        return smaller and expected > SCREENED_SHARE * self.total
+
+    def _passing(self, rung: int, expected: float) -> float:
+        """Estimate how many changes of the leader, each of which costs so much, are tried on a rung."""
+        return (PASSING_SHARE if self._is_screened(rung, expected) else 1.0) * self._width
+
+    def _is_to_judge(self, candidate: Candidate, rung: int) -> bool:
+        """Return True unless a change of the leader is known on a rung, or known to be worse on the one before."""
+        before = self._outcomes[rung - 1] if rung else {}
+        known, leading = before.get(candidate), before.get(self._leading.candidate)
+        worse = known is not None and leading is not None and known.value < leading.value
+        screened = worse and self._is_screened(rung, self._expected(candidate, rung, self._leading, False))
+        return candidate not in self._outcomes[rung] and not screened
 
     def _survivors(self, rung: int) -> list[Candidate]:
         """Return the candidates that go on to the next rung, the best first."""
@@ -279,7 +398,4 @@ class Search:
         count = max(KEPT_LEAST, math.ceil(KEPT_SHARE * (len(ranked) + 1)))
         hopeful = [one for one in ranked if self._standard_errors(leader, one) <= HOPELESS]
         going = [outcome.candidate for outcome in [leader, *hopeful][:count]]
-        usual = self._outcomes[rung].get(self._seeds[0])
-        if usual is not None and usual.candidate not in going and self._standard_errors(leader, usual) <= CLEARLY:
-            going.append(usual.candidate)  # for the comparison in `choice`
-        return going
+        return list(dict.fromkeys([self._seeds[0], *going]))  # the default for the comparison in `choice`

@@ -471,9 +471,13 @@ class Space:
                 candidate = other
         return candidate
 
+    def is_default(self, candidate: Candidate) -> bool:
+        """Return True if the configuration of a candidate is what data gets without any."""
+        return self._usual is not None and candidate == self.start
+
     def raw(self, candidate: Candidate, positions: int | None = None) -> dict[str, Any]:
         """Return the configuration of a candidate; the number of positions bounds that of pivots."""
-        own = dict(self._usual) if candidate == self.start and self._usual is not None else self._composed(candidate)
+        own = dict(self._usual) if self._usual and self.is_default(candidate) else self._composed(candidate)
         if positions is None:
             return own
         most = max(FEWEST_PIVOTS, positions // POSITIONS_PER_PIVOT)

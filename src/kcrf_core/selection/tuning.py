@@ -27,18 +27,16 @@ from ..encoding import (
     with_tables,
 )
 from ..errors import ConfigError, DataError, Interrupted
-from ..model import decided_labels
+from ..model import Model, decided_labels
 from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
 from ..system import Workers, positions_within
-from ..training import HoldOut, Units, size_contents, train
+from ..training import HoldOut, Report, Units, size_contents, train
 from . import EFFORTS
-from .arena import CorpusArena, Outcome, affordable_rungs, make_rungs, setting_cost
+from .arena import SETTLED_SHARE, CorpusArena, Outcome, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
 from .search import Listener, Search
 from .space import LINEAR, LINEAR_AND_RBF, PIVOTS, RBF, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
-# Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
-SETTLED_SHARE = 0.1
 NUMBERS = "numbers"  # what real columns are called together
 FEW_COLUMNS = 12  # of numbers, which may have kernels of their own
 RUNS, MOST_MARKS = 0.5, 2  # share of positions like the one before, and number of columns of such runs
@@ -52,19 +50,32 @@ class Tuning:
     space: Space
     yardstick: Yardstick
     chosen: Outcome
-    best: Outcome  # within one standard error of the chosen one, or the same
+    best: Outcome  # of the largest subset, regardless of training time
+    usual: Outcome | None  # that of the default on the same subset
     outcomes: tuple[Outcome, ...]  # higher rungs first, the better first on each
     history: tuple[Outcome, ...]  # as they came
     sizes: tuple[int, ...]  # positions of the rungs
     positions: int  # of all data
     spent: float  # in work or seconds
+    unit: float  # seconds of a unit of work: of this machine if there is a budget, else of a core
+    timed: bool = False  # True if there was a budget of seconds
+    too_long: bool = False  # True if the rest of the budget is less than the training of the best one
     interrupted: bool = False
     nested: Nested | None = None
 
+    def training_time(self, outcome: Outcome) -> float:
+        """Estimate the seconds that training a candidate on all data takes."""
+        return outcome.training * self.unit
+
     @property
     def raw(self) -> dict[str, Any]:
-        """Chosen configuration, with the prior variances and the decoder that were found for it."""
+        """Chosen configuration, with the prior variances and the decoder that were found for it.
+
+        The default one is as training has it: training chooses them.
+        """
         raw, found = self.space.raw(self.chosen.candidate), self.chosen.found
+        if self.space.is_default(self.chosen.candidate):
+            return {**raw, "training": {**raw.get("training", {}), "metric": self.yardstick.name}}
         config = parse_config(raw)
         settled = self.chosen.positions >= SETTLED_SHARE * self.positions
         terms = [
@@ -278,6 +289,14 @@ def tune(
     return replace(found, nested=run.outer_folds(corpus, hold_out, nested))
 
 
+def train_chosen(
+    found: Tuning, corpus: Corpus, source: str = "configuration", *, workers: Workers, **options: Any
+) -> tuple[Model, Report]:
+    """Train with the configuration that was found, on all of a corpus; `options` are those of `train`."""
+    config = parse_config(found.raw, source)
+    return train(*fit_encoding(config, with_tables(corpus, config)), config, workers=workers, **options)
+
+
 @dataclass(frozen=True)
 class _Run:
     """The common settings of the searches of one run."""
@@ -333,11 +352,15 @@ class _Run:
             yardstick=self.yardstick,
             chosen=chosen,
             best=search.best,
+            usual=search.usual,
             outcomes=tuple(search.outcomes),
             history=tuple(search.history),
             sizes=tuple(arena.sizes),
             positions=corpus.positions,
             spent=search.spent,
+            unit=search.unit if self.timed else 1e-9,
+            timed=self.timed,
+            too_long=search.training(search.best.candidate) > self.total - search.spent,
             interrupted=self.stopped(),
         )
 
@@ -370,8 +393,7 @@ class _Run:
 
     def _judged(self, found: Tuning, training: Corpus, test: Corpus) -> np.ndarray:
         """Return counts of the units of a test part, by a model with the configuration that was found."""
-        config = parse_config(found.raw, self.source)
-        model, _ = train(*fit_encoding(config, training), config, workers=self.workers, interrupted=self.stopped)
+        model, _ = train_chosen(found, training, self.source, workers=self.workers, interrupted=self.stopped)
         judged = model.encoding.encode(test)
         # The model may lack some of the yardstick's labels, and numbers the others in its own way.
         names = self.yardstick.labels
