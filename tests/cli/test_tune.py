@@ -21,7 +21,7 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    monkeypatch.setitem(tuning_module.EFFORTS, "small", 1e9)
+    monkeypatch.setitem(tuning_module.EFFORTS, "small", 1.5e9)
 
 
 @pytest.fixture
@@ -35,6 +35,14 @@ def small(sample_data, tmp_path):
 
 
 @pytest.fixture
+def known(tmp_path):
+    """A configuration with a prior variance, so that candidates are judged in no time."""
+    path = tmp_path / "known.yaml"
+    path.write_text("training: {sigma2: 3}\n")
+    return path
+
+
+@pytest.fixture
 def text(small):
     """The same without its numbers, on which a search takes a second."""
     sequences = [[line.split("\t") for line in text.split("\n")] for text in small.read_text().strip().split("\n\n")]
@@ -44,9 +52,9 @@ def text(small):
     return path
 
 
-def test_what_is_found_can_be_trained(kcrf, text, tmp_path):
+def test_what_is_found_can_be_trained(kcrf, text, known, tmp_path):
     found, model, other = tmp_path / "found.yaml", tmp_path / "model.npz", tmp_path / "other.npz"
-    done = kcrf("tune", text, "--effort", "small", "-o", found, "-m", other)
+    done = kcrf("tune", text, "-c", known, "--effort", "small", "-o", found, "-m", other)
     assert done.code == 0
     assert "chosen: " in done.err and "certified" in done.err
     assert "default configuration" in done.err
@@ -61,30 +69,30 @@ def test_what_is_found_can_be_trained(kcrf, text, tmp_path):
     assert not (tmp_path / "found.yaml.journal").exists()
 
 
-def test_a_configuration_that_is_better_has_what_was_found(kcrf, tmp_path, monkeypatch):
-    """A digit and the one before it tell the label together: nothing that is linear can."""
+def test_a_configuration_that_is_better_has_what_was_found(kcrf, known, tmp_path, monkeypatch):
+    """Two digits tell the label together: nothing that is linear can."""
     monkeypatch.setitem(tuning_module.EFFORTS, "small", 3e9)
     rng, path, found = random.Random(0), tmp_path / "digits.conll", tmp_path / "found.yaml"
     sequences = [[(rng.randrange(4), rng.randrange(4)) for _ in range(10)] for _ in range(40)]
     path.write_text("\n\n".join("\n".join(f"a{a}\tb{b}\t{(a + b) % 2}" for a, b in each) for each in sequences) + "\n")
-    done = kcrf("tune", path, "--effort", "small", "-o", found)
+    done = kcrf("tune", path, "-c", known, "--effort", "small", "-o", found)
     assert "better than the default configuration by" in done.err
     config = parse_config(load_yaml(found.read_text(), "found"))
     assert all(term.sigma2 for term in config.terms)
     assert config.training.decode in ("viterbi", "posterior")
 
 
-def test_the_column_of_groups_is_no_feature(kcrf, text, tmp_path):
+def test_the_column_of_groups_is_no_feature(kcrf, text, known, tmp_path):
     found = tmp_path / "found.yaml"
-    assert kcrf("tune", text, "--effort", "small", "--group", "c0", "-o", found, "-q").code == 0
+    assert kcrf("tune", text, "-c", known, "--effort", "small", "--group", "c0", "-o", found, "-q").code == 0
     raw = load_yaml(found.read_text(), "found")
     assert not any("c0" in json.dumps(feature) for feature in raw["features"])
 
 
-def test_findings_as_json_and_a_picture(kcrf, text, tmp_path):
+def test_findings_as_json_and_a_picture(kcrf, text, known, tmp_path):
     pytest.importorskip("matplotlib")
     found, picture = tmp_path / "found.yaml", tmp_path / "search.png"
-    done = kcrf("tune", text, "--effort", "small", "-o", found, "--json", "-q", "--plot", picture)
+    done = kcrf("tune", text, "-c", known, "--effort", "small", "-o", found, "--json", "-q", "--plot", picture)
     results = json.loads(done.out)
     assert results["schema"] == 1
     assert results["chosen"]["value"] == pytest.approx(results["best"]["value"], abs=0.1)
@@ -103,8 +111,8 @@ def test_nested_tells_what_the_procedure_is_worth(kcrf, small, tmp_path):
     assert [line.split()[0] for line in lines[1:]] == ["0", "1", "all"]
 
 
-def test_a_budget_says_that_it_counts_time(kcrf, text, tmp_path):
-    done = kcrf("tune", text, "--budget", "1s", "-o", tmp_path / "found.yaml")
+def test_a_budget_says_that_it_counts_time(kcrf, text, known, tmp_path):
+    done = kcrf("tune", text, "-c", known, "--budget", "1s", "-o", tmp_path / "found.yaml")
     assert done.code == 0
     assert "time limit 1.0 s, training included: the result depends on the speed of the machine" in done.err
 

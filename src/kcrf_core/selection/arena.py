@@ -40,8 +40,9 @@ LITTLE, SOME, ENOUGH = 2_000, 4_000, 20_000
 PATH_SETTINGS, TERM_SETTINGS = 6, 2
 # Passes that a fit takes in such a search.
 SETTING_PASSES = 25
-# Passes of a final fit and of a search for prior variances in training, in fits of such a search.
-FINAL_FIT, FINAL_SEARCH = 5.0, 7.0
+# Passes of a final fit and of a search for prior variances in training, in fits of such a search, and the work that
+# such a search takes at least, as it looks at more folds of little data.
+FINAL_FIT, FINAL_SEARCH, LEAST_SEARCH = 2.5, 2.5, 2e9
 # Prior variances are those of a subset; if it is less than this share of the data, training searches for them again.
 SETTLED_SHARE = 0.1
 # Cost of a pass in nanoseconds of a core: by itself, also with an L1 penalty (in one thread: others wait, and count),
@@ -200,6 +201,11 @@ def _start(config: Config, like: Outcome | None) -> dict[str, float]:
     return out
 
 
+def _open_terms(config: Config) -> set[str]:
+    """Return the names of terms whose prior variance is to be found."""
+    return {term.name for term in config.terms if not (term.sigma2 or config.training.sigma2)}
+
+
 def _kernels(config: Config) -> dict[str, Any]:
     """Return types and kernels of terms by name; no kernel for those over labels alone."""
     return {term.name: [term.type, term.kernel.to_dict() if term.clique.mapped else None] for term in config.terms}
@@ -240,7 +246,7 @@ class CorpusArena:
     def settings(self, candidate: Candidate, like: Outcome | None, thorough: bool) -> int:
         """Estimate the number of settings of prior variances that a judgement will try."""
         config = self.config(candidate, 0)
-        free = len(config.terms) if thorough else len(config.terms) - len(_start(config, like))
+        free = len(_open_terms(config) - set(() if thorough else _start(config, like)))
         if not free:
             return 1
         return PATH_SETTINGS + (TERM_SETTINGS * free if thorough and free > 1 else 0)
@@ -345,9 +351,11 @@ class CorpusArena:
 
     def _training(self, candidate: Candidate, rung: int, passes: float) -> float:
         """Estimate the work of training on all data, by the passes that a fit took on a rung."""
+        fit = FINAL_FIT * passes * (self.sizes[-1] * self.complexity(candidate) + PASS_COST)
         settled = self.sizes[rung] >= SETTLED_SHARE * self.sizes[-1] and not self._space.is_default(candidate)
-        fits = FINAL_FIT if settled else FINAL_FIT + FINAL_SEARCH
-        return fits * passes * (self.sizes[-1] * self.complexity(candidate) + PASS_COST)
+        if settled or not _open_terms(self.config(candidate, rung)):
+            return fit
+        return fit + max(FINAL_SEARCH / FINAL_FIT * fit, LEAST_SEARCH)
 
     def complexity(self, candidate: Candidate, rung: int = -1) -> float:
         """Return the cost of a position in a pass over a rung, or over all data, with models of a candidate."""
