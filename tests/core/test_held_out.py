@@ -311,13 +311,13 @@ def test_a_choice_that_rests_on_a_handful_says_so(rng, workers):
 def test_the_search_ends_where_it_has_cost_what_it_may(rng, workers, monkeypatch):
     import kcrf_core.training.prior_search as prior_search
 
-    for name, value in (("MOST_WORK", 60), ("FREE_OPERATIONS", 1.0), ("PASSES_OF_PATH", 10), ("PASSES_PER_TERM", 10)):
+    for name, value in (("WORK_SHARE", 0.4), ("FREE_OPERATIONS", 1.0)):
         monkeypatch.setattr(prior_search, name, value)
     corpus, config, trials = drawn(rng, 100, 12), parse_config({}), Trials()
     encoding, dataset = fit_encoding(config, corpus)
     _, report = train(encoding, dataset, config, workers=workers, observer=trials)
     assert any("(budget reached)" in text for text in trials.texts)
-    assert report.held_out.work < 2 * 60 * corpus.positions
+    assert len(report.path) < 5 and report.held_out.work < 40 * corpus.positions
 
 
 def counts_of(*units):
@@ -325,30 +325,35 @@ def counts_of(*units):
     return np.array([[right, 10] for right in units], dtype=np.float64)
 
 
-ACCURACY = choose_yardstick(["a", "b"])
+ACCURACY, SPANS = choose_yardstick(["a", "b"]), choose_yardstick(["B-a", "O"])
 
 
 def test_log_p_decides_among_settings_within_one_standard_error():
     near, best, far = counts_of(8, 9, 8, 9), counts_of(9, 9, 9, 8), counts_of(5, 6, 5, 6)
     counts = {(0,): far, (1,): near, (2,): best}
-    assert preferred(ACCURACY, counts, {(0,): -0.1, (1,): -0.2, (2,): -0.3}) == (1,)
-    assert preferred(ACCURACY, counts, {(0,): -0.1, (1,): -0.3, (2,): -0.2}) == (2,)
+    good, bad, worst = counts_of(-1, -2, -1, -2), counts_of(-3, -3, -2, -3), counts_of(-4, -4, -3, -4)
+    assert preferred(SPANS, counts, {(0,): good, (1,): bad, (2,): worst}) == (1,)
+    assert preferred(SPANS, counts, {(0,): good, (1,): worst, (2,): bad}) == (2,)
+    # Accuracy counts what log p does: what is worse by more than two standard errors there is left out.
+    assert preferred(ACCURACY, counts, {(0,): good, (1,): bad, (2,): worst}) == (0,)
     always_better = {(0,): counts_of(7, 8, 7, 8), (1,): counts_of(8, 9, 8, 9)}  # no error of the difference
-    assert preferred(ACCURACY, always_better, {(0,): -0.1, (1,): -0.2}) == (1,)
+    assert preferred(SPANS, always_better, {(0,): good, (1,): bad}) == (1,)
 
 
-def test_the_stronger_prior_is_taken_where_nothing_else_decides():
-    same = counts_of(8, 9, 7, 9)
-    for order in ([(1, 0), (0, 1), (0, 0)], [(0, 0), (1, 0), (0, 1)]):
-        counts = dict.fromkeys(order, same)
-        # The last digits of log p are rounding errors.
-        assert preferred(ACCURACY, counts, {(1, 0): -0.2, (0, 1): -0.2 + 1e-8, (0, 0): -0.2 - 1e-8}) == (0, 0)
+def test_the_search_leaves_its_beginning_for_a_gain_beyond_noise_only():
+    counts, logs = counts_of(8, 9, 7, 9), counts_of(-1, -2, -1, -2)
+    for order in ([(1, 1), (-1, -1), (0, 0)], [(-1, -1), (0, 0), (1, 1)], [(2, 1), (1, 1), (-1, -1), (-2, 1)]):
+        # The last digits of log p are rounding errors, and a gain in one unit of four may be by chance.
+        own = {steps: logs + 1e-9 * number for number, steps in enumerate(order)} | {
+            order[0]: counts_of(-1, -2, -1, -1)
+        }
+        assert preferred(ACCURACY, dict.fromkeys(order, counts), own) == ((0, 0) if (0, 0) in order else (-1, -1))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1 + 1e-9])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_the_search_begins_on_the_grid(rng, workers, kernel, scale):
-    """With c2 = 1 for words with many features, at a score variance of 15.8 otherwise, whatever rounding does."""
+    """With c2 = 1, whatever rounding does to the scale of a term."""
     many = kernel == "linear"
     if many:
         columns = [[str(rng.integers(5)) for _ in range(200)] for _ in range(20)]
@@ -361,7 +366,7 @@ def test_the_search_begins_on_the_grid(rng, workers, kernel, scale):
     trials = Trials()
     splits = make_splits(problem_of(encoding, dataset), seed=0)
     judge(encoding, dataset, config, splits=splits, workers=workers, observer=trials)
-    assert trials.trials[0].sigma2 == dict.fromkeys(("node", "edge"), 0.5 if many else 15.8)
+    assert trials.trials[0].sigma2 == dict.fromkeys(("node", "edge"), 0.5)
     steps = [2 * np.log10(trial.sigma2[name] / 0.5) for trial in trials.trials for name in ("node", "edge")]
     np.testing.assert_allclose(steps, np.round(steps), atol=0.02)  # three digits are kept
     margin = [text for text in trials.texts if "next to the choice" in text]

@@ -1,19 +1,20 @@
 """Prior variances chosen on held-out data, by the metric and by log p of single labels.
 
-A setting gives sigma2 of each term that has none, on a grid of half decades. The search begins near `--c2 1` of text
-and moves all of these terms together, then each of them but the first alone, in the way that helps. Settings whose
-metric is within one paired standard error of the best are alike; among these the search takes the one with the best
-log p, then the one with the smaller variances.
+A setting gives sigma2 of each term that has none, on a grid of half decades. The search begins at c2 = 1 and moves all
+of these terms together, then each of them but the first alone, in the way that helps. Of the settings whose metric is
+within one paired standard error of the best, those whose log p is within one of the best are alike; the search takes
+the one nearest to where it began, then the one with the smaller variances.
 
-The same data give the same choice on every machine and engine: fits are in double precision and begin at rounded
-parameters, so that rounding errors do not grow from fit to fit, and figures are rounded before they are compared.
+The same data give the same choice on every machine and engine: fits are in double precision and begin anew at rounded
+parameters after some passes, so that rounding errors, which grow a thousandfold in 30 passes, are lost in time; and
+figures are rounded before they are compared.
 Work is counted in passes times positions, never in time; `plan_splits` makes a search cheaper than the final fit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from ..errors import Interrupted
 from ..objective import Objective, Vector
-from ..objective.solvers import ALL_TERMS, Stage, Trial
+from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import counted
 from .held_out import HANDFUL, DecoderChoice, HoldOut, Split, Splits, choose_decoder, make_splits
@@ -29,22 +30,25 @@ from .task import Minimiser, TrainingTask
 
 # The grid of sigma2: 0.5, which is c2 = 1 in the terms of CRFsuite, times powers of this factor.
 GRID_ORIGIN, GRID_FACTOR = 0.5, 10**0.5
-# Where the search begins, as a variance of scores: sigma2 0.5 for text with 18 to 56 features at a position.
-START_VARIANCE = GRID_ORIGIN * GRID_FACTOR**3
+# The search begins at the origin, as long as the variance of scores, sigma2 times the mean of k(x, x), is within this.
+FIRST_LEAST, FIRST_MOST = 0.5, 50.0
 LEAST_VARIANCE, MOST_VARIANCE = 1e-4, 1e4
-# Grid steps of a single term: the data say little about its variance, and transitions may want a very different one.
-STRIDE = 2
-# Fits to a part of the data. The gap is that of P.
-PATH_TOLERANCE, PATH_PASSES = 3e-3, 150
-# Parameters that another fit begins at have so many bits of their root mean square.
-START_BITS = 8
-# Digits after the point of log p, and of a metric, that are compared; rounding errors are smaller by far.
-LOG_DIGITS, DIGITS = 6, 9
+# Grid steps of a single term, and how many of them: the data say little about its variance.
+STRIDE, MOST_STRIDES = 2, 2
+# Fits to a part of the data: the gap of P, the most passes, and those after which parameters are rounded.
+PATH_TOLERANCE, PATH_PASSES, ROUNDED_AFTER = 1e-2, 120, 40
+# Bits of their root mean square that rounded parameters have.
+START_BITS = 6
+# With accuracy, which counts what log p does, settings that are worse by so many standard errors of log p are left out.
+WORSE_BY = 2.0
+# Digits after the point of log p and of a metric that are compared; rounding errors are smaller by far.
+DIGITS = 7
 
 # Passes that a search takes over its sample: for the common variance, and for each other term.
 PASSES_OF_PATH, PASSES_PER_TERM = 120, 60
-# Budget of the search, in passes over all data, where final fits take 50 to 150, or in operations: a few seconds.
-MOST_WORK, FREE_OPERATIONS = 60, 2e9
+# Budget of the search, as a part of the final fit: its passes are about those of the path from zero to the choice. Some
+# operations, a few seconds, are always granted.
+WORK_SHARE, FREE_OPERATIONS = 0.8, 2e9
 # Positions that the search fits to: those of a small corpus, a part of a large one.
 SEARCH_POSITIONS, SEARCH_SHARE = 40_000, 0.1
 MOST_FOLDS = 5
@@ -139,15 +143,10 @@ def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach
     problem = task.problem
     N = problem.positions
     passes = PASSES_OF_PATH + PASSES_PER_TERM * (free - 1)
-    allowed = _most_work(task) / passes  # positions of all fits of a setting
+    allowed = max(N / 3, FREE_OPERATIONS / operations(task) / passes)  # positions of all fits of a setting
     folds = min(int(1 + allowed // max(N, 1)), MOST_FOLDS)
     sample = None if folds > 1 else int(3 * min(allowed, max(SEARCH_POSITIONS, SEARCH_SHARE * N)))
     return make_splits(problem, seed=seed, wishes=wishes, reach=reach, folds=folds, most_positions=sample)
-
-
-def _most_work(task: TrainingTask) -> float:
-    """Return the budget of a search, in passes times positions."""
-    return max(MOST_WORK * task.problem.positions, FREE_OPERATIONS / operations(task))
 
 
 def operations(task: TrainingTask) -> float:
@@ -166,39 +165,48 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _beginning(scales: Mapping[str, float], labels_only: Collection[str]) -> dict[str, float]:
-    """Return sigma2 of each term to begin with, on the grid; terms of labels only have the smallest of the others."""
-    begin = {}
-    for name, scale in scales.items():
-        step = round(math.log(START_VARIANCE / scale / GRID_ORIGIN, GRID_FACTOR)) if scale > 0 else 0
-        begin[name] = GRID_ORIGIN * GRID_FACTOR**step
-    least = min((value for name, value in begin.items() if name not in labels_only), default=GRID_ORIGIN)
-    return {name: least if name in labels_only else value for name, value in begin.items()}
+def _beginning(scale: float) -> float:
+    """Return sigma2 to begin with, on the grid, of a term with this mean of k(x, x)."""
+    variance = min(max(GRID_ORIGIN * scale, FIRST_LEAST), FIRST_MOST)
+    step = round(math.log(variance / scale / GRID_ORIGIN, GRID_FACTOR)) if scale > 0 else 0
+    return GRID_ORIGIN * GRID_FACTOR**step
 
 
 Steps = tuple[int, ...]  # how many times each free term has gone up by GRID_FACTOR from where the search began
 
 
-def preferred(metric: Yardstick, counts: Mapping[Steps, np.ndarray], log_p: Mapping[Steps, float]) -> Steps:
-    """Return the setting with the best log p, then the smaller variances, of those that the metric cannot tell apart.
+def preferred(metric: Yardstick, counts: Mapping[Steps, np.ndarray], logs: Mapping[Steps, np.ndarray]) -> Steps:
+    """Return the setting nearest to (0, ..., 0), then the smaller variances, of those that are alike.
 
-    These are all whose metric is within one standard error of the best, by paired differences of units.
+    They are within one standard error of the best by the metric, and of these by log p, in paired differences of
+    units. `counts` are those of the metric, `logs` those of the log-loss.
 
     >>> import numpy as np
     >>> from kcrf_core.scoring import choose_yardstick
     >>> from kcrf_core.training.prior_search import preferred
     >>> right = {(0,): [4, 4, 4, 4], (1,): [8, 8, 9, 9], (2,): [9, 9, 9, 8]}  # of ten positions in each of four units
     >>> counts = {steps: np.array([[each, 10] for each in units]) for steps, units in right.items()}
-    >>> preferred(choose_yardstick(["a", "b"]), counts, {(0,): -0.1, (1,): -0.2, (2,): -0.3})
+    >>> logs = {(0,): [-3, -3, -3, -3], (1,): [-1, -2, -1, -2], (2,): [-2, -1, -2, -1]}
+    >>> logs = {steps: np.array([[each, 10] for each in units]) for steps, units in logs.items()}
+    >>> preferred(choose_yardstick(["a", "b"]), counts, logs)
     (1,)
     """
-    best = max(counts, key=lambda steps: round(metric.value(counts[steps]), DIGITS))
+    log_loss = choose_yardstick(metric.labels, "log-loss")
+    if metric.name == "accuracy":
+        counts = {steps: counts[steps] for steps in _alike(log_loss, logs, WORSE_BY)}
+    alike = _alike(log_loss, {steps: logs[steps] for steps in _alike(metric, counts, 1.0)}, 1.0)
+    return min(alike, key=lambda steps: (sum(map(abs, steps)), steps))
+
+
+def _alike(yardstick: Yardstick, counts: Mapping[Steps, np.ndarray], errors: float) -> list[Steps]:
+    """Return the settings within so many standard errors of the best."""
+    best = max(counts, key=lambda steps: round(yardstick.value(counts[steps]), DIGITS))
     alike = []
     for steps, own in counts.items():
-        difference, error = metric.difference(counts[best], own)
-        if round(difference - error, DIGITS) <= 0:
+        difference, error = yardstick.difference(counts[best], own)
+        if steps == best or round(difference - errors * error, DIGITS) <= 0:
             alike.append(steps)
-    return max(alike, key=lambda steps: (round(log_p[steps], LOG_DIGITS), [-step for step in steps]))
+    return alike
 
 
 class _Fold:
@@ -213,12 +221,14 @@ class _Fold:
         self.held = task.pieces(split.held).narrow(self.used).in_double()
         self.fits: dict[Steps, list[np.ndarray]] = {}  # blocks of each term
 
+    def nearest(self, steps: Steps) -> Steps | None:
+        """Return the nearest setting that was fitted, of equals the last one; None where there is none."""
+        return min(reversed(self.fits), key=lambda fitted: np.abs(np.subtract(fitted, steps)).sum(), default=None)
+
     def start(self, steps: Steps, objective: Objective) -> Vector | None:
-        """Return parameters to begin with: those of the nearest setting that was fitted, of equals the last one."""
-        if not self.fits:
-            return None
-        near = min(reversed(self.fits), key=lambda fitted: np.abs(np.subtract(fitted, steps)).sum())
-        return objective.vector({j: _coarse(block) for j, block in enumerate(self.fits[near])})
+        """Return parameters to begin with: those of the nearest setting, rounded."""
+        near = self.nearest(steps)
+        return None if near is None else objective.vector({j: _coarse(own) for j, own in enumerate(self.fits[near])})
 
 
 def _coarse(block: np.ndarray) -> np.ndarray:
@@ -261,11 +271,17 @@ class _Search:
         self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._enough())
         self._metric, self._yardstick = yardstick, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
-        self._start = _beginning(scales, {term.config.name for term in task.terms if term.map is None}) | {
-            name: value for name, value in start.items() if name in scales
+        # Transitions begin with the smallest sigma2 of the other terms.
+        mapped = {
+            term.config.name: _beginning(scales[term.config.name])
+            for term in task.terms
+            if term.map is not None and term.config.name in scales
         }
+        least = min(mapped.values(), default=GRID_ORIGIN)
+        self._start = {name: start.get(name, mapped.get(name, least)) for name in scales}
         self._folds = [_Fold(task, split) for split in splits.splits]
-        self._work, self._most_work = 0.0, _most_work(task)
+        self._work = 0.0
+        self._passes: dict[Steps, float] = {}  # from zero to each setting, over its sample
         self._ended = self._cut_short = False
         self._note(
             f"choosing sigma2 on {splits.describe()}, fits on {splits.splits[0].fit.positions:,} "
@@ -283,27 +299,35 @@ class _Search:
         self._usual = (USUAL_PATH if self._names else 1) + USUAL_PER_TERM * alone
         self._look((0,) * len(self._names), ALL_TERMS)
         if self._names:
-            self._walk(every, 1, ALL_TERMS)
-        # Transitions first: they come last in the list of terms, and mostly they want it most.
+            self._walk(every, (1, -1), ALL_TERMS)
+        # Transitions first: they come last in the list of terms, and mostly they want it most. Downwards is cheaper.
         for j in reversed(range(1, 1 + alone)):
-            self._walk([j], STRIDE, self._names[j])
+            self._walk([j], (-STRIDE, STRIDE), self._names[j])
         return self._prior()
 
-    def _walk(self, which: Sequence[int], stride: int, label: str) -> None:
-        """Move some terms upwards while the choice moves with them, else downwards."""
+    def _walk(self, which: Sequence[int], ways: Sequence[int], label: str) -> None:
+        """Move some terms one way while log p rises or the choice moves with them, else the other way."""
         begun = self._choice()
-        for way in (stride, -stride):
-            while (after := self._moved(self._choice(), which, way)) not in self._found:
-                if after is None or not self._look(after, label):
+        for way in ways:
+            here = begun
+            while (after := self._moved(here, which, way)) is not None:
+                if after not in self._found and not self._look(after, label):
                     break
+                rises = self._log_p(after) > self._log_p(here)
+                if not rises and self._choice() != after:
+                    break
+                here = after
             if self._choice() != begun:
                 break
 
     def _choice(self, without: Steps | None = None) -> Steps:
         """Return the setting that is preferred among those tried."""
         tried = [steps for steps in self._found if steps != without]
-        log_p = {steps: self._found[steps].trial.log_probability for steps in tried}
-        return preferred(self._metric, {steps: self._counts(steps) for steps in tried}, log_p)
+        logs = {steps: self._found[steps].logs for steps in tried}
+        return preferred(self._metric, {steps: self._counts(steps) for steps in tried}, logs)
+
+    def _log_p(self, steps: Steps) -> float:
+        return round(self._found[steps].trial.log_probability, DIGITS)
 
     def _counts(self, steps: Steps) -> np.ndarray:
         found = self._found[steps]
@@ -368,17 +392,21 @@ class _Search:
         return {name: _rounded(value * GRID_FACTOR**step) for (name, value), step in at}
 
     def _moved(self, steps: Steps, which: Sequence[int], way: int) -> Steps | None:
-        """Return the setting with some terms moved; None where one of them would leave the range."""
+        """Return the setting with some terms moved; None where one would leave the range, or the first one behind."""
         after = tuple(step + way if j in which else step for j, step in enumerate(steps))
+        if any(abs(step - after[0]) > STRIDE * MOST_STRIDES for step in after):
+            return None
         values = self._values(after)
         moved = [values[self._names[j]] * self._scales[self._names[j]] for j in which]
         return after if all(LEAST_VARIANCE <= variance <= MOST_VARIANCE for variance in moved) else None
 
     def _look(self, steps: Steps, label: str) -> bool:
         """Fit and judge a setting. Return False where the budget of the search is spent."""
-        if self._found and self._work >= self._most_work:
-            self._ended = True
-            return False
+        if self._found:
+            fit = WORK_SHARE * self._task.problem.positions * self._passes[self._choice()]
+            if self._work >= max(fit, FREE_OPERATIONS / operations(self._task)):
+                self._ended = True
+                return False
         try:
             self._minimiser.check_interrupted()
             found = self._looked(steps, label)
@@ -400,21 +428,34 @@ class _Search:
         if self._names:  # that of the term that has moved, or of the first one where all have
             name = label if label in self._names else self._names[0]
             variance = _rounded(values[name] * self._scales[name])
+        near = self._folds[0].nearest(steps)
+        self._passes[steps] = 0.0 if near is None else self._passes[near]
         tried, about = len(self._found), max(len(self._found) + 1, self._usual)
         for number, fold in enumerate(self._folds):
             step = f"setting {tried + 1} of about {about}: score variance {variance:g} of {label}"
             share = (tried + number / folds) / about
             self._minimiser.observer.tell(Stage("sigma2 search", f"{step}, fold {number + 1} of {folds}", share))
             objective = fold.sample.objective(sigma2)
-            theta = fold.start(steps, objective)
-            result = self._minimiser.prepare(objective, theta, PATH_TOLERANCE, PATH_PASSES)
-            fold.fits[steps] = [objective.block(result.theta, j) for j in range(len(objective.terms))]
-            self._work += result.work * fold.sample.problem.positions + 2 * fold.held.problem.positions
-            self._judge(fold, fold.held.objective(sigma2).engine.predictions(result.theta), logs, counts)
+            theta = self._fit(fold, steps, objective)
+            self._work += 2 * fold.held.problem.positions
+            self._judge(fold, fold.held.objective(sigma2).engine.predictions(theta), logs, counts)
         all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
         figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
         log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
         return _Found(Trial(label, variance, values, log_probability, metric, figures, folds, folds), all_logs, pooled)
+
+    def _fit(self, fold: _Fold, steps: Steps, objective: Objective) -> Vector:
+        """Fit a setting on a fold, with parameters rounded now and then."""
+        theta, passes = fold.start(steps, objective), 0
+        while True:
+            result = self._minimiser.prepare(objective, theta, PATH_TOLERANCE, ROUNDED_AFTER)
+            fold.fits[steps] = [objective.block(result.theta, j) for j in range(len(objective.terms))]
+            self._work += result.work * fold.sample.problem.positions
+            self._passes[steps] += result.work / len(self._folds)
+            passes += result.passes
+            if result.reason != PASSES or passes >= PATH_PASSES:
+                return result.theta
+            theta = fold.start(steps, objective)
 
     def _judge(self, fold: _Fold, found: Any, logs: list[np.ndarray], counts: dict[str, list[np.ndarray]]) -> None:
         """Add the counts of the units of one fold, of log p and by decoder."""
