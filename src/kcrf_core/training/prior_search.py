@@ -36,9 +36,9 @@ LEAST_VARIANCE, MOST_VARIANCE = 1e-4, 1e4
 # Grid steps of a single term, and how many of them: the data say little about its variance.
 STRIDE, MOST_STRIDES = 2, 2
 # Fits to a part of the data: the gap of P, the most passes, and those after which parameters are rounded.
-PATH_TOLERANCE, PATH_PASSES, ROUNDED_AFTER = 1e-2, 120, 40
+PATH_TOLERANCE, PATH_PASSES, ROUNDED_AFTER = 3e-3, 120, 60
 # Bits of their root mean square that rounded parameters have.
-START_BITS = 6
+START_BITS = 4
 # With accuracy, which counts what log p does, settings that are worse by so many standard errors of log p are left out.
 WORSE_BY = 2.0
 # Digits after the point of log p and of a metric that are compared; rounding errors are smaller by far.
@@ -271,14 +271,16 @@ class _Search:
         self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._enough())
         self._metric, self._yardstick = yardstick, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
-        # Transitions begin with the smallest sigma2 of the other terms.
-        mapped = {
-            term.config.name: _beginning(scales[term.config.name])
+        begin = {name: _beginning(scale) for name, scale in scales.items()}
+        # Transitions begin with the smallest sigma2 of the other terms, or a tenth of it beside pivots: there they
+        # would learn what the sequences of the sample have in common (OCR and batteryless_adl).
+        least = [
+            begin.get(term.config.name, GRID_ORIGIN) / (10 if term.map.nested else 1)
             for term in task.terms
-            if term.map is not None and term.config.name in scales
-        }
-        least = min(mapped.values(), default=GRID_ORIGIN)
-        self._start = {name: start.get(name, mapped.get(name, least)) for name in scales}
+            if term.map is not None
+        ]
+        labels = {term.config.name: min(least, default=GRID_ORIGIN) for term in task.terms if term.map is None}
+        self._start = {name: start.get(name, labels.get(name, value)) for name, value in begin.items()}
         self._folds = [_Fold(task, split) for split in splits.splits]
         self._work = 0.0
         self._passes: dict[Steps, float] = {}  # from zero to each setting, over its sample
@@ -451,7 +453,7 @@ class _Search:
             result = self._minimiser.prepare(objective, theta, PATH_TOLERANCE, ROUNDED_AFTER)
             fold.fits[steps] = [objective.block(result.theta, j) for j in range(len(objective.terms))]
             self._work += result.work * fold.sample.problem.positions
-            self._passes[steps] += result.work / len(self._folds)
+            self._passes[steps] += result.passes / len(self._folds)
             passes += result.passes
             if result.reason != PASSES or passes >= PATH_PASSES:
                 return result.theta
