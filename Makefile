@@ -40,22 +40,25 @@ $(VENV)/installed: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
-# The packages of an extra; kcrf itself stays as it is and is not compiled again.
-define extra
-$(BIN)/python -m pip install --quiet --no-compile $$($(BIN)/python -c 'from importlib.metadata import requires; \
-    print(*(line.split(";")[0] for line in requires("kcrf") if line.endswith("extra == \"$(1)\"")))')
+# The packages of a dependency group or of an extra, also with a pip that does not know --group; kcrf itself stays as it is
+# and is not compiled again. Python 3.10 has no tomllib, but pip has one.
+define packages
+$(BIN)/python -m pip install --quiet --no-compile $$($(BIN)/python -c 'import importlib, sys; \
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "pip._vendor.tomli"); \
+    project = toml.load(open("pyproject.toml", "rb")); \
+    print(*(project["dependency-groups"] | project["project"]["optional-dependencies"])["$(1)"])')
 endef
 
 $(VENV)/test-tools: $(VENV)/installed
-	$(call extra,test)
+	$(call packages,test)
 	touch $@
 
 $(VENV)/gpu-tools: $(VENV)/test-tools
-	$(call extra,gpu)
+	$(call packages,gpu)
 	touch $@
 
 $(VENV)/linters: $(VENV)/installed
-	$(call extra,lint)
+	$(call packages,lint)
 	touch $@
 
 # The main job, step by step; each file is made from the ones before it. A search for sigma2 would take most of the time.
