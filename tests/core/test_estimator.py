@@ -456,7 +456,7 @@ def test_seeds(rng):
         ({"c2": -1.0}, "c2 must be"),
         ({"min_freq": 5}, "min_count"),
         ({"model_filename": "model"}, "save"),
-        ({"kernel": "sigmoid"}, "linear, poly, rbf and image"),
+        ({"kernel": "sigmoid"}, "linear, poly, rbf"),
         ({"sigma2": -1}, "sigma2"),
         ({"solver": "adam"}, "solver"),
         ({"tolerance": 0}, "tolerance"),
