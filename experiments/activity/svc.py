@@ -35,7 +35,7 @@ def main(data: str, config: str, seed: str, output: str) -> None:
         import sklearn
         from sklearn.svm import SVC
     except ImportError:
-        print("activity: no comparison with SVC: scikit-learn is not installed (pip install 'kcrf[compare]')")
+        print("activity: no comparison with SVC: scikit-learn is not installed (pip install '.[compare]')")
         Path(output).write_text("{}\n")
         return
     raw = load_yaml(Path(config).read_text(), config)

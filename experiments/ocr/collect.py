@@ -92,7 +92,7 @@ def main(names: list[str]) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        print("no figure: matplotlib is not installed (pip install 'kcrf[plot]')")
+        print("no figure: matplotlib is not installed (pip install '.[plot]')")
         return
     draw(runs)
 

@@ -102,7 +102,7 @@ def main(readme: str, *tasks: str) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        print("no figure: matplotlib is not installed (pip install 'kcrf[plot]')")
+        print("no figure: matplotlib is not installed (pip install '.[plot]')")
         return
     figure("figure.png", found)
 

@@ -270,7 +270,7 @@ def render() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        print("no figures: matplotlib is not installed (pip install 'kcrf[plot]')")
+        print("no figures: matplotlib is not installed (pip install '.[plot]')")
         return
     for name, found in results.items():
         figure(name, found)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kcrf_core import _version
-from kcrf_core._version import __version__, install_extra
+from kcrf_core import __version__, errors
+from kcrf_core.errors import install_extra
 
 ROOT = Path(__file__).parents[2]
 PAGES = [path for name in ("README.md", "docs/*.md", "man/*.md", "experiments/*/*.md") for path in ROOT.glob(name)]
@@ -27,7 +27,7 @@ def test_the_citation_names_this_version():
 
 @pytest.mark.parametrize("released, command", [(False, "pip install '.[plot]'"), (True, "pip install 'kcrf[plot]'")])
 def test_one_constant_says_where_extras_come_from(monkeypatch, released, command):
-    monkeypatch.setattr(_version, "RELEASED", released)
+    monkeypatch.setattr(errors, "RELEASED", released)
     assert install_extra("plot") == command
 
 

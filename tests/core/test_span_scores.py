@@ -235,7 +235,7 @@ def test_ambiguous_labels_keep_their_guess():
 @pytest.fixture(scope="module")
 def seqeval():
     """Its counts of gold, predicted and correct spans."""
-    scheme = pytest.importorskip("seqeval.scheme", reason="seqeval is not installed (pip install 'kcrf[crosscheck]')")
+    scheme = pytest.importorskip("seqeval.scheme", reason="seqeval is not installed (pip install '.[crosscheck]')")
     labeling = pytest.importorskip("seqeval.metrics.sequence_labeling")
 
     def count(gold, predicted, strict=None):

@@ -1,4 +1,4 @@
-"""Plots by matplotlib, which is an optional dependency: `pip install 'kcrf[plot]'`."""
+"""Plots by matplotlib, which the extra `plot` installs."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError, DeviceError
+from ..errors import ConfigError, DeviceError, install_extra
 from ..maps import DeviceWorkers
 from ..system import Workers, available_threads
 
@@ -81,7 +81,7 @@ def device_of(workers: Workers) -> Device | None:
 def _with_torch(address: str, threads: int | None) -> Backend:
     if find_spec("torch") is None:
         raise ConfigError(
-            f"the engine '{address}' needs PyTorch, which is not installed: pip install 'kcrf[gpu]'",
+            f"the engine '{address}' needs PyTorch, which is not installed: {install_extra('gpu')}",
             settings=["engine"],
         )
     try:
