@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from importlib.metadata import requires
 from pathlib import Path
 
@@ -41,3 +43,27 @@ def test_pages_install_extras_as_messages_do():
     assert len(commands) > 5
     for page, command, extra in commands:
         assert command == install_extra(extra) and extra in known, (page, command)
+
+
+def test_workflows_test_every_python_that_the_metadata_names():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8"))["jobs"]
+    named = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert jobs["test"]["strategy"]["matrix"]["python"] == named
+    assert set(jobs["windows"]["strategy"]["matrix"]["python"]) <= set(named)
+
+
+LIBRARIES = ("chains/_recursions", "maps/_thin_products", "objective/_long_vectors", "system/_dense_products")
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_loops_are_plain_c_for_compilers_without_the_extensions_of_gcc(tmp_path):
+    """MSVC is such a compiler: it has neither vector types nor attributes, and no arrays of variable length."""
+    core = ROOT / "src/kcrf_core"
+    source = "#include <math.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n#undef __GNUC__\n#undef __clang__\n"
+    source += "#define __forceinline inline\n#define __declspec(x)\n"
+    source += "".join(f'#include "{core / name}.h"\n' for name in LIBRARIES)
+    (tmp_path / "all.c").write_text(source, encoding="utf-8")
+    call = ["cc", "-std=c11", "-pedantic-errors", "-Werror=vla", "-fsyntax-only", tmp_path / "all.c"]
+    folders = [f"-I{header.parent}" for header in core.glob("*/*.h")]
+    found = subprocess.run([*call, *folders], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
