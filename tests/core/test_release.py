@@ -59,8 +59,8 @@ LIBRARIES = ("chains/_recursions", "maps/_thin_products", "objective/_long_vecto
 def test_loops_are_plain_c_for_compilers_without_the_extensions_of_gcc(tmp_path):
     """MSVC is such a compiler: it has neither vector types nor attributes, and no arrays of variable length."""
     core = ROOT / "src/kcrf_core"
-    source = "#include <math.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n#undef __GNUC__\n#undef __clang__\n"
-    source += "#define __forceinline inline\n#define __declspec(x)\n"
+    source = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "stdlib", "string"))
+    source += "#undef __GNUC__\n#undef __clang__\n#define __forceinline inline\n#define __declspec(x)\n"
     source += "".join(f'#include "{core / name}.h"\n' for name in LIBRARIES)
     (tmp_path / "all.c").write_text(source, encoding="utf-8")
     call = ["cc", "-std=c11", "-pedantic-errors", "-Werror=vla", "-fsyntax-only", tmp_path / "all.c"]
