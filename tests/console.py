@@ -11,6 +11,7 @@ not where another processor, compiler, BLAS or number of threads rounds otherwis
   whole sequences, of which there are few, to 3 points.
 - Probabilities, weights, scores and their sums agree to 2 % or 0.005. Pages that show them train with a tight tolerance
   (`--tolerance 1e-6`), as two models within 0.1 % of the optimum may differ in them by much more.
+- Sizes of files agree to 5 %.
 - Log-loss and Brier scores agree to 1 %, p-values to a factor of two or 0.001, and gains, nulls and bounds of terms
   to 10 %.
 - Time and memory are free, and so are lines of progress and the star at the best of several settings. What a search
@@ -61,10 +62,14 @@ _FIGURE = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-
 
 # How far a figure may be from the one that a page shows, as (part of it, amount), by its line; `#` is the figure.
 _ANY, _EXACT = (float("inf"), 0.0), (0.0, 0.0)
+_PERCENTAGES, _OTHERS = (0.0, 0.7), (0.02, 0.005)
 _DECISION = r"(selected|dropped|like noise|always kept)$"
 _TOLERANCES = [
     (re.compile(r"# s\b|# [KMG]i?B\b"), _ANY),  # time and memory
     (re.compile(r"# passes"), (0.5, 0.0)),
+    (re.compile(r"# bytes for"), (0.05, 0.0)),
+    (re.compile(r"^# of [\d,]+ labels of"), (0.02, 5.0)),
+    (re.compile(r"labels of .* \(# %\) differ"), _PERCENTAGES),
     (re.compile(r"\([\d,]+ of #|\(tolerance #\)"), _EXACT),
     (re.compile(r"\(# of|right in .*#|^\S+( [\d.]+){4} #$"), (0.02, 5.0)),  # counts of what was predicted
     (re.compile(r"sequences right .*(?<!\+)(?<!-)#|± [\d.]+ #|± [\d.]+ [\d.]+ ± #"), (0.0, 3.0)),
@@ -81,7 +86,6 @@ _TOLERANCES = [
 ]
 _SEARCHED = [(re.compile(r"^sigma2: .*#.*;"), (0.7, 0.0)), (re.compile(r"^P .*#"), (0.02, 0.0))]  # after a search
 _SEARCHED_LINE = re.compile(r"sigma2: .* held-out ")
-_PERCENTAGES, _OTHERS = (0.0, 0.7), (0.02, 0.005)
 
 
 def _tolerance(line: str, found: re.Match, searched: bool) -> tuple[float, float]:

@@ -167,6 +167,10 @@ def test_commands_and_options_exist(page):
             "accuracy %  74.21  72.51  +1.71  0.02  -0.17 to +3.57",
             False,
         ),
+        ("m.kcrf: 184,192 bytes for kcrf-tag", "m.kcrf: 184,200 bytes for kcrf-tag", True),
+        ("m.kcrf: 184,192 bytes for kcrf-tag", "m.kcrf: 284,192 bytes for kcrf-tag", False),
+        ("9 of 796 labels of data (1.1307 %) differ", "11 of 796 labels of data (1.3819 %) differ", True),
+        ("9 of 796 labels of data (1.1307 %) differ", "11 of 797 labels of data (1.3802 %) differ", False),
         # what it took, and what was found
         ("  20 passes, 2.3 s, peak memory 198 MiB", "16 passes, 11.2 s, peak memory 97 MiB", True),
         ("  20 passes, 2.3 s", "60 passes, 2.3 s", False),
