@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -186,7 +185,7 @@ def train(run: TrainArguments) -> None:
     """
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.exchange import training_configuration
-    from kcrf_core.model import Model, term_sizes
+    from kcrf_core.model import Model
     from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, SHARE
     from kcrf_core.training import (
         EVERY,
@@ -285,17 +284,7 @@ def train(run: TrainArguments) -> None:
             model.save(run.output)
             if kept is not None and not interruption.asked():
                 kept.remove()
-            figures = {
-                **report.to_dict(),
-                "sequences": dataset.sequences,
-                "positions": dataset.positions,
-                "labels": len(model.labels),
-                "terms": term_sizes(model),
-                "bytes": os.path.getsize(run.output),
-                "seconds": time.perf_counter() - began,
-                "peak_memory": render.peak_memory(),
-                **({} if calibrated is None else {"calibration": calibrated.to_dict()}),
-            }
+            figures = render.training_figures(report, model, dataset, run.output, began, calibrated)
             lines = render.report_lines(report, calibrated, config, figures, run.output)
         run_log.write("end", figures)
     if run.json:

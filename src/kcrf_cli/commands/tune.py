@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import time
@@ -133,7 +132,6 @@ def tune(run: TuneArguments) -> None:
     """
     from kcrf_core.config import configuration_text, parse_config, with_options
     from kcrf_core.encoding import column_names
-    from kcrf_core.model import term_sizes
     from kcrf_core.selection import Journal, train_chosen
     from kcrf_core.selection import tune as search
     from kcrf_core.training import HoldOut, groups_of, open_engine
@@ -206,13 +204,7 @@ def tune(run: TuneArguments) -> None:
                     hold_out=hold_out,
                 )  # fmt: skip
             model.save(run.model)
-            results["training"] = {
-                **report.to_dict(),
-                "terms": term_sizes(model),
-                "bytes": os.path.getsize(run.model),
-                "seconds": time.perf_counter() - began,
-                "peak_memory": figures.peak_memory(),
-            }
+            results["training"] = figures.training_figures(report, model, corpus, run.model, began)
             config = parse_config(found.raw, run.output)
             for note in figures.report_lines(report, None, config, results["training"], run.model):
                 messages.tell(note)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shlex
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,9 @@ from .visible import shown, shown_json
 
 if TYPE_CHECKING:
     from kcrf_core.config import Config
+    from kcrf_core.corpora import Corpus
+    from kcrf_core.encoding import Dataset
+    from kcrf_core.model import Model
     from kcrf_core.objective.solvers import DevScore, GrowthRound, Note, Structure
     from kcrf_core.training import CalibrationReport, DevReport, PruneReport, Report
 
@@ -47,6 +52,26 @@ def percent(fraction: float) -> str:
 UNKNOWN_GAP = 1e6  # such a relative gap, and a larger one, is no news
 METRICS = {"f1": "span F1", "macro-f1": "macro F1", "accuracy": "accuracy", "log-loss": "log-loss"}
 DECODERS = {"viterbi": "Viterbi", "posterior": "posterior decoding"}
+
+
+def training_figures(
+    report: Report, model: Model, data: Corpus | Dataset, path: str, began: float,
+    calibrated: CalibrationReport | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the figures of `--json` of a training that began then and wrote a model."""
+    from kcrf_core.model import term_sizes
+
+    return {
+        **report.to_dict(),
+        "sequences": data.sequences,
+        "positions": data.positions,
+        "labels": len(model.labels),
+        "terms": term_sizes(model),
+        "bytes": os.path.getsize(path),
+        "seconds": time.perf_counter() - began,
+        "peak_memory": peak_memory(),
+        **({} if calibrated is None else {"calibration": calibrated.to_dict()}),
+    }
 
 
 def report_lines(
