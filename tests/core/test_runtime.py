@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import shutil
 import struct
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kcrf_core import fit_encoding, parse_config
+from kcrf_core import KernelCRF, fit_encoding, parse_config
 from kcrf_core.chains import CLIQUES, Edges, best_labellings, chain
 from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
@@ -25,7 +26,7 @@ from kcrf_core.features import AffineTerm, ConjunctionTerm, ExplicitTerm
 from kcrf_core.features.pivots import KernelTerm
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ColumnOrder, SparseWeights, find_conjunctions
-from kcrf_core.model import Model, ScoreCalibration, runtime_image, runtime_labels
+from kcrf_core.model import Model, QuickLabels, ScoreCalibration, runtime_image, runtime_labels
 from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, by_characters
 
 WORDS = [
@@ -366,5 +367,30 @@ def test_mistakes_of_callers_are_errors():
 def test_labels_of_a_corpus():
     for name in ("words", "attributes"):
         model, corpus = random_model(name)
-        labels = runtime_labels(runtime_image(model), model.encoding, corpus)
+        labels = runtime_labels(RuntimeTagger(RuntimeModel(runtime_image(model))), model.encoding, corpus)
         np.testing.assert_array_equal(labels, model.tag(model.encoding.encode(corpus)))
+
+
+def test_an_estimator_takes_the_quick_way_from_the_second_call_on():
+    words, tags = [["the", "cat"], ["a", "dog", "ran"], ["ran"]], [["D", "N"], ["D", "N", "V"], ["V"]]
+    X = [[{"w": w, "b": 2.0} for w in one] for one in words]
+    crf = KernelCRF(sigma2=1.0).fit(X, tags)
+    slow = crf.predict(X)  # the first call
+    for _ in range(3):
+        assert [crf.predict_single(one) for one in X] == slow
+    again = pickle.loads(pickle.dumps(crf))
+    assert [again.predict([one])[0] for one in [*X, *X]] == [*slow, *slow]
+    assert crf.predict([]) == []
+    assert crf.predict([[], X[0]]) == [[], slow[0]]
+
+
+def test_quick_labels_are_those_of_the_model():
+    for name in ("words", "attributes", "numbers"):
+        model, corpus = random_model(name)
+        quick = QuickLabels(model)
+        assert quick.of(corpus) is None
+        found = quick.of(corpus)
+        if name == "numbers":  # whose columns need not be text
+            assert found is None
+        else:
+            np.testing.assert_array_equal(found, model.tag(model.encoding.encode(corpus)))

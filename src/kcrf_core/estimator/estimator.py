@@ -55,6 +55,7 @@ from ..model import (
     LagDecoder,
     Model,
     NamedWeights,
+    QuickLabels,
     Wishes,
     decided_labels,
     state_weights,
@@ -786,9 +787,19 @@ class KernelCRF(Protocol):
             with Workers(1, memory=0):
                 found = decoder.feed(corpus, True)
             return X, found.labels if found.marginals is None else found.marginals
-        X, dataset = self._encoded(X)
-        if self._rules(allowed) is not None:
-            decision, labels = self._decision(), self.model_.labels
+        X, corpus = self._corpus(X)
+        ruled, decision = self._rules(allowed) is not None, self._decision()
+        if not (marginals or ruled) and decision.costs(self.model_.labels) is None:
+            model = self.model_
+            quick: QuickLabels | None = self.__dict__.get("_quick")
+            if quick is None or quick.model is not model:
+                quick = self._quick = QuickLabels(model)
+            best = quick.of(corpus) if decision.decoder(model.decode) == model.decode else None
+            if best is not None:
+                return X, best
+        dataset = self.model_.encoding.encode(corpus)
+        if ruled:
+            labels = self.model_.labels
             wishes = Wishes(decision.decoder(self.model_.decode), marginals=marginals, costs=decision.costs(labels))
             parts = [
                 found.marginals if found.marginals is not None else found.labels
@@ -798,7 +809,6 @@ class KernelCRF(Protocol):
         with Workers(threads_of(self.n_jobs), memory=0) as workers:
             if marginals:
                 return X, self.model_.marginals(dataset, workers)
-            decision = self._decision()
             return X, decided_labels(self.model_, dataset, decision, decision.costs(self.model_.labels), workers)
 
     def _found(self, X: InputSequences | Frame, wishes: Wishes, allowed: AllowedLabels | None = None) -> list[Any]:
