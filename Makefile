@@ -15,6 +15,7 @@
 #   make kcrf-tag    a program that tags without Python, in build/kcrf-tag, by the C compiler alone
 #   make library     the C library for other programs, in build/libkcrf_runtime.a and .so
 #   make wasm        the C library for browsers and Node, in build/kcrf.wasm, kcrf.mjs and browser.html, by Clang
+#   make docs        the site in build/site, without warnings; external links are listed in build/external-links.txt
 #   make man         write the manual pages from the options of the commands and from man/*.md
 #   make lint        style of Python and Cython, types, and manual pages that are up to date
 #   make clean       remove what these made
@@ -28,7 +29,7 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: kcrf-tag library wasm fuzz-runtime demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel man lint clean
+.PHONY: kcrf-tag library wasm fuzz-runtime demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel docs man lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -40,10 +41,10 @@ $(VENV)/installed: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
-# The packages of a dependency group or of an extra, also with a pip that does not know --group; kcrf itself stays as it is
-# and is not compiled again. Python 3.10 has no tomllib, but pip has one.
+# The packages $(1) of a dependency group or of an extra, into .venv or another environment $(2), also with a pip that does
+# not know --group; kcrf itself stays as it is and is not compiled again. Python 3.10 has no tomllib, but pip has one.
 define packages
-$(BIN)/python -m pip install --quiet --no-compile $$($(BIN)/python -c 'import importlib, sys; \
+$(or $(2),$(BIN))/python -m pip install --quiet --no-compile $$($(BIN)/python -c 'import importlib, sys; \
     toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "pip._vendor.tomli"); \
     project = toml.load(open("pyproject.toml", "rb")); \
     print(*(project["dependency-groups"] | project["project"]["optional-dependencies"])["$(1)"])')
@@ -193,6 +194,16 @@ wheel: | $(BIN)/python
 	$(PYTHON) -m venv build/wheel
 	CC=false build/wheel/bin/python -m pip install --quiet --only-binary :all: dist/kcrf-*.whl
 	cd build/wheel && PATH="$$PWD/bin:$$PATH" sh ../../tests/smoke.sh ../../sample_data
+
+# An environment of its own: nothing else needs these packages. --strict makes a broken link or anchor an error.
+build/docs-venv/installed: pyproject.toml | $(BIN)/python
+	$(PYTHON) -m venv build/docs-venv
+	$(call packages,docs,build/docs-venv/bin)
+	touch $@
+
+docs: build/docs-venv/installed $(VENV)/installed
+	$(BIN)/python site/pages.py
+	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --strict
 
 man: $(VENV)/installed
 	$(BIN)/python man/generate.py

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import subprocess
+import sys
 from importlib.metadata import requires
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -67,3 +70,19 @@ def test_loops_are_plain_c_for_compilers_without_the_extensions_of_gcc(tmp_path)
     folders = [f"-I{header.parent}" for header in core.glob("*/*.h")]
     found = subprocess.run([*call, *folders], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
+
+
+def test_the_site_has_every_page_and_every_public_name():
+    pages = runpy.run_path(str(ROOT / "site/pages.py"))
+    for name in pages["public_names"]():
+        assert re.search(rf"^::: kcrf_core\.(scoring\.)?{name}$", pages["reference"](), re.MULTILINE)
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert all(f" docs/{path.name}\n" in navigation for path in ROOT.glob("docs/*.md"))
+    assert "font: false" in navigation  # nor anything else of another host
+
+
+def test_docstrings_become_markdown(monkeypatch):
+    monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object, Object=object))
+    as_markdown = runpy.run_path(str(ROOT / "site/docstrings.py"))["as_markdown"]
+    assert as_markdown("Fit.\n\nsize : number\n    of pivots") == "Fit.\n\n- **size**: number of pivots"
+    assert as_markdown("Add.\n\n>>> 1 + 1\n2\n\nMore.") == "Add.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
