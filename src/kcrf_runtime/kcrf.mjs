@@ -42,6 +42,7 @@ class Tagger {
   set(rows) {
     const { kcrf_set_columns, kcrf_set_attributes, free } = this.#library, width = this.columnNames.length;
     const pairs = this.takesAttributes, item = pairs ? 16 : 8; // bytes of kcrf_attribute, kcrf_text
+    if (!Array.isArray(rows)) throw new Error("expected an array of positions");
     this.#positions = 0;
     let length = 0, count = 0;
     rows.forEach((row, t) => {

@@ -95,8 +95,9 @@ def test_node(kcrf, node, trained, first_accents, tmp_path):
     assert kcrf("export", trained, "-o", exported, "--quantize", "none").code == 0
     tagged = kcrf("tag", "-m", trained, data, "--marginals", "all").text.strip().split("\n\n")
     sequences = rows_of(data, 5)
-    calls = [[["set", rows], ["labels"], ["marginals"]] for rows in sequences]
-    about, *results = node(["load", str(exported)], *(call for each in calls for call in each))
+    calls = [call for rows in sequences for call in (["set", rows], ["labels"], ["marginals"])]
+    last = [["set", sequences[0]], ["nbest", 3], ["viterbi"]]
+    about, *results, _, best, most = node(["load", str(exported)], *calls, *last)
     assert about["labelNames"] == ["0", "1"] and about["columnNames"] == ["c0", "c1", "c2", "c3", "c4"]
     assert about["columnsUsed"] == [True] * 5 and about["takesAttributes"] is False
     for block, labels, marginals in zip(tagged, results[1::3], results[2::3], strict=True):
@@ -106,7 +107,6 @@ def test_node(kcrf, node, trained, first_accents, tmp_path):
         np.testing.assert_allclose(marginals, shown, rtol=0, atol=1e-6)
     own = RuntimeTagger(RuntimeModel(exported.read_bytes()))
     own.set_columns(sequences[0])
-    _, _, best, most = node(["load", str(exported)], ["set", sequences[0]], ["nbest", 3], ["viterbi"])
     paths, logs = own.nbest(3)
     assert [one["labels"] for one in best] == [[str(label) for label in path] for path in paths]
     assert most == best[0]["labels"]
@@ -145,6 +145,7 @@ def test_node_errors(kcrf, node, trained, tmp_path):
         ["set", [row, row[:4]]],
         ["set", [[*row[:4], None]]],
         ["set", [[*row[:4], "high"]]],
+        ["set", "but"],
         ["set", []],
         ["labels"],
     ]
@@ -157,7 +158,8 @@ def test_node_errors(kcrf, node, trained, tmp_path):
     assert errors[5] == "Error: position 2: expected an array of 5 columns (c0, c1, c2, c3, c4)"
     assert errors[6] == "Error: position 1: a text was expected, not null"
     assert errors[7].startswith("Error: ") and "high" in errors[7]
-    assert errors[8:10] == [None, []] and errors[11] == ["0"]
+    assert errors[8] == "Error: expected an array of positions"
+    assert errors[9:11] == [None, []] and errors[12] == ["0"]
 
 
 @pytest.mark.slow
