@@ -19,7 +19,7 @@ PAGES = ROOT / "build" / "pages"
 SHOWN = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "sample_data/README.md", "sample_data/*.py",
     "docs/*.md", "docs/*.svg", "docs/cluster/*", "examples/*", "experiments/*/README.md",
-    "experiments/*/*.png", "site/*.css",
+    "experiments/*/*.png", "site/*.css", "src/kcrf_runtime/*.h",
 )  # fmt: skip
 # Headings of the reference; other public names come last.
 GROUPS = {
