@@ -190,7 +190,10 @@ def test_details_are_for_those_who_ask(capsys):
 
 
 class Search:
-    share_spent, sizes, leader = 0.0, (100, 200), None
+    share_done, sizes, leader = 0.0, (100, 200), None
+
+    def seconds_left(self, trains):
+        return 30.0 if self.share_done else None
 
 
 def test_a_search_of_several_knows_how_many_follow(terminal, capsys, clock):
@@ -198,10 +201,10 @@ def test_a_search_of_several_knows_how_many_follow(terminal, capsys, clock):
     messages._line = ProgressLine(False, clock)
     messages.begin(search, lambda candidate: "linear", None)
     messages.rung(0, 100, 5)
-    for search.share_spent in (0.0, 0.5):
+    for search.share_done in (0.0, 0.5):
         messages.judging(None, 0)
         clock.after(30)
     messages.close()
-    # An eighth took thirty seconds.
-    line = "search, about 4 min left: round 1 of 2, 100 positions, 50 % spent; judging linear"
+    # Half of this search takes thirty seconds, and three searches follow.
+    line = "search, about 4 min left: 12 % done, round 1 of 2, 100 positions; trying linear"
     assert f"\r{line} |" in capsys.readouterr().err

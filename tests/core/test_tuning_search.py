@@ -213,7 +213,7 @@ class Estimates(Listener):
 
 
 @pytest.mark.parametrize("timed", [True, False])
-@pytest.mark.parametrize("total", [120.0, 600.0, 1e5])  # seconds; the last is more than all candidates take
+@pytest.mark.parametrize("total", [75.0, 600.0, 1e5])  # seconds; the last is more than all candidates take
 def test_the_remaining_time_is_right_within_a_third_after_a_minute(total, timed):
     gains = {
         name: {str(k): 0.1 if name + str(k) in ("b2", "e1") else -0.1 * (k > 0) for k in range(5)}

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kcrf_core.selection import Nested, Outcome, Tuning
 
 MOST_LINES = 12
+LONGER = 1.5  # ratio of training times that is worth a word
 
 
 def figure(yardstick: Yardstick, value: float, error: float) -> str:
@@ -78,7 +79,9 @@ def reasons(tuning: Tuning) -> list[str]:
     if chosen is not best:
         other = tuning.space.title(best.candidate)
         takes, instead = (duration(tuning.training_time(one)) for one in (best, chosen))
-        why = f"not clear enough for a training of about {takes} instead of {instead}"
+        why = f"not clear among {sum(one.rung == best.rung for one in tuning.outcomes)} candidates"
+        if best.training > LONGER * chosen.training:
+            why += f", as its training takes about {takes} instead of {instead}"
         why = f"but its training takes about {takes}, too long for the rest of the budget" if tuning.too_long else why
         out.append(f"preferred to {other}, which is better by {_apart(tuning, best, chosen)}: {why}")
     return out

@@ -34,8 +34,8 @@ SCREENED_SHARE = 0.02
 PASSING_SHARE = 0.1
 # The first candidate gets a search for the prior variance of each term if that takes at most this share.
 FIRST_SHARE = 0.1
-# Each rung may take so many times the work of the one before.
-SHARE_FACTOR = 2.0
+# Each rung may take so many times the work of the one before, the first one at least this share.
+SHARE_FACTOR, SEED_SHARE = 2.0, 0.5
 
 
 class Listener:
@@ -85,6 +85,7 @@ class Search:
         self._seeds, self._neighbours, self._arena, self.total = list(dict.fromkeys(seeds)), neighbours, arena, total
         self._listener, self._stopped, self._began, self._work = listener, stopped, began, 0.0
         self._setting, self._clock, self.sizes = setting, clock, arena.sizes
+        self._done, self._ended = 0.0, False  # share of the search
         self._at, self._waiting, self._width = 0, 0.0, 0  # the rung, candidates to judge on it, changes of a leader
         self._outcomes: list[dict[Candidate, Outcome]] = [{} for _ in arena.sizes]
         self.history: list[Outcome] = []  # all outcomes, as they came
@@ -124,7 +125,7 @@ class Search:
     def remaining(self) -> float:
         """Estimate the cost of the rest of the search: of all that it may still try, or of what it may still spend."""
         here = [outcome.work for outcome in self.history if outcome.rung == self._at and not outcome.repeated]
-        left = max(self.available - self.spent, 0.0)
+        left = 0.0 if self._ended else max(self.available - self.spent, 0.0)
         if not here or self.leader is None:
             return left
         fitted, usual = self._arena.fitted, median(here) * self.unit
@@ -139,7 +140,8 @@ class Search:
     def share_done(self) -> float:
         """Share of the search that is done."""
         spent = self.spent
-        return spent / (spent + self.remaining) if spent else 0.0
+        self._done = max(self._done, spent / (spent + self.remaining) if spent else 0.0)
+        return self._done
 
     def seconds_left(self, trains: bool = False) -> float | None:
         """Estimate the seconds that the rest of the search takes, and training if it follows; None at the beginning."""
@@ -177,7 +179,7 @@ class Search:
         self._width = sum(1 for _ in self._neighbours(default))
         going = [*self._seeds[:1], *self._cheapest_first(self._seeds[1:])]
         for rung, positions in enumerate(self.sizes):
-            limit = self.available * math.fsum(shares[: rung + 1]) / math.fsum(shares)
+            limit = self.available * max(math.fsum(shares[: rung + 1]) / math.fsum(shares), SEED_SHARE)
             if self._over(self.total):
                 break
             leader = self.leader
@@ -206,7 +208,7 @@ class Search:
             self._refine(rung, limit)
             self._settle(limit)
             going = self._survivors(rung)
-        self._waiting, self._width, self._at = 0.0, 0, len(self.sizes) - 1
+        self._ended = True
         self._listener.end()
         return self.choice()
 

@@ -297,8 +297,10 @@ class NumberBlock(ColumnBlock):
             usual = self._form = made.pop() if len(made) == 1 else USUAL
             forms = FORMS if usual in FORMS else (USUAL, *FORMS)
             choices += [Choice(form, forms, usual), Choice(change, CHANGES, NONE), Choice(width, WIDTHS, NONE)]
-            seeds += [{change: "speed"}, {width: "15"}, {form: "log1p"}, {form: "plain" if usual == "rank" else "rank"}]
-            seeds += [{width: "60"}, {change: "difference"}]
+            tried = [{change: "speed"}, {width: "15"}, {form: "log1p"}, {form: "plain" if usual == "rank" else "rank"}]
+            tried += [{width: "60"}, {change: "difference"}]
+            # What a transform finds is often linear in it, and passes of a linear model take a fraction of the time.
+            seeds += [one | own for one in tried for own in ({kernel: LINEAR}, {})]
         seeds.append({kernel: RBF if self.start == LINEAR else LINEAR})
         if NESTED_WINDOWS in kernels:
             seeds.append({kernel: NESTED_WINDOWS})
