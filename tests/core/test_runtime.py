@@ -26,7 +26,15 @@ from kcrf_core.features import AffineTerm, ConjunctionTerm, ExplicitTerm
 from kcrf_core.features.pivots import KernelTerm
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ColumnOrder, SparseWeights, find_conjunctions
-from kcrf_core.model import Model, QuickLabels, ScoreCalibration, runtime_image, runtime_labels
+from kcrf_core.model import (
+    AttributeSequences,
+    ColumnLabeller,
+    Model,
+    QuickLabels,
+    ScoreCalibration,
+    runtime_image,
+    runtime_labels,
+)
 from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, by_characters
 
 WORDS = [
@@ -394,3 +402,16 @@ def test_quick_labels_are_those_of_the_model():
             assert found is None
         else:
             np.testing.assert_array_equal(found, model.tag(model.encoding.encode(corpus)))
+
+
+@pytest.mark.parametrize("name", ["words", "conjunctions", "posterior", "numbers"])
+def test_large_blocks_are_labelled_as_by_the_model(name):
+    features, options = MODELS[name]
+    model, _ = random_model(features, **options)
+    (parsed,) = FORMATS["conll"].parse(blocks(io.BytesIO(text(9, 1400, 3).encode()), "data"), "data")
+    labeller = ColumnLabeller(model)
+    block = labeller.prepared(parsed.corpus)
+    assert isinstance(block, AttributeSequences) == (name != "numbers")
+    found = [labeller.best_labels(block.span(*chunk)) for chunk in labeller.chunks(block)]
+    wanted = model.tag(model.encoding.encode(parsed.corpus))
+    np.testing.assert_array_equal(np.concatenate(found), wanted)

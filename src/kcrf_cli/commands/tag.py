@@ -417,7 +417,7 @@ def _tagged(
 
 def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> _Steps:
     """Return the shortest way to what was asked for."""
-    from kcrf_core.model import Decoded, Decoder, given_labels
+    from kcrf_core.model import ColumnLabeller, Decoded, Decoder, given_labels
     from kcrf_core.system import sequence_rows
 
     from ..render.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
@@ -439,6 +439,14 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> 
 
             labeller = AttributeLabeller.of(model)
         best = model.best_labels if labeller is None else labeller.best_labels
+        if rules is None and not format_.attributes:
+            own = ColumnLabeller(model)
+            return _Steps(
+                lambda parsed: own.prepared(parsed.corpus),
+                own.chunks,
+                lambda _, part: Decoded(part.offsets, own.best_labels(part)),
+                lambda parsed: LabelWriter(format_, parsed, labels),
+            )
 
         def obeying(parsed: ParsedBlock, part: Any) -> Decoded:
             """Label by the quickest way, and search for labels where those break a rule."""

@@ -41,7 +41,7 @@ from .sequences import (
     form_of,
 )
 from .spool import SUGGESTING_POSITIONS, Spool, spread_sequences
-from .tables import CodedColumn, NameCells, NumberColumn, in_order
+from .tables import Cells, CodedColumn, NameCells, NumberColumn, in_order
 from .word_vectors import WordVectors
 
 FORMATS: Registry[Format]
@@ -67,6 +67,7 @@ __all__ = [
     "Arrival",
     "AttributeRows",
     "Block",
+    "Cells",
     "Clusters",
     "CodedColumn",
     "ColumnNames",

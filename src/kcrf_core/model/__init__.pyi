@@ -32,13 +32,14 @@ from .lagging import LagDecoder
 from .model import ROWS_AT_ONCE, Model, ScoreCalibration
 from .model_labelling import Also, from_model, from_model_and_encoded
 from .rules import LabelRules, RulesProbability, broken_sequences, combined
-from .runtime_files import QuickLabels, runtime_image, runtime_labels
+from .runtime_files import ColumnLabeller, QuickLabels, runtime_image, runtime_labels
 
 __all__ = [
     "ROWS_AT_ONCE",
     "Also",
     "AttributeLabeller",
     "AttributeSequences",
+    "ColumnLabeller",
     "Decoded",
     "Decoder",
     "Explanation",

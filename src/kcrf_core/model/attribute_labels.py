@@ -47,7 +47,7 @@ def packed_names(names: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray, np.nda
 
 @dataclass(frozen=True)
 class AttributeSequences:
-    """Sequences `first` to `last` of a corpus of attributes."""
+    """Sequences `first` to `last` of a corpus, to be labelled straight from its bytes."""
 
     corpus: Corpus
     first: int

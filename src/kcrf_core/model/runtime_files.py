@@ -16,11 +16,12 @@ import numpy as np
 
 from ..chains import EDGE_X
 from ..config import Macro, is_wapiti_line, pieces
-from ..corpora import COLUMN_FORMAT, Clusters, Corpus, Lexicon
+from ..corpora import COLUMN_FORMAT, Cells, Clusters, Corpus, Lexicon
 from ..encoding import (
     AttributeFeature,
     CategoricalFeature,
     ConjunctionFeature,
+    Dataset,
     Encoding,
     Feature,
     LineFeature,
@@ -41,6 +42,7 @@ from ..runtime import (
     text_table,
     unicode_table,
 )
+from .attribute_labels import AttributeSequences
 from .model import VITERBI, Model
 
 MAGIC, FILE_VERSION = b"KCRFTAG\0", 1
@@ -95,7 +97,10 @@ class QuickLabels:
         self.model, self._calls, self._idle = model, 0, list[RuntimeTagger]()  # that no thread uses now
 
     @cached_property
-    def _made(self) -> RuntimeModel | None:
+    def made(self) -> RuntimeModel | None:
+        """The model in the form of the library; None where that does not support it."""
+        if any(isinstance(feature, RealFeature) for feature in self.model.encoding.features):
+            return None  # whose errors name columns, and whose columns may be numbers already
         try:
             return RuntimeModel(runtime_image(self.model))
         except ConfigError:
@@ -103,14 +108,10 @@ class QuickLabels:
 
     def of(self, corpus: Corpus) -> np.ndarray | None:
         """Return numbers of the best labels by the model's decoder, [N] int32; None: ask the model itself."""
-        if corpus.positions > FEW_POSITIONS or self.model.encoding.vectors:
-            return None
-        if any(isinstance(feature, RealFeature) for feature in self.model.encoding.features):
-            return None  # whose errors name columns, and whose columns are numbers already
         self._calls += 1
-        if self._calls == 1 or self._made is None:
+        if corpus.positions > FEW_POSITIONS or self._calls == 1 or self.made is None:
             return None
-        tagger = self._idle.pop() if self._idle else RuntimeTagger(self._made)
+        tagger = self._idle.pop() if self._idle else RuntimeTagger(self.made)
         try:
             return runtime_labels(tagger, self.model.encoding, corpus)
         finally:
@@ -118,6 +119,41 @@ class QuickLabels:
 
     def __reduce__(self) -> tuple[type[QuickLabels], tuple[Model]]:
         return QuickLabels, (self.model,)
+
+
+class ColumnLabeller:
+    """Labeller of blocks of columns: large blocks by the library, if it supports the model, and others by the model."""
+
+    def __init__(self, model: Model):
+        self._model, self._quick = model, QuickLabels(model)
+
+    def prepared(self, corpus: Corpus) -> AttributeSequences | Dataset:
+        """Return a block to label, checked against the model."""
+        encoding = self._model.encoding
+        if corpus.positions < FEW_POSITIONS or not isinstance(corpus.columns, Cells) or self._quick.made is None:
+            return encoding.encode(corpus)
+        encoding.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
+        encoding.with_labels(corpus)
+        return AttributeSequences(corpus, 0, corpus.sequences)
+
+    def chunks(self, block: AttributeSequences | Dataset) -> list[tuple[int, int]]:
+        """Return runs of whole sequences (first, last) to be labelled at a time."""
+        return block.chunks() if isinstance(block, AttributeSequences) else self._model.chunks(block)
+
+    def best_labels(self, block: AttributeSequences | Dataset) -> np.ndarray:
+        """Return numbers of the best labels by the model's decoder, [n] int32."""
+        if isinstance(block, Dataset):
+            return self._model.best_labels(block)
+        corpus, made, encoding = block.corpus, self._quick.made, self._model.encoding
+        assert isinstance(corpus.columns, Cells) and made is not None
+        cells, offsets = corpus.columns, np.ascontiguousarray(corpus.offsets[block.first : block.last + 1])
+        path, places = (
+            np.empty(int(offsets[-1] - offsets[0]), np.int32),
+            np.array(encoding.places(corpus)[:-1], np.int64),
+        )
+        if made.label_cells(cells.data, cells.starts, cells.lengths, places, offsets, path)[0] < 0:
+            return path
+        return self._model.best_labels(encoding.encode(corpus.span(block.first, block.last)))  # with its own errors
 
 
 def _refuse(what: str, *settings: str) -> ConfigError:

@@ -60,9 +60,9 @@ cdef extern from "Python.h":
 
 
 cdef int bits_for(Py_ssize_t count) noexcept:
-    """Return the logarithm of a table's size, at least twice its entries."""
+    """Return the logarithm of a table's size; at most seven tenths of it are filled."""
     cdef int bits = 1
-    while (<int64_t>1 << bits) < 2 * count:
+    while (<int64_t>7 << bits) < 10 * count:
         bits += 1
     return bits
 
