@@ -90,7 +90,7 @@ def runtime_labels(tagger: RuntimeTagger, encoding: Encoding, corpus: Corpus) ->
 class QuickLabels:
     """Labels of few positions by the library, for a model that it supports, from the second call on.
 
-    A model of 200,000 features takes 0.1 s to be put into its form, and a sentence then a twentieth of its time.
+    A model of 200,000 features takes 0.1 s to be put into its form, and a sentence then a tenth of its time.
     """
 
     def __init__(self, model: Model):
