@@ -390,6 +390,7 @@ def test_an_estimator_takes_the_quick_way_from_the_second_call_on():
     assert [again.predict([one])[0] for one in [*X, *X]] == [*slow, *slow]
     assert crf.predict([]) == []
     assert crf.predict([[], X[0]]) == [[], slow[0]]
+    assert len(crf.predict([[{"w": "half \ud800"}]])[0]) == 1  # no UTF-8: the model itself takes it
 
 
 def test_quick_labels_are_those_of_the_model():

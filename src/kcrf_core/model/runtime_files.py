@@ -82,6 +82,8 @@ def runtime_labels(tagger: RuntimeTagger, encoding: Encoding, corpus: Corpus) ->
                 spans = pairwise(rows.indptr[first : last + 1].tolist())
                 tagger.set_attributes([[(rows.names[e], rows.values[e]) for e in range(*span)] for span in spans])
             out.append(tagger.labels())
+        except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 has not
+            raise
         except (ValueError, OverflowError) as error:
             raise DataError(str(error), corpus.source, int(corpus.lines[first])) from None
     return np.concatenate(out)
@@ -103,7 +105,7 @@ class QuickLabels:
             return None  # whose errors name columns, and whose columns may be numbers already
         try:
             return RuntimeModel(runtime_image(self.model))
-        except ConfigError:
+        except (ConfigError, UnicodeEncodeError):
             return None
 
     def of(self, corpus: Corpus) -> np.ndarray | None:
@@ -114,6 +116,8 @@ class QuickLabels:
         tagger = self._idle.pop() if self._idle else RuntimeTagger(self.made)
         try:
             return runtime_labels(tagger, self.model.encoding, corpus)
+        except UnicodeEncodeError:
+            return None
         finally:
             self._idle.append(tagger)
 
