@@ -335,10 +335,6 @@ class _Search:
         found = self._found[steps]
         return found.logs if self._metric.by_probability else found.counts[self._decode or DECODINGS[0]]
 
-    def _gain(self, steps: Steps, other: Steps) -> tuple[float, float]:
-        """Return the difference in the metric of two settings, and its standard error."""
-        return self._metric.difference(self._counts(steps), self._counts(other))
-
     def _prior(self) -> Prior:
         """Return the setting chosen, with the mean of the folds' parameters as a start for all data."""
         best = self._choice()
@@ -383,7 +379,7 @@ class _Search:
         log_p, error = self._log_loss.difference(self._found[best].logs, self._found[other].logs)
         text = f"log p {log_p:+.4f} +- {error:.4f}"
         if not self._metric.by_probability:
-            gain, error = self._gain(best, other)
+            gain, error = self._metric.difference(self._counts(best), self._counts(other))
             text += f", {self._yardstick.title} {100 * gain:+.2f}{self._yardstick.margin(error)}"
         values = ", ".join(f"{name} {value:g}" for name, value in self._values(other).items())
         return f"sigma2 search: next to the choice is {values}; difference in {text}"
