@@ -206,6 +206,11 @@ def _open_terms(config: Config) -> set[str]:
     return {term.name for term in config.terms if not (term.sigma2 or config.training.sigma2)}
 
 
+def _once(config: Config) -> float:
+    """Return the cost of a pass by itself."""
+    return SPARSE_PASS_COST if config.training.c1 else PASS_COST
+
+
 def _kernels(config: Config) -> dict[str, Any]:
     """Return types and kernels of terms by name; no kernel for those over labels alone."""
     return {term.name: [term.type, term.kernel.to_dict() if term.clique.mapped else None] for term in config.terms}
@@ -326,7 +331,7 @@ class CorpusArena:
         except (ConfigError, NumericError, MemoryError) as error:
             self._note(f"a candidate cannot be judged: {error}")
             return None
-        found, once = prior.judged, SPARSE_PASS_COST if config.training.c1 else PASS_COST
+        found, once = prior.judged, _once(config)
         decode = found.decoder.decode
         return {
             "sigma2": prior.sigma2,
@@ -351,9 +356,10 @@ class CorpusArena:
 
     def _training(self, candidate: Candidate, rung: int, passes: float) -> float:
         """Estimate the work of training on all data, by the passes that a fit took on a rung."""
-        fit = FINAL_FIT * passes * (self.sizes[-1] * self.complexity(candidate) + PASS_COST)
+        config = self.config(candidate, rung)
+        fit = FINAL_FIT * passes * (self.sizes[-1] * self.complexity(candidate) + _once(config))
         settled = self.sizes[rung] >= SETTLED_SHARE * self.sizes[-1] and not self._space.is_default(candidate)
-        if settled or not _open_terms(self.config(candidate, rung)):
+        if settled or not _open_terms(config):
             return fit
         return fit + max(FINAL_SEARCH / FINAL_FIT * fit, LEAST_SEARCH)
 
