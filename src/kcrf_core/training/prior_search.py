@@ -165,11 +165,25 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _beginning(scale: float) -> float:
-    """Return sigma2 to begin with, on the grid, of a term with this mean of k(x, x)."""
-    variance = min(max(GRID_ORIGIN * scale, FIRST_LEAST), FIRST_MOST)
-    step = round(math.log(variance / scale / GRID_ORIGIN, GRID_FACTOR)) if scale > 0 else 0
-    return GRID_ORIGIN * GRID_FACTOR**step
+def _beginnings(task: TrainingTask, scales: Mapping[str, float]) -> dict[str, float]:
+    """Return sigma2 to begin with, on the grid, of terms with these means of k(x, x).
+
+    Scores of all terms begin with the same variance: that of the first linear term at the origin, or else of the first
+    one. Transitions begin with the sigma2 of that term, or with a tenth if there are pivots alone, where they would
+    learn what the sequences of the sample have in common (OCR and batteryless_adl).
+    """
+    mapped = [(term.config.name, term.map) for term in task.terms if term.map is not None]
+    linear = [name for name, own in mapped if not own.nested]
+    first = (linear or [name for name, _ in mapped] or [""])[0]
+    variance = min(max(GRID_ORIGIN * scales.get(first, 1.0), FIRST_LEAST), FIRST_MOST)
+
+    def on_grid(scale: float) -> float:
+        step = round(math.log(variance / scale / GRID_ORIGIN, GRID_FACTOR)) if scale > 0 else 0
+        return GRID_ORIGIN * GRID_FACTOR**step
+
+    of_transitions = on_grid(scales.get(first, 1.0)) / (10 if mapped and not linear else 1)
+    names = {name for name, _ in mapped}
+    return {name: on_grid(scale) if name in names else of_transitions for name, scale in scales.items()}
 
 
 Steps = tuple[int, ...]  # how many times each free term has gone up by GRID_FACTOR from where the search began
@@ -271,16 +285,7 @@ class _Search:
         self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._enough())
         self._metric, self._yardstick = yardstick, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
-        begin = {name: _beginning(scale) for name, scale in scales.items()}
-        # Transitions begin with the smallest sigma2 of the other terms, or a tenth of it beside pivots: there they
-        # would learn what the sequences of the sample have in common (OCR and batteryless_adl).
-        least = [
-            begin.get(term.config.name, GRID_ORIGIN) / (10 if term.map.nested else 1)
-            for term in task.terms
-            if term.map is not None
-        ]
-        labels = {term.config.name: min(least, default=GRID_ORIGIN) for term in task.terms if term.map is None}
-        self._start = {name: start.get(name, labels.get(name, value)) for name, value in begin.items()}
+        self._start = {name: start.get(name, value) for name, value in _beginnings(task, scales).items()}
         self._folds = [_Fold(task, split) for split in splits.splits]
         self._work = 0.0
         self._passes: dict[Steps, float] = {}  # from zero to each setting, over its sample
