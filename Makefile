@@ -11,7 +11,7 @@
 #   make certificates  500 random fits, their bounds held against a reference in extended precision
 #   make planted-bugs  some forty bugs, one at a time, each caught by the tests
 #   make coverage    the lines and branches that the tests reach
-#   make wheel       a wheel in dist/, tried in an environment without a compiler
+#   make wheel       a wheel in dist/, tried in a new Debian without a compiler
 #   make kcrf-tag    a program that tags without Python, in build/kcrf-tag, by the C compiler alone
 #   make library     the C library for other programs, in build/libkcrf_runtime.a and .so
 #   make wasm        the C library for browsers and Node, in build/kcrf.wasm, kcrf.mjs and browser.html, by Clang
@@ -187,13 +187,10 @@ coverage: $(VENV)/coverage
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
-# The trial has nothing but the wheel and what it depends on, and no compiler by that name.
 wheel: | $(BIN)/python
-	rm -rf dist build/wheel
+	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
-	$(PYTHON) -m venv build/wheel
-	CC=false build/wheel/bin/python -m pip install --quiet --only-binary :all: dist/kcrf-*.whl
-	cd build/wheel && PATH="$$PWD/bin:$$PATH" sh ../../tests/smoke.sh ../../sample_data
+	sh tests/clean_root.sh $(BIN)/python dist/kcrf-*.whl sample_data
 
 # An environment of its own: nothing else needs these packages. --strict makes a broken link or anchor an error.
 build/docs-venv/installed: pyproject.toml | $(BIN)/python

@@ -12,8 +12,6 @@ import re
 import shutil
 from pathlib import Path
 
-from kcrf_core import KernelCRF
-
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "build" / "pages"
 SHOWN = (
@@ -55,6 +53,8 @@ def reference() -> str:
 
 
 def main() -> None:
+    from kcrf_core import KernelCRF
+
     shutil.rmtree(PAGES, ignore_errors=True)
     external = set()
     for pattern in SHOWN:
