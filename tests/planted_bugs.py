@@ -54,7 +54,7 @@ BUGS = [
         '.count("-") > 2',
         "cli/test_evaluate.py::test_options_that_contradict_each_other",
     ),
-    Bug("kcrf_cli/commands/export.py", 'text=output.endswith(".txt")', "text=False", "cli/test_exchange_commands.py"),
+    Bug("kcrf_cli/commands/export.py", 'output.endswith(".txt")', "False", "cli/test_exchange_commands.py"),
     Bug(
         "kcrf_cli/commands/featurize.py",
         "range(min(run.show, dataset.positions))",
@@ -208,6 +208,7 @@ BUGS = [
     Bug(
         "kcrf_core/objective/solvers/newton.py", "vectors.negated(now.gradient)", "now.gradient", "core/test_solvers.py"
     ),
+    Bug("kcrf_core/runtime/characters.py", "TRANSFORMS[transform]", 'TRANSFORMS["lower"]', "core/test_runtime.py"),
     Bug("kcrf_core/system/memory.py", "self._left += count", "self._left -= count", "core/test_memory.py"),
     Bug(
         "kcrf_core/exchange/crfpp_models.py", 'float(fields.get(b"cost-factor", b"1"))', "1.0", "core/test_exchange.py"

@@ -169,8 +169,9 @@ def main() -> None:
     options.add_argument("--jobs", type=int, default=1, help="sets at the same time")
     options.add_argument("--readme", type=Path, default=None, help="where to put the table, beside printing it")
     options.add_argument("--name", default="comparison", help="of the table in the README")
-    options.add_argument("sets", nargs="*", choices=[[], *EVERYTHING], default=list(EVERYTHING))
+    options.add_argument("sets", nargs="*", metavar="SET", help=f"default: {', '.join(EVERYTHING)}")
     given = options.parse_args()
+    given.sets = given.sets or list(EVERYTHING)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     given.out.mkdir(parents=True, exist_ok=True)
     results, failed = {}, {}

@@ -192,7 +192,7 @@ def test_a_log_tells_everything(kcrf, parts, tmp_path):
     start, end = found[0], found[-1]
     assert start["event"] == "start" and start["seed"] == 3 and start["sequences"] == 100
     assert start["dev_sequences"] == 50 and start["labels"] == ["0", "1"] and start["version"]
-    assert start["configuration"]["training"]["tolerance"] == 1e-3
+    assert start["configuration"]["training"]["max_passes"] == 1000
     passes = [event for event in of_kind(found, "pass") if event["stage"] == "training"]
     assert [event["pass"] for event in passes] == list(range(1, figures["passes"] + 1))
     assert {"objective", "lower_bound", "gap", "hessian_products"} <= passes[-1].keys()

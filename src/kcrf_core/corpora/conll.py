@@ -118,9 +118,6 @@ def parse_block(
                 rows = split(block, data, name, separator, width, layout, begin, line)
                 found = _has_header(rows.cells, values, columns, layout)
                 layout = replace(layout, header=bool(found))
-                if found is None and len(rows.lines) == 1:
-                    message = "no data: one line alone, which may name the columns: 'header' can be false if it is data"
-                    raise DataError(message, name, settings=["no_header"])
                 if found is None:
                     remarks.append(f"{name}: the first line is taken as data: give 'header' if it names the columns")
             if layout.header:
