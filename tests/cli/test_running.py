@@ -349,6 +349,5 @@ def test_an_interrupted_run_leaves_a_model_and_a_whole_log(kcrf, sample_data, pa
     assert end["certified_gap"] is None or end["certified_gap"] > 1e-9
     if stage == "growing":
         assert end["growth"]["stop"] == "interrupted"
-        assert (
-            end["growth"]["rounds"][0]["pivots"]["node"] == 187 <= end["growth"]["rounds"][-1]["pivots"]["node"] < 1500
-        )
+        rounds = [one["pivots"]["node"] for one in end["growth"]["rounds"]]
+        assert 100 < rounds[0] <= rounds[-1] < 1500

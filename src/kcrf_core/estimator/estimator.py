@@ -407,7 +407,7 @@ class KernelCRF(Protocol):
             stored["sequence"] = X.sequence
         if stored:
             model = replace(model, info={**model.info, "estimator": stored})
-        self.model_, self.calibration_ = model, calibration
+        self.model_, self.calibration_, self._quick = model, calibration, QuickLabels(model)
         if report.result.reason not in (CERTIFIED, STATIONARY, BEST, PRUNED):
             message = f"stopped ({report.result.reason}) within {report.result.gap:.2g} of the optimum, not "
             message += f"{config.training.tolerance or SHARE:g}; max_iterations or tolerance can be larger"
@@ -792,9 +792,8 @@ class KernelCRF(Protocol):
         if not (marginals or ruled) and decision.costs(self.model_.labels) is None:
             model = self.model_
             quick: QuickLabels | None = self.__dict__.get("_quick")
-            if quick is None or quick.model is not model:
-                quick = self._quick = QuickLabels(model)
-            best = quick.of(corpus) if decision.decoder(model.decode) == model.decode else None
+            same = decision.decoder(model.decode) == model.decode
+            best = quick.of(corpus) if quick is not None and quick.model is model and same else None
             if best is not None:
                 return X, best
         dataset = self.model_.encoding.encode(corpus)
@@ -951,7 +950,7 @@ class KernelCRF(Protocol):
         if embeddings is not None:
             model = model.with_embeddings(os.fspath(embeddings))
         out = cls(**params_of(model.info, _names(cls)))
-        out.model_ = model
+        out.model_, out._quick = model, QuickLabels(model)
         return out
 
 
