@@ -120,6 +120,7 @@ def test_three_workers_one_of_whom_is_killed(data, expected, tmp_path):
         assert not output.exists()
 
 
+@pytest.mark.slow
 def test_certificates(few, kcrf, tmp_path):
     files, outputs = make_certificates(tmp_path), (tmp_path / "one.npz", tmp_path / "other.npz")
     tls = ("--tls-ca", files["ca-file"], "--tls-cert", files["cert"], "--tls-key", files["key"])

@@ -78,7 +78,12 @@ def same_model(kcrf, engine, tmp_path, *arguments):
 @pytest.mark.parametrize(
     "text, options, said",
     [
-        (EDGES_BY_INPUT, ("--dev", "DATA", "--keep", "best"), "on this machine pivots are chosen"),
+        pytest.param(
+            EDGES_BY_INPUT,
+            ("--dev", "DATA", "--keep", "best"),
+            "on this machine pivots are chosen",
+            marks=pytest.mark.slow,
+        ),
         (
             COLUMNS,
             ("--kernel", "rbf", "--select", "gradient", "--size", "12", "--certify", "exact"),

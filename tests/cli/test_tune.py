@@ -69,6 +69,7 @@ def test_what_is_found_can_be_trained(kcrf, text, known, tmp_path):
     assert not (tmp_path / "found.yaml.journal").exists()
 
 
+@pytest.mark.slow
 def test_a_configuration_that_is_better_has_what_was_found(kcrf, known, tmp_path, monkeypatch):
     """Two digits tell the label together: nothing that is linear can."""
     monkeypatch.setitem(tuning_module.EFFORTS, "small", 3e9)
@@ -82,6 +83,7 @@ def test_a_configuration_that_is_better_has_what_was_found(kcrf, known, tmp_path
     assert config.training.decode in ("viterbi", "posterior")
 
 
+@pytest.mark.slow
 def test_the_column_of_groups_is_no_feature(kcrf, text, known, tmp_path):
     found = tmp_path / "found.yaml"
     assert kcrf("tune", text, "-c", known, "--effort", "small", "--group", "c0", "-o", found, "-q").code == 0
@@ -89,6 +91,7 @@ def test_the_column_of_groups_is_no_feature(kcrf, text, known, tmp_path):
     assert not any("c0" in json.dumps(feature) for feature in raw["features"])
 
 
+@pytest.mark.slow
 def test_findings_as_json_and_a_picture(kcrf, text, known, tmp_path):
     pytest.importorskip("matplotlib")
     found, picture = tmp_path / "found.yaml", tmp_path / "search.png"

@@ -316,6 +316,7 @@ def test_unobserved_labels_have_no_say(accents, tiny):
     assert found.raw["unobserved"] == "?"
 
 
+@pytest.mark.slow
 def test_the_written_configuration_reads_as_the_same(accents, tiny):
     with Workers(1) as workers:
         found = tune(accents, TEXT, effort=tiny, workers=workers)
