@@ -14,12 +14,15 @@ esac
 if [ -n "$suite" ] && [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
     echo "trial in a new Debian $suite"
     debootstrap --variant=minbase --include=python3-venv "$suite" "$room/root" >"$room/log" || { tail "$room/log"; exit 1; }
-    cp -r "$room/wheels" "$samples" tests/smoke.sh "$room/root/tmp/"
+    mkdir "$room/root/trial"
+    cp -r "$room/wheels" tests/smoke.sh "$room/root/trial/"
+    cp -r "$samples" "$room/root/trial/samples"
     chroot "$room/root" sh -ec '
         for compiler in cc gcc clang c99; do ! command -v $compiler; done
-        python3 -m venv /tmp/kcrf
-        /tmp/kcrf/bin/pip install --quiet --no-index --find-links /tmp/wheels kcrf
-        PATH=/tmp/kcrf/bin:$PATH sh /tmp/smoke.sh "$1"' sh "/tmp/$(basename "$samples")"
+        cd trial
+        python3 -m venv kcrf
+        kcrf/bin/pip install --quiet --no-index --find-links wheels kcrf
+        PATH=$PWD/kcrf/bin:$PATH sh smoke.sh samples'
 else
     echo "trial in an environment without a compiler (debootstrap, root privileges and Python 3.11 or 3.13 give a new Debian)"
     "$python" -m venv "$room/kcrf"

@@ -259,9 +259,7 @@ static int parse_attributes(struct worker *worker, struct job *job, char *text, 
         size_t begin = at, colon = SIZE_MAX, out = at;
         double value = 1.0;
         for (; at < size && text[at] != '\t'; at++) {
-            if (text[at] == ':' && colon == SIZE_MAX)
-                colon = out;
-            else if (text[at] == ':')
+            if (text[at] == ':')
                 colon = out;
             else if (text[at] == '\\' && at + 1 < size && (text[at + 1] == '\\' || text[at + 1] == ':'))
                 at++;
