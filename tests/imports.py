@@ -108,7 +108,7 @@ class Source:
             return {}
         stub = ast.parse(self.path.with_suffix(".pyi").read_text(encoding="utf-8"))
         nodes = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.level == 1]
-        return {alias.name: node.module for node in nodes for alias in node.names if alias.asname is None}
+        return {alias.name: node.module for node in nodes for alias in node.names if alias.asname == alias.name}
 
     @cached_property
     def defined(self) -> set[str]:

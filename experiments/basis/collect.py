@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from readme import fill
-from readme import table as markdown
+from readme import fill, table as markdown
 
 from kcrf_core.model import Model
 

@@ -10,8 +10,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from readme import fill
-from readme import table as markdown
+from readme import fill, table as markdown
 
 METHODS = {"pri": "Pri", "1": "degree 1", "2": "degree 2", "3": "degree 3"}
 TITLES = {

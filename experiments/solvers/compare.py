@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from readme import fill
-from readme import table as markdown
+from readme import fill, table as markdown
 
 from kcrf_core.chains import Problem
 from kcrf_core.config import load_template, parse_config, with_options

@@ -19,8 +19,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from readme import fill
-from readme import table as markdown
+from readme import fill, table as markdown
 
 from kcrf_cli.main import main as kcrf
 from kcrf_core.corpora import read_corpus

@@ -9,8 +9,7 @@ import json
 
 import matplotlib
 from measure import BUILD, HERE
-from readme import fill
-from readme import table as markdown
+from readme import fill, table as markdown
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -1,40 +1,17 @@
-from ._version import __version__
-from .config import Config, parse_config
-from .corpora import Corpus, read_corpus, with_vectors
-from .encoding import Encoding, fit_encoding
-from .errors import ConfigError, DataError, FileFormatError, Interrupted, KcrfError, NumericError
-from .estimator import KernelCRF
-from .estimator import KernelCRF as CRF
-from .model import Model
-from .scoring import Evaluation, evaluate
-from .scoring import metrics as metrics
-from .scoring import scorers as scorers
-from .system import Workers
-from .training import Report, train
-
-__all__ = [
-    "CRF",
-    "Config",
-    "ConfigError",
-    "Corpus",
-    "DataError",
-    "Encoding",
-    "Evaluation",
-    "FileFormatError",
-    "Interrupted",
-    "KcrfError",
-    "KernelCRF",
-    "Model",
-    "NumericError",
-    "Report",
-    "Workers",
-    "__version__",
-    "evaluate",
-    "fit_encoding",
-    "metrics",
-    "parse_config",
-    "read_corpus",
-    "scorers",
-    "train",
-    "with_vectors",
-]
+from ._version import __version__ as __version__
+from .config import Config as Config, parse_config as parse_config
+from .corpora import Corpus as Corpus, read_corpus as read_corpus, with_vectors as with_vectors
+from .encoding import Encoding as Encoding, fit_encoding as fit_encoding
+from .errors import (
+    ConfigError as ConfigError,
+    DataError as DataError,
+    FileFormatError as FileFormatError,
+    Interrupted as Interrupted,
+    KcrfError as KcrfError,
+    NumericError as NumericError,
+)
+from .estimator import KernelCRF as KernelCRF
+from .model import Model as Model
+from .scoring import Evaluation as Evaluation, evaluate as evaluate, metrics as metrics, scorers as scorers
+from .system import Workers as Workers
+from .training import Report as Report, train as train

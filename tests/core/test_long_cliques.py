@@ -8,8 +8,7 @@ import pytest
 import oracle
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, SEEN_TRANSITIONS, Edges, Problem
 from kcrf_core.kernels.plain import RBFKernel
-from kcrf_core.maps import ExplicitMap, ReducedMap
-from kcrf_core.maps import pivot_choice as basis
+from kcrf_core.maps import ExplicitMap, ReducedMap, pivot_choice as basis
 from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
 from problems import on_threads, random_inputs, random_offsets

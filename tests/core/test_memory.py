@@ -12,8 +12,7 @@ import scipy.sparse
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import Inputs, Pivots, PolynomialKernel
 from kcrf_core.kernels.plain import LinearKernel, RBFKernel
-from kcrf_core.maps import ReducedMap
-from kcrf_core.maps import pivot_choice as basis
+from kcrf_core.maps import ReducedMap, pivot_choice as basis
 from kcrf_core.maps.reduced import KernelRows
 from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.system import Budget, Workers, size_text

@@ -8,8 +8,7 @@ import pytest
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.maps import explicit as module
-from kcrf_core.maps import sparse_block
+from kcrf_core.maps import explicit as module, sparse_block
 from kcrf_core.model import Model
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train

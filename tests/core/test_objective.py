@@ -10,8 +10,7 @@ import oracle
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import PolynomialKernel, gram
 from kcrf_core.kernels.plain import LinearKernel, RBFKernel
-from kcrf_core.maps import ExplicitMap, ReducedMap
-from kcrf_core.maps import pivot_choice as basis
+from kcrf_core.maps import ExplicitMap, ReducedMap, pivot_choice as basis
 from kcrf_core.objective import ObjectiveTerm, certificates
 from kcrf_core.objective.solvers import CERTIFIED, PASSES, SOLVERS, Run
 from kcrf_core.system import Workers

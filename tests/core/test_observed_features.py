@@ -17,8 +17,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.features import FeatureTerm, fit_terms, observed_only
 from kcrf_core.files import read_container, write_container
-from kcrf_core.maps import DeviceWorkers, SparseWeights, as_dense, matrix_of
-from kcrf_core.maps import explicit as merged_columns
+from kcrf_core.maps import DeviceWorkers, SparseWeights, as_dense, explicit as merged_columns, matrix_of
 from kcrf_core.model import Model, dump, state_weights
 from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import Observer

@@ -25,10 +25,10 @@ from kcrf_core.corpora import (
     Layout,
     conll,
     guess_format,
+    lines as lines_module,
     read_corpus,
     stream_corpus,
 )
-from kcrf_core.corpora import lines as lines_module
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import Block, append_labels, blocks
 from kcrf_core.errors import ConfigError, DataError

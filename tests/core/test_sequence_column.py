@@ -7,8 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from kcrf_core.corpora import Layout, Spool, arriving_lines, read_corpus, stream_corpus
-from kcrf_core.corpora import lines as lines_module
+from kcrf_core.corpora import Layout, Spool, arriving_lines, lines as lines_module, read_corpus, stream_corpus
 from kcrf_core.errors import ConfigError
 from kcrf_core.system import Workers
 

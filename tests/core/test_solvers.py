@@ -11,8 +11,7 @@ import scipy.sparse
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.kernels.plain import RBFKernel
-from kcrf_core.maps import ExplicitMap, ReducedMap
-from kcrf_core.maps import pivot_choice as basis
+from kcrf_core.maps import ExplicitMap, ReducedMap, pivot_choice as basis
 from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.objective.solvers import (
     BEST,

@@ -19,8 +19,7 @@ from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ExplicitMap, SparseWeights, find_conjunctions
 from kcrf_core.model import Model
 from kcrf_core.objective import HessianBlocks, Objective, ObjectiveTerm
-from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal
-from kcrf_core.objective.solvers import run as run_module
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal, run as run_module
 from kcrf_core.objective.solvers.bundle import Bundle, best_sparse_combination
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from kcrf_core.errors import ConfigError
-from kcrf_core.scoring import METRICS, choose_yardstick, evaluate
-from kcrf_core.scoring import yardstick as module
+from kcrf_core.scoring import METRICS, choose_yardstick, evaluate, yardstick as module
 
 SPANS = ("B-a", "B-b", "I-a", "I-b", "O")
 PLAIN = ("noun", "verb", "x")

@@ -195,9 +195,9 @@ def train(run: TrainArguments) -> None:
         WarmStart,
         fit_calibration,
         open_engine,
+        train as fit,
         train_shards,
     )
-    from kcrf_core.training import train as fit
 
     from ..io.events import Interruption, ProgressMessages, RunLog
 

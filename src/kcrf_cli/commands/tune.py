@@ -132,8 +132,7 @@ def tune(run: TuneArguments) -> None:
     """
     from kcrf_core.config import configuration_text, parse_config, with_options
     from kcrf_core.encoding import column_names
-    from kcrf_core.selection import Journal, train_chosen
-    from kcrf_core.selection import tune as search
+    from kcrf_core.selection import Journal, train_chosen, tune as search
     from kcrf_core.training import HoldOut, groups_of, open_engine
 
     from ..io.events import Interruption, ProgressMessages, StopRequest

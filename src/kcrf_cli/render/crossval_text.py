@@ -114,8 +114,7 @@ def _worst_gap(folds: list[dict[str, Any]]) -> str:
 
 def as_tsv(results: dict[str, Any]) -> str:
     """Return a header, then lines for every fold of every setting, for their mean and for their deviation."""
-    from kcrf_core.selection import rows
-    from kcrf_core.selection import shown as typed
+    from kcrf_core.selection import rows, shown as typed
 
     header, lines = rows(results)
     return "\n".join("\t".join(typed(cell) for cell in line) for line in [header, *lines])

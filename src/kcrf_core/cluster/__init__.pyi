@@ -1,10 +1,4 @@
-from .dask_executor import DaskExecutor
-from .engines import ClusterEngine, open_executor
+from .dask_executor import DaskExecutor as DaskExecutor
+from .engines import ClusterEngine as ClusterEngine, open_executor as open_executor
 
 TIMEOUTS: tuple[type[Exception], type[Exception]]
-
-__all__ = [
-    "ClusterEngine",
-    "DaskExecutor",
-    "open_executor",
-]

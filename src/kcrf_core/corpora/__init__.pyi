@@ -1,131 +1,86 @@
 from ..system import Registry
-from .arriving import Arrival, arriving_lines
-from .columns import Columns, Encode, SeenValues, TrainingColumns, column_weights
+from .arriving import Arrival as Arrival, arriving_lines as arriving_lines
+from .columns import (
+    Columns as Columns,
+    Encode as Encode,
+    SeenValues as SeenValues,
+    TrainingColumns as TrainingColumns,
+    column_weights as column_weights,
+)
 from .corpus import (
-    ATTRIBUTE_FORMAT,
-    COLUMN_FORMAT,
-    MOST_LABELS,
-    AttributeRows,
-    Corpus,
-    concatenate,
-    joined_weights,
-    ones,
+    ATTRIBUTE_FORMAT as ATTRIBUTE_FORMAT,
+    COLUMN_FORMAT as COLUMN_FORMAT,
+    MOST_LABELS as MOST_LABELS,
+    AttributeRows as AttributeRows,
+    Corpus as Corpus,
+    concatenate as concatenate,
+    joined_weights as joined_weights,
+    ones as ones,
 )
-from .crfsuite import WEIGHT, escaped
-from .embeddings import NamedVectors, VectorStream, load_word_vectors, open_vectors, with_embeddings, with_vectors
-from .formats import Format, guess_format, named_layout, read_corpus, stream_corpus, stream_parsers
-from .frames import ColumnNames, Frame, FrameRows, is_frame
-from .layout import MISSING, PLAIN, Layout, column_place
-from .lexicon_files import load_clusters, load_lexicon
-from .lexicons import NONE, Clusters, Lexicon, Lookup
-from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
-from .number_transforms import QUANTILE, Moments, NumberTransform, quantiles
+from .crfsuite import WEIGHT as WEIGHT, escaped as escaped
+from .embeddings import (
+    NamedVectors as NamedVectors,
+    VectorStream as VectorStream,
+    load_word_vectors as load_word_vectors,
+    open_vectors as open_vectors,
+    with_embeddings as with_embeddings,
+    with_vectors as with_vectors,
+)
+from .formats import (
+    Format as Format,
+    guess_format as guess_format,
+    named_layout as named_layout,
+    read_corpus as read_corpus,
+    stream_corpus as stream_corpus,
+    stream_parsers as stream_parsers,
+)
+from .frames import ColumnNames as ColumnNames, Frame as Frame, FrameRows as FrameRows, is_frame as is_frame
+from .layout import MISSING as MISSING, PLAIN as PLAIN, Layout as Layout, column_place as column_place
+from .lexicon_files import load_clusters as load_clusters, load_lexicon as load_lexicon
+from .lexicons import NONE as NONE, Clusters as Clusters, Lexicon as Lexicon, Lookup as Lookup
+from .lines import (
+    BYTE_ORDER_MARK as BYTE_ORDER_MARK,
+    PREDICTED as PREDICTED,
+    Block as Block,
+    ParsedBlock as ParsedBlock,
+    display_name as display_name,
+    encode_lines as encode_lines,
+)
+from .number_transforms import (
+    QUANTILE as QUANTILE,
+    Moments as Moments,
+    NumberTransform as NumberTransform,
+    quantiles as quantiles,
+)
 from .sequences import (
-    BREAKS,
-    COLUMNS,
-    ITEMS,
-    LABEL_TYPES,
-    ArrayLike,
-    InputSequence,
-    InputSequences,
-    LabelLists,
-    LabelNames,
-    LabelSequences,
-    LabelValue,
-    Position,
-    SequenceWeights,
-    check_labels,
-    check_sequences,
-    check_weights,
-    corpus_of,
-    form_of,
+    BREAKS as BREAKS,
+    COLUMNS as COLUMNS,
+    ITEMS as ITEMS,
+    LABEL_TYPES as LABEL_TYPES,
+    ArrayLike as ArrayLike,
+    InputSequence as InputSequence,
+    InputSequences as InputSequences,
+    LabelLists as LabelLists,
+    LabelNames as LabelNames,
+    LabelSequences as LabelSequences,
+    LabelValue as LabelValue,
+    Position as Position,
+    SequenceWeights as SequenceWeights,
+    check_labels as check_labels,
+    check_sequences as check_sequences,
+    check_weights as check_weights,
+    corpus_of as corpus_of,
+    form_of as form_of,
 )
-from .spool import SUGGESTING_POSITIONS, Spool, spread_sequences
-from .tables import Cells, CodedColumn, NameCells, NumberColumn, in_order
-from .word_vectors import WordVectors
+from .spool import SUGGESTING_POSITIONS as SUGGESTING_POSITIONS, Spool as Spool, spread_sequences as spread_sequences
+from .tables import (
+    Cells as Cells,
+    CodedColumn as CodedColumn,
+    NameCells as NameCells,
+    NumberColumn as NumberColumn,
+    in_order as in_order,
+)
+from .word_vectors import WordVectors as WordVectors
 
 FORMATS: Registry[Format]
 NUMBER_TRANSFORMS: Registry[NumberTransform]
-
-__all__ = [
-    "ATTRIBUTE_FORMAT",
-    "BREAKS",
-    "BYTE_ORDER_MARK",
-    "COLUMNS",
-    "COLUMN_FORMAT",
-    "ITEMS",
-    "LABEL_TYPES",
-    "MISSING",
-    "MOST_LABELS",
-    "NONE",
-    "PLAIN",
-    "PREDICTED",
-    "QUANTILE",
-    "SUGGESTING_POSITIONS",
-    "WEIGHT",
-    "ArrayLike",
-    "Arrival",
-    "AttributeRows",
-    "Block",
-    "Cells",
-    "Clusters",
-    "CodedColumn",
-    "ColumnNames",
-    "Columns",
-    "Corpus",
-    "Encode",
-    "Format",
-    "Frame",
-    "FrameRows",
-    "InputSequence",
-    "InputSequences",
-    "LabelLists",
-    "LabelNames",
-    "LabelSequences",
-    "LabelValue",
-    "Layout",
-    "Lexicon",
-    "Lookup",
-    "Moments",
-    "NameCells",
-    "NamedVectors",
-    "NumberColumn",
-    "NumberTransform",
-    "ParsedBlock",
-    "Position",
-    "SeenValues",
-    "SequenceWeights",
-    "Spool",
-    "TrainingColumns",
-    "VectorStream",
-    "WordVectors",
-    "arriving_lines",
-    "check_labels",
-    "check_sequences",
-    "check_weights",
-    "column_place",
-    "column_weights",
-    "concatenate",
-    "corpus_of",
-    "display_name",
-    "encode_lines",
-    "escaped",
-    "form_of",
-    "guess_format",
-    "in_order",
-    "is_frame",
-    "joined_weights",
-    "load_clusters",
-    "load_lexicon",
-    "load_word_vectors",
-    "named_layout",
-    "ones",
-    "open_vectors",
-    "quantiles",
-    "read_corpus",
-    "spread_sequences",
-    "stream_corpus",
-    "stream_parsers",
-    "with_embeddings",
-    "with_vectors",
-]

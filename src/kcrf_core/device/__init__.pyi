@@ -1,15 +1,9 @@
-from .choice import DeviceChoice, device_of, is_device, open_device
-from .device import Device, Scorer
-from .device_engine import DeviceEngine
-from .device_vectors import DeviceVectors
-
-__all__ = [
-    "Device",
-    "DeviceChoice",
-    "DeviceEngine",
-    "DeviceVectors",
-    "Scorer",
-    "device_of",
-    "is_device",
-    "open_device",
-]
+from .choice import (
+    DeviceChoice as DeviceChoice,
+    device_of as device_of,
+    is_device as is_device,
+    open_device as open_device,
+)
+from .device import Device as Device, Scorer as Scorer
+from .device_engine import DeviceEngine as DeviceEngine
+from .device_vectors import DeviceVectors as DeviceVectors

@@ -1,93 +1,67 @@
 from collections.abc import Callable, Iterator
 
 from ..system import Registry
-from .counts import TermCount, TermCounter
-from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets
+from .counts import TermCount as TermCount, TermCounter as TermCounter
+from .dataset import (
+    UNKNOWN as UNKNOWN,
+    UNOBSERVED as UNOBSERVED,
+    Amount as Amount,
+    Dataset as Dataset,
+    join_datasets as join_datasets,
+)
 from .defaults import (
-    NUMBER_KERNEL,
-    NUMBER_PIVOTS,
-    Defaults,
-    configured,
-    described,
-    kernel_is_open,
-    lookups,
-    number_terms,
-    suggested_number_terms,
-    window_of_numbers,
-    with_defaults,
-    with_number_terms,
-    with_terms,
+    NUMBER_KERNEL as NUMBER_KERNEL,
+    NUMBER_PIVOTS as NUMBER_PIVOTS,
+    Defaults as Defaults,
+    configured as configured,
+    described as described,
+    kernel_is_open as kernel_is_open,
+    lookups as lookups,
+    number_terms as number_terms,
+    suggested_number_terms as suggested_number_terms,
+    window_of_numbers as window_of_numbers,
+    with_defaults as with_defaults,
+    with_number_terms as with_number_terms,
+    with_terms as with_terms,
 )
-from .encoding import Encoding, column_names, fit_encoding, fit_to, missing_remarks
-from .exporting import Exported, export, literal_names
+from .encoding import (
+    Encoding as Encoding,
+    column_names as column_names,
+    fit_encoding as fit_encoding,
+    fit_to as fit_to,
+    missing_remarks as missing_remarks,
+)
+from .exporting import Exported as Exported, export as export, literal_names as literal_names
 from .features import (
-    AttributeFeature,
-    CategoricalFeature,
-    ConjunctionFeature,
-    Feature,
-    RealFeature,
-    View,
-    Vocabulary,
-    window_text,
+    AttributeFeature as AttributeFeature,
+    CategoricalFeature as CategoricalFeature,
+    ConjunctionFeature as ConjunctionFeature,
+    Feature as Feature,
+    RealFeature as RealFeature,
+    View as View,
+    Vocabulary as Vocabulary,
+    window_text as window_text,
 )
-from .lookup_feature import LookupFeature, find_table, table_keys, with_tables
-from .names import CONSTANT, FeatureNames, conjunction_name, field_name, plain_names, real_names
-from .template_feature import LineFeature, TemplateFeature, readable, template_width
-from .translating import Translation, translation
+from .lookup_feature import (
+    LookupFeature as LookupFeature,
+    find_table as find_table,
+    table_keys as table_keys,
+    with_tables as with_tables,
+)
+from .names import (
+    CONSTANT as CONSTANT,
+    FeatureNames as FeatureNames,
+    conjunction_name as conjunction_name,
+    field_name as field_name,
+    plain_names as plain_names,
+    real_names as real_names,
+)
+from .template_feature import (
+    LineFeature as LineFeature,
+    TemplateFeature as TemplateFeature,
+    readable as readable,
+    template_width as template_width,
+)
+from .translating import Translation as Translation, translation as translation
 
 EXPORTS: Registry[Callable[[Exported], Iterator[str]]]
-
-__all__ = [
-    "CONSTANT",
-    "NUMBER_KERNEL",
-    "NUMBER_PIVOTS",
-    "UNKNOWN",
-    "UNOBSERVED",
-    "Amount",
-    "AttributeFeature",
-    "CategoricalFeature",
-    "ConjunctionFeature",
-    "Dataset",
-    "Defaults",
-    "Encoding",
-    "Exported",
-    "Feature",
-    "FeatureNames",
-    "LineFeature",
-    "LookupFeature",
-    "RealFeature",
-    "TemplateFeature",
-    "TermCount",
-    "TermCounter",
-    "Translation",
-    "View",
-    "Vocabulary",
-    "column_names",
-    "configured",
-    "conjunction_name",
-    "described",
-    "export",
-    "field_name",
-    "find_table",
-    "fit_encoding",
-    "fit_to",
-    "join_datasets",
-    "kernel_is_open",
-    "literal_names",
-    "lookups",
-    "missing_remarks",
-    "number_terms",
-    "plain_names",
-    "readable",
-    "real_names",
-    "suggested_number_terms",
-    "table_keys",
-    "template_width",
-    "translation",
-    "window_of_numbers",
-    "window_text",
-    "with_defaults",
-    "with_number_terms",
-    "with_tables",
-    "with_terms",
-]

@@ -1,5 +1,1 @@
-from .estimator import KernelCRF
-
-__all__ = [
-    "KernelCRF",
-]
+from .estimator import KernelCRF as KernelCRF

@@ -75,8 +75,8 @@ from ..selection import (
     audit_by_model,
     make_plan,
     make_settings,
+    tune as search,
 )
-from ..selection import tune as search
 from ..system import AUTO, Workers
 from ..training import HoldOut, WarmStart, fit_calibration, open_engine, train
 from .auditing import LabelAudit

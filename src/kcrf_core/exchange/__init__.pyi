@@ -1,20 +1,15 @@
-from .crfsuite_models import CrfsuiteModel, crfsuite_header, read_crfsuite, write_crfsuite
-from .foreign import ForeignModel
-from .model_export import crfsuite_of, export_model, program_of
-from .model_import import import_model, read_foreign, training_configuration
+from .crfsuite_models import (
+    CrfsuiteModel as CrfsuiteModel,
+    crfsuite_header as crfsuite_header,
+    read_crfsuite as read_crfsuite,
+    write_crfsuite as write_crfsuite,
+)
+from .foreign import ForeignModel as ForeignModel
+from .model_export import crfsuite_of as crfsuite_of, export_model as export_model, program_of as program_of
+from .model_import import (
+    import_model as import_model,
+    read_foreign as read_foreign,
+    training_configuration as training_configuration,
+)
 
 PROGRAMS: dict[str, str]
-
-__all__ = [
-    "CrfsuiteModel",
-    "ForeignModel",
-    "crfsuite_header",
-    "crfsuite_of",
-    "export_model",
-    "import_model",
-    "program_of",
-    "read_crfsuite",
-    "read_foreign",
-    "training_configuration",
-    "write_crfsuite",
-]

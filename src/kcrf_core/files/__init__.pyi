@@ -1,46 +1,28 @@
-from .compression import COMPRESSIONS, packing, unpacked
+from .compression import COMPRESSIONS as COMPRESSIONS, packing as packing, unpacked as unpacked
 from .containers import (
-    LARGEST,
-    MAGIC,
-    Contents,
-    container_size,
-    content_digest,
-    file_digest,
-    header_of,
-    pack_sparse,
-    pack_strings,
-    read_container,
-    write_container,
+    LARGEST as LARGEST,
+    MAGIC as MAGIC,
+    Contents as Contents,
+    container_size as container_size,
+    content_digest as content_digest,
+    file_digest as file_digest,
+    header_of as header_of,
+    pack_sparse as pack_sparse,
+    pack_strings as pack_strings,
+    read_container as read_container,
+    write_container as write_container,
 )
-from .kinds import is_archive, is_encoded, is_folder, refuse_vectors
-from .scratch_folders import ScratchFolder
-from .trees import pack_tree, unpack_tree
-from .writing import NamedFile, naming, replacing, temporary_beside
-
-__all__ = [
-    "COMPRESSIONS",
-    "LARGEST",
-    "MAGIC",
-    "Contents",
-    "NamedFile",
-    "ScratchFolder",
-    "container_size",
-    "content_digest",
-    "file_digest",
-    "header_of",
-    "is_archive",
-    "is_encoded",
-    "is_folder",
-    "naming",
-    "pack_sparse",
-    "pack_strings",
-    "pack_tree",
-    "packing",
-    "read_container",
-    "refuse_vectors",
-    "replacing",
-    "temporary_beside",
-    "unpack_tree",
-    "unpacked",
-    "write_container",
-]
+from .kinds import (
+    is_archive as is_archive,
+    is_encoded as is_encoded,
+    is_folder as is_folder,
+    refuse_vectors as refuse_vectors,
+)
+from .scratch_folders import ScratchFolder as ScratchFolder
+from .trees import pack_tree as pack_tree, unpack_tree as unpack_tree
+from .writing import (
+    NamedFile as NamedFile,
+    naming as naming,
+    replacing as replacing,
+    temporary_beside as temporary_beside,
+)

@@ -1,55 +1,35 @@
 from ..system import Registry
-from .composite import CompositeKernel, CosineKernel, ProductKernel, SumKernel, inverse_roots
-from .gram_blocks import Fill, Pivots, gram
-from .image import ImageKernel
-from .inputs import NOTHING, UNSEEN, Group, Inputs
-from .kernel import (
-    DEEPEST_KERNEL,
-    Fitting,
-    Kernel,
-    KernelConfig,
-    fit_kernel,
-    fitted,
-    kernel_from_dict,
-    kernel_settings,
-    kernel_types,
-    matching_features,
-    setting,
+from .composite import (
+    CompositeKernel as CompositeKernel,
+    CosineKernel as CosineKernel,
+    ProductKernel as ProductKernel,
+    SumKernel as SumKernel,
+    inverse_roots as inverse_roots,
 )
-from .plain import GAMMA, InnerProductKernel, LinearKernel, PolynomialKernel, RBFKernel, mean_diagonal, median_distance
+from .gram_blocks import Fill as Fill, Pivots as Pivots, gram as gram
+from .image import ImageKernel as ImageKernel
+from .inputs import NOTHING as NOTHING, UNSEEN as UNSEEN, Group as Group, Inputs as Inputs
+from .kernel import (
+    DEEPEST_KERNEL as DEEPEST_KERNEL,
+    Fitting as Fitting,
+    Kernel as Kernel,
+    KernelConfig as KernelConfig,
+    fit_kernel as fit_kernel,
+    fitted as fitted,
+    kernel_from_dict as kernel_from_dict,
+    kernel_settings as kernel_settings,
+    kernel_types as kernel_types,
+    matching_features as matching_features,
+    setting as setting,
+)
+from .plain import (
+    GAMMA as GAMMA,
+    InnerProductKernel as InnerProductKernel,
+    LinearKernel as LinearKernel,
+    PolynomialKernel as PolynomialKernel,
+    RBFKernel as RBFKernel,
+    mean_diagonal as mean_diagonal,
+    median_distance as median_distance,
+)
 
 KERNELS: Registry[type[Kernel]]
-
-__all__ = [
-    "DEEPEST_KERNEL",
-    "GAMMA",
-    "NOTHING",
-    "UNSEEN",
-    "CompositeKernel",
-    "CosineKernel",
-    "Fill",
-    "Fitting",
-    "Group",
-    "ImageKernel",
-    "InnerProductKernel",
-    "Inputs",
-    "Kernel",
-    "KernelConfig",
-    "LinearKernel",
-    "Pivots",
-    "PolynomialKernel",
-    "ProductKernel",
-    "RBFKernel",
-    "SumKernel",
-    "fit_kernel",
-    "fitted",
-    "gram",
-    "inverse_roots",
-    "kernel_from_dict",
-    "kernel_settings",
-    "kernel_types",
-    "matching_features",
-    "mean_diagonal",
-    "median_distance",
-    "setting",
-]

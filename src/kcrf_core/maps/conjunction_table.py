@@ -25,8 +25,7 @@ from ..kernels import Inputs, PolynomialKernel
 from ..system import Workers, offsets_of, ranges
 from . import _conjunctions
 from .columns import ColumnOrder, one_hot, sparse_block
-from .compressed import NOTHING as NO_VALUES
-from .compressed import CompressedRows
+from .compressed import NOTHING as NO_VALUES, CompressedRows
 from .hash_tables import empty_slots
 from .sparse_weights import SparseWeights, Weights
 

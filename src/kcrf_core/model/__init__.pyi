@@ -1,91 +1,61 @@
-from ._attribute_scores import ItemRows, LabelScorer, ScoredItems, name_hashes
-from .attribute_labels import AttributeLabeller, AttributeSequences, label_scorer, packed_names
+from ._attribute_scores import (
+    ItemRows as ItemRows,
+    LabelScorer as LabelScorer,
+    ScoredItems as ScoredItems,
+    name_hashes as name_hashes,
+)
+from .attribute_labels import (
+    AttributeLabeller as AttributeLabeller,
+    AttributeSequences as AttributeSequences,
+    label_scorer as label_scorer,
+    packed_names as packed_names,
+)
 from .dataset_files import (
-    ShardFolder,
-    StoredShard,
-    check_replaceable,
-    digest,
-    encoding_of,
-    joined_digests,
-    load_dataset,
-    load_encoding,
-    load_folder,
-    new_folder,
-    save_dataset,
-    save_shards,
+    ShardFolder as ShardFolder,
+    StoredShard as StoredShard,
+    check_replaceable as check_replaceable,
+    digest as digest,
+    encoding_of as encoding_of,
+    joined_digests as joined_digests,
+    load_dataset as load_dataset,
+    load_encoding as load_encoding,
+    load_folder as load_folder,
+    new_folder as new_folder,
+    save_dataset as save_dataset,
+    save_shards as save_shards,
 )
-from .decoding import Decoded, Decoder, Wishes, decided_labels, given_labels
-from .explanation import Explanation, scores_in_place
-from .importance import Importance, importances
+from .decoding import (
+    Decoded as Decoded,
+    Decoder as Decoder,
+    Wishes as Wishes,
+    decided_labels as decided_labels,
+    given_labels as given_labels,
+)
+from .explanation import Explanation as Explanation, scores_in_place as scores_in_place
+from .importance import Importance as Importance, importances as importances
 from .inspection import (
-    NamedWeights,
-    dump,
-    forbidden_in_training,
-    state_weights,
-    strongest_edges,
-    summarise,
-    term_sizes,
-    trained_by,
-    unpack,
+    NamedWeights as NamedWeights,
+    dump as dump,
+    forbidden_in_training as forbidden_in_training,
+    state_weights as state_weights,
+    strongest_edges as strongest_edges,
+    summarise as summarise,
+    term_sizes as term_sizes,
+    trained_by as trained_by,
+    unpack as unpack,
 )
-from .lagging import LagDecoder
-from .model import ROWS_AT_ONCE, Model, ScoreCalibration
-from .model_labelling import Also, from_model, from_model_and_encoded
-from .rules import LabelRules, RulesProbability, broken_sequences, combined
-from .runtime_files import ColumnLabeller, QuickLabels, runtime_image, runtime_labels
-
-__all__ = [
-    "ROWS_AT_ONCE",
-    "Also",
-    "AttributeLabeller",
-    "AttributeSequences",
-    "ColumnLabeller",
-    "Decoded",
-    "Decoder",
-    "Explanation",
-    "Importance",
-    "ItemRows",
-    "LabelRules",
-    "LabelScorer",
-    "LagDecoder",
-    "Model",
-    "NamedWeights",
-    "QuickLabels",
-    "RulesProbability",
-    "ScoreCalibration",
-    "ScoredItems",
-    "ShardFolder",
-    "StoredShard",
-    "Wishes",
-    "broken_sequences",
-    "check_replaceable",
-    "combined",
-    "decided_labels",
-    "digest",
-    "dump",
-    "encoding_of",
-    "forbidden_in_training",
-    "from_model",
-    "from_model_and_encoded",
-    "given_labels",
-    "importances",
-    "joined_digests",
-    "label_scorer",
-    "load_dataset",
-    "load_encoding",
-    "load_folder",
-    "name_hashes",
-    "new_folder",
-    "packed_names",
-    "runtime_image",
-    "runtime_labels",
-    "save_dataset",
-    "save_shards",
-    "scores_in_place",
-    "state_weights",
-    "strongest_edges",
-    "summarise",
-    "term_sizes",
-    "trained_by",
-    "unpack",
-]
+from .lagging import LagDecoder as LagDecoder
+from .model import ROWS_AT_ONCE as ROWS_AT_ONCE, Model as Model, ScoreCalibration as ScoreCalibration
+from .model_labelling import Also as Also, from_model as from_model, from_model_and_encoded as from_model_and_encoded
+from .rules import (
+    LabelRules as LabelRules,
+    RulesProbability as RulesProbability,
+    broken_sequences as broken_sequences,
+    combined as combined,
+)
+from .runtime_files import (
+    ColumnLabeller as ColumnLabeller,
+    QuickLabels as QuickLabels,
+    runtime_image as runtime_image,
+    runtime_labels as runtime_labels,
+)

@@ -1,55 +1,30 @@
-from .chunks import MOST_POSITIONS
-from .composed_engine import ComposedEngine, ComposedTerm
-from .engine import Engine, EngineBlocks, Predictions, TermShape
+from .chunks import MOST_POSITIONS as MOST_POSITIONS
+from .composed_engine import ComposedEngine as ComposedEngine, ComposedTerm as ComposedTerm
+from .engine import Engine as Engine, EngineBlocks as EngineBlocks, Predictions as Predictions, TermShape as TermShape
 from .engine_partition import (
-    Accumulator,
-    DealtBlock,
-    EnginePartition,
-    EnginePartitionSpec,
-    MapSpec,
-    PartitionSpec,
-    SomeRows,
-    plus,
-    term_spec,
+    Accumulator as Accumulator,
+    DealtBlock as DealtBlock,
+    EnginePartition as EnginePartition,
+    EnginePartitionSpec as EnginePartitionSpec,
+    MapSpec as MapSpec,
+    PartitionSpec as PartitionSpec,
+    SomeRows as SomeRows,
+    plus as plus,
+    term_spec as term_spec,
 )
-from .executors import Executor, ExecutorWorkers, LocalExecutor, executor_of
-from .inverse_powers import OPERATIONS_PER_CUBE, inverse_power_parts
-from .objective import HessianBlocks, Objective, Point, Slack, mixed_bound
-from .thread_engine import ObjectiveTerm, ThreadEngine
-from .vectors import HostVectors, Pairs, Vector, Vectors
-
-__all__ = [
-    "MOST_POSITIONS",
-    "OPERATIONS_PER_CUBE",
-    "Accumulator",
-    "ComposedEngine",
-    "ComposedTerm",
-    "DealtBlock",
-    "Engine",
-    "EngineBlocks",
-    "EnginePartition",
-    "EnginePartitionSpec",
-    "Executor",
-    "ExecutorWorkers",
-    "HessianBlocks",
-    "HostVectors",
-    "LocalExecutor",
-    "MapSpec",
-    "Objective",
-    "ObjectiveTerm",
-    "Pairs",
-    "PartitionSpec",
-    "Point",
-    "Predictions",
-    "Slack",
-    "SomeRows",
-    "TermShape",
-    "ThreadEngine",
-    "Vector",
-    "Vectors",
-    "executor_of",
-    "inverse_power_parts",
-    "mixed_bound",
-    "plus",
-    "term_spec",
-]
+from .executors import (
+    Executor as Executor,
+    ExecutorWorkers as ExecutorWorkers,
+    LocalExecutor as LocalExecutor,
+    executor_of as executor_of,
+)
+from .inverse_powers import OPERATIONS_PER_CUBE as OPERATIONS_PER_CUBE, inverse_power_parts as inverse_power_parts
+from .objective import (
+    HessianBlocks as HessianBlocks,
+    Objective as Objective,
+    Point as Point,
+    Slack as Slack,
+    mixed_bound as mixed_bound,
+)
+from .thread_engine import ObjectiveTerm as ObjectiveTerm, ThreadEngine as ThreadEngine
+from .vectors import HostVectors as HostVectors, Pairs as Pairs, Vector as Vector, Vectors as Vectors

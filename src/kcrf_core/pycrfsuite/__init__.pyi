@@ -1,6 +1,4 @@
-from .tagger import ItemSequence, ParsedDump, Tagger
-from .trainer import BaseTrainer, CRFSuiteError, Trainer
+from .tagger import ItemSequence as ItemSequence, ParsedDump as ParsedDump, Tagger as Tagger
+from .trainer import BaseTrainer as BaseTrainer, CRFSuiteError as CRFSuiteError, Trainer as Trainer
 
 CRFSUITE_VERSION: str
-
-__all__ = ["CRFSUITE_VERSION", "BaseTrainer", "CRFSuiteError", "ItemSequence", "ParsedDump", "Tagger", "Trainer"]

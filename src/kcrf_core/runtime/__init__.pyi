@@ -1,16 +1,11 @@
-from ._runtime import RuntimeModel, RuntimeTagger, checksum, pair_table, text_table
-from .characters import VERSION, by_characters, unicode_table
+from ._runtime import (
+    RuntimeModel as RuntimeModel,
+    RuntimeTagger as RuntimeTagger,
+    checksum as checksum,
+    pair_table as pair_table,
+    text_table as text_table,
+)
+from .characters import VERSION as VERSION, by_characters as by_characters, unicode_table as unicode_table
 
 QUANTIZED: dict[str, int]
 TRANSFORMS: dict[str, int]
-
-__all__ = [
-    "VERSION",
-    "RuntimeModel",
-    "RuntimeTagger",
-    "by_characters",
-    "checksum",
-    "pair_table",
-    "text_table",
-    "unicode_table",
-]

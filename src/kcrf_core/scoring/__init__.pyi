@@ -1,100 +1,63 @@
 from ..system import Registry
 from .calibration import (
-    SMALLEST_PROBABILITY,
-    WHOLES,
-    Bin,
-    Calibration,
-    Probabilities,
-    WholeProbabilities,
-    calibrate,
-    from_marginals,
+    SMALLEST_PROBABILITY as SMALLEST_PROBABILITY,
+    WHOLES as WHOLES,
+    Bin as Bin,
+    Calibration as Calibration,
+    Probabilities as Probabilities,
+    WholeProbabilities as WholeProbabilities,
+    calibrate as calibrate,
+    from_marginals as from_marginals,
 )
-from .costs import Decision, label_costs, threshold_costs
-from .error_analysis import SPAN_ERRORS, ErrorAnalysis, WordFigures, found_spans
-from .evaluation import Evaluation, check_label_count, evaluate
+from .costs import Decision as Decision, label_costs as label_costs, threshold_costs as threshold_costs
+from .error_analysis import (
+    SPAN_ERRORS as SPAN_ERRORS,
+    ErrorAnalysis as ErrorAnalysis,
+    WordFigures as WordFigures,
+    found_spans as found_spans,
+)
+from .evaluation import Evaluation as Evaluation, check_label_count as check_label_count, evaluate as evaluate
 from .judgement import (
-    Comparison,
-    Judgement,
-    JudgementOptions,
-    LabelCurve,
-    bin_intervals,
-    calibration_of,
-    f1_intervals,
-    judge,
-    label_curves,
-    scores_shown,
+    Comparison as Comparison,
+    Judgement as Judgement,
+    JudgementOptions as JudgementOptions,
+    LabelCurve as LabelCurve,
+    bin_intervals as bin_intervals,
+    calibration_of as calibration_of,
+    f1_intervals as f1_intervals,
+    judge as judge,
+    label_curves as label_curves,
+    scores_shown as scores_shown,
 )
 from .labelling import (
-    Labelling,
-    LabelProbabilities,
-    SeenWords,
-    from_tagged,
-    from_two_files,
-    joined_labellings,
-    readable_column,
-    readable_place,
+    Labelling as Labelling,
+    LabelProbabilities as LabelProbabilities,
+    SeenWords as SeenWords,
+    from_tagged as from_tagged,
+    from_two_files as from_two_files,
+    joined_labellings as joined_labellings,
+    readable_column as readable_column,
+    readable_place as readable_place,
 )
-from .schemes import Scheme, detect_scheme, split_label
-from .significance import FEW_SEQUENCES, Interval, block_borders, median_run, unit_offsets
-from .spans import Score, SpanFinder, Spans, SpanScores, Transitions, allowed_transitions, tell_iob_apart
-from .yardstick import Yardstick, choose_yardstick
+from .schemes import Scheme as Scheme, detect_scheme as detect_scheme, split_label as split_label
+from .significance import (
+    FEW_SEQUENCES as FEW_SEQUENCES,
+    Interval as Interval,
+    block_borders as block_borders,
+    median_run as median_run,
+    unit_offsets as unit_offsets,
+)
+from .spans import (
+    Score as Score,
+    SpanFinder as SpanFinder,
+    Spans as Spans,
+    SpanScores as SpanScores,
+    Transitions as Transitions,
+    allowed_transitions as allowed_transitions,
+    tell_iob_apart as tell_iob_apart,
+)
+from .yardstick import Yardstick as Yardstick, choose_yardstick as choose_yardstick
 
 SCHEMES: Registry[Scheme]
 DECODINGS: tuple[str, ...]
 METRICS: tuple[str, ...]
-
-__all__ = [
-    "FEW_SEQUENCES",
-    "SMALLEST_PROBABILITY",
-    "SPAN_ERRORS",
-    "WHOLES",
-    "Bin",
-    "Calibration",
-    "Comparison",
-    "Decision",
-    "ErrorAnalysis",
-    "Evaluation",
-    "Interval",
-    "Judgement",
-    "JudgementOptions",
-    "LabelCurve",
-    "LabelProbabilities",
-    "Labelling",
-    "Probabilities",
-    "Scheme",
-    "Score",
-    "SeenWords",
-    "SpanFinder",
-    "SpanScores",
-    "Spans",
-    "Transitions",
-    "WholeProbabilities",
-    "WordFigures",
-    "Yardstick",
-    "allowed_transitions",
-    "bin_intervals",
-    "block_borders",
-    "calibrate",
-    "calibration_of",
-    "check_label_count",
-    "choose_yardstick",
-    "detect_scheme",
-    "evaluate",
-    "f1_intervals",
-    "found_spans",
-    "from_marginals",
-    "from_tagged",
-    "from_two_files",
-    "joined_labellings",
-    "judge",
-    "label_costs",
-    "label_curves",
-    "median_run",
-    "readable_column",
-    "readable_place",
-    "scores_shown",
-    "split_label",
-    "tell_iob_apart",
-    "threshold_costs",
-    "unit_offsets",
-]

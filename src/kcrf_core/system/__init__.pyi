@@ -1,75 +1,45 @@
-from ._row_products import VECTOR_WIDTHS, vector_width
-from .backend import DOUBLE, SINGLE, Array, Backend
-from .forks import renew_after_fork
-from .late_scipy import in_place, linear_algebra
-from .memory import Budget, free_memory, hand_back
-from .products import SLAB, Factor, padded, row_products, row_squares
-from .ragged import complete_sequences, offsets_of, piece_rows, positions_within, sequence_rows, shifted_real
-from .registry import NotRegistered, Registry
-from .settings import (
-    AUTO,
-    LEAST_TOLERANCE,
-    Automatic,
-    DeclaredSetting,
-    Number,
-    OneOf,
-    Whole,
-    boolean,
-    declared,
-    described,
-    finite,
-    settings_of,
+from ._row_products import VECTOR_WIDTHS as VECTOR_WIDTHS, vector_width as vector_width
+from .backend import DOUBLE as DOUBLE, SINGLE as SINGLE, Array as Array, Backend as Backend
+from .forks import renew_after_fork as renew_after_fork
+from .late_scipy import in_place as in_place, linear_algebra as linear_algebra
+from .memory import Budget as Budget, free_memory as free_memory, hand_back as hand_back
+from .products import (
+    SLAB as SLAB,
+    Factor as Factor,
+    padded as padded,
+    row_products as row_products,
+    row_squares as row_squares,
 )
-from .team import Team
-from .threads import PAUSE, Pause, Workers, available_threads, ranges, sequence_chunks
-from .wording import counted, listed, size_text
-
-__all__ = [
-    "AUTO",
-    "DOUBLE",
-    "LEAST_TOLERANCE",
-    "PAUSE",
-    "SINGLE",
-    "SLAB",
-    "VECTOR_WIDTHS",
-    "Array",
-    "Automatic",
-    "Backend",
-    "Budget",
-    "DeclaredSetting",
-    "Factor",
-    "NotRegistered",
-    "Number",
-    "OneOf",
-    "Pause",
-    "Registry",
-    "Team",
-    "Whole",
-    "Workers",
-    "available_threads",
-    "boolean",
-    "complete_sequences",
-    "counted",
-    "declared",
-    "described",
-    "finite",
-    "free_memory",
-    "hand_back",
-    "in_place",
-    "linear_algebra",
-    "listed",
-    "offsets_of",
-    "padded",
-    "piece_rows",
-    "positions_within",
-    "ranges",
-    "renew_after_fork",
-    "row_products",
-    "row_squares",
-    "sequence_chunks",
-    "sequence_rows",
-    "settings_of",
-    "shifted_real",
-    "size_text",
-    "vector_width",
-]
+from .ragged import (
+    complete_sequences as complete_sequences,
+    offsets_of as offsets_of,
+    piece_rows as piece_rows,
+    positions_within as positions_within,
+    sequence_rows as sequence_rows,
+    shifted_real as shifted_real,
+)
+from .registry import NotRegistered as NotRegistered, Registry as Registry
+from .settings import (
+    AUTO as AUTO,
+    LEAST_TOLERANCE as LEAST_TOLERANCE,
+    Automatic as Automatic,
+    DeclaredSetting as DeclaredSetting,
+    Number as Number,
+    OneOf as OneOf,
+    Whole as Whole,
+    boolean as boolean,
+    declared as declared,
+    described as described,
+    finite as finite,
+    settings_of as settings_of,
+)
+from .team import Team as Team
+from .threads import (
+    PAUSE as PAUSE,
+    Pause as Pause,
+    Workers as Workers,
+    available_threads as available_threads,
+    ranges as ranges,
+    sequence_chunks as sequence_chunks,
+)
+from .wording import counted as counted, listed as listed, size_text as size_text

@@ -1,73 +1,43 @@
-from .calibrating import CalibrationReport, Scored, fit_calibration, scored_parts
-from .checkpoint import EVERY, Checkpoint
-from .dev import DevReport
-from .engines import OpenEngine, open_engine
-from .forecast import Footprint, footprint, shard_footprint
-from .growth import Growth
-from .held_out import (
-    SEQUENCES,
-    Blocks,
-    DecoderChoice,
-    HoldOut,
-    Pieces,
-    Split,
-    Splits,
-    Units,
-    apart,
-    blocks_of,
-    choose_decoder,
-    make_splits,
-    size_contents,
+from .calibrating import (
+    CalibrationReport as CalibrationReport,
+    Scored as Scored,
+    fit_calibration as fit_calibration,
+    scored_parts as scored_parts,
 )
-from .preparing import Prepared, groups_of, prepare, read_folds, without_column
-from .prior_search import Prior
-from .problems import problem_of
-from .shard_run import SAMPLE_POSITIONS, check_shard_terms, train_shards
-from .structure import MIN_GAIN
-from .training import PruneReport, Report, judge, train
-from .warm_start import WarmStart
-
-__all__ = [
-    "EVERY",
-    "MIN_GAIN",
-    "SAMPLE_POSITIONS",
-    "SEQUENCES",
-    "Blocks",
-    "CalibrationReport",
-    "Checkpoint",
-    "DecoderChoice",
-    "DevReport",
-    "Footprint",
-    "Growth",
-    "HoldOut",
-    "OpenEngine",
-    "Pieces",
-    "Prepared",
-    "Prior",
-    "PruneReport",
-    "Report",
-    "Scored",
-    "Split",
-    "Splits",
-    "Units",
-    "WarmStart",
-    "apart",
-    "blocks_of",
-    "check_shard_terms",
-    "choose_decoder",
-    "fit_calibration",
-    "footprint",
-    "groups_of",
-    "judge",
-    "make_splits",
-    "open_engine",
-    "prepare",
-    "problem_of",
-    "read_folds",
-    "scored_parts",
-    "shard_footprint",
-    "size_contents",
-    "train",
-    "train_shards",
-    "without_column",
-]
+from .checkpoint import EVERY as EVERY, Checkpoint as Checkpoint
+from .dev import DevReport as DevReport
+from .engines import OpenEngine as OpenEngine, open_engine as open_engine
+from .forecast import Footprint as Footprint, footprint as footprint, shard_footprint as shard_footprint
+from .growth import Growth as Growth
+from .held_out import (
+    SEQUENCES as SEQUENCES,
+    Blocks as Blocks,
+    DecoderChoice as DecoderChoice,
+    HoldOut as HoldOut,
+    Pieces as Pieces,
+    Split as Split,
+    Splits as Splits,
+    Units as Units,
+    apart as apart,
+    blocks_of as blocks_of,
+    choose_decoder as choose_decoder,
+    make_splits as make_splits,
+    size_contents as size_contents,
+)
+from .preparing import (
+    Prepared as Prepared,
+    groups_of as groups_of,
+    prepare as prepare,
+    read_folds as read_folds,
+    without_column as without_column,
+)
+from .prior_search import Prior as Prior
+from .problems import problem_of as problem_of
+from .shard_run import (
+    SAMPLE_POSITIONS as SAMPLE_POSITIONS,
+    check_shard_terms as check_shard_terms,
+    train_shards as train_shards,
+)
+from .structure import MIN_GAIN as MIN_GAIN
+from .training import PruneReport as PruneReport, Report as Report, judge as judge, train as train
+from .warm_start import WarmStart as WarmStart
