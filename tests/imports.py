@@ -98,17 +98,14 @@ class Source:
 
     @cached_property
     def offered(self) -> dict[str, str]:
-        """Names that the stub of a package imports from modules of it, with the modules: what `lazy(...)` offers.
-
-        Names that it gives anew (`import KernelCRF as CRF`) are left out.
-        """
+        """Names that the stub of a package imports from modules of it, with the modules: what `lazy(...)` offers."""
         if not self.is_package or not any(
             isinstance(node, ast.Call) and _called(node) == "lazy" for node in self.nodes
         ):
             return {}
         stub = ast.parse(self.path.with_suffix(".pyi").read_text(encoding="utf-8"))
         nodes = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.level == 1]
-        return {alias.name: node.module for node in nodes for alias in node.names if alias.asname == alias.name}
+        return {alias.name: node.module for node in nodes for alias in node.names}
 
     @cached_property
     def defined(self) -> set[str]:

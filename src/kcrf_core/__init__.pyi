@@ -10,7 +10,7 @@ from .errors import (
     KcrfError as KcrfError,
     NumericError as NumericError,
 )
-from .estimator import KernelCRF as KernelCRF
+from .estimator import CRF as CRF, KernelCRF as KernelCRF
 from .model import Model as Model
 from .scoring import Evaluation as Evaluation, evaluate as evaluate, metrics as metrics, scorers as scorers
 from .system import Workers as Workers

@@ -16,20 +16,18 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], l
     """Return `__getattr__`, `__dir__` and `__all__` of a package, for the names that its `__init__.pyi` imports."""
     with open(f"{sys.modules[package].__file__}i", encoding="utf-8") as stub:
         statements = f"\n{stub.read()}".split("\nfrom .")[1:]
-    homes = {}  # of each name: the module, and the name there
+    homes: dict[str, str] = {}  # the module of each name
     for statement in statements:
         module, _, names = statement.partition(" import ")
         if module.startswith("."):
             continue  # of another package
         listed = names[1 : names.index(")")] if names.startswith("(") else names.partition("\n")[0]
-        for name in filter(None, map(str.split, listed.split(","))):  # `name`, or `name as other`
-            homes[name[-1]] = module, name[0]
+        homes |= {name.split()[0]: module for name in listed.split(",") if name.strip()}  # `name as name`
 
     def __getattr__(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, there = homes[name]
-        return getattr(import_module(f"{package}.{module}"), there)
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
 
     return __getattr__, lambda: sorted(homes), sorted(homes)
 

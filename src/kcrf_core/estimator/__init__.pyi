@@ -1,1 +1,1 @@
-from .estimator import KernelCRF as KernelCRF
+from .estimator import CRF as CRF, KernelCRF as KernelCRF

@@ -954,6 +954,9 @@ class KernelCRF(Protocol):
         return out
 
 
+CRF = KernelCRF  # as sklearn-crfsuite calls its estimator
+
+
 def _names(kind: type) -> tuple[str, ...]:
     """Return parameters in the order of the signature."""
     return tuple(inspect.signature(kind).parameters)
