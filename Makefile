@@ -161,19 +161,26 @@ sanitize: $(VENV)/test-tools
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:log_path=build/sanitize/report \
 	    UBSAN_OPTIONS=print_stacktrace=1:log_path=build/sanitize/report PYTHONMALLOC=malloc \
-	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest tests/core
+	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest $(SANITIZED)
+
+# For a short trial: make fuzz FUZZ_SECONDS=30, make soak ROUNDS=5, make certificates FITS=10, make sanitize SANITIZED=tests/core/test_chain.py
+SANITIZED ?= tests/core
+FUZZ_SECONDS ?= 600
+ROUNDS ?= 200
+FITS ?= 500
+DAMAGED ?= 100000
 
 fuzz: $(VENV)/test-tools
-	$(BIN)/python tests/fuzz.py --seconds 600
+	$(BIN)/python tests/fuzz.py --seconds $(FUZZ_SECONDS)
 
 fuzz-runtime: $(VENV)/test-tools
-	$(BIN)/python tests/runtime/fuzz.py --files 100000
+	$(BIN)/python tests/runtime/fuzz.py --files $(DAMAGED)
 
 soak: $(VENV)/test-tools
-	$(BIN)/python tests/soak.py --rounds 200
+	$(BIN)/python tests/soak.py --rounds $(ROUNDS)
 
 certificates: $(VENV)/test-tools
-	$(BIN)/python tests/certificates.py 500
+	$(BIN)/python tests/certificates.py $(FITS)
 
 planted-bugs: $(VENV)/test-tools
 	$(BIN)/python tests/planted_bugs.py
