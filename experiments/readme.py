@@ -1,23 +1,42 @@
 """What the README files of experiments have in common: tables that a run fills in, and what they were taken with.
 
-A table stands between `<!-- NAME -->` and `<!-- end of NAME -->`. The Makefiles put this folder on PYTHONPATH.
+A table stands between `<!-- NAME -->` and `<!-- end of NAME -->`, and the line in parentheses below it names the date,
+the version, the commit and the processor. `common.mk` puts this folder on PYTHONPATH.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
+import subprocess
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
-PACKAGES = ("kcrf", "numpy", "scipy")
+PACKAGES = ("numpy", "scipy")
+BLOCK = re.compile(r"(?s)<!-- (?!end of )(?P<name>\S+) -->\n\n(?P<body>.*?)\n\n<!-- end of (?P=name) -->")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: int = 1) -> str:
     """Markdown; columns after the first few are numbers."""
     ruler = ["---" if number < text_columns else "---:" for number in range(len(header))]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, ruler, *rows))
+
+
+def blocks(readme: Path) -> dict[str, str]:
+    """Return what stands between the markers of a page, by name."""
+    return {found["name"]: found["body"] for found in BLOCK.finditer(readme.read_text(encoding="utf-8"))}
+
+
+def put(readme: Path, name: str, body: str) -> None:
+    """Replace what stands between the markers of a name."""
+    text, found = readme.read_text(encoding="utf-8"), blocks(readme).get(name)
+    if found is None:
+        raise SystemExit(f"{readme}: there is no <!-- {name} --> ... <!-- end of {name} -->")
+    old, new = (f"<!-- {name} -->\n\n{each}\n\n<!-- end of {name} -->" for each in (found, body))
+    readme.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def fill(
@@ -29,18 +48,37 @@ def fill(
     taken_with: str | None = None,
 ) -> None:
     """Put a table and what it was taken with (default: this machine) in its place, and show it."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    before, rest = readme.read_text(encoding="utf-8").split(begin)
-    _, after = rest.split(end)
     text = f"{text}\n\n({taken_with or provenance(seed, peers)})"
-    readme.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+    put(readme, name, text)
     print(text)
 
 
 def provenance(seed: int, peers: Sequence[str] = ()) -> str:
-    """Versions, seed and machine."""
-    versions = [f"{package} {version(package)}" for package in (*PACKAGES, *peers)]
-    return f"{', '.join(versions)}, Python {platform.python_version()}; seed {seed}; {machine()}"
+    """Date, version, commit and machine, then packages and seed."""
+    packages = ", ".join(f"{package} {version(package)}" for package in (*PACKAGES, *peers))
+    return f"{code()}; {machine()}; Python {platform.python_version()}, {packages}; seed {seed}"
+
+
+def code() -> str:
+    """Today's date, and version and commit of kcrf; KCRF_COMMIT names the commit where there is no git."""
+    from kcrf_core import __version__
+
+    today = datetime.now(timezone.utc).date()
+    return f"{today}, kcrf {__version__}, commit {os.environ.get('KCRF_COMMIT') or commit()}"
+
+
+def commit() -> str:
+    """Return the commit of this checkout, and whether its code has changed since."""
+    root = Path(__file__).parents[1]
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", root, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=8", "HEAD") + " with changes" * bool(git("status", "--porcelain", "--", "src"))
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def machine() -> str:
@@ -51,4 +89,6 @@ def machine() -> str:
             model = next((line.split(":")[1].strip() for line in stream if line.startswith("model name")), model)
     except OSError:
         pass
-    return f"{len(os.sched_getaffinity(0))} cores of {model}, {platform.system()}"
+    cores = len(os.sched_getaffinity(0))
+    every = os.cpu_count() or cores
+    return f"{cores} {f'of {every} ' if every > cores else ''}cores of {model}, {platform.system()}"
