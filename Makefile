@@ -16,6 +16,7 @@
 #   make library     the C library for other programs, in build/libkcrf_runtime.a and .so
 #   make wasm        the C library for browsers and Node, in build/kcrf.wasm, kcrf.mjs and browser.html, by Clang
 #   make docs        the site in build/site, without warnings; external links are listed in build/external-links.txt
+#   make figures-check  that README.md and docs/figures.md have the figures of experiments/, and which of them are older than a release
 #   make man         write the manual pages from the options of the commands and from man/*.md
 #   make lint        style of Python and Cython, types, and manual pages that are up to date
 #   make clean       remove what these made
@@ -29,7 +30,7 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: kcrf-tag library wasm fuzz-runtime demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel docs man lint clean
+.PHONY: kcrf-tag library wasm fuzz-runtime demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel docs figures-check man lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -208,6 +209,11 @@ build/docs-venv/installed: pyproject.toml | $(BIN)/python
 docs: build/docs-venv/installed $(VENV)/installed
 	$(BIN)/python site/pages.py
 	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --strict
+
+# Older than the last release of CHANGELOG.md, or than a version: make figures-check RELEASE=0.3.0
+figures-check:
+	$(PYTHON) experiments/figures.py --check
+	$(PYTHON) experiments/figures.py --older $(RELEASE)
 
 man: $(VENV)/installed
 	$(BIN)/python man/generate.py

@@ -56,6 +56,54 @@ def test_workflows_test_every_python_that_the_metadata_names():
     assert set(jobs["windows"]["strategy"]["matrix"]["python"]) <= set(named)
 
 
+@pytest.fixture(scope="module")
+def figures():
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "experiments/figures.py")))
+
+
+def test_pages_have_the_figures_of_the_experiments(figures):
+    assert figures.write(ROOT, check=True) == []
+    assert list(figures.older(ROOT, "0.0.0")) == []  # every table states a version
+
+
+def copied_pages(folder: Path) -> Path:
+    """Copy the pages that have figures."""
+    for path in [ROOT / "README.md", ROOT / "docs/figures.md", *ROOT.glob("experiments/*/README.md")]:
+        target = folder / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    return folder
+
+
+def test_figures_of_another_machine_reach_the_pages(figures, tmp_path, capsys):
+    here, there = (copied_pages(tmp_path / name) for name in ("here", "there"))
+    page = there / "experiments/ocr/README.md"
+    assert figures.cell(there, "ocr", "small|linear|1", "order") == "1"
+    measured = re.sub(
+        r"(\| small \| linear \| 1 \|  \|) [\d.]+", r"\1 77.77", page.read_text(encoding="utf-8"), count=1
+    )
+    page.write_text(measured, encoding="utf-8")
+    (page.parent / "pivots.png").write_bytes(b"plot")
+    figures.take(here, there)
+    assert capsys.readouterr().out == "experiments/ocr/README.md: table\n"
+    assert (here / "experiments/ocr/pivots.png").read_bytes() == b"plot"
+    assert figures.write(here, check=True) == ["docs/figures.md: accuracy", "README.md"]
+    figures.write(here)
+    assert "OCR letter error 77.8 % with a linear CRF" in (here / "README.md").read_text(encoding="utf-8")
+    assert "letter error 77.77 %" in (here / "docs/figures.md").read_text(encoding="utf-8")
+
+
+def test_figures_that_are_older_than_a_release_are_listed(figures, tmp_path):
+    page = tmp_path / "experiments/ocr/README.md"
+    page.parent.mkdir(parents=True)
+    origins = {"old": "(2025-01-01, kcrf 0.9.1, commit 1234abcd)", "new": "(kcrf 0.10.0)", "none": "| 1 |"}
+    text = (f"<!-- {name} -->\n\n| a |\n\n{said}\n\n<!-- end of {name} -->\n" for name, said in origins.items())
+    page.write_text("".join(text), encoding="utf-8")
+    lines = [f"experiments/ocr/README.md: {line}" for line in ("old: kcrf 0.9.1", "none: no version stated")]
+    assert list(figures.older(tmp_path, "0.10.0")) == lines
+    assert figures.last_release("## 0.10.0 (unreleased)\n\n## 0.9.1 (2025-01-01)\n") == "0.9.1"
+
+
 LIBRARIES = ("chains/_recursions", "maps/_thin_products", "objective/_long_vectors", "system/_dense_products")
 
 
