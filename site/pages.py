@@ -7,7 +7,6 @@ docstring of `KernelCRF` is complete only when kcrf is imported, and is written 
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 from pathlib import Path
@@ -33,9 +32,9 @@ GROUPS = {
 
 def public_names() -> list[str]:
     """Return the names in `__all__` of kcrf_core that have a section of their own."""
-    tree = ast.parse((ROOT / "src/kcrf_core/__init__.pyi").read_text(encoding="utf-8"))
-    (names,) = (ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign))
-    return [name for name in names if name not in ("CRF", "__version__")]  # CRF is another name of KernelCRF
+    import kcrf_core
+
+    return [name for name in kcrf_core.__all__ if name not in ("CRF", "__version__")]  # CRF is KernelCRF
 
 
 def reference() -> str:
