@@ -582,7 +582,7 @@ class Weighing:
         section=DECODING,
     )
 
-    def decision(self, decode: str | None) -> Decision:
+    def decision(self, decode: str | None, span_bonus: float | None = None) -> Decision:
         """Return the decision that these options and a decoder ask for."""
         from kcrf_core.scoring import Decision
 
@@ -590,7 +590,8 @@ class Weighing:
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise click.UsageError(f"two costs for '{twice[0]}': give one")
-        return Decision(decode, dict(self.cost), {} if self.threshold is None else dict([self.threshold]))
+        threshold = {} if self.threshold is None else dict([self.threshold])
+        return Decision(decode, dict(self.cost), threshold, span_bonus)
 
 
 @dataclass(frozen=True)
@@ -649,6 +650,13 @@ SHARED: dict[str, Any] = {  # options of several commands, by the name of their 
         "Decoder: the most probable labelling as a whole (viterbi), or the label of the largest marginal at each "
         "position (posterior). Forbidden transitions stay impossible. Default: that of the model.",
         type=NamedChoice("scoring:DECODINGS"),
+        section=DECODING,
+    ),
+    "span_bonus": option(
+        "Viterbi decoding in which each span adds B to the score of a labelling: more spans are found, and more of "
+        "them are wrong. Default: that of the model, or 0 with --decode.",
+        "B",
+        type=OfKind(Number()),
         section=DECODING,
     ),
     "weighing": group(Weighing),

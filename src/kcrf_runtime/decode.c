@@ -466,7 +466,20 @@ static const int32_t *posterior_labels(kcrf_tagger *tagger)
 
 const int32_t *kcrf_labels(kcrf_tagger *tagger)
 {
-    return tagger->model->meta->posterior ? posterior_labels(tagger) : kcrf_viterbi(tagger);
+    const struct meta *meta = tagger->model->meta;
+    if (meta->posterior || !meta->bonus || !tagger->scored)
+        return meta->posterior ? posterior_labels(tagger) : kcrf_viterbi(tagger);
+    struct chain C = chain_of(tagger, tagger->scores.memory);
+    const double *bonus = tagger->model->numbers + meta->bonus - 1;
+    double *scores = kcrf_grow(tagger, &tagger->sums, (C.T + 1) * C.step, sizeof *scores);
+    if (!scores)
+        return NULL;
+    for (size_t t = 0; t < C.T; t++)
+        for (size_t y = 0; y < C.Y; y++)
+            scores[t * C.step + y] = C.scores[t * C.step + y] + bonus[y];
+    C.scores = scores;
+    tagger->has_marginals = false; /* the room of their messages is used */
+    return best_of(tagger, &C);
 }
 
 static double path_score(const struct chain *C, const int32_t *labels)

@@ -40,7 +40,7 @@ struct section {
 
 struct meta {
     uint32_t labels, columns, attributes, reach;
-    uint32_t order, edges_apart, posterior, unused;
+    uint32_t order, edges_apart, posterior, bonus; /* of labels that begin spans: 1 + its place in NUMBERS, or 0 */
     uint32_t value_bytes, row_width, sorted_bag, calibrated;
     uint32_t pair_states, transitions, separator, header; /* of second order: P and Q; separator 0: by the first row */
     uint32_t comments, format, bag_family, reserved;        /* format 0 columns, 1 attributes, 2 not for kcrf-tag */

@@ -86,6 +86,7 @@ static int check_states(const kcrf_model *model, kcrf_error *error)
     uint64_t Y = meta->labels, P = meta->pair_states, count = model->count[NUMBERS];
     bool good = within(meta->start, Y, count) && within(meta->end, Y, count);
     good &= !meta->calibrated || within(meta->offsets, Y, count);
+    good &= !meta->bonus || within(meta->bonus - 1, Y, count);
     if (meta->order == 1)
         good &= within(meta->edges, Y * Y, count);
     else if (good) {

@@ -215,3 +215,57 @@ def test_a_file_with_an_unknown_decoder_is_refused(kcrf, folder, model, tmp_path
     write_container(path, "model", contents.header | {"decode": "beam"}, contents.arrays)
     done = kcrf("tag", "-m", path, folder / "test.conll")
     assert done.code == 4 and "'decode' names no decoder" in done.err
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
+    """Sentences with a few names, which are spans more often than not."""
+    path, rng = tmp_path_factory.mktemp("names") / "names.conll", np.random.default_rng(0)
+    lines = []
+    for _ in range(300):
+        for _ in range(8):
+            name = rng.random() < 0.08
+            word = f"n{rng.integers(40)}" if name else f"w{rng.integers(300)}"
+            lines.append(f"{word}\t{'B-X' if name and rng.random() < 0.6 else 'O'}")
+        lines.append("")
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_bonus_for_spans_from_training_to_labels(kcrf, names, tmp_path):
+    path = tmp_path / "model.npz"
+    done = kcrf("train", names, "--plain", "--sigma2", 0.3, "--span-bonus", 1.5, "-o", path)
+    assert done.code == 0 and "Viterbi with a bonus of 1.5 for each span" in done.err
+    assert Model.load(path).span_bonus == 1.5
+    assert "decoder: Viterbi with a bonus of 1.5 for each span" in kcrf("inspect", path).text
+    plain, own = (kcrf("tag", "-m", path, names, *more) for more in (("--span-bonus", 0), ()))
+    assert plain.out == kcrf("tag", "-m", path, names, "--decode", "viterbi").out
+    assert labels_of(own).count("B-X") > labels_of(plain).count("B-X")
+    assert labels_of(kcrf("tag", "-m", path, names, "--sequence-probability")) != []
+    found = json.loads(kcrf("evaluate", "-m", path, names, "--json").out)
+    assert (found["decode"], found["span_bonus"]) == ("viterbi", 1.5)
+    assert "decoder: Viterbi with a bonus of 1.5 for each span" in kcrf("evaluate", "-m", path, names).text
+    best = kcrf("tag", "-m", path, names, "--nbest", 1)  # the most probable labelling
+    assert [line.split("\t")[-1] for line in best.text.splitlines() if line and line[0] != "#"] == labels_of(plain)
+    crf = KernelCRF.load(path)
+    blocks = names.read_text().strip().split("\n\n")
+    X = [[[line.split("\t")[0]] for line in block.split("\n")] for block in blocks]
+    assert [label for labels in crf.predict(X) for label in labels] == labels_of(own)
+    assert [label for labels in crf.set_params(span_bonus=0).predict(X) for label in labels] == labels_of(plain)
+    for more in (("--decode", "posterior"), ("--cost", "X=2"), ("--nbest", 2), ("--lag", 1)):
+        refused = kcrf("tag", "-m", path, names, "--span-bonus", 1, *more)
+        assert refused.code == 2 and "span" in refused.err
+
+
+def test_training_chooses_a_bonus_by_f1(kcrf, names, tmp_path):
+    path = tmp_path / "model.npz"
+    done = kcrf("train", names, "--plain", "-v", "-o", path)
+    bonus = Model.load(path).span_bonus
+    assert bonus > 0 and f"decoder: Viterbi with a bonus for spans ({bonus:g}); held-out span F1" in done.err
+    kcrf("train", names, "--plain", "--decode", "viterbi", "-o", path)
+    assert Model.load(path).span_bonus == 0
+
+
+def test_a_bonus_needs_labels_of_spans(kcrf, folder, tmp_path):
+    done = kcrf("train", folder / "easy.conll", "--span-bonus", 1, "-o", tmp_path / "model.npz")
+    assert done.code == 2 and "spans that begin with a label of their own" in done.err

@@ -13,7 +13,7 @@ from kcrf_core import KernelCRF
 from kcrf_core.chains import Edges
 from kcrf_core.errors import ConfigError
 from kcrf_core.model import Decoder, Wishes
-from kcrf_core.scoring import Decision, label_costs, threshold_costs
+from kcrf_core.scoring import Decision, label_costs, span_bonuses, threshold_costs
 from kcrf_core.selection import Division, make_plan, make_settings, run_plan, summarise
 
 
@@ -101,6 +101,44 @@ def test_under_a_scheme_it_is_the_best_path_of_these(order):
         paths = list(labellings(last - first, len(SPANS)))
         sums = [path_score(values, allowed.transitions, allowed.start, allowed.end, path) for path in paths]
         assert tuple(found.labels[first:last]) == paths[int(np.argmax(sums))]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_each_span_adds_its_bonus_to_the_score(order):
+    rng = np.random.default_rng(order)
+    model, _ = random_model(rng, labels=SPANS, order=order)
+    corpus = random_corpus(rng, SPANS, sequences=12, longest=4)
+    dataset = model.encoding.encode(corpus)
+    found = replace(model, span_bonus=1.5)
+    best, plain = found.tag(dataset), model.tag(dataset)
+    assert (best != plain).any()
+    assert np.array_equal(found.marginals(dataset), model.marginals(dataset))
+    assert np.array_equal(Decoder(found, Wishes()).decode_part(dataset, "test").labels, best)
+    assert np.array_equal(found.deciding(Decision("viterbi")).tag(dataset), plain)
+    assert np.array_equal(model.deciding(Decision(span_bonus=1.5)).tag(dataset), best)
+    scores, edges = model.potentials(dataset)
+    begins = np.array([label[0] == "B" for label in SPANS])
+    for first, last in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True):
+        paths = list(labellings(last - first, len(SPANS)))
+        parts = (edges.transitions, edges.start, edges.end)
+        sums = [
+            path_score(scores[first:last], *parts, path, edges.triples) + 1.5 * begins[list(path)].sum()
+            for path in paths
+        ]
+        assert tuple(best[first:last]) == paths[int(np.argmax(sums))]
+
+
+@pytest.mark.parametrize("labels", [("a", "b"), ("I-X", "O")])
+def test_a_bonus_is_for_labels_that_begin_spans(labels):
+    with pytest.raises(ConfigError, match="spans that begin with a label of their own"):
+        span_bonuses(labels, 1.0)
+
+
+def test_a_bonus_is_for_viterbi():
+    assert Decision(span_bonus=0.0).decoder("posterior") == "viterbi"
+    for other in ({"decode": "posterior"}, {"cost": {"X": 2}}, {"threshold": {"X": 0.2}}):
+        with pytest.raises(ConfigError, match="'span_bonus'"):
+            Decision(span_bonus=1.0, **other)
 
 
 def tiny():

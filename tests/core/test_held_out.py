@@ -289,7 +289,7 @@ def test_the_metric_may_want_more_than_log_p(workers):
     """Spans that are rare: log p is careful, F1 is not. The search goes up as long as that gains more than noise."""
     found = []
     for metric in ("log-loss", "f1"):
-        config = parse_config({"window": [0], "training": {"metric": metric}})
+        config = parse_config({"window": [0], "training": {"metric": metric, "decode": "viterbi"}})
         encoding, dataset = fit_encoding(config, rare_spans())
         splits = make_splits(problem_of(encoding, dataset), seed=0, folds=1)
         start = {"node": 1.58, "edge": 1.58}
@@ -299,6 +299,25 @@ def test_the_metric_may_want_more_than_log_p(workers):
     value = by_f1.judged.yardstick.value
     assert value(by_f1.judged.counts["viterbi"]) > value(by_log_p.judged.counts["viterbi"])
     assert by_f1.judged.log_probability < by_log_p.judged.log_probability
+
+
+def test_a_bonus_finds_spans_that_probabilities_are_careful_about(workers):
+    """The bonus does what a weak prior did for F1, and log p chooses the prior."""
+    config = parse_config({"window": [0], "training": {"sigma2": 0.5}})
+    encoding, dataset = fit_encoding(config, rare_spans())
+    splits = make_splits(problem_of(encoding, dataset), seed=0, folds=1)
+    found = judge(encoding, dataset, config, splits=splits, workers=workers).judged
+    value, decoder = found.yardstick.value, found.decoder
+    plain = value(found.counts["viterbi"])
+    assert (decoder.decode, decoder.span_bonus) == ("viterbi", round(np.log(2 / max(plain, 0.1) - 1), 2))
+    assert value(found.counts[decoder.counted_as]) > plain + 0.05
+    for setting in ({"decode": "viterbi"}, {"span_bonus": 0}, {"metric": "accuracy"}):
+        other = parse_config({"window": [0], "training": {"sigma2": 0.5, **setting}})
+        judged = judge(encoding, dataset, other, splits=splits, workers=workers).judged
+        assert judged.decoder.span_bonus == 0 and "bonus" not in judged.counts
+    given = parse_config({"window": [0], "training": {"sigma2": 0.5, "span_bonus": decoder.span_bonus}})
+    judged = judge(encoding, dataset, given, splits=splits, workers=workers).judged
+    assert np.array_equal(judged.counts["viterbi"], found.counts["bonus"])
 
 
 def test_a_choice_that_rests_on_a_handful_says_so(rng, workers):

@@ -165,7 +165,10 @@ def random_model(
         transitions[0, 1] = transitions[2, 0] = start[1] = -np.inf
         edges = replace(edges, transitions=transitions, start=start)
     calibration = ScoreCalibration(0.7, rng.normal(size=Y)) if more.get("calibrated") else None
-    return Model(encoding, tuple(made), edges, decode=more.get("decode", "viterbi"), calibration=calibration), new
+    if more.get("spans"):
+        encoding = replace(encoding, labels=("B-X", "I-X", "O"))
+    how = {"decode": more.get("decode", "viterbi"), "span_bonus": more.get("spans", 0.0)}
+    return Model(encoding, tuple(made), edges, calibration=calibration, **how), new
 
 
 MODELS = {
@@ -194,6 +197,8 @@ MODELS = {
     "second order with pairs": ("words", {"order": 2, "terms": ("node", "edge-x"), "forbidden": True}),
     "forbidden": ("words", {"forbidden": True}),
     "calibrated": ("words", {"calibrated": True}),
+    "bonus": ("words", {"spans": 1.3}),
+    "bonus, second order": ("words", {"spans": -0.8, "order": 2, "forbidden": True}),
     "posterior": ("words", {"decode": "posterior"}),
     "posterior, forbidden": ("words", {"decode": "posterior", "forbidden": True}),
     "posterior, second order, forbidden": ("words", {"decode": "posterior", "forbidden": True, "order": 2}),

@@ -45,6 +45,7 @@ class EvaluateArguments:
         common=True,
     )
     decode: str | None
+    span_bonus: float | None
     weighing: options.Weighing
     rules: options.RuleOptions
     metric: str | None
@@ -149,7 +150,7 @@ class EvaluateArguments:
         """Refuse options that contradict each other, and files that cannot be written."""
         from kcrf_core.config import UNSEEN
 
-        decided = (self.decode, *astuple(self.weighing)) != (None, (), None)
+        decided = (self.decode, self.span_bonus, *astuple(self.weighing)) != (None, None, (), None)
         twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
         options.refuse(
@@ -174,7 +175,10 @@ class EvaluateArguments:
                 UNSEEN in self.rules.typed.get("forbid", ()) and not model,
                 "--forbid unseen is about the training data of a model: give -m, too",
             ),
-            (decided and not model, "--decode, --cost and --threshold are for labels of a model: give -m, too"),
+            (
+                decided and not model,
+                "--decode, --cost, --threshold and --span-bonus are for a model: give -m, too",
+            ),
             (self.vectors and not model, "--vectors are for the model that labels DATA: give -m, too"),
             (self.plot_kind and not self.plot, "--plot-kind chooses what to draw: give --plot FIGURE, too"),
         )
@@ -221,7 +225,7 @@ def evaluate(run: EvaluateArguments) -> None:
 
     from ..render import evaluation_text
 
-    decision, tell = run.weighing.decision(run.decode), files.unless(run.quiet)
+    decision, tell = run.weighing.decision(run.decode, run.span_bonus), files.unless(run.quiet)
     plain, metric, scheme = None, run.metric, run.scheme
     if run.gold is not None:
         first, second = _against(run, run.gold)

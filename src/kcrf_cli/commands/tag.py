@@ -48,6 +48,7 @@ class TagArguments:
     )
     output: str | None = options.output("File to write. Default: stdout.", required=False, stdout=True)
     decode: str | None
+    span_bonus: float | None
     weighing: options.Weighing
     rules: options.RuleOptions
     lag: int | None = options.option(
@@ -135,6 +136,7 @@ class TagArguments:
         if self.lag is not None:
             viterbi = "--lag uses posterior decoding: it does not go with --decode viterbi"
             options.refuse((self.decode == "viterbi", viterbi))
+            options.refuse((self.span_bonus is not None, viterbi.replace("decode viterbi", "span-bonus")))
             own = ("nbest", "sequence_probability", "rules_probability", "explain", "json_lines", "vectors")
             for option in self.given(*own):
                 reason = "which gives labels before their sequence is complete"
@@ -145,6 +147,7 @@ class TagArguments:
         options.refuse(
             (self.weighing.cost, f"{ranks} --cost"),
             (self.weighing.threshold, f"{ranks} --threshold"),
+            (self.span_bonus is not None, f"{ranks} --span-bonus"),
             (self.decode == "posterior", f"{ranks} --decode posterior"),
             (self.explain is not None, "--explain is about one labelling: it does not go with --nbest"),
             (self.sequence_probability, "--nbest gives probabilities already: leave out --sequence-probability"),
@@ -154,7 +157,7 @@ class TagArguments:
         """Return what is to be found out about each sequence."""
         from kcrf_core.model import Wishes
 
-        decision = self.weighing.decision(self.decode)
+        decision = self.weighing.decision(self.decode, self.span_bonus)
         costs = decision.costs(model.labels)
         decode = "posterior" if self.lag is not None else "viterbi"
         if self.lag is None and self.nbest is None:
@@ -232,6 +235,8 @@ def tag(run: TagArguments) -> None:
         fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
     format_ = COLUMN_FORMAT if folder else run.format or fitted.encoding.format
     wishes = run.wishes(fitted)
+    if run.lag is None and run.nbest is None:
+        fitted = fitted.deciding(run.weighing.decision(run.decode, run.span_bonus))
     if run.engine is not None:
         from kcrf_core.device import DeviceChoice, open_device
 

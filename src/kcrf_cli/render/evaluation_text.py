@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kcrf_core.scoring import SMALLEST_PROBABILITY, SPAN_ERRORS, WHOLES
 from kcrf_core.system import counted
 
-from .figures import DECODERS, percent, table
+from .figures import decoder_text, percent, table
 from .visible import shortened, shown
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _counts(scores: Evaluation) -> Iterator[tuple[str, str, int]]:
 def totals(found: Judgement, details: bool = False) -> list[str]:
     """Return lines with the figures over everything; the metric comes last."""
     scores, spans = found.scores, found.spans
-    lines = [] if found.decode is None else [f"decoder: {DECODERS[found.decode]}"]
+    lines = [] if found.decode is None else [f"decoder: {decoder_text(found.decode, found.span_bonus)}"]
     name, each = ("labels", scores.labels) if spans is None else ("types of spans", spans.types)
     if len(each) > 1:
         means = scores if spans is None else spans
@@ -275,7 +275,9 @@ def comparison_rows(found: Judgement, compared: Comparison) -> list[list[str]]:
 
 
 def comparison_text(found: Judgement, compared: Comparison) -> str:
-    lines = [] if compared.decode in (None, found.decode) else [f"the other: {DECODERS[compared.decode]}"]
+    lines = []
+    if compared.decode is not None and (compared.decode, compared.span_bonus) != (found.decode, found.span_bonus):
+        lines = [f"the other: {decoder_text(compared.decode, compared.span_bonus)}"]
     header, *rows = comparison_rows(found, compared)
     draws = counted(found.options.draws, "draw")
     lines += [table(header, rows), f"p: paired randomisation over sequences, {draws}"]

@@ -54,6 +54,11 @@ METRICS = {"f1": "span F1", "macro-f1": "macro F1", "accuracy": "accuracy", "log
 DECODERS = {"viterbi": "Viterbi", "posterior": "posterior decoding"}
 
 
+def decoder_text(decode: str, span_bonus: float = 0.0) -> str:
+    """Return a decoder in words."""
+    return DECODERS[decode] + (f" with a bonus of {span_bonus:g} for each span" if span_bonus else "")
+
+
 def training_figures(
     report: Report, model: Model, data: Corpus | Dataset, path: str, began: float,
     calibrated: CalibrationReport | None = None,
@@ -156,14 +161,14 @@ def choice_text(report: Report) -> str:
     if report.nonzero is not None:
         sigma2 += f"; c1 {report.c1:g}"
     if held_out is not None:
-        value = held_out.yardstick.value(held_out.counts[chosen.decode])
+        value = held_out.yardstick.value(held_out.counts[chosen.counted_as])
         figure = f"{held_out.yardstick.title} {held_out.yardstick.number(value)}"
         if report.metric == "log-loss":
             figure = f"log-loss {-held_out.log_probability:.4f}, {figure}"
         why = f"; {figure} on {held_out.splits.describe()}"
     elif chosen.data is not None and chosen.yardstick is not None:
         why = f", by {chosen.yardstick.title} of {chosen.data} data"
-    return f"sigma2: {sigma2}; {DECODERS[chosen.decode]}{why}"
+    return f"sigma2: {sigma2}; {decoder_text(chosen.decode, chosen.span_bonus)}{why}"
 
 
 def calibration_text(found: CalibrationReport) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kcrf_core.system import counted, size_text
 
-from .figures import DECODERS, UNKNOWN_GAP, certificate_text, percent, table
+from .figures import DECODERS, UNKNOWN_GAP, certificate_text, decoder_text, percent, table
 from .visible import shown
 
 WIDEST_TABLE = 12  # labels whose transitions fit a terminal; of more the strongest are listed
@@ -76,7 +76,8 @@ def _head(found: dict[str, Any], path: str) -> str:
         forbidden = sum(value is None for row in found["transitions"] for value in row)
         rule = f", {forbidden:,} of them forbidden" if forbidden else ""
         lines.append(f"transitions: {len(found['labels']) ** 2:,}{rule}; order {found['order']}")
-        lines.append(f"decoder: {DECODERS[found['decode']]}{_compared(found.get('training'))}")
+        decoder = decoder_text(found["decode"], found.get("span_bonus", 0.0))
+        lines.append(f"decoder: {decoder}{_compared(found.get('training'))}")
         if "calibration" in found:
             sharpness = found["calibration"]["sharpness"]
             lines.append(f"calibrated: scores times {sharpness:.4g}, with an offset for each label")

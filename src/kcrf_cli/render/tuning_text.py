@@ -101,7 +101,7 @@ def summary(tuning: Tuning) -> list[str]:
     lines = [
         f"chosen: {tuning.space.title(chosen.candidate)}",
         f"  held-out {yardstick.title} {figure(yardstick, chosen.value, chosen.error)}, "
-        f"{render.DECODERS[chosen.found['decode']]}",
+        f"{render.decoder_text(chosen.found['decode'], chosen.found['span_bonus'])}",
     ]
     return [*lines, *(f"  {line}" for line in reasons(tuning))]
 
@@ -139,5 +139,5 @@ def _outcome(outcome: Outcome, tuning: Tuning) -> dict[str, Any]:
         "training_seconds": tuning.training_time(outcome),
         "round": outcome.rung + 1,
         **{name: getattr(outcome, name) for name in ("positions", "work", "seconds")},
-        **{name: outcome.found[name] for name in ("folds", "decode", "sigma2", "log_probability")},
+        **{name: outcome.found[name] for name in ("folds", "decode", "span_bonus", "sigma2", "log_probability")},
     }

@@ -20,7 +20,7 @@ from kcrf_core.system import counted
 from ..options import ARGUMENTS
 from ..render import evaluation_text as plain
 from ..render.audit_text import shown_probability, summary
-from ..render.figures import DECODERS, percent
+from ..render.figures import decoder_text, percent
 from ..render.visible import shortened
 from . import svg, timeline
 from .svg import safe
@@ -406,7 +406,7 @@ def _summary(found: Judgement) -> str:
         rows.append([plain.FIGURES[figure], percent(value), *interval, note])
     notes = []
     if found.decode is not None:
-        notes.append(f"Labels by {DECODERS[found.decode]}.")
+        notes.append(f"Labels by {decoder_text(found.decode, found.span_bonus)}.")
     if found.options.metric is not None:
         notes.append(f"By {found.headline.text} ({found.headline.error_text}).")
     if found.intervals:
@@ -431,7 +431,7 @@ def _comparison(found: Judgement, system: str, other: str) -> str:
     ]
     notes = [
         f"This is {os.path.basename(system)}, the other is {os.path.basename(other)}"
-        + ("." if compared.decode in (None, found.decode) else f", by {DECODERS[compared.decode]}."),
+        + ("." if compared.decode is None else f", by {decoder_text(compared.decode, compared.span_bonus)}."),
         f"p by paired randomisation over sequences, {counted(found.options.draws, 'draw')}, two-sided.",
     ]
     return _table(header, rows, sortable=False) + _note(notes) + _table(["positions", ""], counts, sortable=False)

@@ -265,6 +265,7 @@ class KernelCRF(Protocol):
     clusters: str | os.PathLike[str] | None = None
     lookup_column: str | None = None
     decode: str | None = "auto"
+    span_bonus: float | str | None = "auto"
     metric: str | None = "auto"
     cost: Mapping[LabelValue, float] | None = None
     threshold: Mapping[LabelValue, float] | None = None
@@ -503,7 +504,7 @@ class KernelCRF(Protocol):
         return raw_config(params, columns, list(corpus.vectors), corpus.positions, mixed)
 
     def _decision(self) -> Decision:
-        return decision_of(self.cost, self.threshold, self.decode)
+        return decision_of(self.cost, self.threshold, self.decode, self.span_bonus)
 
     @overload
     def predict(self, X: Frame, allowed: AllowedLabels | None = None) -> Any: ...
@@ -760,7 +761,8 @@ class KernelCRF(Protocol):
         self, X: list[Any], dataset: Dataset, wishes: Wishes, allowed: AllowedLabels | None
     ) -> Iterator[Decoded]:
         """Yield results under the rules, with warnings about sequences that do not obey them."""
-        decoder = Decoder(self.model_, replace(wishes, rules=self._rules(allowed) or RulesConfig()))
+        wishes = replace(wishes, rules=self._rules(allowed) or RulesConfig())
+        decoder = Decoder(self.model_.deciding(self._decision()), wishes)
         listed = None
         if allowed is not None and decoder.rules is not None:
             cells = [SEPARATOR.join(map(str, labels or ())) for sequence in allowed for labels in sequence]
@@ -792,7 +794,8 @@ class KernelCRF(Protocol):
         if not (marginals or ruled) and decision.costs(self.model_.labels) is None:
             model = self.model_
             quick: QuickLabels | None = self.__dict__.get("_quick")
-            same = decision.decoder(model.decode) == model.decode
+            decided = model.deciding(decision)
+            same = (decided.decode, decided.span_bonus) == (model.decode, model.span_bonus)
             best = quick.of(corpus) if quick is not None and quick.model is model and same else None
             if best is not None:
                 return X, best

@@ -31,7 +31,7 @@ from ..encoding import NUMBER_KERNEL, kernel_is_open, lookups, number_terms, wit
 from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig
 from ..scoring import Decision
-from ..system import AUTO, OneOf, available_threads, settings_of
+from ..system import AUTO, Number, OneOf, available_threads, settings_of
 
 Estimator = TypeVar("Estimator")
 
@@ -75,7 +75,7 @@ def documented(kind: type[Estimator]) -> type[Estimator]:
     return kind
 
 
-def decision_of(cost: Any, threshold: Any, decode: Any) -> Decision:
+def decision_of(cost: Any, threshold: Any, decode: Any, span_bonus: Any) -> Decision:
     """Return the rule by which `predict` chooses labels: the model's, unless parameters give another."""
     numbers = []
     for name, given, example in (("cost", cost, 20), ("threshold", threshold, 0.1)):
@@ -84,7 +84,8 @@ def decision_of(cost: Any, threshold: Any, decode: Any) -> Decision:
                 f"{name}={given!r}: a dictionary from labels to numbers is needed, as {{'event': {example}}}"
             )
         numbers.append({str(_plain(label)): _plain(value) for label, value in (given or {}).items()})
-    return Decision(None if decode in (None, AUTO) else decode, *numbers)
+    bonus = Number(automatic=True)(_plain(span_bonus))
+    return Decision(None if decode in (None, AUTO) else decode, numbers[0], numbers[1], bonus)
 
 
 def train_options(params: Mapping[str, Any], scored: bool) -> dict[str, Any]:
@@ -239,7 +240,8 @@ def column_titles(columns: int | Sequence[str] | None) -> dict[str, Any]:
 
 def search_config(params: Mapping[str, Any], columns: int | Sequence[str] | None) -> dict[str, Any]:
     """Return the settings that a search for a configuration keeps: seed, solver, tolerance and the scheme of labels."""
-    named = {name: _plain(params[name]) for name in ("solver", "tolerance", "scheme", "scheme_violations", "decode")}
+    kept = ("solver", "tolerance", "scheme", "scheme_violations", "decode", "span_bonus")
+    named = {name: _plain(params[name]) for name in kept}
     training = {name: value for name, value in named.items() if value not in (None, AUTO)}
     training["seed"] = seed_of(params["random_state"])
     return {

@@ -43,7 +43,7 @@ READABLE = (1, 2, 3, 4)
 # The first format with a list `needs`, and the words that this version knows. A later version that adds something which
 # older readers would get wrong adds a word here, and writes it into those files alone that have the new thing.
 NEEDS_SINCE = 4
-KNOWN_NEEDS: frozenset[str] = frozenset({"posterior-decoding", "calibration", "lookups", "rules"})
+KNOWN_NEEDS: frozenset[str] = frozenset({"posterior-decoding", "calibration", "lookups", "rules", "span-bonus"})
 
 
 def pack_strings(strings: Sequence[str], name: str) -> dict[str, np.ndarray]:

@@ -67,10 +67,10 @@ def decided_labels(
     model: Model, dataset: Dataset, decision: Decision, costs: np.ndarray | None, workers: Workers
 ) -> np.ndarray:
     """Return numbers of the labels by a decision, [N] int32; `costs` [Y] are its costs of the model's labels."""
-    decode = decision.decoder(model.decode)
+    model = model.deciding(decision)
     if costs is None:
-        return replace(model, decode=decode).tag(dataset, workers)
-    decoder = Decoder(model, Wishes(decode=decode, costs=costs))
+        return model.tag(dataset, workers)
+    decoder = Decoder(model, Wishes(costs=costs))
     parts = [part.labels for part in decoder.decode(dataset, dataset.source or "", workers)]
     return np.concatenate([np.empty(0, dtype=np.int32), *parts])
 
@@ -84,7 +84,8 @@ class Decoder:
         self.model, self.wishes, self.rules = model, wishes, model.label_rules
         if wishes.rules_probability and self.rules is None:
             raise ConfigError("no rules are given whose probability is to be printed", settings=["rules_probability"])
-        # The best of several labellings is the most probable one as a whole.
+        if wishes.nbest:  # the best of several labellings is the most probable one as a whole
+            self.model = model = replace(model, span_bonus=0.0)
         self._decoder = wishes.decode or (VITERBI if wishes.nbest else model.decode)
         self._allowed = None if wishes.scheme is None else scheme_of(model, wishes.scheme)
         self._novelty = self._explainer = None
@@ -125,11 +126,11 @@ class Decoder:
             if rules is not None and self._decoder != VITERBI:
                 labels, status = rules.posterior(scores, edges, offsets, listed, wishes.costs)
             elif rules is not None:
-                labels, status = rules.best(scores, edges, offsets, listed)
+                labels, status = rules.best(self.model.with_bonus(scores), edges, offsets, listed)
             elif self._decoder != VITERBI and found is not None:
                 labels = chain.posterior_labels(found.node, scores, edges, offsets, wishes.costs)
             else:
-                labels = chain.viterbi(scores, edges, offsets)[0]
+                labels = chain.viterbi(self.model.with_bonus(scores), edges, offsets)[0]
         except NumericError as error:
             if self._allowed is None and not wishes.force:
                 raise

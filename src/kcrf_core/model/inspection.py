@@ -188,7 +188,8 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
 
 def _model(model: Model, top: int) -> dict[str, Any]:
     edges = model.edges
-    out: dict[str, Any] = {"decode": model.decode, "order": model.order, "terms": []}
+    bonus = {"span_bonus": model.span_bonus} if model.span_bonus else {}
+    out: dict[str, Any] = {"decode": model.decode, **bonus, "order": model.order, "terms": []}
     for term in model.terms:
         entry: dict[str, Any] = {"name": term.name, "type": term.type, "features": list(term.features)}
         out["terms"].append(entry)

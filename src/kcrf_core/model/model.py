@@ -21,7 +21,7 @@ from ..encoding import Dataset, Encoding
 from ..errors import ConfigError, NumericError
 from ..features import TERMS, Term, read_terms
 from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
-from ..scoring import DECODINGS, Transitions
+from ..scoring import DECODINGS, Decision, Transitions, span_bonuses
 from ..system import SLAB, Workers, ranges, sequence_chunks
 from .rules import LabelRules
 
@@ -86,6 +86,7 @@ class Model:
     calibration: ScoreCalibration | None = None  # of its probabilities
     rules: RulesConfig | None = None  # that its labels obey; forbidden transitions are among its edges
     seen: Transitions | None = None  # transitions of the training data; None: not known
+    span_bonus: float = 0.0  # what each span adds to the score of a labelling in Viterbi decoding
 
     def __post_init__(self) -> None:
         _freeze(self.terms)
@@ -156,6 +157,22 @@ class Model:
         """Rules on numbers of the model's labels; None without any."""
         return None if self.rules is None else LabelRules.of(self.rules, self.labels, self.seen)
 
+    @cached_property
+    def bonuses(self) -> np.ndarray | None:
+        """What labels [Y] add to scores in Viterbi decoding; None for nothing."""
+        return span_bonuses(self.labels, self.span_bonus) if self.span_bonus else None
+
+    def with_bonus(self, scores: np.ndarray) -> np.ndarray:
+        """Return the scores [n, Y] that Viterbi decoding uses."""
+        return scores if self.bonuses is None else scores + self.bonuses
+
+    def deciding(self, decision: Decision) -> Model:
+        """Return the model with the decoder and the bonus for spans of a decision, where it names them."""
+        bonus = decision.span_bonus
+        if bonus is None:
+            bonus = self.span_bonus if decision.decode is None else 0.0
+        return replace(self, decode=decision.decoder(self.decode), span_bonus=bonus)
+
     def infer(self, part: Dataset, costs: np.ndarray | None = None, allowed: np.ndarray | None = None) -> Inference:
         """Return the marginals and best labels of a few sequences; `costs` [Y] of missing a label are the decoder's.
 
@@ -165,11 +182,11 @@ class Model:
         found, rules = chain.marginals(scores, edges, part.offsets), self.label_rules
         status = None
         if rules is not None and self.decode == VITERBI:
-            labels, status = rules.best(scores, edges, part.offsets, allowed)
+            labels, status = rules.best(self.with_bonus(scores), edges, part.offsets, allowed)
         elif rules is not None:
             labels, status = rules.posterior(scores, edges, part.offsets, allowed, costs)
         elif self.decode == VITERBI:
-            labels = chain.viterbi(scores, edges, part.offsets)[0]
+            labels = chain.viterbi(self.with_bonus(scores), edges, part.offsets)[0]
         else:
             labels = chain.posterior_labels(found.node, scores, edges, part.offsets, costs)
         return Inference(scores, edges, found, labels, status)
@@ -179,6 +196,7 @@ class Model:
         if self.decode != VITERBI:
             return self.infer(part).labels
         scores, edges = self.potentials(part)
+        scores = self.with_bonus(scores)
         if self.label_rules is not None:
             return self.label_rules.best(scores, edges, part.offsets, None)[0]
         return chain.viterbi(scores, edges, part.offsets)[0]
@@ -234,6 +252,9 @@ class Model:
         header |= {"info": self.info, "decode": self.decode, "terms": []}
         if self.decode != VITERBI:
             header["needs"] = [*header.get("needs", []), f"{self.decode}-decoding"]
+        if self.span_bonus:
+            header["needs"] = [*header.get("needs", []), "span-bonus"]
+            header["span_bonus"] = self.span_bonus
         if self.calibration is not None:
             header["needs"] = [*header.get("needs", []), "calibration"]
             header["calibration"] = {"sharpness": self.calibration.sharpness}
@@ -289,6 +310,9 @@ class Model:
         decode = contents.header.get("decode", VITERBI)  # not in files of earlier versions
         if decode not in DECODINGS:
             raise contents.error("'decode' names no decoder")
+        bonus = contents.header.get("span_bonus", 0.0)
+        if not isinstance(bonus, float) or not -LARGEST < bonus < LARGEST:
+            raise contents.error("'span_bonus' is not a finite number")
         calibration = None
         if "calibration" in contents.header:
             sharpness = contents.get("calibration", dict).get("sharpness")
@@ -307,7 +331,7 @@ class Model:
             seen = Transitions(*(contents.array(f"seen.{name}", "bool", 1 + (name == "pairs")) for name in SEEN))
             if seen.pairs.shape != (Y, Y) or seen.first.shape != (Y,) or seen.last.shape != (Y,):
                 raise contents.error("'seen' does not fit the labels")
-        return cls(encoding, tuple(terms), edges, contents.get("info", dict), decode, calibration, rules, seen)
+        return cls(encoding, tuple(terms), edges, contents.get("info", dict), decode, calibration, rules, seen, bonus)
 
 
 def _freeze(value: Any) -> None:

@@ -135,7 +135,7 @@ def _labelled(
 ) -> Labelling:
     """Label all positions, then leave out those whose label is not observed."""
     costs = decision.costs(model.labels)
-    model = replace(model, decode=decision.decoder(model.decode))
+    model = model.deciding(decision)
     finder = SpanFinder(model.labels) if also.spans and detect_scheme(model.labels) is not None else None
 
     rules = model.label_rules
@@ -180,6 +180,7 @@ def _labelled(
         wholes=WholeProbabilities.joined(wholes),
         known_labels=model.labels,
         decode=model.decode,
+        span_bonus=model.span_bonus if model.decode == "viterbi" else 0.0,
         remarks=(*found.remarks, *(one for part in remarks for one in part)),
         missing=tuple((name, missing[name]) for name in model.encoding.names if missing[name]),
     )

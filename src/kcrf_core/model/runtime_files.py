@@ -596,6 +596,7 @@ class _Image:
         calibration = model.calibration
         if calibration is not None:
             place["offsets"] = self._numbers(calibration.offsets)
+        bonus = 0 if model.bonuses is None else 1 + self._numbers(model.bonuses)
         comments = layout.comment
         for name in (*model.labels, *encoding.columns[:-1], *comments):
             text = name.encode()
@@ -605,7 +606,7 @@ class _Image:
         own_format = 1 if encoding.attributes else 2 * (quoted or encoding.format != COLUMN_FORMAT)
         scorer = len(model.terms) == 1 and model.order == 1 and calibration is None and not apart
         small = [Y, len(encoding.columns) - 1, encoding.attributes, self.reach]
-        small += [1 if states is None else 2, apart, model.decode != VITERBI, 0]
+        small += [1 if states is None else 2, apart, model.decode != VITERBI, bonus]
         small += [self.value_bytes, 0, not (encoding.attributes and scorer), calibration is not None]
         small += [0 if states is None else len(states.first), 0 if states is None else len(states.triples)]
         small += [ord(layout.separator) if layout.separator else 0, bool(layout.header)]

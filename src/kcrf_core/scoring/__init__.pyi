@@ -9,7 +9,13 @@ from .calibration import (
     calibrate as calibrate,
     from_marginals as from_marginals,
 )
-from .costs import Decision as Decision, label_costs as label_costs, threshold_costs as threshold_costs
+from .costs import (
+    Decision as Decision,
+    best_bonus as best_bonus,
+    label_costs as label_costs,
+    span_bonuses as span_bonuses,
+    threshold_costs as threshold_costs,
+)
 from .error_analysis import (
     SPAN_ERRORS as SPAN_ERRORS,
     ErrorAnalysis as ErrorAnalysis,

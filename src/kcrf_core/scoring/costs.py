@@ -1,13 +1,20 @@
-"""Costs of missing a label: labels are chosen by the largest cost times probability.
+"""Costs of missing a label, and a bonus for spans: other labels than the most probable ones.
+
+Costs: labels are chosen by the largest cost times probability.
 
 Where missing a label costs c(y), and all wrong labels in its place are equally wrong, the label y with the largest
 c(y) p(y | x) loses least on average. Probabilities stay as they are. For two labels this is a threshold, y where
 
     p(y | x) >= theta,    theta = c' / (c + c'),    c the cost of y, c' that of the other one.
+
+Bonus: Viterbi decoding of scores to which each span adds a number b finds spans whose probability is at least
+1 / (1 + exp(b)), if they are either there or not. F1 is largest where this is F / 2, half of the F1 that is reached
+(Lipton, Elkan, Naryanaswamy 2014): b = log(2 / F - 1).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +22,10 @@ import numpy as np
 
 from ..errors import ConfigError, suggestion
 from . import DECODINGS
-from .schemes import detect_scheme, split_label
+from .schemes import OPENING, detect_scheme, split_label
+
+# A smaller F1 than this is too uncertain to say how many more spans there are.
+LEAST_F1 = 0.1
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,7 @@ class Decision:
     decode: str | None = None  # one of DECODINGS; None: the model's, or what costs take
     cost: Mapping[str, float] = field(default_factory=dict)  # of missing a label, or the labels of a type
     threshold: Mapping[str, float] = field(default_factory=dict)  # of one of two labels
+    span_bonus: float | None = None  # of each span, with Viterbi decoding; None: the model's, or 0 with `decode`
 
     def __post_init__(self) -> None:
         if self.decode not in (None, *DECODINGS):
@@ -36,11 +47,18 @@ class Decision:
                     "as a whole: leave out 'decode', or set it to posterior",
                     settings=["decode"],
                 )
+            if getattr(self, name) and self.span_bonus is not None:
+                message = f"a {name} is for posterior decoding, 'span_bonus' for viterbi: give one of them"
+                raise ConfigError(message, settings=["span_bonus"])
+        if self.decode == "posterior" and self.span_bonus is not None:
+            raise ConfigError("'span_bonus' is for viterbi, not for posterior decoding", settings=["span_bonus"])
         if self.cost and self.threshold:
             raise ConfigError("a threshold is another way to give a cost: give one of them", settings=["threshold"])
 
     def decoder(self, stored: str) -> str:
         """Return the decoder to use with a model that stores this one: costs and thresholds weigh label by label."""
+        if self.decode is None and self.span_bonus is not None:
+            return "viterbi"
         return self.decode or ("posterior" if self.cost or self.threshold else stored)
 
     def costs(self, labels: Sequence[str]) -> np.ndarray | None:
@@ -71,6 +89,33 @@ def label_costs(labels: Sequence[str], cost: Mapping[str, float]) -> np.ndarray:
             raise ConfigError(_unknown("cost", name, labels, kinds), settings=["cost"])
         out[meant] = value
     return out
+
+
+def span_bonuses(labels: Sequence[str], bonus: float) -> np.ndarray:
+    """Return what each label [Y] adds to the score of a labelling: the bonus if a span begins with it, else 0.
+
+    >>> from kcrf_core.scoring import span_bonuses
+    >>> span_bonuses(["B-PER", "I-PER", "O"], 0.5)
+    array([0.5, 0. , 0. ])
+    """
+    out = np.zeros(len(labels))
+    if detect_scheme(labels) in (None, "iob1"):
+        raise ConfigError(
+            "'span_bonus' is for labels of spans that begin with a label of their own, as B-PER (iob2, iobes, bilou)",
+            settings=["span_bonus"],
+        )
+    out[[label[0] in OPENING for label in labels]] = bonus
+    return out
+
+
+def best_bonus(f1: float) -> float:
+    """Return the bonus for spans with which F1 is largest, where it is this without one; two digits.
+
+    >>> from kcrf_core.scoring import best_bonus
+    >>> best_bonus(0.5), best_bonus(0.95)
+    (1.1, 0.1)
+    """
+    return round(math.log(2.0 / max(f1, LEAST_F1) - 1.0), 2)
 
 
 def threshold_costs(labels: Sequence[str], threshold: Mapping[str, float]) -> np.ndarray:

@@ -74,6 +74,7 @@ class Comparison:
     error: float  # the standard error of the difference
     p_value: float  # of the difference: by randomisation if that has the figure, else by the normal distribution
     decode: str | None  # the decoder of the second, where a model gave the labels
+    span_bonus: float
     scores: Evaluation  # of the second
     calibration: Calibration | None  # of the second
     differences: tuple[Difference, ...]
@@ -85,6 +86,7 @@ class Comparison:
     def to_dict(self) -> dict:
         return {
             "decode": self.decode,
+            **({"span_bonus": self.span_bonus} if self.span_bonus else {}),
             "metric": {
                 **self.headline.to_dict(),
                 "better": self.difference,
@@ -104,6 +106,7 @@ class Judgement:
     options: JudgementOptions
     headline: Headline
     decode: str | None  # the decoder that a model gave the labels by; None where they were read
+    span_bonus: float
     scores: Evaluation
     calibration: Calibration | None  # None without probabilities
     intervals: dict[str, Interval]  # by figure; empty if not asked for, or of a single sequence
@@ -126,6 +129,7 @@ class Judgement:
             **self.errors.to_dict(),
             "strict": options.strict,
             "decode": self.decode,
+            **({"span_bonus": self.span_bonus} if self.span_bonus else {}),
             "metric": self.headline.to_dict(),
             **({} if self.rules is None else {"rules": self.rules}),
             **({} if self.blocks is None else {"blocks": self.blocks}),
@@ -176,6 +180,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
             error=error,
             p_value=p_values.get(yardstick.name, normal),
             decode=second.decode,
+            span_bonus=second.span_bonus,
             scores=other,
             calibration=calibration_of(second, options.bins, scores.scheme),
             differences=found,
@@ -188,6 +193,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         options=options,
         headline=Headline(yardstick, yardstick.value(measured), yardstick.standard_error(measured)),
         decode=first.decode,
+        span_bonus=first.span_bonus,
         scores=scores,
         calibration=calibration_of(first, options.bins, scores.scheme),
         intervals=bootstrap(counts, figures, resamples, options.confidence, options.seed) if resamples else {},

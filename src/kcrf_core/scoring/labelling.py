@@ -63,6 +63,7 @@ class Labelling:
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
     decode: str | None = None  # the decoder that a model gave the labels by; None where they were read
+    span_bonus: float = 0.0  # of that decoder
     remarks: tuple[str, ...] = ()  # remarks for the user on the file that they were read from, and on sequences
     rules: dict[str, int] | None = None  # whole sequences, and those whose gold and predicted labels break given rules
 

@@ -332,12 +332,14 @@ class CorpusArena:
             self._note(f"a candidate cannot be judged: {error}")
             return None
         found, once = prior.judged, _once(config)
+        by_label = found.counts[found.decoder.counted_as]
         decode = found.decoder.decode
         return {
             "sigma2": prior.sigma2,
             "decode": decode,
+            "span_bonus": found.decoder.span_bonus,
             "kernels": _kernels(config),
-            "counts": (found.log_counts if self._yardstick.by_probability else found.counts[decode]).tolist(),
+            "counts": (found.log_counts if self._yardstick.by_probability else by_label).tolist(),
             "units": splits.units,
             "folds": len(splits.splits),
             "kind": splits.kind,

@@ -262,8 +262,8 @@ def run_task(
         test, test_part = data.test, data.test_part
         model, report = train(data.encoding, data.dataset, data.config, workers=workers)
         costs = np.array([plan.costs[label] for label in model.labels]) if plan.costs else None
-        decode = plan.decision.decoder(model.decode)
-        found = _over_cuts(replace(model, decode=decode), test, partial(_inferred, costs=costs, workers=workers))
+        model = model.deciding(plan.decision)
+        found = _over_cuts(model, test, partial(_inferred, costs=costs, workers=workers))
     best, marginals = found[:, 0].astype(np.int64), found[:, 1:]
     probabilities = Probabilities.of(marginals, test.known_labels, best)
     tagged, more = CodedColumn(list(model.labels), best), {}
@@ -280,7 +280,7 @@ def run_task(
         "sequence_accuracy": scores.sequence_accuracy,
         "f1": None if scores.spans is None else scores.spans.total.f1,
         **more,
-        "decode": decode,
+        "decode": model.decode,
         **({"labels": {one.name: one.to_dict() for one in scores.labels if one.name in reported}} if reported else {}),
         "unknown_gold": scores.unknown_gold,
         "unknown_labels": sorted(set(gold) - set(model.labels)),

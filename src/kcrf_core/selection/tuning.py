@@ -27,8 +27,8 @@ from ..encoding import (
     with_tables,
 )
 from ..errors import ConfigError, DataError, Interrupted
-from ..model import Model, decided_labels
-from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
+from ..model import Model
+from ..scoring import SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import Workers, positions_within
 from ..training import HoldOut, Report, Units, size_contents, train
 from . import EFFORTS
@@ -83,6 +83,8 @@ class Tuning:
             for term, parsed in zip(raw["terms"], config.terms, strict=True)
         ]
         training = {**raw.get("training", {}), "decode": found["decode"], "metric": self.yardstick.name}
+        if found["span_bonus"]:
+            training["span_bonus"] = found["span_bonus"]
         return {**raw, "terms": terms, "training": training}
 
 
@@ -404,6 +406,5 @@ class _Run:
             known = model.marginals(judged, self.workers)[np.arange(len(own)), np.maximum(own, 0)]
             logs = np.log(np.where(own == UNKNOWN, SMALLEST_PROBABILITY, np.maximum(known, SMALLEST_PROBABILITY)))
         else:
-            decision = Decision(found.chosen.found["decode"])
-            labels = numbers[decided_labels(model, judged, decision, None, self.workers)]
+            labels = numbers[model.tag(judged, self.workers)]
         return self.yardstick.counts(gold, labels, logs, judged.offsets, judged.weights)

@@ -18,7 +18,7 @@ from ..features import MappedTerm
 from ..model import Model
 from ..objective import Objective, Vector
 from ..objective.solvers import BEST, DevProgress, DevScore, Observer, Progress, Tolerance, moved
-from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
+from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
 from ..system import Workers
 from .held_out import DecoderChoice, blocks_of, choose_decoder
 from .task import Solution, TrainingTask
@@ -77,6 +77,8 @@ class Watch:
     ):
         self._dataset, self._encoding, self._sigma2 = dataset, encoding, sigma2
         self._keep, self._observer, self._decoder = keep, observer, decoder
+        given = 0.0 if decoder is None else decoder.span_bonus
+        self._bonus = span_bonuses(yardstick.labels, given) if given else None
         Y, labels = len(yardstick.labels), dataset.known_labels
         self._gold = np.where(labels == UNOBSERVED, -1, np.where(labels == UNKNOWN, Y, labels.astype(np.int64)))  # [N]
         self._metric, self._by_label = yardstick.name, yardstick.of_labels
@@ -147,7 +149,7 @@ class Watch:
 
     def _look(self, theta: Vector, passes: int) -> None:
         """Score these parameters, and keep them for the decoders that they are the best so far for."""
-        found = self._objective.engine.predictions(theta)
+        found = self._objective.engine.predictions(theta, self._bonus)
         better = set()
         for name in DECODINGS if self._decoder is None else [self._decoder.decode]:
             labels = found.labels[name]

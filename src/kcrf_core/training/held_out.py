@@ -24,7 +24,8 @@ HANDFUL = 10  # fewer units are too few to choose by without a warning
 SEQUENCES, GROUPS, BLOCKS = "sequences", "groups", "blocks"  # kinds of units
 
 VITERBI, POSTERIOR = DECODINGS
-NAMES = {VITERBI: "Viterbi", POSTERIOR: "posterior decoding"}
+BONUS = "bonus"  # Viterbi decoding with the bonus for spans that fits its F1
+NAMES = {VITERBI: "Viterbi", POSTERIOR: "posterior decoding", BONUS: "Viterbi with a bonus for spans"}
 
 
 @dataclass(frozen=True)
@@ -268,28 +269,37 @@ class DecoderChoice:
     data: str | None = None  # what it was chosen on: "held-out" or "dev"; None where it was given, or nothing was there
     yardstick: Yardstick | None = None
     values: dict[str, float] | None = None  # of the yardstick, by decoder
-    difference: float = 0.0  # posterior decoding minus Viterbi
+    difference: float = 0.0  # to Viterbi, of the choice or, if it is Viterbi itself, of posterior decoding
     error: float = 0.0  # the standard error of that
     units: int = 0  # sequences or blocks that it was judged by
+    span_bonus: float = 0.0
+
+    @property
+    def counted_as(self) -> str:
+        """The name of its counts among those of all decoders."""
+        return BONUS if self.values is not None and BONUS in self.values and self.span_bonus else self.decode
 
     @property
     def text(self) -> str:
         """Report of the choice; empty where nothing was compared."""
         if self.values is None or self.yardstick is None:
             return ""
-        other = POSTERIOR if self.decode == VITERBI else VITERBI
-        own, beside = (self.yardstick.number(self.values[name]) for name in (self.decode, other))
+        name = self.counted_as
+        other = POSTERIOR if name == VITERBI else VITERBI
+        own, beside = (self.yardstick.number(self.values[each]) for each in (name, other))
         margin = self.yardstick.margin(self.error)
         if margin:
             margin = f", difference {100 * self.difference:.2f}{margin}"
         figures = f"{self.data} {self.yardstick.title} {own}, {beside} by {NAMES[other]}{margin}"
-        return f"decoder: {NAMES[self.decode]}; {figures}"
+        bonus = f" ({self.span_bonus:g})" if name == BONUS else ""
+        return f"decoder: {NAMES[name]}{bonus}; {figures}"
 
     def to_dict(self) -> dict[str, Any]:
+        about = {"decode": self.decode, **({"span_bonus": self.span_bonus} if self.span_bonus else {})}
         if self.values is None or self.yardstick is None:
-            return {"decode": self.decode}
+            return about
         return {
-            "decode": self.decode,
+            **about,
             "data": self.data,
             "metric": self.yardstick.name,
             **self.values,
@@ -299,19 +309,19 @@ class DecoderChoice:
         }
 
 
-def choose_decoder(yardstick: Yardstick, counts: Mapping[str, np.ndarray], data: str) -> DecoderChoice:
+def choose_decoder(
+    yardstick: Yardstick, counts: Mapping[str, np.ndarray], data: str, span_bonus: float = 0.0
+) -> DecoderChoice:
     """Choose the decoder by counts of a yardstick on the same units, one for each decoder.
 
-    Posterior decoding is chosen where it is better than Viterbi by more than one standard error. A yardstick that looks
-    at probabilities cannot tell decoders apart: counts are those of `Yardstick.of_labels`.
+    Another one than Viterbi is chosen where it is better by more than one standard error: the best of these, if there
+    are counts with a `span_bonus`, too. A yardstick that looks at probabilities cannot tell decoders apart: counts are
+    those of `Yardstick.of_labels`.
     """
-    difference, error = yardstick.difference(counts[POSTERIOR], counts[VITERBI])
-    return DecoderChoice(
-        POSTERIOR if difference > error else VITERBI,
-        data,
-        yardstick,
-        {name: yardstick.value(counts[name]) for name in DECODINGS},
-        difference,
-        error,
-        len(counts[VITERBI]),
-    )
+    values = {name: yardstick.value(own) for name, own in counts.items()}
+    differences = {name: yardstick.difference(own, counts[VITERBI]) for name, own in counts.items() if name != VITERBI}
+    better = [name for name, (difference, error) in differences.items() if difference > error]
+    best = max(better, key=lambda name: values[name], default=VITERBI)
+    difference, error = differences[POSTERIOR if best == VITERBI else best]
+    decode, bonus = (VITERBI, span_bonus) if best == BONUS else (best, 0.0)
+    return DecoderChoice(decode, data, yardstick, values, difference, error, len(counts[VITERBI]), bonus)

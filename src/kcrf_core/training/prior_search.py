@@ -3,7 +3,8 @@
 A setting gives sigma2 of each term that has none, on a grid of half decades. The search begins at c2 = 1 and moves all
 of these terms together, then each of them but the first alone, in the way that helps. Of the settings whose metric is
 within one paired standard error of the best, those whose log p is within one of the best are alike; the search takes
-the one nearest to where it began, then the one with the smaller variances.
+the one nearest to where it began, then the one with the smaller variances. F1 of spans is that with a bonus for spans
+(`scoring.costs`), unless a decoder is given: without one it depends on how cautious probabilities are.
 
 The same data give the same choice on every machine and engine: fits are in double precision and begin anew at rounded
 parameters after some passes, so that rounding errors, which grow a thousandfold in 30 passes, are lost in time; and
@@ -23,9 +24,17 @@ import numpy as np
 from ..errors import Interrupted
 from ..objective import Objective, Vector
 from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial
-from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
+from ..scoring import (
+    DECODINGS,
+    SMALLEST_PROBABILITY,
+    Yardstick,
+    best_bonus,
+    choose_yardstick,
+    detect_scheme,
+    span_bonuses,
+)
 from ..system import counted
-from .held_out import HANDFUL, DecoderChoice, HoldOut, Split, Splits, choose_decoder, make_splits
+from .held_out import BONUS, HANDFUL, VITERBI, DecoderChoice, HoldOut, Split, Splits, choose_decoder, make_splits
 from .task import Minimiser, TrainingTask
 
 # The grid of sigma2: 0.5, which is c2 = 1 in the terms of CRFsuite, times powers of this factor.
@@ -110,7 +119,7 @@ def choose_prior(
     yardstick: Yardstick,
     minimiser: Minimiser,
     *,
-    decode: str | None = None,  # the decoder that the yardstick looks at; None: the better one
+    decoder: DecoderChoice | None = None,  # that the yardstick looks at; None: the better one
     start: Mapping[str, float] | None = None,  # sigma2 to begin with
     judged: bool = False,  # True if given values are to be judged, too, where none is to be chosen
     together: bool = False,  # True if free terms only move together, which takes far fewer settings
@@ -131,7 +140,7 @@ def choose_prior(
         minimiser.observer.report(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
         chosen = fixed | {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
         return Prior({name: chosen[name] for name in terms})
-    return _Search(task, splits, yardstick, fixed, scales, minimiser, decode, start or {}, enough).run(together)
+    return _Search(task, splits, yardstick, fixed, scales, minimiser, decoder, start or {}, enough).run(together)
 
 
 def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach: int) -> Splits | None:
@@ -261,6 +270,7 @@ class _Found:
     trial: Trial
     logs: np.ndarray  # [units, 2] of the log-loss
     counts: dict[str, np.ndarray]  # [units, k] of the yardstick, by decoder
+    bonus: float  # of spans, among these decoders
 
 
 class _Search:
@@ -274,17 +284,19 @@ class _Search:
         fixed: dict[str, float],  # sigma2 of terms that have one
         scales: dict[str, float],  # mean k(x, x) of each term whose sigma2 is to be chosen
         minimiser: Minimiser,
-        decode: str | None,
+        decoder: DecoderChoice | None,
         start: Mapping[str, float],
         enough: Callable[[], bool],
     ):
         self._task, self._splits, self._fixed, self._scales = task, splits, fixed, scales
-        self._names, self._decode, self._note = list(scales), decode, minimiser.observer.note
+        self._names, self._decoder, self._note = list(scales), decoder, minimiser.observer.note
         self._found: dict[Steps, _Found] = {}
         self._enough = lambda: bool(self._found) and enough()
         self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._enough())
         self._metric, self._yardstick = yardstick, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
+        spans = yardstick.name == "f1" and detect_scheme(yardstick.labels) != "iob1"
+        self._seeks_bonus = spans and decoder is None
         self._start = {name: start.get(name, value) for name, value in _beginnings(task, scales).items()}
         self._folds = [_Fold(task, split) for split in splits.splits]
         self._work = 0.0
@@ -338,7 +350,10 @@ class _Search:
 
     def _counts(self, steps: Steps) -> np.ndarray:
         found = self._found[steps]
-        return found.logs if self._metric.by_probability else found.counts[self._decode or DECODINGS[0]]
+        if self._metric.by_probability:
+            return found.logs
+        decode = VITERBI if self._decoder is None else self._decoder.decode
+        return found.counts[BONUS if self._seeks_bonus else decode]
 
     def _prior(self) -> Prior:
         """Return the setting chosen, with the mean of the folds' parameters as a start for all data."""
@@ -353,14 +368,14 @@ class _Search:
             self._note(self._margin(best))
         chosen, found = self._fixed | self._values(best), self._found[best]
         sigma2 = {term.config.name: chosen[term.config.name] for term in self._task.terms}
-        decoder = choose_decoder(self._yardstick, found.counts, "held-out")
+        decoder = choose_decoder(self._yardstick, found.counts, "held-out", found.bonus)
         held_out = HeldOut(
             self._splits,
             self._yardstick,
             found.counts,
             found.logs,
             found.trial.log_probability,
-            decoder if self._decode is None else DecoderChoice(self._decode),
+            self._decoder or decoder,
             self._work,
             not self._cut_short,
         )
@@ -426,11 +441,13 @@ class _Search:
         """Fit and judge a setting on all folds."""
         logs: list[np.ndarray] = []
         counts: dict[str, list[np.ndarray]] = {name: [] for name in DECODINGS}
+        labels = self._yardstick.labels
         variance, values, folds = 0.0, self._values(steps), len(self._folds)
         sigma2 = self._fixed | values
         if self._names:  # that of the term that has moved, or of the first one where all have
             name = label if label in self._names else self._names[0]
             variance = _rounded(values[name] * self._scales[name])
+        fitted: list[tuple[_Fold, Vector]] = []
         near = self._folds[0].nearest(steps)
         self._passes[steps] = 0.0 if near is None else self._passes[near]
         tried, about = len(self._found), max(len(self._found) + 1, self._usual)
@@ -441,11 +458,22 @@ class _Search:
             objective = fold.sample.objective(sigma2)
             theta = self._fit(fold, steps, objective)
             self._work += 2 * fold.held.problem.positions
-            self._judge(fold, fold.held.objective(sigma2).engine.predictions(theta), logs, counts)
+            given = 0.0 if self._decoder is None else self._decoder.span_bonus
+            own = fold.held.objective(sigma2).engine.predictions(theta, span_bonuses(labels, given) if given else None)
+            self._judge(fold, {**own.labels}, own.gold, counts, logs)
+            fitted.append((fold, theta))
+        bonus = 0.0
+        if self._seeks_bonus:
+            bonus, counts[BONUS] = best_bonus(self._yardstick.value(np.concatenate(counts[VITERBI]))), []
+            for fold, theta in fitted:
+                self._work += 2 * fold.held.problem.positions
+                own = fold.held.objective(sigma2).engine.predictions(theta, span_bonuses(labels, bonus))
+                self._judge(fold, {BONUS: own.labels[VITERBI]}, own.gold, counts)
         all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
         figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
         log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
-        return _Found(Trial(label, variance, values, log_probability, metric, figures, folds, folds), all_logs, pooled)
+        trial = Trial(label, variance, values, log_probability, metric, figures, folds, folds)
+        return _Found(trial, all_logs, pooled, bonus)
 
     def _fit(self, fold: _Fold, steps: Steps, objective: Objective) -> Vector:
         """Fit a setting on a fold, with parameters rounded now and then."""
@@ -460,13 +488,20 @@ class _Search:
                 return result.theta
             theta = fold.start(steps, objective)
 
-    def _judge(self, fold: _Fold, found: Any, logs: list[np.ndarray], counts: dict[str, list[np.ndarray]]) -> None:
-        """Add the counts of the units of one fold, of log p and by decoder."""
+    def _judge(
+        self,
+        fold: _Fold,
+        predicted: Mapping[str, np.ndarray],
+        gold: np.ndarray,
+        counts: dict[str, list[np.ndarray]],
+        logs: list[np.ndarray] | None = None,
+    ) -> None:
+        """Add the counts of the units of one fold: by decoder and, if they are asked for, of log p."""
         problem = fold.held.problem
-        gold = np.log(np.maximum(found.gold.astype(np.float64), SMALLEST_PROBABILITY))
+        gold = np.log(np.maximum(gold.astype(np.float64), SMALLEST_PROBABILITY))
         units = problem.offsets, problem.weights
-        of_pieces = [(logs, self._log_loss.counts(problem.labels, None, gold, *units))]
-        for name, labels in found.labels.items():
+        of_pieces = [] if logs is None else [(logs, self._log_loss.counts(problem.labels, None, gold, *units))]
+        for name, labels in predicted.items():
             of_pieces.append((counts[name], self._yardstick.counts(problem.labels, labels, gold, *units)))
         numbers, number = np.unique(fold.pieces.unit, return_inverse=True)
         for out, each in of_pieces:

@@ -42,7 +42,7 @@ from ..objective.solvers import (
     Trial,
     moved,
 )
-from ..scoring import DECODINGS, choose_yardstick
+from ..scoring import DECODINGS, Decision, choose_yardstick, span_bonuses
 from ..system import AUTO, Workers, counted, hand_back
 from .checkpoint import Checkpoint
 from .dev import DevReport, Watch
@@ -251,7 +251,13 @@ class TrainingRun:
         if self._violations is not None and self._violations.kept is not None:
             self._hold_out = self._hold_out.subset(self._violations.kept)
         self._yardstick = choose_yardstick(encoding.labels, training.metric)
-        self._decode = None if training.decode == AUTO else training.decode
+        # The decoder that is given; None: it is to be chosen.
+        decision = Decision(None if training.decode == AUTO else training.decode, span_bonus=training.span_bonus)
+        self._decoder = None
+        if decision != Decision():
+            self._decoder = DecoderChoice(decision.decoder(DECODINGS[0]), span_bonus=training.span_bonus or 0.0)
+        if training.span_bonus:
+            span_bonuses(encoding.labels, training.span_bonus)  # which refuses labels without spans
         if self._violations is not None:
             observer.report(self._violations.text(training))
         self._complete = bool(self._problem.complete.all())  # all labels are observed, so P is convex
@@ -267,9 +273,9 @@ class TrainingRun:
         self._rules = replace(config.rules, forbid=())
         rules = LabelRules.of(config.rules, encoding.labels, seen_transitions(self._problem))
         if rules is not None and rules.runs.states > MOST_STATES:  # errors come before training
-            if self._decode not in (None, DECODINGS[0]):
+            if self._decoder is not None and self._decoder.decode != DECODINGS[0]:
                 raise ConfigError(rules.too_many_states("posterior decoding"), settings=["once", "decode"])
-            self._decode = DECODINGS[0]
+            self._decoder = self._decoder or DecoderChoice(DECODINGS[0])
         if not self._complete:
             check_partial(config, options.select_terms, options.certify)
         check_sparse(config, self._complete, options.select_terms)
@@ -328,7 +334,7 @@ class TrainingRun:
         run = Run(self._tolerance, self.training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
         # The given decoder, or the better one on the data held out for sigma2; None: not chosen yet.
-        decoder = None if self._decode is None else DecoderChoice(self._decode)
+        decoder = self._decoder
         if decoder is None and prior.held_out is not None:
             decoder = prior.held_out.decoder
             self._observer.note(decoder.text)
@@ -343,7 +349,10 @@ class TrainingRun:
                 self._observer.note(decoder.text)
         else:  # without held-out data, the decoder of the initial model
             solution, start = fitted, self._options.start
-            decoder = decoder or DecoderChoice(DECODINGS[0] if start is None else start.model.decode)
+            if decoder is None:
+                decoder = DecoderChoice(DECODINGS[0])
+                if start is not None:
+                    decoder = DecoderChoice(start.model.decode, span_bonus=start.model.span_bonus)
         mapped = [(j, term) for j, term in enumerate(solution.task.terms) if isinstance(term, MappedTerm)]
         objective, found = solution.objective, solution.result.theta
         precision = self.training.precision
@@ -353,6 +362,7 @@ class TrainingRun:
             terms,
             objective.engine.potentials(found),
             decode=decoder.decode,
+            span_bonus=decoder.span_bonus,
             rules=None if self._rules == RulesConfig() else self._rules,
             seen=seen_transitions(self._problem),
         )
@@ -452,7 +462,7 @@ class TrainingRun:
             return choose_prior(task, given, None, self._yardstick, self._minimiser)
         reach = max(self._encoding.reach([name for term in task.terms for name in term.features]))
         splits = plan_splits(task, free, self._hold_out, self.training.seed, reach)
-        return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
+        return choose_prior(task, given, splits, self._yardstick, self._minimiser, decoder=self._decoder)
 
     def judge(self, splits: Splits, **how: Any) -> Prior:
         """Run the first stages, and score them on held-out data; `how` are arguments of `choose_prior`."""
@@ -460,7 +470,7 @@ class TrainingRun:
         task = self.fit_terms()
         self._minimiser.check_interrupted()
         about = self._given, splits, self._yardstick, self._minimiser
-        return choose_prior(task, *about, decode=self._decode, judged=True, **how)
+        return choose_prior(task, *about, decoder=self._decoder, judged=True, **how)
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
         """Return the task of the final fit (distinct sequences, or first pivots of a growing basis) and its data."""
