@@ -159,7 +159,7 @@ class Model:
 
     @cached_property
     def bonuses(self) -> np.ndarray | None:
-        """What labels [Y] add to scores in Viterbi decoding; None for nothing."""
+        """Numbers [Y] that labels add to scores in Viterbi decoding; None for zeros."""
         return span_bonuses(self.labels, self.span_bonus) if self.span_bonus else None
 
     def with_bonus(self, scores: np.ndarray) -> np.ndarray:
