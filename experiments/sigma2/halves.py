@@ -29,9 +29,9 @@ def judged(name: str, data: str, half: int, seed: int) -> dict[str, object]:
     with Workers(1) as workers:
         *about, config = encoded(corpus.subset(first), seed=half, max_passes=1)
         _, report = train(*about, config, workers=workers)
-        decode = report.decoder.decode
+        decode, bonus = report.decoder.decode, report.decoder.span_bonus
         encoding, dataset, config = encoded(corpus)
-        config = replace(config, training=replace(config.training, decode=decode))
+        config = replace(config, training=replace(config.training, decode=decode, span_bonus=bonus or None))
         fit, held = (Pieces(corpus.offsets[part], corpus.offsets[part + 1], part) for part in (first, second))
         splits = Splits((Split(fit, held),), "sequences", corpus.positions)
         found = {}
