@@ -810,7 +810,7 @@ kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)
         tagger->most_families = families > tagger->most_families ? families : tagger->most_families;
         tagger->most_distances = distances > tagger->most_distances ? distances : tagger->most_distances;
     }
-    size_t slots = MOST_KNOWN, room = tagger->most_distances * S;
+    size_t slots = columns ? MOST_KNOWN : 1, room = tagger->most_distances * S;
     while (slots > 16 && slots * (room * sizeof(double) + tagger->most_families * 4) > KNOWN_BYTES)
         slots /= 2;
     tagger->known_slots = slots;
@@ -952,6 +952,8 @@ int kcrf_set_attributes(kcrf_tagger *tagger, const kcrf_attribute *attributes, c
             if (!(fabs(attributes[k].value) < 1e18))
                 return kcrf_fail(&tagger->error, KCRF_INPUT, "position %zu: the value of attribute '%.*s' is not finite or too large", t + 1,
                                  (int)(attributes[k].name.size < 60 ? attributes[k].name.size : 60), attributes[k].name.text);
+            if (attributes[k].value == 0)
+                continue;
             kcrf_text name = attributes[k].name;
             uint32_t code = find_text(model, family, name.text, name.size, kcrf_hash(name.text, name.size));
             bag[in_bag].feature = code;

@@ -120,7 +120,7 @@ def test_node_attributes_and_other_scripts(kcrf, node, tmp_path):
     assert kcrf("export", model, "-o", exported, "--quantize", "none").code == 0
     rows = [["w=𝄞é", ["long", 1.5]], ["w=日本"], []]
     own = RuntimeTagger(RuntimeModel(exported.read_bytes()))
-    own.set_attributes([[("w=𝄞é", 1.0), ("long", 1.5)], [("w=日本", 1.0)], []])
+    own.set_attributes([{"w=𝄞é": 1.0, "long": 1.5}, ["w=日本"], []])
     about, _, labels, marginals = node(["load", str(exported)], ["set", rows], ["labels"], ["marginals"])
     assert about["takesAttributes"] and sorted(about["labelNames"]) == ["B", "Ä"]
     assert labels == [about["labelNames"][label] for label in own.labels()]

@@ -21,8 +21,9 @@ from kcrf_core.exchange import (
     read_foreign,
     write_crfsuite,
 )
-from kcrf_core.model import AttributeLabeller
+from kcrf_core.model import runtime_image, runtime_labels
 from kcrf_core.pycrfsuite import Tagger
+from kcrf_core.runtime import RuntimeModel
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
 CRFSUITE, CRFPP, TEXT, WAPITI = (
@@ -477,14 +478,7 @@ def test_labels_straight_from_bytes_are_those_of_the_model(rng, workers, tmp_pat
     data.write_text("\n".join(lines) + "\n")
     corpus = read_corpus(data)
     model = fitted(corpus.subset(range(30)), {}, workers)
-    labeller = AttributeLabeller.of(model)
+    made = RuntimeModel(runtime_image(model))
     for given in (corpus, corpus.subset(range(20, 60)), corpus.span(10, 40)):
-        expected = model.tag(model.encoding.encode(given))
-        block = labeller.prepared(given)
-        np.testing.assert_array_equal(labeller.best_labels(block), expected)
-        middle = block.span(3, 9)
-        np.testing.assert_array_equal(labeller.best_labels(middle), expected[given.offsets[3] : given.offsets[9]])
-
-
-def test_models_that_go_another_way(words, workers):
-    assert AttributeLabeller.of(fitted(words, {}, workers)) is None
+        found = runtime_labels(made, model.encoding, given)
+        np.testing.assert_array_equal(found, model.tag(model.encoding.encode(given)))

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import unicodedata
+from collections import Counter
 from dataclasses import fields, replace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -27,8 +28,7 @@ from kcrf_core.features.pivots import KernelTerm
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ColumnOrder, SparseWeights, find_conjunctions
 from kcrf_core.model import (
-    AttributeSequences,
-    ColumnLabeller,
+    CorpusPart,
     Model,
     QuickLabels,
     ScoreCalibration,
@@ -208,9 +208,12 @@ MODELS = {
 def rows_of(model, corpus, first, last):
     if corpus.attributes is None:
         return [[corpus.columns[c][t] for c in range(len(model.encoding.columns) - 1)] for t in range(first, last)]
-    rows = corpus.attributes
-    spans = pairwise(rows.indptr[first : last + 1].tolist())
-    return [[(rows.names[e], float(rows.values[e])) for e in range(*span)] for span in spans]
+    rows, out = corpus.attributes, []
+    for span in pairwise(rows.indptr[first : last + 1].tolist()):
+        out.append(Counter())  # a file may name an attribute twice
+        for e in range(*span):
+            out[-1][rows.names[e]] += float(rows.values[e])
+    return out
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -372,7 +375,7 @@ def test_mistakes_of_callers_are_errors():
     with pytest.raises(ValueError, match="position 2: 'x' in column 'c2' is not a number"):
         tagger.set_columns([["a", "A", "1"], ["a", "A", "x"]])
     with pytest.raises(ValueError, match="the model labels positions with columns"):
-        tagger.set_attributes([[("a", 1.0)]])
+        tagger.set_attributes([{"a": 1.0}])
     tagger.set_columns([])
     assert len(tagger.labels()) == 0
 
@@ -380,7 +383,7 @@ def test_mistakes_of_callers_are_errors():
 def test_labels_of_a_corpus():
     for name in ("words", "attributes"):
         model, corpus = random_model(name)
-        labels = runtime_labels(RuntimeTagger(RuntimeModel(runtime_image(model))), model.encoding, corpus)
+        labels = runtime_labels(RuntimeModel(runtime_image(model)), model.encoding, corpus)
         np.testing.assert_array_equal(labels, model.tag(model.encoding.encode(corpus)))
 
 
@@ -410,14 +413,15 @@ def test_quick_labels_are_those_of_the_model():
             np.testing.assert_array_equal(found, model.tag(model.encoding.encode(corpus)))
 
 
-@pytest.mark.parametrize("name", ["words", "conjunctions", "posterior", "numbers"])
+@pytest.mark.parametrize("name", ["words", "conjunctions", "posterior", "numbers", "attributes"])
 def test_large_blocks_are_labelled_as_by_the_model(name):
     features, options = MODELS[name]
     model, _ = random_model(features, **options)
-    (parsed,) = FORMATS["conll"].parse(blocks(io.BytesIO(text(9, 1400, 3).encode()), "data"), "data")
-    labeller = ColumnLabeller(model)
+    form, make = ("crfsuite", attributes) if name == "attributes" else ("conll", text)
+    (parsed,) = FORMATS[form].parse(blocks(io.BytesIO(make(9, 1800, 3).encode()), "data"), "data")
+    labeller = QuickLabels(model)
     block = labeller.prepared(parsed.corpus)
-    assert isinstance(block, AttributeSequences) == (name != "numbers")
+    assert isinstance(block, CorpusPart) == (name != "numbers")
     found = [labeller.best_labels(block.span(*chunk)) for chunk in labeller.chunks(block)]
     wanted = model.tag(model.encoding.encode(parsed.corpus))
     np.testing.assert_array_equal(np.concatenate(found), wanted)

@@ -55,7 +55,7 @@ def export(run: ExportArguments) -> None:
     """
     from kcrf_core.exchange import PROGRAMS, export_model, program_of
     from kcrf_core.model import Model, runtime_labels
-    from kcrf_core.runtime import RuntimeModel, RuntimeTagger
+    from kcrf_core.runtime import RuntimeModel
 
     output, tell = run.output, files.unless(run.quiet)
     program = run.to or program_of(output)
@@ -73,9 +73,7 @@ def export(run: ExportArguments) -> None:
             run.data, model.encoding.format, model.encoding.columns, model.encoding.layout, quiet=run.quiet
         )
         exact, _ = export_model(model, program, quantize="none")
-        one, other = (
-            runtime_labels(RuntimeTagger(RuntimeModel(image)), model.encoding, corpus) for image in (exact, data)
-        )
+        one, other = (runtime_labels(RuntimeModel(image), model.encoding, corpus) for image in (exact, data))
         wrong = one != other
         of_all = f"{counted(len(wrong), 'label')} of {corpus.source} ({100 * wrong.mean():.4f} %)"
         remarks = [*remarks, f"{int(wrong.sum()):,} of {of_all} differ from those by exact weights"]

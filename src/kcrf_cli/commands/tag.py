@@ -360,7 +360,7 @@ class _RuleWarnings:
 class _Steps:
     """Steps from blocks to what is written."""
 
-    encoded: Callable[[ParsedBlock], Any]  # a dataset, or sequences of attributes
+    encoded: Callable[[ParsedBlock], Any]  # a dataset, or a part of a corpus
     chunks: Callable[[Any], list[tuple[int, int]]]  # sequences to label at a time
     labelled: Callable[[ParsedBlock, Any], Any]  # findings about some sequences of a block
     writer: Callable[[ParsedBlock], Writer]  # makes bytes of it
@@ -422,7 +422,7 @@ def _tagged(
 
 def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> _Steps:
     """Return the shortest way to what was asked for."""
-    from kcrf_core.model import ColumnLabeller, Decoded, Decoder, given_labels
+    from kcrf_core.model import Decoded, Decoder, QuickLabels, given_labels
     from kcrf_core.system import sequence_rows
 
     from ..render.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
@@ -438,24 +438,11 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> 
     quick = wishes.costs is None and (rules is None or wishes.decode == "viterbi")
     if quick and not any(run.given("scheme", "force", "json_lines", *columns)):
         model = replace(model, decode=wishes.decode or model.decode, rules=None)
-        labeller = None
-        if format_.attributes and model.decode == "viterbi":  # straight from the bytes, where the model allows it
-            from kcrf_core.model import AttributeLabeller
-
-            labeller = AttributeLabeller.of(model)
-        best = model.best_labels if labeller is None else labeller.best_labels
-        if rules is None and not format_.attributes:
-            own = ColumnLabeller(model)
-            return _Steps(
-                lambda parsed: own.prepared(parsed.corpus),
-                own.chunks,
-                lambda _, part: Decoded(part.offsets, own.best_labels(part)),
-                lambda parsed: LabelWriter(format_, parsed, labels),
-            )
+        labeller = QuickLabels(model)
 
         def obeying(parsed: ParsedBlock, part: Any) -> Decoded:
             """Label by the quickest way, and search for labels where those break a rule."""
-            found = Decoded(part.offsets, best(part))
+            found = Decoded(part.offsets, labeller.best_labels(part))
             if rules is None:
                 return found
             first = _place(parsed, part)
@@ -463,15 +450,16 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> 
             broken = rules.broken(found.labels, part.offsets, allowed).nonzero()[0]
             if not len(broken):
                 return found
-            some = part.subset(broken) if labeller is None else labeller.encoded(part, broken)
             rows = sequence_rows(part.offsets, broken)
-            own = decoder.decode_part(some, parsed.corpus.source, None if allowed is None else allowed[rows])
+            own = decoder.decode_part(
+                part.subset(broken), parsed.corpus.source, None if allowed is None else allowed[rows]
+            )
             found.labels[rows] = own.labels
             return replace(found, remarks=own.remarks, impossible=own.impossible)
 
         return _Steps(
-            lambda parsed: (model.encoding.encode if labeller is None else labeller.prepared)(parsed.corpus),
-            model.chunks if labeller is None else lambda block: block.chunks(),
+            lambda parsed: labeller.prepared(parsed.corpus),
+            labeller.chunks,
             obeying,
             lambda parsed: LabelWriter(format_, parsed, labels),
         )
@@ -505,5 +493,5 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> 
 
 def _place(parsed: ParsedBlock, part: Any) -> int:
     """Return the place of some sequences' first position in their block."""
-    lines = getattr(part, "lines", None)  # sequences of attributes know their numbers
+    lines = getattr(part, "lines", None)  # a part of a corpus knows its numbers
     return int(part.corpus.offsets[part.first] if lines is None else parsed.corpus.lines.searchsorted(lines[0]))

@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memmove
 
 from ._messages cimport StatePotentials
 from ._states cimport (
-    Block, block_of, blocks, Chain, chain_of_labels, first_of, int64, kcrf_max_plus, label_of, source, States,
+    Block, block_of, blocks, Chain, first_of, int64, kcrf_max_plus, label_of, source, States,
 )
 
 cdef enum:
@@ -105,16 +105,6 @@ cdef double best_path(const Chain* C, const double* scores, Py_ssize_t T, int* p
     path[begin] = <int>label_of(L, state)
     path[0] = <int>first_of(L, state)
     return top
-
-
-cdef double best_labels(
-    const double* scores, const double* edges, const double* start, const double* end, Py_ssize_t T, Py_ssize_t Y,
-    int* path, double* work,
-) noexcept nogil:
-    """Do the work of `viterbi` on a chain of first order, with scratch of T Y."""
-    cdef Chain C = chain_of_labels(start, end, Y)
-    C.states.Q, C.table = Y * Y, edges
-    return best_path(&C, scores, T, path, work)
 
 
 def viterbi(

@@ -31,8 +31,31 @@ cdef enum:
     FOUND_NONE = 3
 
 
+ctypedef unsigned long long uint64
+
+cdef struct Fields:
+    Py_ssize_t Y, G, words
+    const int* group             # [Y] counter of each label, or -1
+    const unsigned char* ends    # [Y, Y] a run of the first label ends before the second one
+    const int* word              # [G] place of each counter
+    const int* shift             # [G]
+    const uint64* field          # [G]
+    const int* cap               # [G] the largest count
+    const unsigned char* bounded    # [G] more than that is forbidden, else not distinguished
+    const unsigned char* required   # [G] counters that must not be zero
+    bint demanding               # any is required
+    unsigned char* active        # [G] counters that are heeded
+    const unsigned char* pairs   # [Y, Y] allowed transitions
+    const unsigned char* first   # [Y]
+    const unsigned char* last    # [Y]
+
+
 cdef class Counters:
     """Counters of runs and allowed transitions for the functions below."""
+
+    cdef Fields fields
+    cdef tuple _held
+    cdef unsigned char[::1] _all
 
     def __init__(
         self, const int[::1] group, const unsigned char[:, ::1] ends, const int[::1] word, const int[::1] shift,
@@ -50,12 +73,13 @@ cdef class Counters:
         self._all = bytearray(b"\1" * F.G)
         F.active = &self._all[0]
 
-    cdef int obeyed(self, const int* path, Py_ssize_t T) except -1:
-        """Return 1 if labels obey, else 0."""
+    def obeyed(self, const int[::1] path not None):
+        """Return True if the labels of one sequence, which is not empty, obey."""
         cdef uint64* mask = <uint64*>malloc(self.fields.words * sizeof(uint64))
+        cdef Py_ssize_t T = path.shape[0]
         if mask == NULL:
             raise MemoryError
-        cdef bint good = permitted(&self.fields, path, T) and obeys(&self.fields, path, T, mask, NULL)
+        cdef bint good = permitted(&self.fields, &path[0], T) and obeys(&self.fields, &path[0], T, mask, NULL)
         free(mask)
         return good
 

@@ -21,7 +21,6 @@ import numpy as np
 from ..corpora import MOST_LABELS
 from ..errors import ConfigError, FileFormatError
 from ..files import LARGEST
-from ..model import name_hashes
 from .foreign import damaged
 
 MAGIC, KIND, VERSION = b"lCRF", b"FOMC", 100
@@ -37,6 +36,7 @@ CHUNK = struct.Struct("<4sII")
 STRINGS = struct.Struct("<4s5I")  # the head of a CQDB chunk
 BYTE_ORDER = 0x62445371
 TABLES = 256
+MIXING, ENDING = (4, 6, 8, 16, 19, 4), (14, 11, 25, 16, 4, 14, 24)  # rotations of the strings' hash
 
 LARGEST_FILE = 1 << 32  # places in it are words of four bytes
 
@@ -227,6 +227,32 @@ def write_crfsuite(model: CrfsuiteModel) -> bytes:
         )
     out[: HEADER.size] = HEADER.pack(*(header[name] for name in HEADER_FIELDS))
     return bytes(out)
+
+
+def name_hashes(text: bytes, lengths: np.ndarray) -> np.ndarray:
+    """Return hashes [n] uint32 of names end to end: Jenkins' lookup3 of the bytes of each and a zero behind them."""
+
+    def turned(word: np.ndarray, bits: int) -> np.ndarray:
+        return word << np.uint32(bits) | word >> np.uint32(32 - bits)
+
+    raw, places = np.frombuffer(text + bytes(12), np.uint8), np.arange(12)
+    words = np.tile((lengths + 1 + 0xDEADBEEF).astype(np.uint32), (3, 1))
+    names, starts, left = np.arange(len(lengths)), np.cumsum(lengths) - lengths, lengths
+    while len(names):
+        block = np.where(places < left[:, None], raw[starts[:, None] + np.minimum(places, left[:, None])], 0)
+        own, last = words[:, names] + block.astype(np.uint8).view("<u4").T, left < 12
+        ended = own[:, last]
+        for k, bits in enumerate(ENDING):
+            x, y = ended[(k + 2) % 3], ended[(k + 1) % 3]
+            x[:] = (x ^ y) - turned(y, bits)
+        words[:, names[last]] = ended
+        names, starts, left, own = names[~last], starts[~last] + 12, left[~last] - 12, own[:, ~last]
+        for k, bits in enumerate(MIXING):
+            x, y, z = own[k % 3], own[(k + 1) % 3], own[(k + 2) % 3]
+            x[:] = (x - z) ^ turned(z, bits)
+            z += y
+        words[:, names] = own
+    return words[2]
 
 
 def _packed_strings(strings: Sequence[bytes]) -> bytes:

@@ -1,15 +1,3 @@
-from ._attribute_scores import (
-    ItemRows as ItemRows,
-    LabelScorer as LabelScorer,
-    ScoredItems as ScoredItems,
-    name_hashes as name_hashes,
-)
-from .attribute_labels import (
-    AttributeLabeller as AttributeLabeller,
-    AttributeSequences as AttributeSequences,
-    label_scorer as label_scorer,
-    packed_names as packed_names,
-)
 from .dataset_files import (
     ShardFolder as ShardFolder,
     StoredShard as StoredShard,
@@ -54,8 +42,10 @@ from .rules import (
     combined as combined,
 )
 from .runtime_files import (
-    ColumnLabeller as ColumnLabeller,
+    CorpusPart as CorpusPart,
     QuickLabels as QuickLabels,
+    attribute_image as attribute_image,
+    packed_names as packed_names,
     runtime_image as runtime_image,
     runtime_labels as runtime_labels,
 )

@@ -8,15 +8,15 @@ weights of all distances of a feature stand together, code by code, so that they
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import groupby, pairwise
+from itertools import groupby
 
 import numpy as np
 
-from ..chains import EDGE_X
+from ..chains import EDGE_X, Edges
 from ..config import Macro, is_wapiti_line, pieces
-from ..corpora import COLUMN_FORMAT, Cells, Clusters, Corpus, Lexicon
+from ..corpora import COLUMN_FORMAT, Cells, Clusters, Corpus, Lexicon, NameCells
 from ..encoding import (
     AttributeFeature,
     CategoricalFeature,
@@ -36,19 +36,23 @@ from ..runtime import (
     QUANTIZED,
     TRANSFORMS,
     RuntimeModel,
-    RuntimeTagger,
     checksum,
     pair_table,
     text_table,
     unicode_table,
 )
-from .attribute_labels import AttributeSequences
-from .model import VITERBI, Model
+from ..system import sequence_chunks
+from .model import MOST_ROWS, VITERBI, Model, ScoreCalibration
 
 MAGIC, FILE_VERSION = b"KCRFTAG\0", 1
 SECTIONS = (
     *("meta", "text", "names", "families", "parts", "slots", "pairs", "terms", "fields", "starts", "columns"),
     *("values", "scales", "numbers", "states", "unicode", "codes"),
+)
+META = (
+    *("labels", "columns", "attributes", "reach", "order", "edges_apart", "posterior", "bonus", "value_bytes"),
+    *("row_width", "sorted_bag", "calibrated", "pair_states", "transitions", "separator", "header", "comments"),
+    *("format", "bag_family", "reserved"),
 )
 ITEMS = {"names": 8, "slots": 16, "pairs": 16, "parts": 24, "families": 56, "terms": 72, "fields": 24}
 NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
@@ -64,39 +68,99 @@ WORTH_FILLING = 4  # a row is whole that has weights for at least one in so many
 
 def runtime_image(model: Model, quantize: str = "none") -> bytes:
     """Return the file of a model; raise an error that names what the library does not support."""
-    return _Image(model, QUANTIZED[quantize]).file()
+    return _ModelImage(model, QUANTIZED[quantize]).file()
 
 
-def runtime_labels(tagger: RuntimeTagger, encoding: Encoding, corpus: Corpus) -> np.ndarray:
+def attribute_image(labels: Sequence[str], names: Sequence[bytes], weights: SparseWeights, edges: Edges) -> bytes:
+    """Return the file of a linear model with weights [A, Y] of attributes, by the bytes of their names."""
+    image, every = _Image(QUANTIZED["none"]), np.arange(len(names))
+    image.add_family(_Family(BAG, len(names), table=image.table(names, every), number=0))
+    image.add("fields", np.array([[0, 0, 0, 1, 0, 0]], "<u4"))
+    image.add_term([0, len(labels), 0, 1, 0, 0, 0, 0], [image.add_rows(weights, every), len(names), 0, NONE64, 0])
+    return image.packed(image.meta(labels, edges, attributes=1, format=1))
+
+
+def packed_names(names: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return names as one text, and their places in it and lengths."""
+    lengths = np.fromiter(map(len, names), np.int64, len(names))
+    return np.frombuffer(b"".join(names), np.uint8), np.cumsum(lengths) - lengths, lengths
+
+
+def runtime_labels(made: RuntimeModel, encoding: Encoding, corpus: Corpus) -> np.ndarray:
     """Return numbers of the labels that the library gives to a corpus, [N] int32."""
-    out = [np.empty(0, np.int32)]
-    encoding.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
-    encoding.with_labels(corpus)  # with an error where columns do not fit
-    places, rows = encoding.places(corpus)[:-1], corpus.attributes
-    columns = [[""] * corpus.positions if place < 0 else corpus.columns[place] for place in places]
-    for first, last in pairwise(corpus.offsets.tolist()):
-        try:
-            if rows is None:
-                tagger.set_columns(list(zip(*(column[first:last] for column in columns), strict=True)))
-            else:
-                spans = pairwise(rows.indptr[first : last + 1].tolist())
-                tagger.set_attributes([[(rows.names[e], rows.values[e]) for e in range(*span)] for span in spans])
-            out.append(tagger.labels())
-        except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 has not
-            raise
-        except (ValueError, OverflowError) as error:
-            raise DataError(str(error), corpus.source, int(corpus.lines[first])) from None
-    return np.concatenate(out)
+    return _labels(made, CorpusPart.of(corpus, encoding))
+
+
+@dataclass(frozen=True)
+class CorpusPart:
+    """Sequences `first` to `last` of a corpus, to be labelled straight from its texts."""
+
+    corpus: Corpus
+    encoding: Encoding
+    first: int
+    last: int
+    missing: tuple[tuple[str, int], ...] = ()  # values that are counted for numbers alone
+
+    @classmethod
+    def of(cls, corpus: Corpus, encoding: Encoding) -> CorpusPart:
+        """Return a whole corpus, checked against an encoding."""
+        encoding.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
+        encoding.with_labels(corpus)
+        return cls(corpus, encoding, 0, corpus.sequences)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Offsets [S+1] from 0."""
+        offsets = self.corpus.offsets[self.first : self.last + 1]
+        return offsets - offsets[0]
+
+    def span(self, first: int, last: int) -> CorpusPart:
+        return replace(self, first=self.first + first, last=self.first + last)
+
+    def subset(self, which: np.ndarray) -> Dataset:
+        """Return the sequences numbered `which`, encoded."""
+        return self.encoding.encode(self.corpus.subset(self.first + which))
+
+
+def _labels(made: RuntimeModel, part: CorpusPart) -> np.ndarray:
+    corpus, rows = part.corpus, part.corpus.attributes
+    offsets = np.ascontiguousarray(corpus.offsets[part.first : part.last + 1])
+    path = np.empty(int(offsets[-1] - offsets[0]), np.int32)
+    if rows is not None:
+        names = rows.names
+        if not isinstance(names, NameCells):
+            names = NameCells(*_texts(names))
+        cells = names.data, names.starts, names.lengths
+        bad, reason = made.label_attributes(*cells, rows.values, rows.indptr, offsets, path)
+    else:
+        places = np.array(part.encoding.places(corpus)[:-1], np.int64)
+        if isinstance(corpus.columns, Cells):
+            cells = corpus.columns.data, corpus.columns.starts, corpus.columns.lengths
+        else:
+            used = places[places >= 0]
+            data, starts, lengths = _texts([value for place in used.tolist() for value in corpus.columns[place]])
+            cells = data, starts.reshape(len(used), -1), lengths.reshape(len(used), -1)
+            places[places >= 0] = np.arange(len(used))
+        bad, reason = made.label_cells(*cells, places, offsets, path)
+    if bad >= 0:
+        raise DataError(reason, corpus.source, int(corpus.lines[offsets[bad]]))
+    return path
+
+
+def _texts(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return texts end to end, and their places there and lengths."""
+    data, starts, lengths = packed_names([text.encode() for text in texts])
+    return data, starts, lengths.astype(np.int32)
 
 
 class QuickLabels:
-    """Labels of few positions by the library, for a model that it supports, from the second call on.
+    """Labels by the library, for a model that it supports: of few positions, from the second call on, or of blocks.
 
     A model of 200,000 features takes 0.1 s to be put into its form, and a sentence then a tenth of its time.
     """
 
     def __init__(self, model: Model):
-        self.model, self._calls, self._idle = model, 0, list[RuntimeTagger]()  # that no thread uses now
+        self.model, self._calls = model, 0
 
     @cached_property
     def made(self) -> RuntimeModel | None:
@@ -113,51 +177,33 @@ class QuickLabels:
         self._calls += 1
         if corpus.positions > FEW_POSITIONS or self._calls == 1 or self.made is None:
             return None
-        tagger = self._idle.pop() if self._idle else RuntimeTagger(self.made)
         try:
-            return runtime_labels(tagger, self.model.encoding, corpus)
-        except UnicodeEncodeError:
+            return runtime_labels(self.made, self.model.encoding, corpus)
+        except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 has not
             return None
-        finally:
-            self._idle.append(tagger)
 
     def __reduce__(self) -> tuple[type[QuickLabels], tuple[Model]]:
         return QuickLabels, (self.model,)
 
+    def prepared(self, corpus: Corpus) -> CorpusPart | Dataset:
+        """Return a block of a file to label, checked against the model; the library labels large ones."""
+        if corpus.positions < FEW_POSITIONS or self.made is None:
+            return self.model.encoding.encode(corpus)
+        return CorpusPart.of(corpus, self.model.encoding)
 
-class ColumnLabeller:
-    """Labeller of blocks of columns: large blocks by the library, if it supports the model, and others by the model."""
-
-    def __init__(self, model: Model):
-        self._model, self._quick = model, QuickLabels(model)
-
-    def prepared(self, corpus: Corpus) -> AttributeSequences | Dataset:
-        """Return a block to label, checked against the model."""
-        encoding = self._model.encoding
-        if corpus.positions < FEW_POSITIONS or not isinstance(corpus.columns, Cells) or self._quick.made is None:
-            return encoding.encode(corpus)
-        encoding.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
-        encoding.with_labels(corpus)
-        return AttributeSequences(corpus, 0, corpus.sequences)
-
-    def chunks(self, block: AttributeSequences | Dataset) -> list[tuple[int, int]]:
+    def chunks(self, block: CorpusPart | Dataset) -> list[tuple[int, int]]:
         """Return runs of whole sequences (first, last) to be labelled at a time."""
-        return block.chunks() if isinstance(block, AttributeSequences) else self._model.chunks(block)
+        return self.model.chunks(block) if isinstance(block, Dataset) else sequence_chunks(block.offsets, MOST_ROWS)
 
-    def best_labels(self, block: AttributeSequences | Dataset) -> np.ndarray:
+    def best_labels(self, block: CorpusPart | Dataset) -> np.ndarray:
         """Return numbers of the best labels by the model's decoder, [n] int32."""
-        if isinstance(block, Dataset):
-            return self._model.best_labels(block)
-        corpus, made, encoding = block.corpus, self._quick.made, self._model.encoding
-        assert isinstance(corpus.columns, Cells) and made is not None
-        cells, offsets = corpus.columns, np.ascontiguousarray(corpus.offsets[block.first : block.last + 1])
-        path, places = (
-            np.empty(int(offsets[-1] - offsets[0]), np.int32),
-            np.array(encoding.places(corpus)[:-1], np.int64),
-        )
-        if made.label_cells(cells.data, cells.starts, cells.lengths, places, offsets, path)[0] < 0:
-            return path
-        return self._model.best_labels(encoding.encode(corpus.span(block.first, block.last)))  # with its own errors
+        if isinstance(block, CorpusPart):
+            assert self.made is not None
+            try:
+                return _labels(self.made, block)
+            except DataError:  # the model has its own errors
+                block = block.subset(np.arange(block.last - block.first))
+        return self.model.best_labels(block)
 
 
 def _refuse(what: str, *settings: str) -> ConfigError:
@@ -197,11 +243,153 @@ class _Family:
 class _Image:
     """The sections of a file while they are filled."""
 
-    def __init__(self, model: Model, value_bytes: int):
-        self.model, self.encoding, self.value_bytes = model, model.encoding, value_bytes
+    def __init__(self, value_bytes: int):
+        self.value_bytes = value_bytes
         self.text, self.text_size = [b"\0"], 1
         self.parts: dict[str, list[np.ndarray]] = {name: [] for name in SECTIONS}
         self.sizes = dict.fromkeys(SECTIONS, 0)
+
+    def add(self, section: str, rows: np.ndarray) -> int:
+        """Put items behind those of a section; return the number of the first."""
+        first = self.sizes[section]
+        self.parts[section].append(np.ascontiguousarray(rows))
+        self.sizes[section] += len(rows)
+        return first
+
+    def _add_text(self, text: bytes) -> int:
+        first = self.text_size
+        self.text.append(text)
+        self.text_size += len(text)
+        if self.text_size > NONE:
+            raise _refuse("the model has more than 4 GiB of text")
+        return first
+
+    def table(self, names: Sequence[bytes], codes: np.ndarray) -> tuple[int, int]:
+        """Add the hash table of names with their codes [n]; return its first slot and its bits."""
+        blob, _, lengths = packed_names(names)
+        slots, bits = text_table(blob, lengths, codes.astype(np.uint32), self._add_text(blob.tobytes()))
+        return self.add("slots", slots), bits
+
+    def _table(self, values: Iterable[str], codes: np.ndarray) -> tuple[int, int]:
+        return self.table([value.encode("utf-8", "surrogatepass") for value in values], codes)
+
+    def _pairs(self, keys: np.ndarray, numbers: np.ndarray, flags: np.ndarray | None = None) -> tuple[int, int]:
+        flags = np.zeros(len(keys), np.uint32) if flags is None else flags.astype(np.uint32)
+        slots, bits = pair_table(keys.astype(np.uint64), numbers.astype(np.uint32), flags)
+        return self.add("pairs", slots), bits
+
+    def _numbers(self, values: np.ndarray) -> int:
+        return self.add("numbers", np.asarray(values, dtype=np.float64).ravel())
+
+    def add_family(self, family: _Family) -> None:
+        first = self.sizes["parts"]
+        rows = [[own.number if isinstance(own, _Family) else int(own) & NONE for own in part] for part in family.parts]
+        self.add("parts", np.array(rows, np.uint32).reshape(-1, 6))
+        self.add("families", np.array([family.row(first)], np.uint32))
+
+    def add_term(self, small: Sequence[int], wide: Sequence[int]) -> None:
+        """Add a `struct term`, by its numbers of 32 and of 64 bits."""
+        self.add("terms", np.concatenate([np.array(small, "<u4").view("u1"), np.array(wide, "<u8").view("u1")])[None])
+
+    def add_rows(self, weights: SparseWeights, source: np.ndarray) -> int:
+        """Add rows of weights, by their numbers, -1 for none; return the place of their first start."""
+        counts = np.append(np.diff(weights.ends), 0)
+        full = counts * WORTH_FILLING >= weights.width
+        order = np.flatnonzero(counts[source] > 0)
+        rows = source[order]
+        found = weights.take(rows)
+        held = np.zeros(len(source), np.int64)
+        held[order] = np.where(full[rows], weights.width, counts[rows])
+        first_entry = self.sizes["columns"]
+        starts = first_entry + np.concatenate([[0], np.cumsum(held)])
+        if starts[-1] > NONE:
+            raise _refuse("the model has more than 4,000 million weights")
+        columns, values = np.zeros(int(held.sum()), np.uint16), np.zeros(int(held.sum()))
+        begin, own = starts[order] - first_entry, np.diff(found.ends)
+        within = np.arange(len(found.values)) - np.repeat(found.ends[:-1], own)
+        whole = np.repeat(full[rows], own)
+        places = np.repeat(begin, own) + np.where(whole, found.columns, within)
+        columns[places], values[places] = found.columns, found.values
+        scales = np.ones(len(starts), np.float32)
+        if self.value_bytes == 1:
+            row_of = np.repeat(np.arange(len(source)), held)
+            largest = np.zeros(len(source))
+            np.maximum.at(largest, row_of, np.abs(values))
+            scales[:-1] = np.where(largest > 0, largest / 127, 1)
+            values = np.rint(values / scales[row_of]).astype(np.int8)
+            self.add("scales", scales)
+        self.add("columns", columns)
+        self.add("values", values.astype("<f4" if self.value_bytes == 4 else values.dtype).view("u1"))
+        return self.add("starts", starts.astype(np.uint32))
+
+    def meta(
+        self,
+        labels: Sequence[str],
+        edges: Edges,
+        columns: Sequence[str] = (),
+        comments: Sequence[str] = (),
+        transitions: np.ndarray | None = None,  # other than those of `edges`
+        calibration: ScoreCalibration | None = None,
+        **more: int,
+    ) -> bytes:
+        """Return the description of a model; `more` are members of `struct meta`."""
+        states, place = edges.states(), dict[str, int]()
+        transitions = edges.transitions if transitions is None else transitions
+        place["start"], place["end"] = self._numbers(edges.start), self._numbers(edges.end)
+        place["edges"] = self._numbers(transitions if states is None else states.pairs(transitions[None]))
+        place["triples"] = place["offsets"] = 0
+        more |= {"labels": len(labels), "columns": len(columns), "comments": len(comments), "order": 1}
+        more |= {"value_bytes": self.value_bytes, "calibrated": calibration is not None}
+        if states is not None:
+            assert edges.triples is not None
+            place["triples"] = self._numbers(states.blocks(edges.triples))
+            own = (states.first, states.second, states.begin, states.into, states.into_begin, states.block)
+            self.add("states", np.concatenate(own).astype(np.int32))
+            more |= {"order": 2, "pair_states": len(states.first), "transitions": len(states.triples)}
+        if calibration is not None:
+            place["offsets"] = self._numbers(calibration.offsets)
+        for name in (*labels, *columns, *comments):
+            text = name.encode()
+            self.add("names", np.array([[self._add_text(text + b"\0"), len(text)]], "<u4"))
+        sharpness = 1.0 if calibration is None else calibration.sharpness
+        small = np.array([more.get(name, 0) for name in META], "<u4")
+        places = [place[name] for name in ("start", "end", "edges", "triples", "offsets")]
+        return small.tobytes() + np.array([sharpness]).tobytes() + np.array(places, "<u8").tobytes()
+
+    def packed(self, meta: bytes) -> bytes:
+        """Return the file."""
+        self.parts["text"] = [np.frombuffer(b"".join(self.text), np.uint8)]
+        self.sizes["text"] = self.text_size
+        body, table, at = [], [], 32 + 24 * len(SECTIONS)
+        items = {
+            "meta": len(meta),
+            "starts": 4,
+            "columns": 2,
+            "scales": 4,
+            "numbers": 8,
+            "states": 4,
+            "codes": 4,
+            **ITEMS,
+        }
+        self.parts["meta"], self.sizes["meta"] = [np.frombuffer(meta, np.uint8)], 1
+        for number, name in enumerate(SECTIONS):
+            data = b"".join(part.tobytes() for part in self.parts[name])
+            assert len(data) == self.sizes[name] * items.get(name, 1), name
+            table.append(np.array([number | items.get(name, 1) << 32, at, self.sizes[name]], "<u8"))
+            data += b"\0" * (-len(data) % 8)
+            body.append(data)
+            at += len(data)
+        rest = np.concatenate(table).tobytes() + b"".join(body)
+        head = np.array([FILE_VERSION | len(SECTIONS) << 32, 32 + len(rest), checksum(rest)], "<u8")
+        return MAGIC + head.tobytes() + rest
+
+
+class _ModelImage(_Image):
+    """The file of a model."""
+
+    def __init__(self, model: Model, value_bytes: int):
+        super().__init__(value_bytes)
+        self.model, self.encoding = model, model.encoding
         self.families: dict[object, _Family] = {}
         self.conjoined: dict[str, list[np.ndarray]] = {}  # numbers of the tuples of a conjunction, by its offsets
         if model.rules is not None:
@@ -220,46 +408,9 @@ class _Image:
         for _, own in groupby(ordered, lambda one: one.column if one.kind in (VALUE, NUMBER) else last):
             self._lead(list(own))
         for family in ordered:
-            first = self.sizes["parts"]
-            rows = [
-                [own.number if isinstance(own, _Family) else int(own) & NONE for own in part] for part in family.parts
-            ]
-            self._add("parts", np.array(rows, np.uint32).reshape(-1, 6))
-            self._add("families", np.array([family.row(first)], np.uint32))
+            self.add_family(family)
         for term in model.terms:
             self._add_term(term)
-
-    # ------------------------------------------------------------------------- sections
-
-    def _add(self, section: str, rows: np.ndarray) -> int:
-        """Put items behind those of a section; return the number of the first."""
-        first = self.sizes[section]
-        self.parts[section].append(np.ascontiguousarray(rows))
-        self.sizes[section] += len(rows)
-        return first
-
-    def _add_text(self, text: bytes) -> int:
-        first = self.text_size
-        self.text.append(text)
-        self.text_size += len(text)
-        if self.text_size > NONE:
-            raise _refuse("the model has more than 4 GiB of text")
-        return first
-
-    def _table(self, values: Iterable[str], codes: np.ndarray) -> tuple[int, int]:
-        """Add the hash table of values with their codes [n]; return its first slot and its bits."""
-        encoded = [value.encode("utf-8", "surrogatepass") for value in values]
-        blob, lengths = b"".join(encoded), np.fromiter(map(len, encoded), np.int64, len(encoded))
-        slots, bits = text_table(blob or b"\0", lengths, codes.astype(np.uint32), self._add_text(blob))
-        return self._add("slots", slots), bits
-
-    def _pairs(self, keys: np.ndarray, numbers: np.ndarray, flags: np.ndarray | None = None) -> tuple[int, int]:
-        flags = np.zeros(len(keys), np.uint32) if flags is None else flags.astype(np.uint32)
-        slots, bits = pair_table(keys.astype(np.uint64), numbers.astype(np.uint32), flags)
-        return self._add("pairs", slots), bits
-
-    def _numbers(self, values: np.ndarray) -> int:
-        return self._add("numbers", np.asarray(values, dtype=np.float64).ravel())
 
     # ------------------------------------------------------------------------- features
 
@@ -311,7 +462,7 @@ class _Image:
         if first.values:
             codes = [np.full(len(first.values), -1) if f.encode is None else f.encode(first.values) for f in families]
             every = np.stack(codes, axis=1).astype(np.int64) & NONE
-            first.numbers = self._add("codes", every.astype(np.uint32).ravel())
+            first.numbers = self.add("codes", every.astype(np.uint32).ravel())
 
     def _number(self, feature: RealFeature, place: int, column: int) -> None:
         fill = 0.0 if feature.fill is None else feature.fill[place]
@@ -402,7 +553,7 @@ class _Image:
             if places <= WORTH_INDEXING * len(keys):
                 every = np.full(places, NONE, np.uint32)
                 every[keys] = np.arange(len(keys))
-                family.parts.append((families[k], offsets[k], self._add("codes", every), places, size, IN_CODES))
+                family.parts.append((families[k], offsets[k], self.add("codes", every), places, size, IN_CODES))
             else:
                 family.parts.append((families[k], offsets[k], *self._pairs(keys, np.arange(len(keys))), size, 0))
         family.parts[0] = (*family.parts[0][:2], *family.parts[1][2:])  # any table: it is not looked at
@@ -445,12 +596,10 @@ class _Image:
             extra = [len(squares) - 1, first, bits, base, self._numbers(squares)]
             source = np.arange(weights.shape[0])
         bias = self._numbers(term.bias) if isinstance(term, AffineTerm) else NONE64
-        first_start = self._add_rows(weights, source)
+        first_start = self.add_rows(weights, source)
         degree, first, bits, base, at = extra
         row = [kind, width, first_field, self.sizes["fields"] - first_field, degree, first, bits, 0]
-        wide = [first_start, len(source), base, bias, at]
-        about = np.concatenate([np.array(row, "<u4").view("u1"), np.array(wide, "<u8").view("u1")])
-        self._add("terms", about[None])
+        self.add_term(row, [first_start, len(source), base, bias, at])
 
     def _add_fields(self, term: Term) -> tuple[np.ndarray, list[np.ndarray], list[int]]:
         """Add the fields of a term.
@@ -472,7 +621,7 @@ class _Image:
                 for place, offset in enumerate(view.offsets):
                     for column in range(r):
                         family = self.families[feature.config.name, column]
-                        self._add(
+                        self.add(
                             "fields",
                             np.array([[family.number, offset & NONE, rows + place * r + column, 1, 0, 0]], "<u4"),
                         )
@@ -492,7 +641,7 @@ class _Image:
             source = np.full((total, W), -1)
             for w, (own, offset) in enumerate(zip(codes, offsets, strict=True)):
                 source[own, w] = np.arange(at, at + len(own))
-                self._add("fields", np.array([[family.number, offset & NONE, rows + w, W, feature_at, 0]], "<u4"))
+                self.add("fields", np.array([[family.number, offset & NONE, rows + w, W, feature_at, 0]], "<u4"))
                 ids.append(own + feature_at)
                 counts.append(len(own))
                 at, feature_at = at + len(own), feature_at + total
@@ -516,101 +665,34 @@ class _Image:
             keys = keys * np.uint64(base) + digit
         return base, keys
 
-    def _add_rows(self, weights: SparseWeights, source: np.ndarray) -> int:
-        """Add rows of weights, by their numbers, -1 for none; return the place of their first start."""
-        counts = np.append(np.diff(weights.ends), 0)
-        full = counts * WORTH_FILLING >= weights.width
-        order = np.flatnonzero(counts[source] > 0)
-        rows = source[order]
-        found = weights.take(rows)
-        held = np.zeros(len(source), np.int64)
-        held[order] = np.where(full[rows], weights.width, counts[rows])
-        first_entry = self.sizes["columns"]
-        starts = first_entry + np.concatenate([[0], np.cumsum(held)])
-        if starts[-1] > NONE:
-            raise _refuse("the model has more than 4,000 million weights")
-        columns, values = np.zeros(int(held.sum()), np.uint16), np.zeros(int(held.sum()))
-        begin, own = starts[order] - first_entry, np.diff(found.ends)
-        within = np.arange(len(found.values)) - np.repeat(found.ends[:-1], own)
-        whole = np.repeat(full[rows], own)
-        places = np.repeat(begin, own) + np.where(whole, found.columns, within)
-        columns[places], values[places] = found.columns, found.values
-        scales = np.ones(len(starts), np.float32)
-        if self.value_bytes == 1:
-            row_of = np.repeat(np.arange(len(source)), held)
-            largest = np.zeros(len(source))
-            np.maximum.at(largest, row_of, np.abs(values))
-            scales[:-1] = np.where(largest > 0, largest / 127, 1)
-            values = np.rint(values / scales[row_of]).astype(np.int8)
-            self._add("scales", scales)
-        self._add("columns", columns)
-        self._add("values", values.astype("<f4" if self.value_bytes == 4 else values.dtype).view("u1"))
-        return self._add("starts", starts.astype(np.uint32))
-
     # ------------------------------------------------------------------------- the file
 
     def file(self) -> bytes:
-        meta = self._meta()
-        self.parts["text"] = [np.frombuffer(b"".join(self.text), np.uint8)]
-        self.sizes["text"] = self.text_size
-        used = {family.transform for family in self.families.values()}
-        if used & {TRANSFORMS["lower"], TRANSFORMS["shape"], TRANSFORMS["fold"]}:
-            self._add("unicode", np.frombuffer(unicode_table(), np.uint8))
-        body, table, at = [], [], 32 + 24 * len(SECTIONS)
-        items = {
-            "meta": len(meta),
-            "starts": 4,
-            "columns": 2,
-            "scales": 4,
-            "numbers": 8,
-            "states": 4,
-            "codes": 4,
-            **ITEMS,
-        }
-        self.parts["meta"], self.sizes["meta"] = [np.frombuffer(meta, np.uint8)], 1
-        for number, name in enumerate(SECTIONS):
-            data = b"".join(part.tobytes() for part in self.parts[name])
-            assert len(data) == self.sizes[name] * items.get(name, 1), name
-            table.append(np.array([number | items.get(name, 1) << 32, at, self.sizes[name]], "<u8"))
-            data += b"\0" * (-len(data) % 8)
-            body.append(data)
-            at += len(data)
-        rest = np.concatenate(table).tobytes() + b"".join(body)
-        head = np.array([FILE_VERSION | len(SECTIONS) << 32, 32 + len(rest), checksum(rest)], "<u8")
-        return MAGIC + head.tobytes() + rest
-
-    def _meta(self) -> bytes:
+        """Return the bytes of the file."""
         model, encoding, layout = self.model, self.encoding, self.encoding.layout
-        edges, Y = model.used_edges, len(model.labels)
+        families = self.families.values()
+        if {family.transform for family in families} & {TRANSFORMS["lower"], TRANSFORMS["shape"], TRANSFORMS["fold"]}:
+            self.add("unicode", np.frombuffer(unicode_table(), np.uint8))
         apart = any(term.clique is EDGE_X for term in model.terms)
-        transitions = model.edges.transitions if apart else edges.transitions
-        states, place = edges.states(), dict[str, int]()
-        place["start"], place["end"] = self._numbers(edges.start), self._numbers(edges.end)
-        place["edges"] = self._numbers(transitions if states is None else states.pairs(transitions[None]))
-        place["triples"] = place["offsets"] = 0
-        if states is not None:
-            assert edges.triples is not None
-            place["triples"] = self._numbers(states.blocks(edges.triples))
-            own = (states.first, states.second, states.begin, states.into, states.into_begin, states.block)
-            self._add("states", np.concatenate(own).astype(np.int32))
-        calibration = model.calibration
-        if calibration is not None:
-            place["offsets"] = self._numbers(calibration.offsets)
-        bonus = 0 if model.bonuses is None else 1 + self._numbers(model.bonuses)
-        comments = layout.comment
-        for name in (*model.labels, *encoding.columns[:-1], *comments):
-            text = name.encode()
-            self._add("names", np.array([[self._add_text(text + b"\0"), len(text)]], "<u4"))
-        bag = next((one.number for one in self.families.values() if one.kind == BAG), NONE)
         quoted = layout.quoted or layout.sequence is not None
-        own_format = 1 if encoding.attributes else 2 * (quoted or encoding.format != COLUMN_FORMAT)
-        scorer = len(model.terms) == 1 and model.order == 1 and calibration is None and not apart
-        small = [Y, len(encoding.columns) - 1, encoding.attributes, self.reach]
-        small += [1 if states is None else 2, apart, model.decode != VITERBI, bonus]
-        small += [self.value_bytes, 0, not (encoding.attributes and scorer), calibration is not None]
-        small += [0 if states is None else len(states.first), 0 if states is None else len(states.triples)]
-        small += [ord(layout.separator) if layout.separator else 0, bool(layout.header)]
-        small += [len(comments), own_format, bag, 0]
-        sharpness = 1.0 if calibration is None else calibration.sharpness
-        places = [place[name] for name in ("start", "end", "edges", "triples", "offsets")]
-        return np.array(small, "<u4").tobytes() + np.array([sharpness]).tobytes() + np.array(places, "<u8").tobytes()
+        plain = len(model.terms) == 1 and model.order == 1 and model.calibration is None and not apart
+        return self.packed(
+            self.meta(
+                model.labels,
+                model.used_edges,
+                encoding.columns[:-1],
+                layout.comment,
+                model.edges.transitions if apart else None,
+                model.calibration,
+                attributes=encoding.attributes,
+                reach=self.reach,
+                edges_apart=apart,
+                posterior=model.decode != VITERBI,
+                bonus=0 if model.bonuses is None else 1 + self._numbers(model.bonuses),
+                sorted_bag=not (encoding.attributes and plain),
+                separator=ord(layout.separator) if layout.separator else 0,
+                header=bool(layout.header),
+                format=1 if encoding.attributes else 2 * (quoted or encoding.format != COLUMN_FORMAT),
+                bag_family=next((one.number for one in families if one.kind == BAG), NONE),
+            )
+        )

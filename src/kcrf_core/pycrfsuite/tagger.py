@@ -9,19 +9,21 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..chains import LIMITED, Edges, RunRules, chain
+from ..chains import LIMITED, Edges, chain
 from ..config import parse_config
 from ..corpora import ITEMS, corpus_of
-from ..errors import FileFormatError, KcrfError
+from ..errors import ConfigError, FileFormatError, KcrfError
 from ..exchange import CrfsuiteModel, crfsuite_header, crfsuite_of, read_crfsuite
 from ..files import read_container
-from ..model import ItemRows, LabelRules, LabelScorer, Model, ScoredItems, combined, label_scorer
+from ..maps import SparseWeights
+from ..model import LabelRules, Model, attribute_image, combined, runtime_image
+from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
 
 ARCHIVE = b"PK\x03\x04"
 
@@ -64,32 +66,49 @@ class ParsedDump:
     state_features: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
-class _ModelItems:
-    """Potentials of one sequence after another by any model of attributes, with the methods of `ScoredItems`."""
+class _LibraryItems(RuntimeTagger):
+    """One sequence after another by the C library."""
 
-    found: tuple[np.ndarray, float, np.ndarray, Edges] | None = None
+    def __init__(self, made: RuntimeModel, edges: Edges):
+        super().__init__(made)
+        self._edges = edges
+
+    set = RuntimeTagger.set_attributes
+    best = RuntimeTagger.viterbi
+
+    def potentials(self) -> tuple[np.ndarray, Edges]:
+        return self.scores(), self._edges
+
+
+class _ModelItems:
+    """One sequence after another by any model of attributes."""
 
     def __init__(self, model: Model):
         self._model = model
-        self.scores, self.edges = np.zeros((0, len(model.labels))), model.used_edges
+        self._scores, self._edges = np.zeros((0, len(model.labels))), model.used_edges
 
     def set(self, xseq: Any) -> None:
-        self.scores, self.found = np.zeros((0, len(self._model.labels))), None
+        self._scores = np.zeros((0, len(self._model.labels)))
         items = summed_items(xseq if isinstance(xseq, ItemRows) else ItemRows(xseq))
         dataset = self._model.encoding.encode(corpus_of([items], ITEMS))
-        self.scores, self.edges = self._model.potentials(dataset)
+        self._scores, self._edges = self._model.potentials(dataset)
 
     def __len__(self) -> int:
-        return len(self.scores)
+        return len(self._scores)
 
-    def tag(self, xseq: Any, rules: RunRules | None, otherwise: Callable[[_ModelItems], list[str]]) -> list[str]:
-        if xseq is not None:
-            self.set(xseq)
-        offsets = np.array([0, len(self.scores)])
-        path = chain.viterbi(self.scores, self.edges, offsets)[0]
-        if rules is not None and not rules.obeyed(path, offsets)[0]:
-            return otherwise(self)
-        return [self._model.labels[number] for number in path.tolist()]
+    def potentials(self) -> tuple[np.ndarray, Edges]:
+        return self._scores, self._edges
+
+    def best(self) -> np.ndarray:
+        return chain.viterbi(*self.potentials(), np.array([0, len(self)]))[0]
+
+    def marginals(self) -> np.ndarray:
+        return chain.marginals(*self.potentials(), np.array([0, len(self)])).node
+
+    def log_probability(self, labels: np.ndarray) -> float:
+        offsets = np.array([0, len(self)])
+        score = chain.path_scores(*self.potentials(), offsets, labels)[0]
+        return float(score - chain.marginals(*self.potentials(), offsets).log_z[0])
 
 
 class _Open(threading.local):
@@ -98,42 +117,41 @@ class _Open(threading.local):
     def __init__(
         self,
         labels: tuple[str, ...],
-        make: Callable[[], ScoredItems | _ModelItems],
-        edges: Edges,
+        make: Callable[[], _LibraryItems | _ModelItems],
         source: CrfsuiteModel | Model,
         rules: LabelRules | None,
     ):
-        self.labels, self._edges, self.source, self.items, self.rules = labels, edges, source, make(), rules
+        self.labels, self.source, self.items, self.rules = labels, source, make(), rules
         self.numbers = {label: number for number, label in enumerate(labels)}
+        self._marginals: np.ndarray | None = None
 
-    def potentials(self, items: ScoredItems | _ModelItems) -> tuple[np.ndarray, Edges]:
-        """Return scores and edges of a sequence."""
-        if not isinstance(items, ScoredItems):
-            return items.scores, items.edges
-        scores = np.empty((len(items), len(self.labels)))
-        items.copy_scores(scores)
-        return scores, self._edges
+    def set(self, xseq: Any) -> None:
+        self._marginals = None
+        self.items.set(xseq)
 
     @property
-    def probabilities(self) -> tuple[np.ndarray, float, np.ndarray, Edges]:
-        """Marginals [T, Y], log Z, scores and edges of the sequence that this thread has set, worked out once."""
-        items = self.items
-        if items.found is None:
-            scores, edges = self.potentials(items)
-            found = chain.marginals(scores, edges, np.array([0, len(items)]))
-            items.found = found.node, float(found.log_z[0]), scores, edges
-        return items.found
+    def marginals(self) -> np.ndarray:
+        """Marginals [T, Y] of the sequence that this thread has set, computed once."""
+        if self._marginals is None:
+            self._marginals = self.items.marginals()
+        return self._marginals
 
     def tag(self, xseq: Any) -> list[str]:
         """Return the best labels that obey of a sequence, or of the one that this thread has set."""
-        runs = None if self.rules is None else self.rules.runs
-        if isinstance(self.items, ScoredItems):
-            return self.items.tag(xseq, None if runs is None else runs.counters, self._obeying)
-        return self.items.tag(xseq, runs, self._obeying)
+        items, rules, labels = self.items, self.rules, self.labels
+        if xseq is not None:
+            self._marginals = None
+            items.set(xseq)
+        if not len(items):
+            return []
+        best = items.best()
+        if rules is not None and not rules.runs.counters.obeyed(best):
+            return self._obeying()
+        return [labels[number] for number in best.tolist()]
 
-    def _obeying(self, items: ScoredItems | _ModelItems) -> list[str]:
+    def _obeying(self) -> list[str]:
         assert self.rules is not None
-        best, status = self.rules.best(*self.potentials(items), np.array([0, len(items)]), None)
+        best, status = self.rules.best(*self.items.potentials(), np.array([0, len(self.items)]), None)
         try:
             remarks = self.rules.remarks(status, np.ones(1, dtype=np.int64), "items")
         except KcrfError as error:
@@ -143,6 +161,17 @@ class _Open(threading.local):
         if status[0] > LIMITED and self.rules.config.when_impossible == "blank":
             return ["_"] * len(best)
         return [self.labels[number] for number in best.tolist()]
+
+
+def _items_of(model: Model) -> Callable[[], _LibraryItems | _ModelItems]:
+    """Return what labels items by a model: the library, if it has all potentials of the model."""
+    try:
+        if any(term.clique.axes != 1 for term in model.terms):
+            raise ConfigError("potentials of transitions that depend on the input")
+        made = RuntimeModel(runtime_image(replace(model, rules=None)))
+    except (ConfigError, UnicodeEncodeError):
+        return partial(_ModelItems, model)
+    return partial(_LibraryItems, made, model.used_edges)
 
 
 class Tagger:
@@ -198,17 +227,16 @@ class Tagger:
                     raise FileFormatError(
                         f"{source}: the model needs columns or vectors, but items have only attributes"
                     )
-                scorer = label_scorer(model)
-                make = partial(_ModelItems, model) if scorer is None else partial(ScoredItems, scorer)
                 rules = LabelRules.of(combined(model.rules, self._rules), model.labels, model.seen)
-                self._open = _Open(model.labels, make, model.edges, model, rules)
+                self._open = _Open(model.labels, _items_of(model), model, rules)
             elif data.startswith(b"lCRF"):
                 found = read_crfsuite(data, source)
-                edges = Edges(found.transitions, np.zeros(len(found.labels)), np.zeros(len(found.labels)))
-                names, weights = (found.text, found.starts, found.lengths), (found.ends, found.columns, found.values)
-                scorer = LabelScorer(found.labels, *names, *weights, edges.transitions, edges.start, edges.end)
+                Y = len(found.labels)
+                edges = Edges(found.transitions, np.zeros(Y), np.zeros(Y))
+                weights = SparseWeights(Y, found.ends, found.columns, found.values)
+                made = RuntimeModel(attribute_image(found.labels, found.attributes, weights, edges))
                 rules = LabelRules.of(self._rules, found.labels)
-                self._open = _Open(found.labels, partial(ScoredItems, scorer), edges, found, rules)
+                self._open = _Open(found.labels, partial(_LibraryItems, made, edges), found, rules)
             else:
                 raise FileFormatError(f"{source}: not a model of CRFsuite or kcrf (kcrf import reads other kinds)")
         except KcrfError as error:
@@ -228,7 +256,7 @@ class Tagger:
 
     def set(self, xseq: Iterable[Any]) -> None:
         """Take a sequence for calls of `tag`, `probability` and `marginal` in this thread."""
-        self._model().items.set(xseq)
+        self._model().set(xseq)
 
     def tag(self, xseq: Iterable[Any] | ItemRows | None = None) -> list[str]:
         """Return the best labels of a sequence, or of the one that is set."""
@@ -245,9 +273,8 @@ class Tagger:
         unknown = [label for label in yseq if label not in model.numbers]
         if unknown:
             raise RuntimeError(f"the model has no label {unknown[0]!r}")
-        _, log_z, scores, edges = model.probabilities
         labels = np.array([model.numbers[label] for label in yseq], dtype=np.int32)
-        return math.exp(float(chain.path_scores(scores, edges, np.array([0, T]), labels)[0]) - log_z)
+        return math.exp(model.items.log_probability(labels))
 
     def marginal(self, y: str, pos: int) -> float:
         """Return p(y_pos = y | x) for the sequence that is set."""
@@ -259,7 +286,7 @@ class Tagger:
             raise ValueError(f"position {pos} of a sequence of {T:,}")
         if y not in model.numbers:
             raise RuntimeError(f"the model has no label {y!r}")
-        return float(model.probabilities[0][pos, model.numbers[y]])
+        return float(model.marginals[pos, model.numbers[y]])
 
     def dump(self, filename: str | os.PathLike[str] | None = None) -> None:
         """Write the model as text, to stdout where no file is named."""

@@ -1,4 +1,5 @@
 from ._runtime import (
+    ItemRows as ItemRows,
     RuntimeModel as RuntimeModel,
     RuntimeTagger as RuntimeTagger,
     checksum as checksum,

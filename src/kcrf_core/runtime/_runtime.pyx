@@ -1,10 +1,20 @@
-"""The C library from Python: models, taggers, and the hash tables that files of models hold."""
+"""The C library from Python: models, taggers, items of attributes, and the hash tables that files of models hold."""
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 import numpy as np
+
+cdef extern from "internal.h" nogil:
+    struct room:
+        void* memory
+        size_t bytes
+    struct kcrf_model:
+        size_t stride
+    struct kcrf_tagger:
+        room scores
 
 cdef extern from "kcrf_runtime.h" nogil:
     ctypedef struct kcrf_error:
@@ -16,10 +26,6 @@ cdef extern from "kcrf_runtime.h" nogil:
     ctypedef struct kcrf_attribute:
         kcrf_text name
         double value
-    struct kcrf_model:
-        pass
-    struct kcrf_tagger:
-        pass
     int KCRF_OK
     int KCRF_MEMORY
     int KCRF_NUMERIC
@@ -45,9 +51,6 @@ cdef extern from "kcrf_runtime.h" nogil:
     )
 
 cdef extern from "internal.h" nogil:
-    struct room:
-        void* memory
-        size_t bytes
     uint64_t kcrf_hash(const char* text, size_t size)
     uint64_t kcrf_mix(uint64_t value)
     uint64_t kcrf_checksum(const uint8_t* data, size_t size)
@@ -57,6 +60,10 @@ cdef extern from "internal.h" nogil:
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+
+cdef enum:
+    DEEPEST = 50  # dictionaries inside of dictionaries
+    COLON = 58
 
 
 cdef int bits_for(Py_ssize_t count) noexcept:
@@ -129,6 +136,118 @@ def transformed(values, uint32_t kind, uint32_t length, bytes table):
     return out
 
 
+cdef inline int enlarge(void** memory, size_t* room, size_t needed, size_t item) except -1:
+    """Make room for at least so many items, and for twice as many if there must be more."""
+    cdef void* more
+    if needed > room[0]:
+        more = realloc(memory[0], (2 * needed + 64) * item)
+        if more == NULL:
+            raise MemoryError
+        memory[0], room[0] = more, 2 * needed + 64
+    return 0
+
+
+cdef class ItemRows:
+    """The attributes of items, their names end to end in one text.
+
+    An item is what python-crfsuite takes for one:
+
+        {"bias": 1.0}                  attribute bias, value 1; a truth value is 1 or 0
+        {"word": "cat"}                attribute word:cat, value 1; bytes are taken as they are
+        {"next": {"word": "sat"}}      attribute next:word:sat; lists and sets of names likewise
+        ["bias", "word=cat"]           attributes of value 1, of anything that can be iterated over
+    """
+
+    cdef char* text
+    cdef kcrf_attribute* entries
+    cdef size_t* ends  # [items] of their entries
+    cdef size_t used, text_room, count, room, items, item_room  # `used` bytes of text belong to attributes
+
+    def __init__(self, xseq):
+        cdef const char* name
+        cdef size_t k
+        self.used = self.count = self.items = 0
+        for x in xseq:
+            self.item(x, 0, 0)
+            enlarge(<void**>&self.ends, &self.item_room, self.items + 1, sizeof(size_t))
+            self.ends[self.items] = self.count
+            self.items += 1
+        name = self.text
+        for k in range(self.count):
+            self.entries[k].name.text = name
+            name += self.entries[k].name.size
+
+    def __dealloc__(self):
+        free(self.text)
+        free(self.entries)
+        free(self.ends)
+
+    cdef size_t put(self, object text, size_t at) except? 0:
+        """Write a part of a name behind its first `at` bytes; return where it ends."""
+        cdef Py_ssize_t size
+        cdef const char* source
+        if isinstance(text, str):
+            source = PyUnicode_AsUTF8AndSize(text, &size)
+        elif isinstance(text, bytes):
+            source = PyBytes_AS_STRING(text)
+            size = PyBytes_GET_SIZE(text)
+        else:
+            raise TypeError(f"the name of an attribute must be a string, not {text!r}")
+        # Room for a colon behind it, and for the next name that begins in the same way.
+        enlarge(<void**>&self.text, &self.text_room, self.used + 2 * at + size + 1, 1)
+        memcpy(self.text + self.used + at, source, size)
+        return at + size
+
+    cdef int take(self, size_t size, double value, size_t at) except -1:
+        """End the name at hand; the next one begins with the same `at` bytes."""
+        enlarge(<void**>&self.entries, &self.room, self.count + 1, sizeof(kcrf_attribute))
+        self.entries[self.count].name.size = size
+        self.entries[self.count].value = value
+        self.count += 1
+        if at:
+            memcpy(self.text + self.used + size, self.text + self.used, at)
+        self.used += size
+        return 0
+
+    cdef int item(self, object x, size_t at, int depth) except -1:
+        """Walk through the attributes of an item, whose names begin with `at` bytes that are there."""
+        cdef size_t end
+        if depth > DEEPEST:
+            raise ValueError(f"dictionaries are nested more than {DEEPEST} deep")
+        if isinstance(x, dict):
+            for key, value in (<dict>x).items():
+                end = self.put(key, at)
+                if isinstance(value, str) or isinstance(value, bytes):
+                    self.text[self.used + end] = COLON
+                    self.take(self.put(value, end + 1), 1.0, at)
+                elif value is True or value is False:
+                    self.take(end, value is True, at)
+                elif isinstance(value, (dict, list, set)):
+                    self.text[self.used + end] = COLON
+                    self.item(value, end + 1, depth + 1)
+                else:
+                    self.take(end, value, at)
+        else:
+            for key in x:
+                self.take(self.put(key, at), 1.0, at)
+        return 0
+
+    def __len__(self):
+        return self.items
+
+    def attributes(self):
+        """Return a list of (name, value) for each item; names are bytes."""
+        cdef size_t t, k = 0
+        out = []
+        for t in range(self.items):
+            out.append([])
+            while k < self.ends[t]:
+                name = self.entries[k].name
+                out[t].append((name.text[:name.size], self.entries[k].value))
+                k += 1
+        return out
+
+
 cdef class RuntimeModel:
     """A model in the form of a file, in memory."""
 
@@ -164,6 +283,14 @@ cdef class RuntimeModel:
             found.append(name.text[:name.size].decode())
         return tuple(found)
 
+    cdef RuntimeTagger borrowed(self):
+        return self.idle.pop() if self.idle else RuntimeTagger(self)
+
+    cdef object returned(self, RuntimeTagger tagger, Py_ssize_t bad):
+        """Return the first sequence that cannot be labelled, or -1, and the reason."""
+        self.idle.append(tagger)
+        return bad, "" if bad < 0 else kcrf_tagger_error(tagger.tagger).text.decode("utf-8", "replace")
+
     def label_cells(
         self,
         const uint8_t[::1] data,
@@ -174,40 +301,86 @@ cdef class RuntimeModel:
         int[::1] path,                     # [offsets[S] - offsets[0]] out: the best labels
     ):
         """Label sequences without the interpreter; return the first that cannot be labelled, or -1, and the reason."""
-        cdef RuntimeTagger tagger = self.idle.pop() if self.idle else RuntimeTagger(self)
-        cdef Py_ssize_t s, t, c, T, out = 0, columns = kcrf_column_count(self.model), bad = -1
-        cdef kcrf_text* cells
-        cdef const int32_t* best
+        cdef RuntimeTagger tagger = self.borrowed()
+        cdef Py_ssize_t s, t, c, T, at, columns = kcrf_column_count(self.model), bad = -1
+        cdef kcrf_text* cells = tagger.cells_for(longest(offsets, starts.shape[1]) * columns)
         cdef const char* text = <const char*>&data[0] if data.shape[0] else NULL
+        cdef int* out = room_for(path, offsets)
         if places.shape[0] != columns or starts.shape[0] != lengths.shape[0] or starts.shape[1] != lengths.shape[1]:
             raise ValueError("columns do not fit the model")
-        if not offsets.shape[0] or offsets[0] < 0 or offsets[offsets.shape[0] - 1] > starts.shape[1]:
-            raise ValueError("offsets do not fit the data")
         with nogil:
             for s in range(offsets.shape[0] - 1):
                 T = offsets[s + 1] - offsets[s]
-                cells = tagger.cells_for(T * columns)
-                if cells == NULL:
-                    bad = s
-                    break
                 for t in range(T):
                     for c in range(columns):
+                        at = t * columns + c
                         if 0 <= places[c] < starts.shape[0]:
-                            cells[t * columns + c].text = text + starts[places[c], offsets[s] + t]
-                            cells[t * columns + c].size = lengths[places[c], offsets[s] + t]
+                            cells[at].text = text + starts[places[c], offsets[s] + t]
+                            cells[at].size = lengths[places[c], offsets[s] + t]
                         else:
-                            cells[t * columns + c].text, cells[t * columns + c].size = "", 0
-                best = NULL
-                if kcrf_set_columns(tagger.tagger, cells, T) == KCRF_OK:
-                    best = kcrf_labels(tagger.tagger)
-                if best == NULL:
+                            cells[at].text, cells[at].size = "", 0
+                if kcrf_set_columns(tagger.tagger, cells, T) != KCRF_OK or not tagger.put_labels(T, out):
                     bad = s
                     break
-                if T:
-                    memcpy(&path[out], best, T * sizeof(int32_t))
                 out += T
-        self.idle.append(tagger)
-        return bad, "" if bad < 0 else kcrf_tagger_error(tagger.tagger).text.decode("utf-8", "replace")
+        return self.returned(tagger, bad)
+
+    def label_attributes(
+        self,
+        const uint8_t[::1] data,
+        const int64_t[::1] starts,         # [nnz] where names of attributes begin
+        const int[::1] lengths,            # [nnz]
+        const double[:] values,            # [nnz]
+        const int64_t[::1] indptr,         # [n+1] where the attributes of positions begin and end
+        const int64_t[::1] offsets,        # [S+1]
+        int[::1] path,                     # [offsets[S] - offsets[0]] out: the best labels
+    ):
+        """Label sequences of attributes in the same way."""
+        cdef RuntimeTagger tagger = self.borrowed()
+        cdef ItemRows rows = ItemRows(())
+        cdef Py_ssize_t s, t, k, T, first, bad = -1
+        cdef int* out = room_for(path, offsets)
+        cdef const char* text = <const char*>&data[0] if data.shape[0] else NULL
+        enlarge(<void**>&rows.ends, &rows.item_room, longest(offsets, indptr.shape[0] - 1), sizeof(size_t))
+        k = longest(indptr, starts.shape[0])  # with an error where they do not fit
+        for s in range(offsets.shape[0] - 1):
+            k = max(k, indptr[offsets[s + 1]] - indptr[offsets[s]])
+        enlarge(<void**>&rows.entries, &rows.room, k, sizeof(kcrf_attribute))
+        with nogil:
+            for s in range(offsets.shape[0] - 1):
+                T, first = offsets[s + 1] - offsets[s], indptr[offsets[s]]
+                for k in range(first, indptr[offsets[s + 1]]):
+                    rows.entries[k - first].name.text = text + starts[k]
+                    rows.entries[k - first].name.size = lengths[k]
+                    rows.entries[k - first].value = values[k]
+                for t in range(T):
+                    rows.ends[t] = indptr[offsets[s] + t + 1] - first
+                if (
+                    kcrf_set_attributes(tagger.tagger, rows.entries, rows.ends, T) != KCRF_OK
+                    or not tagger.put_labels(T, out)
+                ):
+                    bad = s
+                    break
+                out += T
+        return self.returned(tagger, bad)
+
+
+cdef Py_ssize_t longest(const int64_t[::1] offsets, Py_ssize_t most) except -1:
+    """Return the largest difference of consecutive offsets, which ascend and lie between 0 and `most`."""
+    cdef Py_ssize_t k, found = 0
+    cdef bint good = offsets.shape[0] > 0 and offsets[0] >= 0
+    for k in range(offsets.shape[0] - 1):
+        good = good and offsets[k] <= offsets[k + 1]
+        found = max(found, offsets[k + 1] - offsets[k])
+    if not good or offsets[offsets.shape[0] - 1] > most:
+        raise ValueError("offsets do not fit the data")
+    return found
+
+
+cdef int* room_for(int[::1] path, const int64_t[::1] offsets) except? NULL:
+    if path.shape[0] != offsets[offsets.shape[0] - 1] - offsets[0]:
+        raise ValueError("labels do not fit the data")
+    return &path[0] if path.shape[0] else NULL
 
 
 cdef class RuntimeTagger:
@@ -229,15 +402,19 @@ cdef class RuntimeTagger:
         kcrf_tagger_free(self.tagger)
         free(self.cells)
 
-    cdef kcrf_text* cells_for(self, size_t count) noexcept nogil:
-        """Return room for so many cells; NULL: no memory."""
-        cdef void* more
-        if count >= self.room:
-            more = realloc(self.cells, 2 * (count + 1) * sizeof(kcrf_text))
-            if more == NULL:
-                return NULL
-            self.cells, self.room = <kcrf_text*>more, 2 * (count + 1)
+    def __len__(self):
+        return self.T
+
+    cdef kcrf_text* cells_for(self, size_t count) except NULL:
+        enlarge(<void**>&self.cells, &self.room, count + 1, sizeof(kcrf_text))
         return self.cells
+
+    cdef bint put_labels(self, Py_ssize_t T, int* path) noexcept nogil:
+        """Put the best labels of the sequence; return False where there are none."""
+        cdef const int32_t* best = kcrf_labels(self.tagger)
+        if best != NULL and T:
+            memcpy(path, best, T * sizeof(int32_t))
+        return best != NULL
 
     cdef object error(self):
         cdef const kcrf_error* found = kcrf_tagger_error(self.tagger)
@@ -250,8 +427,6 @@ cdef class RuntimeTagger:
         """Set a sequence by the texts of its columns, [positions][columns]."""
         cdef Py_ssize_t columns = kcrf_column_count(self.model.model), size, at = 0
         cdef kcrf_text* cells = self.cells_for(len(rows) * columns)
-        if cells == NULL:
-            raise MemoryError
         for row in rows:
             if len(row) != columns:
                 raise ValueError(f"{len(row)} columns, expected {columns}")
@@ -259,32 +434,32 @@ cdef class RuntimeTagger:
                 cells[at].text = PyUnicode_AsUTF8AndSize(value, &size)
                 cells[at].size = size
                 at += 1
-        self.T = len(rows)
-        if kcrf_set_columns(self.tagger, cells, self.T) != KCRF_OK:
+        self.T = 0
+        if kcrf_set_columns(self.tagger, cells, len(rows)) != KCRF_OK:
             raise self.error()
+        self.T = len(rows)
 
-    def set_attributes(self, rows):
-        """Set a sequence by the names and values of its attributes."""
-        names = [[(name if isinstance(name, bytes) else name.encode(), value) for name, value in row] for row in rows]
-        cdef Py_ssize_t count = sum(map(len, names)), k = 0, t = 0
-        cdef kcrf_attribute* attributes = <kcrf_attribute*>malloc((count + 1) * sizeof(kcrf_attribute))
-        cdef size_t* ends = <size_t*>malloc((len(names) + 1) * sizeof(size_t))
+    def set_attributes(self, items):
+        """Set a sequence by its items, which `ItemRows` describes; half a sequence is none."""
+        cdef ItemRows rows
         try:
-            if attributes == NULL or ends == NULL:
-                raise MemoryError
-            for row in names:
-                for name, value in row:
-                    attributes[k].name.text, attributes[k].name.size = <bytes>name, len(name)
-                    attributes[k].value = value
-                    k += 1
-                ends[t] = k
-                t += 1
-            self.T = t
-            if kcrf_set_attributes(self.tagger, attributes, ends, t) != KCRF_OK:
-                raise self.error()
-        finally:
-            free(attributes)
-            free(ends)
+            rows = items if isinstance(items, ItemRows) else ItemRows(items)
+        except BaseException:
+            self.T = 0
+            kcrf_set_attributes(self.tagger, NULL, NULL, 0)
+            raise
+        self.T = 0
+        if kcrf_set_attributes(self.tagger, rows.entries, rows.ends, rows.items) != KCRF_OK:
+            raise self.error()
+        self.T = rows.items
+
+    def scores(self):
+        """Return scores of labels, [T, Y], without transitions."""
+        cdef Py_ssize_t Y = kcrf_label_count(self.model.model)
+        if not self.T:
+            return np.zeros((0, Y))
+        cdef double[:, ::1] every = <double[:self.T, :self.model.model.stride]>self.tagger.scores.memory
+        return np.ascontiguousarray(every[:, :Y])
 
     cdef object path(self, const int32_t* found):
         if found == NULL:
