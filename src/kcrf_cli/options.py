@@ -35,18 +35,51 @@ ARGUMENTS = "kcrf.arguments"  # of the subcommand, as they were typed
 DEFAULT_FOLDS = 5
 
 
-# Sections of the help, in order. Options of files to write and of messages need not name theirs, OUTPUT.
-DATA, FEATURES, MODEL, OPTIMISATION = "Data", "Features", "Model", "Optimisation"
-VALIDATION, DECODING, STATISTICS = "Validation", "Decoding", "Statistics"
-OUTPUT, COMPUTATION, HELP = "Output", "Computation", "Help"
-SECTIONS = (DATA, FEATURES, MODEL, OPTIMISATION, VALIDATION, DECODING, STATISTICS, OUTPUT, COMPUTATION, HELP)
+@dataclass(frozen=True)
+class HelpSection:
+    """A section of the help; its methods return fields that are options of it."""
+
+    title: str
+
+    def option(self, help: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+        """Return a field that is an option with the name of the field, or with those given; `more` is for `Option`."""
+
+        def make(name: str) -> click.Parameter:
+            return Option([*(names or [flag(name)]), name], section=self.title, help=help, metavar=metavar, **more)
+
+        return field(metadata={"entry": _Single(cache(make))})
+
+    def switch(self, help: str, *names: str, **more: Any) -> Any:
+        """Return a field that is an option without a value."""
+        return self.option(help, None, *names, is_flag=True, **more)
+
+    def count(self, help: str, default: int | None = None, least: int = 1, **more: Any) -> Any:
+        """Return a field that is an option with a whole number N."""
+        return self.option(help, "N", type=click.IntRange(min=least), default=default, **more)
+
+    def file(self, help: str, metavar: str = "FILE", *names: str, **more: Any) -> Any:
+        """Return a field that is an option with the name of a file to read."""
+        return self.option(help, metavar, *names, type=FILE, **more)
+
+    def model(self, help: str, **more: Any) -> Any:
+        """Return a field that is an option with a model to read."""
+        return self.file(help, "FILE", "-m", "--model", common=True, **more)
+
+
+# In the order of the help. Options of files to write and of messages need not name theirs, OUTPUT.
+SECTIONS = ("Data", "Features", "Model", "Optimisation", "Validation", "Decoding", "Statistics", "Output",
+            "Computation", "Help")  # fmt: skip
+DATA, FEATURES, MODEL, OPTIMISATION, VALIDATION, DECODING, STATISTICS, OUTPUT, COMPUTATION, HELP = map(
+    HelpSection, SECTIONS
+)
+option, switch, count, file = OUTPUT.option, OUTPUT.switch, OUTPUT.count, OUTPUT.file
 FEW = 10  # options that a short help can list all of
 
 
 class Option(click.Option):
     """An option with its section of the help; `common` ones are in the short help, too."""
 
-    def __init__(self, *arguments: Any, section: str = OUTPUT, common: bool = False, **more: Any):
+    def __init__(self, *arguments: Any, section: str, common: bool = False, **more: Any):
         super().__init__(*arguments, **more)
         self.section, self.common = section, common
 
@@ -135,30 +168,6 @@ class _Settings:
         return list(declared_options(*self.wanted).values())
 
 
-def option(help: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
-    """Return a field that is an option with the name of the field, or with those given; `more` is for `Option`."""
-
-    def make(name: str) -> click.Parameter:
-        return Option([*(names or [flag(name)]), name], help=help, metavar=metavar, **more)
-
-    return field(metadata={"entry": _Single(cache(make))})
-
-
-def switch(help: str, *names: str, **more: Any) -> Any:
-    """Return a field that is an option without a value."""
-    return option(help, None, *names, is_flag=True, **more)
-
-
-def count(help: str, default: int | None = None, least: int = 1, **more: Any) -> Any:
-    """Return a field that is an option with a whole number N."""
-    return option(help, "N", type=click.IntRange(min=least), default=default, **more)
-
-
-def file(help: str, metavar: str = "FILE", *names: str, **more: Any) -> Any:
-    """Return a field that is an option with the name of a file to read."""
-    return option(help, metavar, *names, type=click.Path(dir_okay=False), **more)
-
-
 def argument(metavar: str, type: click.ParamType, **more: Any) -> Any:
     """Return a field that is an argument with a place."""
     made = cache(lambda name: click.Argument([name], type=type, metavar=metavar, **more))
@@ -216,8 +225,10 @@ class Command(click.Command):
 
 def sections_of(command: click.Command, ctx: click.Context) -> dict[str, list[click.Option]]:
     """Return the options of a command by the section of the help that lists them."""
-    found = [one for one in command.get_params(ctx) if isinstance(one, click.Option)]
-    sections = {title: [one for one in found if getattr(one, "section", HELP) == title] for title in SECTIONS}
+    sections: dict[str, list[click.Option]] = {title: [] for title in SECTIONS}
+    for one in command.get_params(ctx):
+        if isinstance(one, click.Option):
+            sections[getattr(one, "section", HELP.title)].append(one)
     return {title: members for title, members in sections.items() if members}
 
 
@@ -240,7 +251,7 @@ def _show_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> No
 
 _HELP_ALL = Option(
     ["--help-all"],
-    section=HELP,
+    section=HELP.title,
     help="Show all options and exit.",
     is_flag=True,
     is_eager=True,
@@ -409,29 +420,26 @@ def plot(help: str, metavar: str = "FILE", **more: Any) -> Any:
 
 def vectors(help: str) -> Any:
     """Return an option that names files of vectors."""
-    return option(help, "NAME=FILE", type=OfKind(named_path), multiple=True, section=DATA)
+    return DATA.option(help, "NAME=FILE", type=OfKind(named_path), multiple=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
     """A configuration file, and options that set something in it."""
 
-    config: str | None = option(
+    config: str | None = FEATURES.file(
         "YAML configuration or CRF++ template. Without it, features suit the columns: numbers, words or tags. Default: "
         "automatic.",
         "FILE",
         "-c",
         "--config",
-        type=FILE,
-        section=FEATURES,
         common=True,
     )
-    set: tuple[str, ...] = option(
+    set: tuple[str, ...] = FEATURES.option(
         "Set a value of the configuration, as terms.pssm.map.size=3000 or features.word.window=-1..1; PATH names "
         "terms and features by name or number. Can be repeated. Default: none.",
         "PATH=VALUE",
         multiple=True,
-        section=FEATURES,
     )
     settings: dict[str, Any]
 
@@ -473,37 +481,30 @@ class EngineOptions:
     """The compute backend of a training, with its threads and its memory."""
 
     threads: int | None
-    memory: int | None = option(
+    memory: int | None = COMPUTATION.option(
         "Memory for feature maps, as 500M or 4G. Values that do not fit are computed again, with the same result. The "
         "program, the data and the weights need further memory. Default: 60 % of the free memory.",
         "SIZE",
         type=OfKind(memory_size),
-        section=COMPUTATION,
     )
-    engine: str | None = option(
+    engine: str | None = COMPUTATION.option(
         f"Compute backend. A GPU with PyTorch ({install_extra('gpu')}): cuda, or cuda:1 for the second GPU; torch:cpu "
         f"runs the same code without a GPU. A Dask cluster ({install_extra('cluster')}): tcp://HOST:PORT or "
         "tls://HOST:PORT of its scheduler; dask starts a cluster on this machine with one worker per thread. --memory "
         "then applies to the GPU or to each worker. A cluster gives the same bits as threads, a GPU a result that is "
         "certified to the same tolerance. Default: threads of this process.",
         "ENGINE",
-        section=COMPUTATION,
     )
-    engine_timeout: float | None = option(
+    engine_timeout: float | None = COMPUTATION.option(
         "Seconds to wait for the first worker of a cluster, and for a worker that does not answer. Default: 60.",
         "SECONDS",
         type=click.FloatRange(min=0, min_open=True),
-        section=COMPUTATION,
     )
-    tls_ca: str | None = option(
-        "With tls://: certificates of the authorities to trust (PEM). Default: none.", "FILE", section=COMPUTATION
+    tls_ca: str | None = COMPUTATION.option(
+        "With tls://: certificates of the authorities to trust (PEM). Default: none.", "FILE"
     )
-    tls_cert: str | None = option(
-        "With tls://: your own certificate (PEM). Default: none.", "FILE", section=COMPUTATION
-    )
-    tls_key: str | None = option(
-        "With tls://: the key of your certificate (PEM). Default: none.", "FILE", section=COMPUTATION
-    )
+    tls_cert: str | None = COMPUTATION.option("With tls://: your own certificate (PEM). Default: none.", "FILE")
+    tls_key: str | None = COMPUTATION.option("With tls://: the key of your certificate (PEM). Default: none.", "FILE")
 
     def choice(self) -> ClusterEngine | DeviceChoice | None:
         """Return what the options ask for; None for threads."""
@@ -540,20 +541,17 @@ def verbose(what: str) -> Any:
 class HeldOutOptions:
     """Sequences that are held out together."""
 
-    group: str | None = option(
+    group: str | None = VALIDATION.option(
         "Hold out sequences with the same value in this column (a speaker, a document) together. The column is not a "
         "feature unless the configuration lists it. Default: each sequence by itself.",
         "COLUMN",
-        section=VALIDATION,
     )
-    folds_file: str | None = file(
+    folds_file: str | None = VALIDATION.file(
         "File with the number of a fold on each line, one line per sequence. Default: folds are drawn at random.",
-        section=VALIDATION,
     )
-    block: int | None = count(
+    block: int | None = VALIDATION.count(
         "Hold out blocks of about N positions; positions beside a block are not used for training. Default: whole "
         "sequences, or blocks if there are fewer than 20 sequences.",
-        section=VALIDATION,
     )
 
     def __post_init__(self) -> None:
@@ -566,20 +564,18 @@ class HeldOutOptions:
 class Weighing:
     """Costs of labels in posterior decoding."""
 
-    cost: tuple[tuple[str, float], ...] = option(
+    cost: tuple[tuple[str, float], ...] = DECODING.option(
         "Posterior decoding (labels of largest marginal) with the label of the largest cost times probability: missing "
         "LABEL costs C times as much as missing another label. PER means B-PER, I-PER and so on. Can be repeated. "
         "Default: 1.",
         "LABEL=C",
         type=OfKind(label_number),
         multiple=True,
-        section=DECODING,
     )
-    threshold: tuple[str, float] | None = option(
+    threshold: tuple[str, float] | None = DECODING.option(
         "With two labels: predict LABEL where its marginal probability is at least P. Default: 0.5.",
         "LABEL=P",
         type=OfKind(label_number),
-        section=DECODING,
     )
 
     def decision(self, decode: str | None, span_bonus: float | None = None) -> Decision:
@@ -599,7 +595,7 @@ class RuleOptions:
     """Rules that predicted labels obey."""
 
     typed: Mapping[str, Any] = settings("rules")
-    no_rules: bool = switch("Ignore the rules that the model stores. Default: labels obey them.", section=DECODING)
+    no_rules: bool = DECODING.switch("Ignore the rules that the model stores. Default: labels obey them.")
 
     def given(self) -> RulesConfig:
         """Return the rules that were typed."""
@@ -625,32 +621,28 @@ class RuleOptions:
 
 SHARED: dict[str, Any] = {  # options of several commands, by the name of their field
     "data": argument("DATA", DATA_FILE),
-    "format": option(
+    "format": DATA.option(
         "Format of text data. Default: the format of the model if there is one, else by the name of the file "
         "(.conllu, .crfsuite), else conll.",
         type=NamedChoice("corpora:FORMATS"),
-        section=DATA,
     ),
     "vectors": vectors(
         "Vectors beside the text, as emb=train.npy: an array of floats [positions, width] with one row per position. "
         "Files with the same name are concatenated. Default: none."
     ),
-    "embeddings": file(
+    "embeddings": DATA.file(
         "Table of word vectors, for a model that was trained with --embeddings-in-model none. Default: none.",
-        section=DATA,
     ),
     "dev_vectors": vectors("Vectors beside DEV, in the form of --vectors. Default: none."),
-    "metric": option(
+    "metric": VALIDATION.option(
         "Metric to choose by: F1 of spans (f1), the unweighted mean of F1 over types of spans or over labels, "
         "accuracy, or log-loss of labels. Default: f1 if the labels follow a scheme (B-X, I-X, O), else accuracy.",
         type=NamedChoice("scoring:METRICS"),
-        section=VALIDATION,
     ),
-    "decode": option(
+    "decode": DECODING.option(
         "Decoder: the most probable labelling as a whole (viterbi), or the label of the largest marginal at each "
         "position (posterior). Forbidden transitions stay impossible. Default: that of the model.",
         type=NamedChoice("scoring:DECODINGS"),
-        section=DECODING,
     ),
     "span_bonus": option(
         "Viterbi decoding in which each span adds B to the score of a labelling: more spans are found, and more of "
@@ -662,10 +654,10 @@ SHARED: dict[str, Any] = {  # options of several commands, by the name of their 
     "weighing": group(Weighing),
     "rules": group(RuleOptions),
     "held_out": group(HeldOutOptions),
-    "folds": option(
-        f"Number of folds. Default: {DEFAULT_FOLDS}.", "K", type=click.IntRange(min=2), section=VALIDATION, common=True
+    "folds": VALIDATION.option(
+        f"Number of folds. Default: {DEFAULT_FOLDS}.", "K", type=click.IntRange(min=2), common=True
     ),
-    "threads": count("Number of threads; it does not change the result. Default: all cores.", section=COMPUTATION),
+    "threads": COMPUTATION.count("Number of threads; it does not change the result. Default: all cores."),
     "engine": group(EngineOptions),
     "dry_run": switch("Print how much memory the command would need, and stop."),
     "dump_config": switch("Print the complete configuration as YAML, and stop; -c reads it for the same run."),

@@ -31,13 +31,8 @@ LEAST_LISTED, TIMES_EXPECTED, SHARE_LISTED = 1000, 3, 0.05
 @dataclass(frozen=True, kw_only=True)
 class AuditArguments:
     data: str
-    model: str | None = options.file(
-        "Judge labels by this model, even if it was trained on DATA. Default: cross-validated models.",
-        "FILE",
-        "-m",
-        "--model",
-        section=options.MODEL,
-        common=True,
+    model: str | None = options.MODEL.model(
+        "Judge labels by this model, even if it was trained on DATA. Default: cross-validated models."
     )
     output: str | None = options.output(
         "Worklist to write, most doubtful labels first. Columns, separated by tabs: line, text, gold, suggested, "

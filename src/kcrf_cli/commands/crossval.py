@@ -36,11 +36,10 @@ class CrossvalArguments:
         "Default: none.",
         common=True,
     )
-    marginals: str = options.option(
+    marginals: str = options.OUTPUT.option(
         "Columns LABEL:p of --predictions: of the predicted label or of each. Default: best.",
         type=click.Choice(["best", "all"]),
         default="best",
-        section=options.OUTPUT,
     )
     plot: str | None = options.plot(
         "Plot (.png, .svg, .pdf) of F1 or accuracy of each fold, or of each setting of a grid, with means and standard "
@@ -54,46 +53,39 @@ class CrossvalArguments:
     format: str | None
     folds: int | None
     held_out: options.HeldOutOptions
-    stratify: bool = options.switch(
+    stratify: bool = options.VALIDATION.switch(
         "Give all folds about the same share of every label. Default: random folds of equal size.",
-        section=options.VALIDATION,
     )
-    grid: tuple[str, ...] = options.option(
+    grid: tuple[str, ...] = options.VALIDATION.option(
         "Values to try for an option (degree=1,2,3) or a path of the configuration (training.sigma2=1,10). Repeated, "
         "options make a grid. Default: none.",
         "KEY=V,V,...",
         multiple=True,
-        section=options.VALIDATION,
         common=True,
     )
-    nested: bool = options.switch(
+    nested: bool = options.VALIDATION.switch(
         "Nested cross-validation: for each fold, choose a setting by inner folds of its training part, and score the "
         "choice on the fold. Default: score every setting.",
-        section=options.VALIDATION,
     )
-    inner_folds: int | None = options.option(
+    inner_folds: int | None = options.VALIDATION.option(
         "Number of inner folds; implies --nested. Default: that of --folds; 5 with --folds-file.",
         "K",
         type=click.IntRange(min=2),
-        section=options.VALIDATION,
     )
-    jobs: int = options.count(
+    jobs: int = options.COMPUTATION.count(
         "Number of models that are trained at the same time; they share the cores. Default: 1.",
         1,
-        section=options.COMPUTATION,
     )
-    only_fold: tuple[int, ...] = options.option(
+    only_fold: tuple[int, ...] = options.VALIDATION.option(
         "Number of a fold, from 0: train it alone for --journal and print no scores. Other folds can be trained at the "
         "same time elsewhere, with journals of their own; joined by cat, these give all scores. Can be repeated. "
         "Default: all folds.",
         "K",
         type=click.IntRange(min=0),
         multiple=True,
-        section=options.VALIDATION,
     )
-    details: bool = options.switch(
+    details: bool = options.OUTPUT.switch(
         "Print the confusion matrix and the reliability curve of all folds together, too. Default: scores by label.",
-        section=options.OUTPUT,
     )
     weighing: options.Weighing
     vectors: tuple[tuple[str, str], ...]

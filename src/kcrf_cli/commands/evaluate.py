@@ -36,81 +36,65 @@ def label_columns() -> Iterable[str]:
 @dataclass(frozen=True, kw_only=True)
 class EvaluateArguments:
     data: str
-    model: str | None = options.file(
-        "Label DATA with this model first. Default: the last two columns are gold and predicted.",
-        "FILE",
-        "-m",
-        "--model",
-        section=options.DATA,
-        common=True,
+    model: str | None = options.DATA.model(
+        "Label DATA with this model first. Default: the last two columns are gold and predicted."
     )
     decode: str | None
     span_bonus: float | None
     weighing: options.Weighing
     rules: options.RuleOptions
     metric: str | None
-    gold: str | None = options.option(
+    gold: str | None = options.DATA.option(
         "File with the gold labels in its last column; DATA then has the predicted labels there. CoNLL-U files have "
         "them in the column --label. Default: DATA has both.",
         "FILE",
         type=click.Path(dir_okay=False, allow_dash=True),
-        section=options.DATA,
         common=True,
     )
-    label: str | None = options.option(
+    label: str | None = options.DATA.option(
         "Column of CoNLL-U files to compare with --gold. Default: upos.",
         "NAME",
         type=options.NamedChoice(label_columns, case_sensitive=False),
-        section=options.DATA,
     )
-    compare: str | None = options.option(
+    compare: str | None = options.DATA.option(
         "Compare with another system on the same data: a tagged file or, with -m, another model. Default: none.",
         "OTHER",
         type=click.Path(dir_okay=False, allow_dash=True),
-        section=options.DATA,
         common=True,
     )
-    scheme: str | None = options.option(
+    scheme: str | None = options.DATA.option(
         "Scheme of the labels; none if labels like B-X are not spans. Default: detected, and printed.",
         type=options.NamedChoice("scoring:SCHEMES", "none"),
-        section=options.DATA,
         common=True,
     )
-    strict: bool = options.switch(
+    strict: bool = options.STATISTICS.switch(
         "Count only spans that follow the scheme. Default: as conlleval, where an I without a B before it begins a "
         "span.",
-        section=options.STATISTICS,
     )
-    bootstrap: int | None = options.count(
+    bootstrap: int | None = options.STATISTICS.count(
         "Print confidence intervals from N bootstrap resamples of the sequences. Default: 1000 with --html, else 0 "
         "(none).",
         least=0,
-        section=options.STATISTICS,
         common=True,
     )
-    block: int | None = options.count(
+    block: int | None = options.STATISTICS.count(
         "Resample and permute blocks of about N positions. Default: whole sequences, or blocks of long ones if there "
         "are fewer than 20 sequences.",
-        section=options.STATISTICS,
     )
-    confidence: float = options.option(
+    confidence: float = options.STATISTICS.option(
         "Confidence level of intervals. Default: 0.95.",
         "C",
-        section=options.STATISTICS,
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
         default=0.95,
     )
-    draws: int = options.count(
-        "Permutations of the randomisation test of --compare. Default: 10000.", 10000, section=options.STATISTICS
-    )
-    bins: int = options.option(
+    draws: int = options.STATISTICS.count("Permutations of the randomisation test of --compare. Default: 10000.", 10000)
+    bins: int = options.STATISTICS.option(
         "Bins of the calibration error and the reliability curve. Default: 10.",
         "N",
-        section=options.STATISTICS,
         type=click.IntRange(1, 1000),
         default=10,
     )
-    seed: int = options.count("Random seed. Default: 0.", 0, least=0, section=options.STATISTICS)
+    seed: int = options.STATISTICS.count("Random seed. Default: 0.", 0, least=0)
     details: bool = options.switch(
         "Print also the scores of each label, the confusion matrix, the reliability curve, errors of spans by type, "
         "scores of unseen words and the words that are most often wrong. Default: what fits on a screen.",

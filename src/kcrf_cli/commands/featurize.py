@@ -44,11 +44,10 @@ class FeaturizeArguments:
         common=True,
     )
     configuration: options.Configuration = options.group(options.Configuration, "layout", "encoding", "unobserved")
-    like: str | None = options.option(
+    like: str | None = options.FEATURES.option(
         "Encode with the vocabulary, scaling and labels of this dataset, folder of shards, basis or model.",
         "FILE",
         type=click.Path(),
-        section=options.FEATURES,
         common=True,
     )
     export: str | None = options.option(

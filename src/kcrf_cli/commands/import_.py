@@ -16,17 +16,15 @@ from ..io import files
 class ImportArguments:
     model: str = options.argument("MODEL", options.FILE)
     output: str = options.output()
-    columns: Sequence[str] | None = options.option(
+    columns: Sequence[str] | None = options.DATA.option(
         "Names of the columns of the data, the label last, as word,pos,chunk,label; needed if the data has more "
         "columns than the model uses. Default: c0, c1, ..., label, as many as the model uses.",
         "NAMES",
-        section=options.DATA,
         type=options.OfKind(comma_separated_names),
     )
-    encoding: str = options.option(
+    encoding: str = options.DATA.option(
         "Character encoding of MODEL, such as euc-jp; kcrf's own data is UTF-8. Default: utf-8.",
         "NAME",
-        section=options.DATA,
         default="utf-8",
     )
     json: bool

@@ -36,44 +36,31 @@ MOST_BEST = 10_000  # all labellings of a sequence are held at once
 @dataclass(frozen=True, kw_only=True)
 class TagArguments:
     data: str = options.argument("[INPUT]", options.DATA_FILE, default="-")
-    model: str = options.option(
-        "Model to label with.",
-        "FILE",
-        "-m",
-        "--model",
-        type=options.FILE,
-        required=True,
-        section=options.DATA,
-        common=True,
-    )
+    model: str = options.DATA.model("Model to label with.", required=True)
     output: str | None = options.output("File to write. Default: stdout.", required=False, stdout=True)
     decode: str | None
     span_bonus: float | None
     weighing: options.Weighing
     rules: options.RuleOptions
-    lag: int | None = options.option(
+    lag: int | None = options.DECODING.option(
         "Print each label after K more lines have been read, in constant memory: for streams that do not end. Labels "
         "come from posterior decoding of the lines read so far. Not with --nbest, --sequence-probability, --explain, "
         "--json-lines or --vectors. Default: label whole sequences.",
         "K",
         type=click.IntRange(min=0),
-        section=options.DECODING,
     )
-    scheme: str | None = options.option(
+    scheme: str | None = options.DECODING.option(
         "Scheme of the labels; transitions that it forbids are impossible. Default: that of the model.",
         type=options.NamedChoice("scoring:SCHEMES"),
-        section=options.DECODING,
     )
-    force: bool = options.switch(
+    force: bool = options.DECODING.switch(
         "Keep the labels that INPUT has in its last column, and predict the missing ones; probabilities are "
         "conditional on the kept labels.",
-        section=options.DECODING,
     )
-    free: str | None = options.option(
+    free: str | None = options.DECODING.option(
         "With --force: the mark of a missing label. Default: the mark of labels that were not observed in training, "
         f"else {FREE}.",
         "LABEL",
-        section=options.DECODING,
     )
     marginals: str | None = options.option(
         "Add columns LABEL:p with the marginal probability of the predicted label (best) or of every label (all).",
@@ -108,12 +95,11 @@ class TagArguments:
     embeddings: str | None
     format: str | None
     threads: int | None
-    engine: str | None = options.option(
+    engine: str | None = options.COMPUTATION.option(
         f"Compute scores of pivots on a GPU with PyTorch ({install_extra('gpu')}): cuda, or cuda:1 for the second GPU; "
         "torch:cpu runs the same code without a GPU. Labels are the same, except for ties. Default: threads of this "
         "process.",
         "ENGINE",
-        section=options.COMPUTATION,
     )
     quiet: bool
 

@@ -26,60 +26,51 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class TrainArguments(options.PreparedArguments):
     configuration: options.Configuration = options.group(options.Configuration, *options.MODEL_SECTIONS, "unobserved")
-    basis: str | None = options.file(
+    basis: str | None = options.MODEL.file(
         "Pivots, kernel and encoding from `select-basis`; options that contradict them are refused.",
-        section=options.MODEL,
     )
     held_out: options.HeldOutOptions
-    certify: str = options.option(
+    certify: str = options.OPTIMISATION.option(
         "Certificate of the gain that pivots beyond the chosen ones could bring: an estimate, or a bound computed from "
         "all pairs of positions. Default: estimate.",
         type=click.Choice(["estimate", "exact"]),
-        section=options.OPTIMISATION,
         default="estimate",
     )
-    select_terms: bool = options.switch(
+    select_terms: bool = options.MODEL.switch(
         "Keep only the terms of the configuration that improve the fit on held-out sequences by more than chance "
         "would, one term after another.",
-        section=options.MODEL,
     )
-    min_gain: float | None = options.option(
+    min_gain: float | None = options.MODEL.option(
         "With --select-terms: leave out terms that are proven to improve the objective P by less than G nats. Default: "
         "1.",
         "G",
         type=click.FloatRange(min=0),
-        section=options.MODEL,
     )
-    init: str | None = options.file(
+    init: str | None = options.OPTIMISATION.file(
         "Start from the weights of this model, matched by the names of labels and features, and from its sigma2 unless "
         "--sigma2 is given. Default: start from zero.",
         "MODEL",
-        section=options.OPTIMISATION,
     )
-    dev: str | None = options.option(
+    dev: str | None = options.VALIDATION.option(
         "Labelled data to score during training; it is not trained on. Default: none.",
         "DEV",
         type=options.DATA_FILE,
-        section=options.VALIDATION,
         common=True,
     )
     dev_vectors: tuple[tuple[str, str], ...]
-    keep: str | None = options.option(
+    keep: str | None = options.VALIDATION.option(
         "Weights to write: the last ones, which are certified, or those with the best score on DEV. Default: last.",
         type=click.Choice(["last", "best"]),
-        section=options.VALIDATION,
     )
-    prune: float | None = options.option(
+    prune: float | None = options.MODEL.option(
         "After training, drop weights and pivots as long as no score of a position of DATA changes by more than EPS in "
         "total. Default: keep all.",
         "EPS",
         type=options.OfKind(Number(0)),
-        section=options.MODEL,
     )
-    calibrate: bool = options.switch(
+    calibrate: bool = options.MODEL.switch(
         "Calibrate probabilities by five-fold cross-validation, if that lowers held-out log-loss by more than a "
         "standard error. Weights do not change; folds respect --group and --folds-file. Default: no calibration.",
-        section=options.MODEL,
     )
     log: str | None = options.written(
         "Write a log of the run as JSON, one line per event; - for stdout. Default: no log.", stdout=True

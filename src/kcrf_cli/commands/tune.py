@@ -41,42 +41,37 @@ class TuneArguments:
         options.Configuration, "layout", "encoding", "unobserved", "seed"
     )
     format: str | None
-    effort: str | None = options.option(
+    effort: str | None = options.OPTIMISATION.option(
         "Estimated processor time of search and training: 20 seconds, 20 minutes or 4 hours, half of it on two cores; "
         "the result is reproducible. Default: normal.",
         type=options.NamedChoice("selection:EFFORTS"),
-        section=options.OPTIMISATION,
         common=True,
     )
-    budget: float | None = options.option(
+    budget: float | None = options.OPTIMISATION.option(
         "Time of the search and of training the chosen configuration, as 90s, 10m or 2h, instead of --effort. The "
         "result depends on the speed of the machine.",
         "TIME",
         type=options.OfKind(options.duration),
-        section=options.OPTIMISATION,
         common=True,
     )
-    shape: tuple[int, int] | None = options.option(
+    shape: tuple[int, int] | None = options.DATA.option(
         "The columns of numbers are pixels of images with R rows and C columns, as 16x8. Default: not images.",
         "RxC",
         type=options.OfKind(image_shape),
-        section=options.DATA,
     )
     metric: str | None
-    dev: str | None = options.option(
+    dev: str | None = options.VALIDATION.option(
         "Labelled data to compare candidates on; it is not trained on. Default: parts of DATA are held out.",
         "DEV",
         type=options.DATA_FILE,
-        section=options.VALIDATION,
         common=True,
     )
     dev_vectors: tuple[tuple[str, str], ...]
     held_out: options.HeldOutOptions
-    nested: int | None = options.option(
+    nested: int | None = options.VALIDATION.option(
         "Nested cross-validation: repeat the search without each of K outer folds and score its result on that fold. "
         "All searches share the effort. Default: no outer folds; K is 3.",
         "[K]",
-        section=options.VALIDATION,
         is_flag=False,
         flag_value=3,
         type=click.IntRange(min=2),
