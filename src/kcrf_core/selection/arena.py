@@ -216,24 +216,25 @@ def _kernels(config: Config) -> dict[str, Any]:
     return {term.name: [term.type, term.kernel.to_dict() if term.clique.mapped else None] for term in config.terms}
 
 
+@dataclass(frozen=True)
+class SearchSettings:
+    """Settings that the searches of one run share."""
+
+    space: Space
+    yardstick: Yardstick
+    workers: Workers
+    seed: int = 0
+    journal: Journal | None = None
+    stopped: Callable[[], bool] = lambda: False
+    timed: bool = False  # limits of judgements are in seconds, else in work
+    note: Callable[[str], None] = lambda text: None
+
+
 class CorpusArena:
     """A judge of candidates on rungs of one corpus."""
 
-    def __init__(
-        self,
-        space: Space,
-        rungs: Sequence[Rung],
-        yardstick: Yardstick,
-        workers: Workers,
-        *,
-        seed: int = 0,
-        journal: Journal | None = None,
-        stopped: Callable[[], bool] = lambda: False,
-        timed: bool = False,  # limits of judgements are in seconds, else in work
-        note: Callable[[str], None] = lambda text: None,
-    ):
-        self._space, self._rungs, self._yardstick, self._workers = space, tuple(rungs), yardstick, workers
-        self._seed, self._journal, self._stopped, self._timed, self._note = seed, journal, stopped, timed, note
+    def __init__(self, run: SearchSettings, rungs: Sequence[Rung]):
+        self._run, self._rungs, journal, yardstick = run, tuple(rungs), run.journal, run.yardstick
         self._digests = [
             str(number) if journal is None else digest_of(corpus_digest(rung.corpus), rung.to_dict())
             for number, rung in enumerate(rungs)
@@ -257,9 +258,10 @@ class CorpusArena:
         return PATH_SETTINGS + (TERM_SETTINGS * free if thorough and free > 1 else 0)
 
     def config(self, candidate: Candidate, rung: int) -> Config:
-        config = parse_config(self._space.raw(candidate, self._rungs[rung].positions), self._space.title(candidate))
+        space = self._run.space
+        config = parse_config(space.raw(candidate, self._rungs[rung].positions), space.title(candidate))
         # A rung may lack some labels, so its yardstick numbers them by itself.
-        return replace(config, training=replace(config.training, metric=self._yardstick.name))
+        return replace(config, training=replace(config.training, metric=self._run.yardstick.name))
 
     def judge(
         self, candidate: Candidate, rung: int, limit: float, like: Outcome | None, thorough: bool
@@ -274,21 +276,21 @@ class CorpusArena:
         if not thorough:
             known = tuple(replace(term, sigma2=term.sigma2 or start.get(term.name)) for term in config.terms)
             config, start = replace(config, terms=known), {}
-        key = digest_of(__version__, self._digests[rung], config.to_dict(), start, thorough, self._yardstick.name)
+        key = digest_of(__version__, self._digests[rung], config.to_dict(), start, thorough, self._run.yardstick.name)
         found = self._known.get(key)
         repeated = found is not None
-        if found is None and self._journal is not None:
-            found = self._journal.get(key)
+        if found is None and self._run.journal is not None:
+            found = self._run.journal.get(key)
         if found is None:
             found = self._judged(config, rung, limit, start, thorough)
             if found is None:
                 return None
-            if self._journal is not None and found["whole"]:
+            if self._run.journal is not None and found["whole"]:
                 about = {"candidate": dict(candidate.choices), "positions": self.sizes[rung]}
-                self._journal.add(key, about, found)
+                self._run.journal.add(key, about, found)
         self._known[key] = found
         self._complexities[candidate, rung] = found["complexity"]
-        counts, yardstick = np.array(found["counts"]), self._yardstick
+        counts, yardstick = np.array(found["counts"]), self._run.yardstick
         figures = {key: found[key] for key in ("settings", "work", "seconds")}
         figures["training"] = self._training(candidate, rung, found["passes"])
         value, error = yardstick.value(counts), yardstick.standard_error(counts)
@@ -303,14 +305,14 @@ class CorpusArena:
         rung = self._rungs[number]
 
         def longer(seconds: float) -> bool:
-            return self._timed and time.perf_counter() - began > seconds
+            return self._run.timed and time.perf_counter() - began > seconds
 
         # The first may take all of the total: there is nothing else to fall back on.
         longest = limit if self._known else limit / LARGEST_SHARE
         try:
             encoding, dataset = fit_encoding(config, rung.corpus)
             if number not in self._splits:
-                self._splits[number] = rung.splits(dataset, len(encoding.labels), self._seed)
+                self._splits[number] = rung.splits(dataset, len(encoding.labels), self._run.seed)
             splits = self._splits[number]
             if splits is None:
                 raise DataError("there is too little data to hold some out and choose by it", rung.corpus.source)
@@ -320,8 +322,8 @@ class CorpusArena:
                 dataset,
                 config,
                 splits=splits,
-                workers=self._workers,
-                interrupted=lambda: self._stopped() or longer(longest),
+                workers=self._run.workers,
+                interrupted=lambda: self._run.stopped() or longer(longest),
                 enough=lambda: longer(limit),
                 sigma2=start,
                 together=not thorough,
@@ -329,7 +331,7 @@ class CorpusArena:
         except Interrupted:
             return None
         except (ConfigError, NumericError, MemoryError) as error:
-            self._note(f"a candidate cannot be judged: {error}")
+            self._run.note(f"a candidate cannot be judged: {error}")
             return None
         found, once = prior.judged, _once(config)
         by_label = found.counts[found.decoder.counted_as]
@@ -339,7 +341,7 @@ class CorpusArena:
             "decode": decode,
             "span_bonus": found.decoder.span_bonus,
             "kernels": _kernels(config),
-            "counts": (found.log_counts if self._yardstick.by_probability else by_label).tolist(),
+            "counts": (found.log_counts if self._run.yardstick.by_probability else by_label).tolist(),
             "units": splits.units,
             "folds": len(splits.splits),
             "kind": splits.kind,
@@ -354,13 +356,13 @@ class CorpusArena:
 
     def difference(self, first: Outcome, second: Outcome) -> tuple[float, float]:
         """Return by how much the first is better than the second, on the same rung, and its standard error."""
-        return self._yardstick.difference(first.found["counts"], second.found["counts"])
+        return self._run.yardstick.difference(first.found["counts"], second.found["counts"])
 
     def _training(self, candidate: Candidate, rung: int, passes: float) -> float:
         """Estimate the work of training on all data, by the passes that a fit took on a rung."""
         config = self.config(candidate, rung)
         fit = FINAL_FIT * passes * (self.sizes[-1] * self.complexity(candidate) + _once(config))
-        settled = self.sizes[rung] >= SETTLED_SHARE * self.sizes[-1] and not self._space.is_default(candidate)
+        settled = self.sizes[rung] >= SETTLED_SHARE * self.sizes[-1] and not self._run.space.is_default(candidate)
         if settled or not _open_terms(config):
             return fit
         return fit + max(FINAL_SEARCH / FINAL_FIT * fit, LEAST_SEARCH)

@@ -32,7 +32,7 @@ from ..scoring import SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import Workers, positions_within
 from ..training import HoldOut, Report, Units, size_contents, train
 from . import EFFORTS
-from .arena import SETTLED_SHARE, CorpusArena, Outcome, affordable_rungs, make_rungs, setting_cost
+from .arena import SETTLED_SHARE, CorpusArena, Outcome, SearchSettings, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
 from .search import Listener, Search
 from .space import LINEAR, LINEAR_AND_RBF, PIVOTS, RBF, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
@@ -283,8 +283,9 @@ def tune(
     space = make_space(corpus, raw, source, shape, left_out)
     labels = sorted(set(corpus.columns[-1]) - {config.unobserved})
     yardstick = choose_yardstick(labels, metric or config.training.metric)
-    run = _Run(raw, source, space, yardstick, total / searches, budget is not None, config.training.seed,
-               workers, journal, listener, stopped)  # fmt: skip
+    seed, timed, note = config.training.seed, budget is not None, listener.note
+    settings = space, yardstick, workers, seed, journal, stopped, timed, note
+    run = _Run(*settings, source=source, total=total / searches, listener=listener)
     found = run.search(corpus, hold_out, dev)
     if nested is None or found.interrupted:
         return found
@@ -299,21 +300,13 @@ def train_chosen(
     return train(*fit_encoding(config, with_tables(corpus, config)), config, workers=workers, **options)
 
 
-@dataclass(frozen=True)
-class _Run:
-    """The common settings of the searches of one run."""
+@dataclass(frozen=True, kw_only=True)
+class _Run(SearchSettings):
+    """The searches of one run."""
 
-    raw: dict[str, Any]
     source: str
-    space: Space
-    yardstick: Yardstick
-    total: float  # limit of the cost of a search
-    timed: bool  # in seconds, else in work
-    seed: int
-    workers: Workers
-    journal: Journal | None
+    total: float  # limit of the cost of a search, in seconds if `timed`, else in work
     listener: Listener
-    stopped: Callable[[], bool]
 
     def search(self, corpus: Corpus, hold_out: HoldOut, dev: Corpus | None = None) -> Tuning:
         """Search once."""
@@ -326,17 +319,7 @@ class _Run:
         )
         if self.timed and least > work:
             raise self._too_short(f"a trial on {rungs[0].positions:,} positions takes about {least / 1e9:.2g} s")
-        arena = CorpusArena(
-            self.space,
-            rungs,
-            self.yardstick,
-            self.workers,
-            seed=self.seed,
-            journal=self.journal,
-            stopped=self.stopped,
-            timed=self.timed,
-            note=self.listener.note,
-        )
+        arena = CorpusArena(self, rungs)
         space = self.space
         setting = least / 1e9 if self.timed else least
         search = Search(space.seeds, space.neighbours, arena, self.total, self.listener, self.stopped, began, setting)
