@@ -52,6 +52,8 @@ def test_a_model_remembers_the_layout_of_its_data(kcrf, notes, tmp_path):
 
     every = rows_of(kcrf("tag", "-m", model, notes, "--marginals", "all").text)
     assert every[0][3:] == ["p(down)", "p(up, high)", "predicted"] and every[1][4].startswith("up, high:")
+    header = kcrf("tag", "-m", model, "--marginals", "best", "--sequence-probability", stdin=b"word,f0,label\n")
+    assert header.text == "word,f0,label,probability,marginal,predicted\n"
 
     by_model = kcrf("evaluate", "-m", model, notes)
     assert by_model.code == 0 and "24 missing values" in by_model.err

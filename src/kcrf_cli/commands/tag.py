@@ -139,6 +139,12 @@ class TagArguments:
             (self.sequence_probability, "--nbest gives probabilities already: leave out --sequence-probability"),
         )
 
+    @property
+    def more_columns(self) -> list[str]:
+        """Names of columns before those of --marginals."""
+        given = {"novelty": self.novelty, "probability": self.sequence_probability, "rules": self.rules_probability}
+        return [name for name, wanted in given.items() if wanted]
+
     def wishes(self, model: Model) -> Wishes:
         """Return what is to be found out about each sequence."""
         from kcrf_core.model import Wishes
@@ -270,7 +276,7 @@ def _tag_with_lag(
     from kcrf_core.corpora import arriving_lines
     from kcrf_core.model import LagDecoder, given_labels
 
-    from ..render.tagged import LagWriter
+    from ..render.tagged import ColumnWriter
 
     free = run.free_mark(model)
     given = None if free is None else lambda corpus: given_labels(model, corpus, free)
@@ -280,18 +286,18 @@ def _tag_with_lag(
             f"windows look {counted(decoder.ahead, 'line')} ahead: with --lag {decoder.lag} they are cut as at the end "
             f"of a sequence, and --lag {decoder.ahead} lets them see all"
         )
-    writer = LagWriter(model.labels, run.marginals, run.novelty)
+    writer = ColumnWriter(model.labels, run.marginals, run.more_columns)
     for arrival in arriving_lines(run.data, format_.name, model.encoding.columns, model.encoding.layout):
         if arrival.ends_before and decoder.waiting:
-            stream.write(writer.labelled(decoder.end()))
+            stream.write(writer.sequences(decoder.end()))
         writer.add(format_.with_columns(arrival.parsed))
         if arrival.parsed.corpus.positions:
-            stream.write(writer.labelled(decoder.feed(arrival.parsed.corpus, arrival.ends_after)))
-        stream.write(writer.free())
+            stream.write(writer.sequences(decoder.feed(arrival.parsed.corpus, arrival.ends_after)))
+        stream.write(writer.rest())
         stream.flush()
     if decoder.waiting:
-        stream.write(writer.labelled(decoder.end()))
-    stream.write(writer.free())
+        stream.write(writer.sequences(decoder.end()))
+    stream.write(writer.rest())
     return dict(decoder.missing)
 
 
@@ -461,7 +467,7 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> 
         if not format_.takes_columns:
             return LabelWriter(format_, parsed, labels)
         kind = ColumnWriter if run.nbest is None else NBestWriter
-        return kind(format_.with_columns(parsed), labels, marginals)
+        return kind(labels, marginals, run.more_columns, format_.with_columns(parsed))
 
     def constrained(parsed: ParsedBlock) -> Dataset:
         dataset = model.encoding.encode(parsed.corpus)

@@ -42,38 +42,62 @@ class Writer(ABC):
 
 
 class ColumnWriter(Writer):
-    """Repeats the lines of a block, with more columns and perhaps lines under them."""
+    """Repeats lines with more columns and perhaps lines under them; only lines that wait for their labels are kept."""
 
-    def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
-        self._data, self._ends, self._parsed = parsed.block.data, parsed.row_ends, parsed
-        self._labels, self._marginals = labels, marginals
-        self._position = self._copied = 0
+    def __init__(
+        self, labels: Sequence[str], marginals: str | None, more: Sequence[str], parsed: ParsedBlock | None = None
+    ):
+        """Take the labels, and names of columns before those of `marginals`, which files with a header get."""
+        self._labels, self._marginals, self._more = labels, marginals, more
+        self._waiting: deque[tuple[bytes, bytes]] = deque()  # a line to where columns are added, and what follows it
+        self._free = b""  # what waits for no label
+        if parsed is not None:
+            self.add(parsed)
+
+    def add(self, parsed: ParsedBlock) -> None:
+        """Take more lines; separator and layout are those of all."""
+        data, ends, header = parsed.block.data, parsed.row_ends.tolist(), parsed.header_end
+        self._parsed = parsed
+        # Lines that are no positions stand behind the one before them.
+        bounds = [*(data.rfind(b"\n", 0, end) + 1 for end in ends), len(data)]
+        first = bounds[0]
+        if self._waiting:
+            line, rest = self._waiting.pop()
+            self._waiting.append((line, rest + data[:first]))
+        else:
+            self._free += data[:first] if header is None else data[:header] + self._names() + data[header:first]
+        for (start, after), end in zip(pairwise(bounds), ends, strict=True):
+            self._waiting.append((data[start:end], data[end:after]))
+
+    def _names(self) -> bytes:
+        """Return the names of the columns behind those of the input."""
+        names = [*self._more]
+        if self._marginals is not None:
+            names += ["marginal"] if self._marginals == "best" else [f"p({label})" for label in self._labels]
+        parsed = self._parsed
+        return "".join(f"{parsed.separator}{parsed.layout.written(name)}" for name in (*names, PREDICTED)).encode()
+
+    def _ending(self, rest: bytes) -> bytes:
+        """Return the line ending before `rest`; the last line of a file may lack it and takes that of the others."""
+        returns = rest.startswith(b"\r") if rest else b"\r\n" in self._parsed.block.data
+        return b"\r\n" if returns else b"\n"
 
     def sequences(self, decoded: Decoded) -> bytes:
         columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
-        out: list[bytes] = []
-        header = self._parsed.header_end
-        if header is not None and self._copied == 0:
-            novelty, probability = decoded.novelty is not None, decoded.log_probabilities is not None
-            ruled = decoded.rules_probabilities is not None
-            names = _column_names(self._parsed, self._labels, self._marginals, novelty, probability, ruled)
-            out += [self._data[:header], names]
-            self._copied = header
+        out = [self.rest()]
         for t, label in enumerate(decoded.labels.tolist()):
-            end = int(self._ends[self._position])
-            out += [self._data[self._copied : end], columns.at(t, label).encode()]
+            line, rest = self._waiting.popleft()
+            out += [line, columns.at(t, label).encode()]
             if decoded.explanations is not None:
-                ending = _line_ending(self._data, end)
-                for line in _explained(decoded.explanations[t], self._labels):
-                    out.append(ending + f"{EXPLAINED}{shown(line)}".encode())
-            self._position, self._copied = self._position + 1, end
+                for why in _explained(decoded.explanations[t], self._labels):
+                    out += [self._ending(rest), f"{EXPLAINED}{shown(why)}".encode()]
+            out.append(rest)
         return b"".join(out)
 
     def rest(self) -> bytes:
-        header = self._parsed.header_end
-        if header is not None and self._copied == 0:  # and nothing below it yet: only the label has a name for sure
-            return self._data[:header] + f"{self._parsed.separator}{PREDICTED}".encode() + self._data[header:]
-        return self._data[self._copied :]
+        """Return lines that wait for no label."""
+        out, self._free = self._free, b""
+        return out
 
 
 class NBestWriter(ColumnWriter):
@@ -83,16 +107,14 @@ class NBestWriter(ColumnWriter):
         columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
         out: list[bytes] = []
         for s, best in enumerate(decoded.nbest or ()):
-            first, last = int(decoded.offsets[s]), int(decoded.offsets[s + 1])
-            ends = self._ends[self._position + first : self._position + last].tolist()
-            lines = [self._data[self._data.rfind(b"\n", 0, end) + 1 : end].removeprefix(MARK) for end in ends]
-            ending = _line_ending(self._data, ends[0])
+            positions = range(int(decoded.offsets[s]), int(decoded.offsets[s + 1]))
+            lines, rests = zip(*(self._waiting.popleft() for _ in positions), strict=True)
+            ending = self._ending(rests[0])
             for rank, (path, log_probability) in enumerate(zip(best.labels.tolist(), best.scores, strict=True), 1):
                 out.append(f"# {rank} {_probability(log_probability)}".encode() + ending)
-                for t, line, label in zip(range(first, last), lines, path, strict=True):
-                    out += [line, columns.at(t, label).encode(), ending]
+                for t, line, label in zip(positions, lines, path, strict=True):
+                    out += [line.removeprefix(MARK), columns.at(t, label).encode(), ending]
                 out.append(ending)
-        self._position += int(decoded.offsets[-1])
         return b"".join(out)
 
     def rest(self) -> bytes:
@@ -112,49 +134,6 @@ class LabelWriter(Writer):
 
     def rest(self) -> bytes:
         return self._format.labelled(self._parsed, self._labels, np.concatenate([NO_LABELS, *self._found]))
-
-
-class LagWriter:
-    """Repeats lines with more columns, each when its label is due; only lines that wait for theirs are kept."""
-
-    def __init__(self, labels: Sequence[str], marginals: str | None, novelty: bool):
-        self._labels, self._marginals, self._novelty = labels, marginals, novelty
-        self._waiting: deque[tuple[bytes, bytes]] = deque()  # a line to where columns are added, and what follows it
-        self._free = b""  # what waits for no label
-        self._parsed: ParsedBlock | None = None  # the last one, whose separator and layout are those of all
-
-    def add(self, parsed: ParsedBlock) -> None:
-        """Take more lines."""
-        data, ends = parsed.block.data, parsed.row_ends.tolist()
-        self._parsed = parsed
-        # Lines that are no positions stand behind the one before them.
-        bounds = [*(data.rfind(b"\n", 0, end) + 1 for end in ends), len(data)]
-        first = bounds[0]
-        if self._waiting:
-            line, rest = self._waiting.pop()
-            self._waiting.append((line, rest + data[:first]))
-        elif parsed.header_end is not None:
-            names = _column_names(parsed, self._labels, self._marginals, self._novelty)
-            self._free += data[: parsed.header_end] + names + data[parsed.header_end : first]
-        else:
-            self._free += data[:first]
-        for (start, after), end in zip(pairwise(bounds), ends, strict=True):
-            self._waiting.append((data[start:end], data[end:after]))
-
-    def labelled(self, decoded: Decoded) -> bytes:
-        """Return the lines whose labels are there now."""
-        assert self._parsed is not None
-        columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
-        out = [self.free()]
-        for t, label in enumerate(decoded.labels.tolist()):
-            line, rest = self._waiting.popleft()
-            out += [line, columns.at(t, label).encode(), rest]
-        return b"".join(out)
-
-    def free(self) -> bytes:
-        """Return lines that wait for no label."""
-        out, self._free = self._free, b""
-        return out
 
 
 class JsonWriter(Writer):
@@ -221,21 +200,6 @@ class JsonWriter(Writer):
         return out
 
 
-def _column_names(
-    parsed: ParsedBlock,
-    labels: Sequence[str],
-    marginals: str | None,
-    novelty: bool,
-    probability: bool = False,
-    rules: bool = False,
-) -> bytes:
-    """Return the names of the columns behind those of the input, for files whose columns have names."""
-    names = ["novelty"] * novelty + ["probability"] * probability + ["rules"] * rules
-    if marginals is not None:
-        names += ["marginal"] if marginals == "best" else [f"p({label})" for label in labels]
-    return "".join(f"{parsed.separator}{parsed.layout.written(name)}" for name in (*names, PREDICTED)).encode()
-
-
 class _Columns:
     """Columns behind those of the input."""
 
@@ -265,12 +229,6 @@ class _Columns:
                 values = list(zip(self._labels, decoded.marginals[t].tolist(), strict=True))
             out += "".join(f"{separator}{self._layout.written(f'{name}:{p:.6f}')}" for name, p in values)
         return f"{out}{separator}{self._written[label]}"
-
-
-def _line_ending(data: bytes, end: int) -> bytes:
-    """Return the line ending of a position; the last one of a file may lack it and takes that of the others."""
-    returns = b"\r\n" in data if end == len(data) else data.startswith(b"\r", end)
-    return b"\r\n" if returns else b"\n"
 
 
 def _probability(log_probability: float) -> str:
