@@ -644,12 +644,11 @@ SHARED: dict[str, Any] = {  # options of several commands, by the name of their 
         "position (posterior). Forbidden transitions stay impossible. Default: that of the model.",
         type=NamedChoice("scoring:DECODINGS"),
     ),
-    "span_bonus": option(
+    "span_bonus": DECODING.option(
         "Viterbi decoding in which each span adds B to the score of a labelling: more spans are found, and more of "
         "them are wrong. Default: that of the model, or 0 with --decode.",
         "B",
         type=OfKind(Number()),
-        section=DECODING,
     ),
     "weighing": group(Weighing),
     "rules": group(RuleOptions),
