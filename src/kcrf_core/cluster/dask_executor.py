@@ -163,7 +163,7 @@ class DaskExecutor:
         owners = [each for each in specs if isinstance(each, EnginePartitionSpec)]
         missing = [spec for each in owners for spec in each.maps if spec not in self._data]
         if missing:
-            keys = [f"kcrf-data-{spec.token}" for spec in missing]
+            keys = [self._key("data") for _ in missing]
             futures = self._client.map(on_workers.hold, list(map(Parcel, missing)), key=keys, pure=False)
             self._data.update(zip(missing, futures, strict=True))
             self.sent += sum(_nbytes(spec.__dict__) for spec in missing)

@@ -53,7 +53,6 @@ from .native import TOGETHER as TOGETHER, new_sums as new_sums, ordered_sums as 
 from .partition_sums import (
     Partitions as Partitions,
     add_rows as add_rows,
-    new_token as new_token,
     summed_by as summed_by,
     tree_sum as tree_sum,
 )

@@ -7,7 +7,7 @@ v gives the same scores, w = v / sqrt(k) each, and the same prior v^2 = k w^2: t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from .feature_map import Block, FeatureMap
 from .hash_tables import empty_slots
 from .heads import Empty, ExplicitHead, Extent
 from .native import Products
-from .partition_sums import Partitions, new_token, summed_by
+from .partition_sums import Partitions, summed_by
 from .sparse_weights import KeptWeights, SparseWeights, Weights
 
 if TYPE_CHECKING:
@@ -238,7 +238,6 @@ class ExplicitSpec:
     dense: np.ndarray  # [n, R]
     rest: np.ndarray | None  # likewise
     columns: np.ndarray  # [D'] int32, those of the map that the columns here are, ascending
-    token: str = field(default_factory=new_token)
 
     table = 0  # nothing is computed again
 

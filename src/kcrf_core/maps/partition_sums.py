@@ -13,7 +13,6 @@ from functools import cached_property, reduce
 from itertools import pairwise
 from operator import add
 from typing import TypeVar
-from uuid import uuid4
 
 import numpy as np
 
@@ -52,11 +51,6 @@ class Partitions:
         """
         ends = [int(group[:border].max(initial=-1)) + 1 for border in self.borders.tolist()]
         return Partitions(np.maximum.accumulate(np.array(ends, dtype=np.int64)))
-
-
-def new_token() -> str:
-    """Return a unique name of a spec."""
-    return uuid4().hex
 
 
 def tree_sum(parts: Sequence[Summand], plus: Callable[[Summand, Summand], Summand] = add) -> Summand:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from .factorisation import FLOORS, kernel_device
 from .feature_map import Block, FeatureMap
 from .heads import Empty, Extent, PivotHead
 from .native import Products
-from .partition_sums import Partitions, new_token, summed_by
+from .partition_sums import Partitions, summed_by
 from .sparse_weights import KeptWeights
 from .triangles import factorise, square_gram
 
@@ -332,7 +332,6 @@ class KernelSpec:
     residual: np.ndarray | None
     whole: bool
     dtype: np.dtype
-    token: str = field(default_factory=new_token)
 
     columns = None  # all of them
 

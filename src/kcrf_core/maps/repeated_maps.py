@@ -6,7 +6,7 @@ to positions, and residuals are summed over the positions of each distinct row b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from . import native
 from .feature_map import Block, FeatureMap, sums_of_rows
 from .heads import Empty, Extent, Head
 from .native import Products
-from .partition_sums import Partitions, new_token
+from .partition_sums import Partitions
 
 ROWS_PER_TASK = 1024
 
@@ -149,7 +149,6 @@ class RepeatedSpec:
 
     distinct: Any  # spec of their row block
     group: np.ndarray  # [n]
-    token: str = field(default_factory=new_token)
 
     @property
     def columns(self) -> np.ndarray | None:

@@ -9,13 +9,13 @@ partitions, by `plus` or an `Accumulator`, in the one order that all sums over p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from ..chains import Clique, Edges, MappedClique, Problem
-from ..maps import TOGETHER, KeptPlaces, Partitions, add_rows, new_token
+from ..maps import TOGETHER, KeptPlaces, Partitions, add_rows
 from ..system import Workers
 from .thread_engine import ObjectiveTerm, ThreadBlocks, ThreadEngine
 from .vectors import HostVectors
@@ -23,9 +23,6 @@ from .vectors import HostVectors
 
 class MapSpec(Protocol):
     """A picklable description of the core of a map on some rows."""
-
-    @property
-    def token(self) -> str: ...  # the same for two of them only where they make the same
 
     @property
     def columns(self) -> np.ndarray | None: ...  # [D'] int32, those of the whole map that it has, ascending; None: all
@@ -75,7 +72,6 @@ class EnginePartitionSpec:
     terms: tuple[TermSpec, ...]
     dtype: np.dtype
     forbidden: Edges | None = None
-    token: str = field(default_factory=new_token)
 
     @property
     def maps(self) -> list[MapSpec]:

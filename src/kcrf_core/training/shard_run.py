@@ -34,7 +34,6 @@ from ..maps import (
     KernelSpec,
     RepeatedMap,
     RepeatedSpec,
-    new_token,
 )
 from ..model import Model, ShardFolder, StoredShard, digest, encoding_of, joined_digests
 from ..objective import (
@@ -245,7 +244,6 @@ class WrittenMap:
     width: int  # of its sparse part
     has_rest: bool
     repeated: bool
-    token: str = field(default_factory=new_token)
 
     table = 0
 
@@ -284,14 +282,13 @@ class ShardKernel:
     width: int  # bytes of the inputs of a position
     shared: bool  # True if each distinct input is computed once
     rows: np.ndarray | None = None  # of those positions that the part has, these alone; None: all
-    token: str = field(default_factory=new_token)
 
     columns = None  # all of them
 
     def subset(self, rows: np.ndarray, scratch: Scratch, workers: Workers) -> tuple[ShardKernel, bool]:
         """Return kernel values of some rows."""
         rows = rows if self.rows is None else self.rows[rows]
-        return replace(self, rows=rows, positions=len(rows), token=new_token()), True
+        return replace(self, rows=rows, positions=len(rows)), True
 
     @property
     def nbytes(self) -> int:
