@@ -25,7 +25,7 @@ from distributed import Client, Future, KilledWorker, wait
 from .._version import __version__
 from ..errors import ClusterError
 from ..maps import TOGETHER
-from ..objective import Accumulator, DealtBlock, EnginePartitionSpec, MapSpec, PartitionSpec, SomeRows
+from ..objective import Accumulator, DealtBlock, EnginePartitionSpec, MapSpec, SomeRows
 from ..system import counted, size_text
 from . import TIMEOUTS, on_workers
 from .on_workers import Parcel
@@ -159,9 +159,8 @@ class DaskExecutor:
                     scheduler.unregister, address=address, stimulus_id=self._key("silent"), callback_timeout=10
                 )
 
-    def load(self, specs: Sequence[PartitionSpec]) -> list[Future]:
-        owners = [each for each in specs if isinstance(each, EnginePartitionSpec)]
-        missing = [spec for each in owners for spec in each.maps if spec not in self._data]
+    def load(self, specs: Sequence[EnginePartitionSpec]) -> list[Future]:
+        missing = [spec for each in specs for spec in each.maps if spec not in self._data]
         if missing:
             keys = [self._key("data") for _ in missing]
             futures = self._client.map(on_workers.hold, list(map(Parcel, missing)), key=keys, pure=False)
@@ -169,12 +168,9 @@ class DaskExecutor:
             self.sent += sum(_nbytes(spec.__dict__) for spec in missing)
         found = []
         for spec in specs:
-            data, own = [], spec
-            if isinstance(spec, EnginePartitionSpec):
-                data, own = [self._data[each] for each in spec.maps], spec.without_maps()
-            key = self._key("partition")
-            make = on_workers.make_partition
-            found.append(self._client.submit(make, Parcel(own), self._asked, *data, key=key, pure=False))
+            data, key = [self._data[each] for each in spec.maps], self._key("partition")
+            given = Parcel(spec.without_maps()), self._asked, *data
+            found.append(self._client.submit(on_workers.make_partition, *given, key=key, pure=False))
         return found
 
     def _key(self, what: str) -> str:

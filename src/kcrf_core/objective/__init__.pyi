@@ -1,5 +1,5 @@
 from .chunks import MOST_POSITIONS as MOST_POSITIONS
-from .composed_engine import ComposedEngine as ComposedEngine, ComposedTerm as ComposedTerm
+from .composed_engine import ComposedEngine as ComposedEngine
 from .engine import Engine as Engine, EngineBlocks as EngineBlocks, Predictions as Predictions, TermShape as TermShape
 from .engine_partition import (
     Accumulator as Accumulator,
@@ -7,10 +7,8 @@ from .engine_partition import (
     EnginePartition as EnginePartition,
     EnginePartitionSpec as EnginePartitionSpec,
     MapSpec as MapSpec,
-    PartitionSpec as PartitionSpec,
     SomeRows as SomeRows,
     plus as plus,
-    term_spec as term_spec,
 )
 from .executors import (
     Executor as Executor,

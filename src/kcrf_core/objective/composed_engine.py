@@ -7,7 +7,6 @@ results are summed in their order and finished here: each result has the bits of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -18,26 +17,13 @@ from ..maps import Extent, Head
 from ..scoring import DECODINGS
 from ..system import Workers
 from .engine import Engine, EngineBlocks, Predictions, TermShape
-from .engine_partition import DealtBlock, partition_specs, row_plans
+from .engine_partition import DealtBlock, MapSpec, partition_specs, row_plans
 from .executors import Executor, Handle
 from .thread_engine import ObjectiveTerm, inverted_blocks, leaves_out
 from .vectors import HostVectors
 
 # Parameters: with fewer it takes longer to send shared rows apart than to send them several times.
 WORTH_DEALING = 1 << 20
-
-
-@dataclass(frozen=True, eq=False)
-class ComposedTerm:
-    """A term of P whose map is elsewhere."""
-
-    clique: Clique
-    head: Head | None = None  # None: the term looks at labels alone
-    kept: np.ndarray | None = None  # [K] int64 places in W that have parameters; None: all of them
-
-    @classmethod
-    def of(cls, term: ObjectiveTerm) -> ComposedTerm:
-        return cls(term.clique, None if term.map is None else term.map.head, term.kept)
 
 
 class ComposedEngine(Engine):
@@ -48,24 +34,21 @@ class ComposedEngine(Engine):
     def __init__(
         self,
         problem: Problem,
-        composed_terms: Sequence[ComposedTerm],
+        terms: Sequence[TermShape],
+        heads: dict[int, Head],  # of terms with maps
         executor: Executor,
         handles: Sequence[Handle],
+        about: Sequence[list[tuple[np.ndarray | None, np.ndarray | None]]],  # see `EnginePartitionSpec.about`
         workers: Workers,
-        dtype: np.dtype | type = np.float64,
-        forbidden: Edges | None = None,
-        about: Sequence[list[tuple[np.ndarray | None, np.ndarray | None]]] | None = None,
+        dtype: np.dtype | type,
+        forbidden: Edges | None,
     ):
-        Y = problem.label_count
-        shapes = [TermShape.of(term.clique, term.head, term.kept, Y) for term in composed_terms]
-        super().__init__(problem, shapes, workers, dtype, forbidden)
-        self.composed_terms, self.executor, self.handles = tuple(composed_terms), executor, list(handles)
+        super().__init__(problem, terms, workers, dtype, forbidden)
+        self._heads, self.executor, self.handles, self._about = heads, executor, list(handles), about
         # Rows of each term's parameters, or how many are kept.
         self._sizes = [term.rows if term.kept is None else term.size for term in self.terms]
         self.vectors = HostVectors(self.block_slices, workers)
-        # Columns and kept places of each term that each partition has; None: all.
-        self._about = list(executor.ask(self.handles, "about", self._each())) if about is None else about
-        # Likewise, rows of a block, or places that are kept.
+        # Of each term, rows of a block, or places that are kept, that each partition has; None: all.
         self._chosen = [[own if places is None else places for own, places in each] for each in self._about]
         # Of large blocks: rows that several partitions have, and handles of the plans of all partitions.
         self._dealt = {j: found for j in range(len(self.terms)) if (found := self._plans(j)) is not None}
@@ -79,11 +62,17 @@ class ComposedEngine(Engine):
         workers: Workers,
         dtype: np.dtype | type = np.float64,
         forbidden: Edges | None = None,
+        maps: Sequence[Sequence[MapSpec] | None] | None = None,
+        names: Sequence[str] | None = None,
     ) -> ComposedEngine:
-        """Return the engine of maps that are here; `workers` are for operations on vectors."""
-        specs = partition_specs(problem, terms, np.dtype(dtype), forbidden)
-        composed, about = [ComposedTerm.of(term) for term in terms], [spec.about() for spec in specs]
-        return cls(problem, composed, executor, executor.load(specs), workers, dtype, forbidden, about)
+        """Return the engine of maps that are here, or of specs of each term's map, for partitions of these names.
+
+        `workers` are for operations on vectors.
+        """
+        specs = partition_specs(problem, terms, np.dtype(dtype), forbidden, maps, names)
+        shapes, about = [term.shape(problem.label_count) for term in terms], [spec.about() for spec in specs]
+        heads = {j: term.map.head for j, term in enumerate(terms) if term.map is not None}
+        return cls(problem, shapes, heads, executor, executor.load(specs), about, workers, dtype, forbidden)
 
     def _plans(self, j: int) -> tuple[np.ndarray, list[Handle]] | None:
         found = [chosen[j] for chosen in self._chosen]
@@ -94,9 +83,7 @@ class ComposedEngine(Engine):
         return shared, self.executor.hold(plans)
 
     def head(self, term: int) -> Head:
-        head = self.composed_terms[term].head
-        assert head is not None
-        return head
+        return self._heads[term]
 
     def _each(self, *shared: Any) -> list[tuple]:
         """Return the same arguments for all partitions."""
@@ -176,26 +163,24 @@ class ComposedEngine(Engine):
         values, gradients = self.executor.total(self.handles, "evaluate", arguments)
         return list(zip(map(float, values), self._collected(gradients), strict=True))
 
-    def _remade(
-        self, handles: Sequence[Handle], terms: Sequence[ComposedTerm], dtype: np.dtype | type
-    ) -> ComposedEngine:
-        """Return the engine of other partitions of the same data."""
-        return ComposedEngine(
-            self.problem, terms, self.executor, handles, self.workers, dtype, self.forbidden, self._about
-        )
+    def _remade(self, how: str, given: Any, heads: dict[int, Head], dtype: np.dtype | type) -> ComposedEngine:
+        """Return the engine of partitions that a question to these makes of the same data."""
+        handles, Y = self.executor.derive(self.handles, how, self._each(given)), self.problem.label_count
+        terms = [
+            TermShape.of(term.clique, heads[j], term.kept, Y) if heads.get(j) is not self._heads.get(j) else term
+            for j, term in enumerate(self.terms)
+        ]
+        about = self.executor, handles, self._about, self.workers
+        return ComposedEngine(self.problem, terms, heads, *about, dtype, self.forbidden)
 
     def _in_double(self, held: bool) -> ComposedEngine:
-        handles = self.executor.derive(self.handles, "in_double", self._each(held))
-        double = self._remade(handles, self.composed_terms, np.float64)
-        double.terms, double.vectors = self.terms, self.vectors
+        double = self._remade("in_double", held, self._heads, np.float64)
+        double.vectors = self.vectors
         return double
 
     def narrowed(self, sizes: dict[int, int]) -> ComposedEngine:
-        terms = [
-            replace(term, head=self.pivot_head(j).leading(sizes[j], self.workers.memory)) if j in sizes else term
-            for j, term in enumerate(self.composed_terms)
-        ]
-        return self._remade(self.executor.derive(self.handles, "narrowed", self._each(sizes)), terms, self.dtype)
+        leading = {j: self.pivot_head(j).leading(m, self.workers.memory) for j, m in sizes.items()}
+        return self._remade("narrowed", sizes, {**self._heads, **leading}, self.dtype)
 
     def _find_extent(self, term: int, scale: np.ndarray) -> Extent:
         arguments = []

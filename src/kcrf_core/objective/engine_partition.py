@@ -37,22 +37,6 @@ class MapSpec(Protocol):
         """Return the core, with memory and threads of these workers."""
 
 
-class PartitionSpec(Protocol):
-    """A picklable description of a partition."""
-
-    @property
-    def name(self) -> str: ...  # in messages
-
-    @property
-    def nbytes(self) -> int: ...
-
-    @property
-    def table(self) -> int: ...
-
-    def load(self, workers: Workers) -> EnginePartition:
-        """Return the partition, with memory and threads of these workers."""
-
-
 @dataclass(frozen=True, eq=False)
 class TermSpec:
     """A term of a partition."""
@@ -65,9 +49,9 @@ class TermSpec:
 
 @dataclass(frozen=True, eq=False)
 class EnginePartitionSpec:
-    """A partition made of what another process has: labels, and rows of maps."""
+    """A picklable description of a partition: labels, and rows of maps."""
 
-    name: str
+    name: str  # in messages
     problem: Problem
     terms: tuple[TermSpec, ...]
     dtype: np.dtype
@@ -78,7 +62,7 @@ class EnginePartitionSpec:
         return [term.map for term in self.terms if term.map is not None]
 
     def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
-        """Return columns and places of each term, as `EnginePartition.about` does."""
+        """Return columns of the whole map, and parameters that are kept, which are here of each term; None: all."""
         return [(None if term.map is None else term.map.columns, term.places) for term in self.terms]
 
     def without_maps(self) -> EnginePartitionSpec:
@@ -109,6 +93,7 @@ class EnginePartitionSpec:
         return sum(each.table for each in self.maps)
 
     def load(self, workers: Workers) -> EnginePartition:
+        """Return the partition, with memory and threads of these workers."""
         maps = iter([spec.load(workers) for spec in self.maps])
         terms = [
             ObjectiveTerm(term.clique, 1.0, None if term.map is None else next(maps), term.kept) for term in self.terms
@@ -128,19 +113,25 @@ def term_spec(clique: Clique, spec: MapSpec | None, places: KeptPlaces | None) -
 
 
 def partition_specs(
-    problem: Problem, terms: Sequence[ObjectiveTerm], dtype: np.dtype, forbidden: Edges | None
+    problem: Problem,
+    terms: Sequence[ObjectiveTerm],
+    dtype: np.dtype,
+    forbidden: Edges | None,
+    maps: Sequence[Sequence[MapSpec] | None] | None,
+    names: Sequence[str] | None,
 ) -> list[EnginePartitionSpec]:
-    """Return specs of all partitions of a problem whose maps are here."""
+    """Return specs of all partitions of a problem, from those of each term's map or from maps that are here."""
     partitions = Partitions(problem.offsets[problem.borders].astype(np.int64))
-    shapes = [term.shape(problem.label_count) for term in terms]
-    maps = [None if term.map is None else map_specs(term.map, partitions) for term in terms]
+    places = [term.shape(problem.label_count).places for term in terms]
+    if maps is None:
+        maps = [None if term.map is None else map_specs(term.map, partitions) for term in terms]
     found = []
     for number in range(len(partitions)):
         own = tuple(
-            term_spec(term.clique, None if specs is None else specs[number], shape.places)
-            for term, shape, specs in zip(terms, shapes, maps, strict=True)
+            term_spec(term.clique, None if specs is None else specs[number], kept)
+            for term, kept, specs in zip(terms, places, maps, strict=True)
         )
-        name = f"shard {number + 1} of {len(partitions)}"
+        name = f"shard {number + 1} of {len(partitions)}" if names is None else names[number]
         found.append(EnginePartitionSpec(name, problem.partition(number), own, np.dtype(dtype), forbidden))
     return found
 
@@ -278,10 +269,6 @@ class EnginePartition:
     def __init__(self, engine: ThreadEngine, about: Sequence[tuple[np.ndarray | None, np.ndarray | None]]):
         engine.vectors = PartitionVectors(engine.vectors.blocks, engine.workers)
         self.engine, self._about = engine, list(about)
-
-    def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
-        """Return columns of the whole map, and parameters that are kept, which are here of each term; None: all."""
-        return self._about
 
     def _vector(self, blocks: Blocks) -> list[np.ndarray]:
         return [(block.laid_out() if isinstance(block, DealtBlock) else block).reshape(-1) for block in blocks]

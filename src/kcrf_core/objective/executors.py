@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..system import Workers
-from .engine_partition import Accumulator, PartitionSpec
+from .engine_partition import Accumulator, EnginePartitionSpec
 
 Handle = Any
 Arguments = Iterable[tuple]  # of each partition, gone through once
@@ -24,7 +24,7 @@ class Executor(Protocol):
 
     remote: bool  # True if arguments have to be sent
 
-    def load(self, specs: Sequence[PartitionSpec]) -> list[Handle]:
+    def load(self, specs: Sequence[EnginePartitionSpec]) -> list[Handle]:
         """Return handles of partitions that are made when they are first asked, and again where they are gone."""
 
     def derive(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> list[Handle]:
@@ -57,7 +57,7 @@ def executor_of(workers: Workers) -> Executor | None:
 class LocalHandle:
     """A partition or an answer, by what it is made of."""
 
-    spec: PartitionSpec | None
+    spec: EnginePartitionSpec | None
     before: LocalHandle | None = None
     question: str = ""
     arguments: tuple = ()
@@ -77,7 +77,7 @@ class LocalExecutor:
         self._held = 0
         self._coming: dict[int, Future] = {}  # partitions that are being read, likewise
 
-    def load(self, specs: Sequence[PartitionSpec]) -> list[LocalHandle]:
+    def load(self, specs: Sequence[EnginePartitionSpec]) -> list[LocalHandle]:
         return [LocalHandle(spec) for spec in specs]
 
     def derive(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> list[LocalHandle]:

@@ -38,15 +38,12 @@ from ..maps import (
 from ..model import Model, ShardFolder, StoredShard, digest, encoding_of, joined_digests
 from ..objective import (
     ComposedEngine,
-    ComposedTerm,
-    EnginePartitionSpec,
     Executor,
     LocalExecutor,
     MapSpec,
     ObjectiveTerm,
     Vector,
     executor_of,
-    term_spec,
 )
 from ..objective.solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
@@ -342,17 +339,8 @@ class ShardedTask(TrainingTask):
         return replace(self, problem=problem, terms=tuple(terms), names=names)
 
     def _engine(self, terms: Sequence[ObjectiveTerm], present: Sequence[FittedTerm]) -> ComposedEngine:
-        places = [term.shape(self.problem.label_count).places for term in terms]
-        parts = []
-        for number, name in enumerate(self.names):
-            own = tuple(
-                term_spec(term.clique, None if fitted.partitions is None else fitted.partitions[number], kept)
-                for term, fitted, kept in zip(terms, present, places, strict=True)
-            )
-            parts.append(EnginePartitionSpec(name, self.problem.partition(number), own, self.dtype, self.forbidden))
-        composed = [ComposedTerm.of(term) for term in terms]
-        handles = self.executor.load(parts)
-        return ComposedEngine(self.problem, composed, self.executor, handles, self.workers, self.dtype, self.forbidden)
+        maps, about = [term.partitions for term in present], (self.workers, self.dtype, self.forbidden)
+        return ComposedEngine.of(self.problem, terms, self.executor, *about, maps, self.names)
 
 
 def check_shard_terms(config: Config) -> None:
