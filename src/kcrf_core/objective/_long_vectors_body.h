@@ -71,7 +71,7 @@ static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
     return room;
 }
 
-/* Add the inner product of a row's tile with another, or with two others. */
+/* Add the inner products of a row's tile with one or two others. */
 #define PRODUCTS(real)                                                                                     \
     static FORCE_INLINE TARGET double NAME(sum_##real)(const NAME(real##s) * held)                         \
     {                                                                                                      \
@@ -84,45 +84,27 @@ static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
             sum += lanes[i];                                                                               \
         return sum;                                                                                        \
     }                                                                                                      \
-    static TARGET NEVER_INLINE void NAME(add_product_##real)(                                              \
-        const real *row, const real *x, ptrdiff_t n, ptrdiff_t ahead, double *sum)                         \
+    static FORCE_INLINE TARGET void NAME(add_products_##real)(                                             \
+        const real *row, const real *const *others, const int many, ptrdiff_t n, ptrdiff_t ahead, double *sums)\
     {                                                                                                      \
         enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), STEP = PARTS_BYTES / sizeof(real) };          \
         enum { VECTORS = STEP / WIDTH };                                                                   \
-        NAME(real##s) held[VECTORS] = {0};                                                                 \
-        double rest = 0.0;                                                                                 \
-        ptrdiff_t i = 0;                                                                                   \
-        for (; i + STEP <= n; i += STEP) {                                                                 \
-            FETCH(row + i, STEP, ahead);                                                                   \
-            for (int v = 0; v < VECTORS; v++)                                                              \
-                held[v] += LOAD(real, row + i + v * WIDTH) * LOAD(real, x + i + v * WIDTH);                \
-        }                                                                                                  \
-        for (; i < n; i++)                                                                                 \
-            rest += row[i] * x[i];                                                                         \
-        *sum += NAME(sum_##real)(held) + rest;                                                             \
-    }                                                                                                      \
-    static TARGET NEVER_INLINE void NAME(add_two_products_##real)(                                         \
-        const real *row, const real *x, const real *y, ptrdiff_t n, ptrdiff_t ahead, double *sums)         \
-    {                                                                                                      \
-        enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), STEP = PARTS_BYTES / sizeof(real) };          \
-        enum { VECTORS = STEP / WIDTH };                                                                   \
-        NAME(real##s) with_x[VECTORS] = {0}, with_y[VECTORS] = {0};                                        \
-        double rest_x = 0.0, rest_y = 0.0;                                                                 \
+        NAME(real##s) held[2][VECTORS] = {{0}};                                                            \
+        double rest[2] = {0.0, 0.0};                                                                       \
         ptrdiff_t i = 0;                                                                                   \
         for (; i + STEP <= n; i += STEP) {                                                                 \
             FETCH(row + i, STEP, ahead);                                                                   \
             for (int v = 0; v < VECTORS; v++) {                                                            \
                 const NAME(real##s) values = LOAD(real, row + i + v * WIDTH);                              \
-                with_x[v] += values * LOAD(real, x + i + v * WIDTH);                                       \
-                with_y[v] += values * LOAD(real, y + i + v * WIDTH);                                       \
+                for (int o = 0; o < many; o++)                                                             \
+                    held[o][v] += values * LOAD(real, others[o] + i + v * WIDTH);                          \
             }                                                                                              \
         }                                                                                                  \
-        for (; i < n; i++) {                                                                               \
-            rest_x += row[i] * x[i];                                                                       \
-            rest_y += row[i] * y[i];                                                                       \
-        }                                                                                                  \
-        sums[0] += NAME(sum_##real)(with_x) + rest_x;                                                      \
-        sums[1] += NAME(sum_##real)(with_y) + rest_y;                                                      \
+        for (; i < n; i++)                                                                                 \
+            for (int o = 0; o < many; o++)                                                                 \
+                rest[o] += row[i] * others[o][i];                                                          \
+        for (int o = 0; o < many; o++)                                                                     \
+            sums[o] += NAME(sum_##real)(held[o]) + rest[o];                                                \
     }
 
 PRODUCTS(float)
@@ -143,25 +125,30 @@ static FORCE_INLINE TARGET void NAME(add_product)(
     kcrf_values row, ptrdiff_t at, ptrdiff_t n, const double *x, double *sum)
 {
     double room[TILE];
-    NAME(add_product_double)(NAME(tile)(row, at, n, room), x, n, TILE * sizeof(double), sum);
+    NAME(add_products_double)(NAME(tile)(row, at, n, room), &x, 1, n, TILE * sizeof(double), sum);
 }
 
-/* Products of rows, which have one type, with a vector. */
+/* Products of rows, which have one type, with one or two vectors, sums [count, many]. */
 static FORCE_INLINE TARGET void NAME(add_row_products)(
-    const kcrf_values *rows, ptrdiff_t count, kcrf_values vector, ptrdiff_t at, ptrdiff_t n, double *sums)
+    const kcrf_values *rows, ptrdiff_t count, const kcrf_values *vectors, const int many, ptrdiff_t at, ptrdiff_t n,
+    double *sums)
 {
     if (count && rows[0].single) {
-        float room[TILE];
-        const float *x = NAME(narrow_tile)(vector, at, n, room);
-        for (ptrdiff_t row = 0; row < count; row++)
-            NAME(add_product_float)(
-                (const float *)rows[row].values + at, x, n, NAME(ahead)(rows, count, row, 1), sums + row);
+        float room[2][TILE];
+        const float *x[2];
+        for (int o = 0; o < many; o++)
+            x[o] = NAME(narrow_tile)(vectors[o], at, n, room[o]);
+        for (ptrdiff_t row = 0; row < count; row++, sums += many)
+            NAME(add_products_float)(
+                (const float *)rows[row].values + at, x, many, n, NAME(ahead)(rows, count, row, 1), sums);
     } else {
-        double room[TILE];
-        const double *x = NAME(tile)(vector, at, n, room);
-        for (ptrdiff_t row = 0; row < count; row++)
-            NAME(add_product_double)(
-                (const double *)rows[row].values + at, x, n, NAME(ahead)(rows, count, row, 1), sums + row);
+        double room[2][TILE];
+        const double *x[2];
+        for (int o = 0; o < many; o++)
+            x[o] = NAME(tile)(vectors[o], at, n, room[o]);
+        for (ptrdiff_t row = 0; row < count; row++, sums += many)
+            NAME(add_products_double)(
+                (const double *)rows[row].values + at, x, many, n, NAME(ahead)(rows, count, row, 1), sums);
     }
 }
 
@@ -277,7 +264,7 @@ static TARGET void NAME(products)(const kcrf_operation *self, kcrf_slices some)
     double *sums = self->sums;
     NAME(clear)(sums + some.first * count, (some.last - some.first) * count);
     FOR_EACH_TILE(some)
-    NAME(add_row_products)(self->rows, count, self->a, at, n, sums + k * count);
+    NAME(add_row_products)(self->rows, count, &self->a, 1, at, n, sums + k * count);
 }
 
 /* gradient += precisions[slice] theta; sums [slices, 2] of theta^2 and of the new gradient^2. */
@@ -327,12 +314,10 @@ static TARGET void NAME(linearised)(const kcrf_operation *self, kcrf_slices some
         const double *kept = NAME(tile)(out, at, n, room_out); /* as it was rounded */
         for (ptrdiff_t row = 0; row < count; row++)
             if (out.single && others[row].single)
-                NAME(add_product_float)(
-                    (const float *)others[row].values + at, (const float *)out.values + at, n, TILE * sizeof(float),
-                    found + 1 + row);
+                NAME(add_row_products)(others + row, 1, &out, 1, at, n, found + 1 + row);
             else
                 NAME(add_product)(others[row], at, n, kept, found + 1 + row);
-        NAME(add_product_double)(kept, kept, n, 0, found + 1 + count);
+        NAME(add_products_double)(kept, &kept, 1, n, 0, found + 1 + count);
     }
 }
 
@@ -351,7 +336,7 @@ static FORCE_INLINE TARGET void NAME(difference)(
    change and times the new gradient. */
 static TARGET void NAME(put_pair)(const kcrf_operation *self, kcrf_slices some)
 {
-    const kcrf_values change = self->a, new_gradient = self->e, *steps = self->rows;
+    const kcrf_values both[] = {self->a, self->e}, *steps = self->rows; /* the change, and the new gradient */
     const ptrdiff_t count = self->count;
     double *sums = self->sums;
     NAME(clear)(sums + some.first * 2 * count, (some.last - some.first) * 2 * count);
@@ -359,24 +344,8 @@ static TARGET void NAME(put_pair)(const kcrf_operation *self, kcrf_slices some)
     {
         double *found = sums + 2 * k * count;
         NAME(difference)(self->c, self->b, at, n, steps[self->number]);
-        NAME(difference)(new_gradient, self->d, at, n, change);
-        if (change.single) {
-            float room[TILE];
-            const float *changed = (const float *)change.values + at;
-            const float *slope = NAME(narrow_tile)(new_gradient, at, n, room);
-            for (ptrdiff_t row = 0; row < count; row++)
-                NAME(add_two_products_float)(
-                    (const float *)steps[row].values + at, changed, slope, n, NAME(ahead)(steps, count, row, 1),
-                    found + 2 * row);
-        } else {
-            double room[TILE];
-            const double *changed = (const double *)change.values + at;
-            const double *slope = NAME(tile)(new_gradient, at, n, room);
-            for (ptrdiff_t row = 0; row < count; row++)
-                NAME(add_two_products_double)(
-                    (const double *)steps[row].values + at, changed, slope, n, NAME(ahead)(steps, count, row, 1),
-                    found + 2 * row);
-        }
+        NAME(difference)(self->e, self->d, at, n, self->a);
+        NAME(add_row_products)(steps, count, both, 2, at, n, found);
     }
 }
 
@@ -407,7 +376,7 @@ static TARGET void NAME(reduced)(const kcrf_operation *self, kcrf_slices some)
         if (!sums)
             continue;
         double *found = sums + k * (count + 1);
-        NAME(add_row_products)(changes, count, out, at, n, found);
+        NAME(add_row_products)(changes, count, &out, 1, at, n, found);
         if (newest < 0 || !factor)
             continue;
         const double *restrict change = NAME(tile)(changes[newest], at, n, room);
