@@ -16,10 +16,9 @@ from kcrf_core.corpora import Corpus
 from kcrf_core.device import DeviceChoice, open_device
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import fit_terms
-from kcrf_core.maps import DeviceWorkers
 from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import Note, Observer
-from kcrf_core.system import size_text
+from kcrf_core.system import Workers, size_text
 from kcrf_core.training import footprint
 
 
@@ -212,7 +211,7 @@ def test_arrays_of_a_device_are_as_many_as_forecast(labels, options):
     corpus = Corpus("words", columns, np.arange(0, N + 1, length, dtype=np.int64), np.arange(1, N + 1))
     config = parse_config(with_options({}, {"sigma2": 1.0, **options}))
     encoding, dataset = fit_encoding(config, corpus)
-    with DeviceWorkers(open_device(DeviceChoice("numpy")), 1) as workers:
+    with Workers(1, device=open_device(DeviceChoice("numpy"))) as workers:
         said = footprint(encoding, dataset, config, None, workers.memory, 1)
         problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), labels)
 

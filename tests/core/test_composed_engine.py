@@ -25,7 +25,6 @@ from kcrf_core.maps import (
 )
 from kcrf_core.objective import (
     ComposedEngine,
-    ExecutorWorkers,
     LocalExecutor,
     Objective,
     ObjectiveTerm,
@@ -286,7 +285,7 @@ def test_terms_are_chosen_alike(sample_data):
     found = []
     with Workers(2) as workers:
         for executor in (None, PicklingExecutor(workers)):
-            with Workers(2) if executor is None else ExecutorWorkers(executor, 2) as asked:
+            with Workers(2) if executor is None else Workers(2, executor=executor) as asked:
                 report = train(encoding, dataset, config, workers=asked, select_terms=True)[1]
                 result = report.result
                 found.append((result.theta.tobytes(), result.value, result.lower, report.structure.to_dict()))

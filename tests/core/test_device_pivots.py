@@ -10,7 +10,7 @@ import pytest
 from device_problems import KERNELS, PICTURE, inputs_of
 from kcrf_core.device import Device, DeviceChoice, device_maps, open_device
 from kcrf_core.kernels import Inputs, gram
-from kcrf_core.maps import DeviceWorkers, GrowingBasis, ReducedMap, choose_pivots, full_basis, pivot_triangle
+from kcrf_core.maps import GrowingBasis, ReducedMap, choose_pivots, full_basis, pivot_triangle
 from kcrf_core.objective import certificates
 from kcrf_core.system import Workers
 
@@ -20,7 +20,7 @@ ENGINES = os.environ.get("KCRF_TEST_ENGINES", "numpy").split(",")
 @pytest.fixture(params=ENGINES)
 def both(request):
     """Workers without a device, and with one."""
-    with Workers(2) as threads, DeviceWorkers(open_device(DeviceChoice(request.param)), 2) as device:
+    with Workers(2) as threads, Workers(2, device=open_device(DeviceChoice(request.param))) as device:
         yield threads, device
 
 
@@ -56,7 +56,7 @@ def test_the_same_pivots_are_chosen(method, enough, rng, both):
 def test_rows_without_room_are_worked_out_again(rng, both):
     inputs, found = inputs_of(rng, 300), []
     for memory in (None, 0):
-        with DeviceWorkers(Device(both[1].device.backend, memory), 1) as workers:
+        with Workers(1, device=Device(both[1].device.backend, memory)) as workers:
             rng = np.random.default_rng(1)
             found.append(choose_pivots("random", inputs, KERNELS["rbf"], 40, rng, workers, np.float64))
     assert found[0].rows.tolist() == found[1].rows.tolist()

@@ -17,7 +17,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.features import FeatureTerm, fit_terms, observed_only
 from kcrf_core.files import read_container, write_container
-from kcrf_core.maps import DeviceWorkers, SparseWeights, as_dense, explicit as merged_columns, matrix_of
+from kcrf_core.maps import SparseWeights, as_dense, explicit as merged_columns, matrix_of
 from kcrf_core.model import Model, dump, state_weights
 from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import Observer
@@ -153,7 +153,7 @@ def test_every_solver_finds_it(kind, solver):
 def test_a_device_finds_it(kind):
     expected = fit(kind, tolerance=1e-6)[1].result.value
     encoding, dataset, config = prepared(kind, tolerance=1e-6)
-    with DeviceWorkers(open_device(DeviceChoice("numpy")), 1) as workers:
+    with Workers(1, device=open_device(DeviceChoice("numpy"))) as workers:
         _, report = train(encoding, dataset, config, workers=workers)
     assert report.result.reason == "certified"
     np.testing.assert_allclose(report.result.value, expected, rtol=2e-6)

@@ -1,6 +1,5 @@
 from .choice import (
     DeviceChoice as DeviceChoice,
-    device_of as device_of,
     is_device as is_device,
     open_device as open_device,
 )

@@ -16,8 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, DeviceError, install_extra
-from ..maps import DeviceWorkers
-from ..system import Workers, available_threads
+from ..system import available_threads
 
 if TYPE_CHECKING:
     from ..system import Backend
@@ -66,16 +65,6 @@ def open_device(
     if tell is not None:
         tell(f"engine {choice.address}: {backend.title}, ready after {perf_counter() - began:.2f} s")
     return device
-
-
-def device_of(workers: Workers) -> Device | None:
-    """Return the device of workers; None if they are threads alone."""
-    if not isinstance(workers, DeviceWorkers):
-        return None
-    from .device import Device
-
-    assert isinstance(workers.device, Device)
-    return workers.device
 
 
 def _with_torch(address: str, threads: int | None) -> Backend:

@@ -33,10 +33,8 @@ from .explicit import (
 from .factorisation import (
     Basis as Basis,
     Candidates as Candidates,
-    DeviceWorkers as DeviceWorkers,
     Factorisation as Factorisation,
     KernelSource as KernelSource,
-    kernel_device as kernel_device,
 )
 from .feature_map import FeatureMap as FeatureMap, sum_of_parts as sum_of_parts, sums_of_rows as sums_of_rows
 from .hash_tables import NO_PAIR as NO_PAIR, empty_slots as empty_slots

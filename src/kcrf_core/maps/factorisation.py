@@ -4,7 +4,7 @@ New pivots P extend G by (K_NP - G G_P^T) L^-T, L the Cholesky factor of what is
 to pivots come from the kernel matrix of the pivots alone, in double precision; so nothing but the next columns at a
 position depends on the columns before, and rows of G that memory has no room for are computed again, block after block,
 by the very same products. G and kernel values are arrays of a `KernelSource`: threads of this process, or a device
-beside them (`DeviceWorkers`). The residual of each position is kept in this process.
+beside them. The residual of each position is kept in this process.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots, gram
 from ..system import DOUBLE, Array, Backend, Budget, Workers, in_place, linear_algebra, ranges
-from .feature_map import FeatureMap
 from .triangles import ROWS_AT_ONCE, factorise, square_gram
 
 ROWS_PER_TASK = 1024
@@ -148,40 +147,6 @@ class ThreadSource(KernelSource):
         return Candidates(rows, mine, left)
 
 
-class KernelDevice(Protocol):
-    """A device as maps know it. Where it does not know a kernel, threads have to do the work."""
-
-    def source(self, inputs: Inputs, kernel: Kernel, workers: Workers, dtype: np.dtype) -> KernelSource | None:
-        """Return kernel values for a factorisation; None for a kernel that it does not know."""
-
-    def triangle(self, kernel: Kernel, pivots: Inputs) -> np.ndarray | None:
-        """Return L [M, M] of pivots; None for a kernel that it does not know, or where it finds none."""
-
-    def row_squares(
-        self, kernel: Kernel, inputs: Inputs, pivots: Inputs, inverse: np.ndarray, dtype: np.dtype
-    ) -> np.ndarray:
-        """Return |k(x, B) L^-T|^2 of inputs x and pivots B, for L^-T [M, M], [N]."""
-
-    def quadratic_form(self, kernel: Kernel, inputs: Inputs, m: np.ndarray) -> float | None:
-        """Return sum_{t,t'} <m_t, m_t'> k(x_t, x_t') for m [N, C]; None for a kernel that it does not know."""
-
-    def adjoint(self, feature_map: FeatureMap, errors: np.ndarray) -> np.ndarray:
-        """Return Phi^T m [D, C] of a map and errors m [N, C], products in the precision of these."""
-
-
-class DeviceWorkers(Workers):
-    """Threads of this process, and a device."""
-
-    def __init__(self, device: KernelDevice, threads: int | None = None, memory: int | None = None):
-        super().__init__(threads, memory)
-        self.device = device
-
-
-def kernel_device(workers: Workers) -> KernelDevice | None:
-    """Return the device beside threads; None where there is none."""
-    return workers.device if isinstance(workers, DeviceWorkers) else None
-
-
 class Factorisation:
     """G, the residuals d and the pivots so far."""
 
@@ -197,7 +162,7 @@ class Factorisation:
         on_threads: bool = False,  # even if there is a device
     ):
         self.inputs, self.kernel, self.size, self.workers, self.dtype = inputs, kernel, size, workers, dtype
-        device = None if on_threads else kernel_device(workers)
+        device = None if on_threads else workers.device
         found = None if device is None else device.source(inputs, kernel, workers, dtype)
         self._source = ThreadSource(inputs, kernel, workers, dtype) if found is None else found
         self.backend, self._enough, self._progress = self._source.backend, enough, progress

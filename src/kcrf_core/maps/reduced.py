@@ -20,7 +20,7 @@ from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots
 from ..system import Budget, Workers, ranges
 from . import native
-from .factorisation import FLOORS, kernel_device
+from .factorisation import FLOORS
 from .feature_map import Block, FeatureMap
 from .heads import Empty, Extent, PivotHead
 from .native import Products
@@ -150,8 +150,7 @@ class KernelRows:
 
 def pivot_triangle(kernel: Kernel, pivots: Inputs, workers: Workers) -> np.ndarray:
     """Return L [M, M] with L L^T = K_BB, in double precision."""
-    device = kernel_device(workers)
-    K = None if device is None else device.triangle(kernel, pivots)
+    K = None if workers.device is None else workers.device.triangle(kernel, pivots)
     if K is not None:
         return K
     K = square_gram(kernel, pivots, workers)
@@ -284,7 +283,7 @@ class ReducedMap(FeatureMap):
 
     def residual(self, workers: Workers) -> np.ndarray:
         if self._residual is None:
-            rows, device = self.rows, kernel_device(workers)
+            rows, device = self.rows, workers.device
             if device is None:
                 parts = [np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers)]
                 squares = np.concatenate([*parts, []])

@@ -12,9 +12,7 @@ from .engine_partition import (
 )
 from .executors import (
     Executor as Executor,
-    ExecutorWorkers as ExecutorWorkers,
     LocalExecutor as LocalExecutor,
-    executor_of as executor_of,
 )
 from .inverse_powers import OPERATIONS_PER_CUBE as OPERATIONS_PER_CUBE, inverse_power_parts as inverse_power_parts
 from .objective import (

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Inputs, Kernel, Pivots
-from ..maps import Evaluated, FeatureMap, kernel_device, summation_error, sums_of_rows
+from ..maps import Evaluated, FeatureMap, summation_error, sums_of_rows
 from ..system import Workers, ranges
 
 BLOCK = 2048
@@ -31,8 +31,7 @@ def bound(
 ) -> float:
     """Return (sigma^2 / 2) |g_perp|^2, for errors m [N, C], in double precision, with the rounding error added."""
     m, feature_map = errors.astype(np.float64), feature_map.in_double(held=False)
-    device = kernel_device(workers)
-    whole = None if device is None else device.quadratic_form(kernel, inputs, m)
+    whole = None if workers.device is None else workers.device.quadratic_form(kernel, inputs, m)
     whole = _quadratic_form(kernel, inputs, m, workers) if whole is None else whole
     lengths = np.linalg.norm(m, axis=1)
     extent = feature_map.extent(feature_map.head.scale)
@@ -68,9 +67,8 @@ def inside(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers: 
 
 def gradient(errors: np.ndarray, feature_map: FeatureMap, workers: Workers) -> np.ndarray:
     """Return Phi^T m [D, C], summed in double precision; products in that of m."""
-    device = kernel_device(workers)
-    if device is not None:
-        return device.adjoint(feature_map, errors)
+    if workers.device is not None:
+        return workers.device.adjoint(feature_map, errors)
     found = feature_map.adjoint(sums_of_rows(feature_map, errors, workers), errors, workers, None, None)
     assert isinstance(found, np.ndarray)
     return found

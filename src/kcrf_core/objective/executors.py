@@ -40,19 +40,6 @@ class Executor(Protocol):
         """Return the sum of the answers of all partitions."""
 
 
-class ExecutorWorkers(Workers):
-    """Threads of this process, and an executor of partitions elsewhere."""
-
-    def __init__(self, executor: Executor, threads: int | None = None, memory: int | None = None):
-        super().__init__(threads, memory)
-        self.executor = executor
-
-
-def executor_of(workers: Workers) -> Executor | None:
-    """Return the executor beside threads; None where there is none."""
-    return workers.executor if isinstance(workers, ExecutorWorkers) else None
-
-
 @dataclass(frozen=True, eq=False)
 class LocalHandle:
     """A partition or an answer, by what it is made of."""

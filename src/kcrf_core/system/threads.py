@@ -134,18 +134,22 @@ class _Helpers:
 class Workers:
     """A pool of threads and the memory they may fill. As a context manager it holds BLAS to one thread per task.
 
+    A `device.Device` or an `objective.Executor` may help them.
+
     >>> from kcrf_core import Workers
     >>> with Workers(threads=2) as workers:
     ...     list(workers.map(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
 
-    def __init__(self, threads: int | None = None, memory: int | None = None):
+    def __init__(
+        self, threads: int | None = None, memory: int | None = None, *, device: Any = None, executor: Any = None
+    ):
         limit = os.environ.get("KCRF_VECTORS")  # the modules in C read it when they are loaded
         if limit and limit not in VECTOR_WIDTHS:
             raise ConfigError(f"KCRF_VECTORS is '{limit}', and must be {', '.join(VECTOR_WIDTHS)} or not set")
         self.threads = threads or available_threads()
-        self.memory = Budget(memory)
+        self.memory, self.device, self.executor = Budget(memory), device, executor
         self._pool: ThreadPoolExecutor | None = None
         self._helpers: _Helpers | None = None
         self._team: Team | None = None

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._version import __version__
-from ..device import device_of
 from ..errors import ConfigError, FileFormatError
 from ..files import content_digest, pack_tree, read_container, unpack_tree, write_container
 from ..objective import Objective, Vector
@@ -105,7 +104,7 @@ class Checkpoint:
             return  # runs within the run, such as those of folds, go on with the same file
         about = {"version": __version__, **about, **self._options}
         self._about = json.loads(json.dumps(about))  # lists for tuples, as in the file
-        device, self._observer = device_of(workers), observer
+        device, self._observer = workers.device, observer
         self._backend = None if device is None else device.backend
         if not os.path.exists(self.path):
             return

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..cluster import ClusterEngine, open_executor
 from ..device import DeviceChoice, is_device, open_device
-from ..maps import DeviceWorkers
-from ..objective import Executor, ExecutorWorkers
+from ..objective import Executor
 from ..system import Workers
 
 if TYPE_CHECKING:
@@ -32,11 +31,7 @@ class OpenEngine:
 
     def workers(self, threads: int | None) -> Workers:
         """Return threads with this help."""
-        if self.device is not None:
-            return DeviceWorkers(self.device, threads, self.memory)
-        if self.executor is not None:
-            return ExecutorWorkers(self.executor, threads, self.memory)
-        return Workers(threads, self.memory)
+        return Workers(threads, self.memory, device=self.device, executor=self.executor)
 
 
 @contextmanager

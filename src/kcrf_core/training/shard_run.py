@@ -19,7 +19,6 @@ import numpy as np
 
 from ..config import GRADIENT, Config
 from ..corpora import spread_sequences
-from ..device import device_of
 from ..encoding import Dataset, join_datasets
 from ..errors import ConfigError
 from ..features import FitContext, FittedTerm, MakeMap, TermInputs, TrainingData, fit_to, map_type, observed_only
@@ -43,7 +42,6 @@ from ..objective import (
     MapSpec,
     ObjectiveTerm,
     Vector,
-    executor_of,
 )
 from ..objective.solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
@@ -391,8 +389,8 @@ class ShardRun(TrainingRun):
     ):
         super().__init__(folder.encoding, outline, config, workers, options)
         self._folder, self._scratch = folder, scratch
-        self._executor = executor_of(workers) or LocalExecutor(workers)
-        device = device_of(workers)
+        self._executor = workers.executor or LocalExecutor(workers)
+        device = workers.device
         if device is not None:
             name = device.backend.name
             options.observer.note(f"engine {name}: threads go through shards; pivots and sigma2 are found on it")
@@ -463,7 +461,7 @@ class ShardRun(TrainingRun):
         ]
         if training.observed_features:
             terms = observed_only(terms, problem, self._workers, self._observer)
-        if executor_of(self._workers) is None:
+        if self._workers.executor is None:
             self._observer.note(f"{counted(len(alive), 'shard')}, gone through one after another in every pass")
         return ShardedTask(
             problem,

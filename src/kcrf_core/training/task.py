@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..chains import Edges, Problem
-from ..device import device_of
 from ..errors import Interrupted
 from ..features import FittedTerm
-from ..objective import ComposedEngine, Engine, Objective, ObjectiveTerm, ThreadEngine, Vector, executor_of
+from ..objective import ComposedEngine, Engine, Objective, ObjectiveTerm, ThreadEngine, Vector
 from ..objective.solvers import INTERRUPTED, Observer, Run, SolverResult
 from ..system import Workers, piece_rows, sequence_rows
 from .held_out import Pieces
@@ -53,11 +52,10 @@ class TrainingTask:
     def _engine(self, terms: Sequence[ObjectiveTerm], present: Sequence[FittedTerm]) -> Engine:
         """Return an engine for terms: threads, with a device or an executor where the workers have one."""
         about = self.workers, self.dtype, self.forbidden
-        device, executor = device_of(self.workers), executor_of(self.workers)
-        if device is not None:
-            return device.engine(self.problem, terms, *about)
-        if executor is not None:
-            return ComposedEngine.of(self.problem, terms, executor, *about)
+        if self.workers.device is not None:
+            return self.workers.device.engine(self.problem, terms, *about)
+        if self.workers.executor is not None:
+            return ComposedEngine.of(self.problem, terms, self.workers.executor, *about)
         return ThreadEngine(self.problem, terms, *about)
 
     def present(self, names: Collection[str]) -> tuple[FittedTerm, ...]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..chains import MOST_STATES, NODE, Clique
 from ..config import GRADIENT, Config, RulesConfig, variance_text
-from ..device import device_of
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..errors import ConfigError
 from ..features import (
@@ -28,7 +27,7 @@ from ..features import (
 from ..files import content_digest
 from ..kernels import Kernel, KernelConfig
 from ..model import LabelRules, Model, digest
-from ..objective import Vector, certificates, executor_of
+from ..objective import Vector, certificates
 from ..objective.solvers import (
     CERTIFIED,
     PRUNED,
@@ -285,12 +284,12 @@ class TrainingRun:
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
         self._minimiser = Minimiser(solve, observer, options.interrupted)
-        if executor_of(workers) is not None or device_of(workers) is not None:
+        if workers.executor is not None or workers.device is not None:
             self._note_helpers()
 
     def _note_helpers(self) -> None:
         """Report the steps that run on threads of this process in spite of a device or an executor."""
-        options, device = self._options, device_of(self._workers)
+        options, device = self._options, self._workers.device
         pivots = [
             term  # the terms that may have pivots
             for term in self._config.mapped_terms
@@ -397,7 +396,7 @@ class TrainingRun:
 
     def _about(self) -> dict[str, Any]:
         """Return everything that the bytes of the model depend on, for comparison with a checkpoint."""
-        options, device, wishes = self._options, device_of(self._workers), self._hold_out
+        options, device, wishes = self._options, self._workers.device, self._hold_out
         arrays = {"group": wishes.groups, "folds_file": wishes.folds}
         return {
             **self._config.to_dict(),
