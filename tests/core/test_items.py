@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,10 @@ RULES = [
     ({"a", "b"}, {"a": 1.0, "b": 1.0}),
     ({}, {}),
     ([], {}),
+    (
+        {"Straße": {"日本": "\U0001d11e"}, "b": {"c": 1, "d": 2}},
+        {"Straße:日本:\U0001d11e": 1.0, "b:c": 1.0, "b:d": 2.0},
+    ),
     ({"n": np.float32(0.5), "m": np.int64(3), "t": np.bool_(True)}, {"n": 0.5, "m": 3.0, "t": 1.0}),
 ]
 
@@ -49,21 +55,28 @@ def test_what_is_zero_is_no_attribute():
     assert expanded({"a": False, "b": 0.0, "c": 1.0}) == {"c": 1.0}
 
 
+def test_other_mappings_and_halves_of_surrogate_pairs():
+    item = MappingProxyType({"a": MappingProxyType({"b": ("c", "d")}), "half": "\ud800"})
+    assert expanded(item) == {"a:b:c": 1.0, "a:b:d": 1.0, "half:\ud800": 1.0}
+
+
 def test_positions_follow_each_other():
     rows = attribute_rows([{"a": 1.0, "b": "x"}, {}, ["c"]])
     assert rows.indptr.tolist() == [0, 2, 2, 3]
-    assert rows.names == ["a", "b:x", "c"]
+    assert list(rows.names) == ["a", "b:x", "c"]
 
 
 def test_sets_come_in_one_order():
     names = [str(number) for number in range(50)]
-    assert attribute_rows([set(names)]).names == sorted(names)
+    assert list(attribute_rows([set(names)]).names) == sorted(names)
 
 
 @pytest.mark.parametrize(
     ("item", "error", "message"),
     [
         ({1: 2.0}, TypeError, "must be a string, not 1"),
+        ({"a": b"x"}, TypeError, "'a' is of type bytes"),
+        ({"n": {"ä": b"x"}}, TypeError, "'n:ä' is of type bytes"),
         ({"a": None}, TypeError, "'a' is of type NoneType"),
         ({"a": [1, 2]}, TypeError, "list of their names"),
         ({"a": float("nan")}, ValueError, "'a' is not finite"),

@@ -7,24 +7,22 @@ labels for each. Sequences without a position carry nothing and are left out of 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from ..runtime import ItemRows
 from ..system import counted
 from .corpus import AttributeRows, Corpus
 from .frames import FrameRows
-from .tables import NumberColumn
+from .tables import NameCells, NumberColumn
 
-SEPARATOR = ":"
 COLLECTIONS = (list, tuple, set, frozenset)
-NUMBERS = (int, float, np.number, np.bool_)  # bool is an int
 
 
 class ArrayLike(Protocol):
@@ -43,85 +41,49 @@ SequenceWeights: TypeAlias = Sequence[float] | ArrayLike
 LabelSequences: TypeAlias = Iterable[Sequence[LabelValue] | Sequence[np.integer] | ArrayLike]  # y
 
 
-def attribute_rows(items: Iterable[Any], arrays: dict[str, list[np.ndarray]] | None = None) -> AttributeRows:
+def attribute_rows(items: Iterable[Any], vectors: dict[str, np.ndarray] | None = None) -> AttributeRows:
     """Return the attributes of all positions; an error names the position by its number, from 0.
 
-    Vectors are put into `arrays` by their names, one for each position.
+    Vectors [N, width] are put into `vectors` by their names.
     """
-    names: list[str] = []
-    values: list[float] = []
-    ends = [0]
-    for item in items:
-        try:
-            if isinstance(item, Mapping):
-                _expand(item, "", names, values, arrays)
-            else:
-                _expand_names(item, "", names, values)
-            for name, own in (arrays or {}).items():
-                if not isinstance(item, Mapping) or name not in item:
-                    raise ValueError(f"it has no vector {name!r}, which others have: give zeros where there is none")
-                if len(own) < len(ends):
-                    raise ValueError(f"it has a vector {name!r}, which those before it have not: give zeros there")
-                if own[-1].shape != own[0].shape:
-                    sizes = f"{own[-1].size:,} numbers, and {own[0].size:,} at position 0"
-                    raise ValueError(f"the vector {name!r} has {sizes}")
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"position {len(ends) - 1:,} of all: {error}") from None
-        ends.append(len(names))
-    return AttributeRows(np.array(ends, dtype=np.int64), names, np.array(values, dtype=np.float64))
+    arrays: dict[str, list[tuple[int, np.ndarray]]] = {}
+    rows = ItemRows(items, arrays)
+    for name, own in arrays.items():
+        found = _vectors(name, own, len(rows))
+        if vectors is not None:
+            vectors[name] = found
+    text, starts, lengths, values, indptr = rows.cells()
+    return AttributeRows(indptr, NameCells(text, starts, lengths), values)
 
 
-def _expand(
-    item: Mapping[str, Any],
-    prefix: str,
-    names: list[str],
-    values: list[float],
-    arrays: dict[str, list[np.ndarray]] | None = None,
-) -> None:
-    """Append the attributes of an item to lists, and put its vectors into `arrays`, where it may have them."""
-    for key, value in item.items():
-        if not isinstance(key, str):
-            raise TypeError(f"the name of an attribute must be a string, not {key!r}")
-        name = prefix + key
-        if isinstance(value, str):
-            names.append(name + SEPARATOR + value)
-            values.append(1.0)
-        elif isinstance(value, NUMBERS):
-            number = float(value)
-            if not math.isfinite(number):
-                raise ValueError(f"the value of attribute {name!r} is not finite (leave out what is missing)")
-            if not name:
-                raise ValueError("an attribute without a name")
-            if number:
-                names.append(name)
-                values.append(number)
-        elif isinstance(value, Mapping):
-            _expand(value, name + SEPARATOR, names, values)
-        elif isinstance(value, COLLECTIONS):
-            _expand_names(value, name + SEPARATOR, names, values)
-        elif arrays is not None and isinstance(value, np.ndarray):
-            if value.ndim != 1 or not value.size or value.dtype.kind not in "buif":
-                raise ValueError(
-                    f"the array {name!r} of {value.dtype} has the shape {value.shape}; a vector is a row of numbers"
-                )
-            arrays.setdefault(name, []).append(value)
-        else:
-            raise TypeError(
-                f"the value of attribute {name!r} is of type {type(value).__name__}; "
-                "it may be a string, a number, a truth value, a list of strings, a dictionary of these or an array"
-            )
-
-
-def _expand_names(item: Any, prefix: str, names: list[str], values: list[float]) -> None:
-    if not isinstance(item, COLLECTIONS) or not all(isinstance(name, str) for name in item):
-        shown = repr(item) if len(repr(item)) < 60 else type(item).__name__
-        raise TypeError(f"expected a dictionary of attributes or a list of their names, not {shown}")
-    # Sets have no order of their own, and that of attributes must not depend on the run.
-    for name in sorted(item) if isinstance(item, (set, frozenset)) else item:
-        if not prefix and not name:
-            raise ValueError("an attribute without a name")
-        names.append(prefix + name)
-        values.append(1.0)
+def _vectors(name: str, own: list[tuple[int, np.ndarray]], count: int) -> np.ndarray:
+    """Return the vectors of all positions, [count, width] of floating point numbers."""
+    places = np.array([place for place, _ in own])
+    missing = np.flatnonzero(places != np.arange(len(places)))
+    bad, message = -1, ""
+    if places[0]:
+        bad, message = places[0], f"it has a vector {name!r}, which those before it have not: give zeros there"
+    elif len(missing) or len(own) < count:
+        bad = missing[0] if len(missing) else len(own)
+        message = f"it has no vector {name!r}, which others have: give zeros where there is none"
+    for place, value in own if bad < 0 else ():
+        if value.ndim != 1 or not value.size or value.dtype.kind not in "buif":
+            kind = f"the array {name!r} of {value.dtype} has the shape {value.shape}"
+            bad, message = place, f"{kind}; a vector is a row of numbers"
+        elif value.shape != own[0][1].shape:
+            sizes = f"{value.size:,} numbers, and {own[0][1].size:,} at position 0"
+            bad, message = place, f"the vector {name!r} has {sizes}"
+        if bad >= 0:
+            break
+    if bad < 0:
+        found = np.array([value for _, value in own])
+        if found.dtype.kind != "f" or found.dtype.itemsize > 8:
+            found = found.astype(np.float64)
+        finite = np.isfinite(found).all(axis=1)
+        if finite.all():
+            return found
+        bad, message = int(finite.argmin()), f"the vector {name!r} contains NaN or infinity"
+    raise ValueError(f"position {bad:,} of all: {message}")
 
 
 COLUMNS, ITEMS = "columns", "items"
@@ -271,31 +233,20 @@ def corpus_of(
 
     `columns` are those of a `FrameRows`.
     """
-    lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
-    there = lengths > 0
+    lengths = [len(sequence) for sequence in X]
     X = [sequence for sequence in X if len(sequence)]
     labels = None if y is None else list(map(str, chain.from_iterable(y)))
-    N = int(lengths.sum())
     attributes, vectors = None, dict[str, np.ndarray]()
     if form == ITEMS:
-        arrays: dict[str, list[np.ndarray]] = {}
-        attributes = attribute_rows(chain.from_iterable(X), arrays)
-        for name, rows in arrays.items():
-            vectors[name] = np.array(rows)  # [N, width]
-            if vectors[name].dtype.kind != "f" or vectors[name].dtype.itemsize > 8:
-                vectors[name] = vectors[name].astype(np.float64)
-            finite = np.isfinite(vectors[name]).all(axis=1)
-            if not finite.all():
-                message = f"the vector {name!r} contains NaN or infinity"
-                raise ValueError(f"position {int(finite.argmin()):,} of all: {message}")
+        attributes = attribute_rows(chain.from_iterable(X), vectors)
     elif not columns:
         columns = _columns(X, width)
     return Corpus(
         source="X",
         columns=columns if labels is None else (*columns, labels),
-        offsets=np.concatenate([[0], np.cumsum(lengths[there])]).astype(np.int64),
-        lines=np.arange(1, N + 1),
-        weights=None if weights is None else weights[there],
+        offsets=np.array([0, *accumulate(length for length in lengths if length)], dtype=np.int64),
+        lines=np.arange(1, sum(lengths) + 1),
+        weights=None if weights is None else weights[np.array(lengths, dtype=bool)],
         attributes=attributes,
         vectors=vectors,
     )
@@ -323,9 +274,13 @@ def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[st
 
 def _table(sequence: Sequence[Any], number: int) -> np.ndarray:
     """Return a sequence as an array [T, D] of numbers, NaN where one is missing, or of objects where some are none."""
+    first = sequence[0] if len(sequence) else None
+    words = isinstance(first, (list, tuple)) and any(isinstance(value, str) for value in first)
     try:
-        block = np.asarray(sequence)
-        if block.dtype.kind in "OUS":
+        block = np.asarray(sequence, dtype=object if words else None)
+        if words and block.ndim == 1:
+            raise ValueError
+        if block.dtype.kind in "US":
             block = np.asarray(sequence, dtype=object)
     except ValueError:
         raise ValueError(f"X[{number}]: its rows are of different lengths") from None

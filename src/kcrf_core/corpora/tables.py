@@ -111,7 +111,7 @@ class PackedColumn(CodedColumn):
 
     @cached_property
     def values(self) -> list[str]:  # type: ignore[override]  # nothing writes it
-        text, ends = self.blob.tobytes().decode("utf-8"), self.ends
+        text, ends = self.blob.tobytes().decode("utf-8", "surrogatepass"), self.ends
         if len(text) < len(self.blob):  # places of characters, not of bytes
             ends = offsets_of((self.blob & 0xC0) != 0x80)[ends]
         return [text[begin:end] for begin, end in pairwise([0, *ends.tolist()])]

@@ -110,7 +110,7 @@ class Encoding:
     def names(self) -> list[str]:
         return [feature.config.name for feature in self.features]
 
-    @property
+    @cached_property
     def attributes(self) -> bool:
         """True if positions have attributes in the place of columns."""
         return FORMATS[self.format].attributes
@@ -120,7 +120,7 @@ class Encoding:
         """Names of features made of the labels of training data, which that data itself must get in another way."""
         return [f.config.name for f in self.features if isinstance(f, RealFeature) and f.ratios is not None]
 
-    @property
+    @cached_property
     def vectors(self) -> dict[str, int]:
         """Widths of the vectors that stand beside the data, by name."""
         real = [feature for feature in self.features if isinstance(feature, RealFeature)]

@@ -999,7 +999,7 @@ def _corpus_for(encoding: Encoding, X: list[Any], y: list[list[Any]] | None = No
         return corpus_of(X, form, y, width=width, columns=tuple(columns))
     present = [sequence for sequence in X if len(sequence)]
     numeric = all(isinstance(feature, RealFeature) for feature in encoding.features)
-    if form == COLUMNS and present and form_of(present) == ITEMS and numeric:
+    if form == COLUMNS and numeric and present and form_of(present) == ITEMS:
         raise ValueError("the model was trained on arrays of numbers, and X has dictionaries or names")
     corpus = corpus_of(X, form, y, width=width)
     if not present:

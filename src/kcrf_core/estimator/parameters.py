@@ -75,17 +75,19 @@ def documented(kind: type[Estimator]) -> type[Estimator]:
     return kind
 
 
+BONUS = Number(automatic=True)
+
+
 def decision_of(cost: Any, threshold: Any, decode: Any, span_bonus: Any) -> Decision:
     """Return the rule by which `predict` chooses labels: the model's, unless parameters give another."""
     numbers = []
     for name, given, example in (("cost", cost, 20), ("threshold", threshold, 0.1)):
-        if not isinstance(given, Mapping | None):
+        if given is not None and not isinstance(given, Mapping):
             raise ConfigError(
                 f"{name}={given!r}: a dictionary from labels to numbers is needed, as {{'event': {example}}}"
             )
         numbers.append({str(_plain(label)): _plain(value) for label, value in (given or {}).items()})
-    bonus = Number(automatic=True)(_plain(span_bonus))
-    return Decision(None if decode in (None, AUTO) else decode, numbers[0], numbers[1], bonus)
+    return Decision(None if decode in (None, AUTO) else decode, numbers[0], numbers[1], BONUS(_plain(span_bonus)))
 
 
 def train_options(params: Mapping[str, Any], scored: bool) -> dict[str, Any]:

@@ -171,6 +171,8 @@ class Model:
         bonus = decision.span_bonus
         if bonus is None:
             bonus = self.span_bonus if decision.decode is None else 0.0
+        if (decision.decoder(self.decode), bonus) == (self.decode, self.span_bonus):
+            return self
         return replace(self, decode=decision.decoder(self.decode), span_bonus=bonus)
 
     def infer(self, part: Dataset, costs: np.ndarray | None = None, allowed: np.ndarray | None = None) -> Inference:

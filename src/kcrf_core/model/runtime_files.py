@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -125,32 +125,27 @@ class CorpusPart:
 def _labels(made: RuntimeModel, part: CorpusPart) -> np.ndarray:
     corpus, rows = part.corpus, part.corpus.attributes
     offsets = np.ascontiguousarray(corpus.offsets[part.first : part.last + 1])
-    path = np.empty(int(offsets[-1] - offsets[0]), np.int32)
+    path, bad, reason = np.empty(int(offsets[-1] - offsets[0]), np.int32), -1, ""
     if rows is not None:
         names = rows.names
-        if not isinstance(names, NameCells):
-            names = NameCells(*_texts(names))
-        cells = names.data, names.starts, names.lengths
-        bad, reason = made.label_attributes(*cells, rows.values, rows.indptr, offsets, path)
-    else:
-        places = np.array(part.encoding.places(corpus)[:-1], np.int64)
-        if isinstance(corpus.columns, Cells):
-            cells = corpus.columns.data, corpus.columns.starts, corpus.columns.lengths
+        if isinstance(names, NameCells):
+            cells = names.data, names.starts, names.lengths
         else:
-            used = places[places >= 0]
-            data, starts, lengths = _texts([value for place in used.tolist() for value in corpus.columns[place]])
-            cells = data, starts.reshape(len(used), -1), lengths.reshape(len(used), -1)
-            places[places >= 0] = np.arange(len(used))
+            data, starts, lengths = packed_names([name.encode() for name in names])
+            cells = data, starts, lengths.astype(np.int32)
+        bad, reason = made.label_attributes(*cells, rows.values, rows.indptr, offsets, path)
+    elif isinstance(corpus.columns, Cells):
+        places = np.array(part.encoding.places(corpus)[:-1], np.int64)
+        cells = corpus.columns.data, corpus.columns.starts, corpus.columns.lengths
         bad, reason = made.label_cells(*cells, places, offsets, path)
+    else:
+        unused = [""] * corpus.positions
+        columns = [unused if place < 0 else corpus.columns[place] for place in part.encoding.places(corpus)[:-1]]
+        texts = [list(zip(*(own[a:b] for own in columns), strict=True)) for a, b in pairwise(offsets.tolist())]
+        bad, reason = made.label_texts(texts, path)
     if bad >= 0:
         raise DataError(reason, corpus.source, int(corpus.lines[offsets[bad]]))
     return path
-
-
-def _texts(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return texts end to end, and their places there and lengths."""
-    data, starts, lengths = packed_names([text.encode() for text in texts])
-    return data, starts, lengths.astype(np.int32)
 
 
 class QuickLabels:

@@ -1,11 +1,17 @@
 """The C library from Python: models, taggers, items of attributes, and the hash tables that files of models hold."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from collections.abc import Mapping
+
 import numpy as np
+
+NESTED = (list, tuple, set, frozenset, Mapping)
+NUMBERS = (np.number, np.bool_)
 
 cdef extern from "internal.h" nogil:
     struct room:
@@ -147,6 +153,20 @@ cdef inline int enlarge(void** memory, size_t* room, size_t needed, size_t item)
     return 0
 
 
+cdef object names_of(item):
+    """Return names of attributes that an estimator is given, in one order, or a dictionary."""
+    cdef bint good = isinstance(item, (list, tuple, set, frozenset))
+    if not good and isinstance(item, Mapping):
+        return dict(item)
+    for name in item if good else ():
+        good = good and isinstance(name, str)
+    if not good:
+        shown = repr(item) if len(repr(item)) < 60 else type(item).__name__
+        raise TypeError(f"expected a dictionary of attributes or a list of their names, not {shown}")
+    # Sets have no order of their own, and that of attributes must not depend on the run.
+    return sorted(item) if isinstance(item, (set, frozenset)) else item
+
+
 cdef class ItemRows:
     """The attributes of items, their names end to end in one text.
 
@@ -156,22 +176,34 @@ cdef class ItemRows:
         {"word": "cat"}                attribute word:cat, value 1; bytes are taken as they are
         {"next": {"word": "sat"}}      attribute next:word:sat; lists and sets of names likewise
         ["bias", "word=cat"]           attributes of value 1, of anything that can be iterated over
+
+    With a dictionary of `arrays`, the rules are those of estimators: names are strings that are not empty, values are
+    finite, zeros are left out, and arrays of items are put there by name, with the number of their item.
     """
 
     cdef char* text
     cdef kcrf_attribute* entries
     cdef size_t* ends  # [items] of their entries
     cdef size_t used, text_room, count, room, items, item_room  # `used` bytes of text belong to attributes
+    cdef bint strict
+    cdef dict arrays
 
-    def __init__(self, xseq):
+    def __init__(self, xseq, dict arrays=None):
         cdef const char* name
         cdef size_t k
         self.used = self.count = self.items = 0
-        for x in xseq:
-            self.item(x, 0, 0)
-            enlarge(<void**>&self.ends, &self.item_room, self.items + 1, sizeof(size_t))
-            self.ends[self.items] = self.count
-            self.items += 1
+        self.strict, self.arrays = arrays is not None, arrays
+        try:
+            for x in xseq:
+                self.item(x, 0, 0)
+                enlarge(<void**>&self.ends, &self.item_room, self.items + 1, sizeof(size_t))
+                self.ends[self.items] = self.count
+                self.items += 1
+        except (TypeError, ValueError) as error:
+            if not self.strict:
+                raise
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"position {self.items:,} of all: {error}") from None
         name = self.text
         for k in range(self.count):
             self.entries[k].name.text = name
@@ -187,10 +219,15 @@ cdef class ItemRows:
         cdef Py_ssize_t size
         cdef const char* source
         if isinstance(text, str):
-            source = PyUnicode_AsUTF8AndSize(text, &size)
-        elif isinstance(text, bytes):
-            source = PyBytes_AS_STRING(text)
-            size = PyBytes_GET_SIZE(text)
+            try:
+                source = PyUnicode_AsUTF8AndSize(text, &size)
+            except UnicodeEncodeError:
+                if not self.strict:
+                    raise
+                text = text.encode("utf-8", "surrogatepass")  # as models store it
+                source, size = PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)
+        elif isinstance(text, bytes) and not self.strict:
+            source, size = PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)
         else:
             raise TypeError(f"the name of an attribute must be a string, not {text!r}")
         # Room for a colon behind it, and for the next name that begins in the same way.
@@ -198,8 +235,19 @@ cdef class ItemRows:
         memcpy(self.text + self.used + at, source, size)
         return at + size
 
+    cdef str name(self, size_t size):
+        return self.text[self.used:self.used + size].decode("utf-8", "surrogatepass")
+
     cdef int take(self, size_t size, double value, size_t at) except -1:
         """End the name at hand; the next one begins with the same `at` bytes."""
+        if self.strict:
+            if not isfinite(value):
+                shown = self.name(size)
+                raise ValueError(f"the value of attribute {shown!r} is not finite (leave out what is missing)")
+            if not size:
+                raise ValueError("an attribute without a name")
+            if not value:
+                return 0
         enlarge(<void**>&self.entries, &self.room, self.count + 1, sizeof(kcrf_attribute))
         self.entries[self.count].name.size = size
         self.entries[self.count].value = value
@@ -214,23 +262,52 @@ cdef class ItemRows:
         cdef size_t end
         if depth > DEEPEST:
             raise ValueError(f"dictionaries are nested more than {DEEPEST} deep")
+        if self.strict and not isinstance(x, dict):
+            x = names_of(x)
         if isinstance(x, dict):
             for key, value in (<dict>x).items():
                 end = self.put(key, at)
-                if isinstance(value, str) or isinstance(value, bytes):
+                if isinstance(value, str) or (isinstance(value, bytes) and not self.strict):
                     self.text[self.used + end] = COLON
                     self.take(self.put(value, end + 1), 1.0, at)
                 elif value is True or value is False:
                     self.take(end, value is True, at)
-                elif isinstance(value, (dict, list, set)):
+                elif isinstance(value, float) or isinstance(value, int):
+                    self.take(end, value, at)
+                elif isinstance(value, (dict, list, set)) or (self.strict and isinstance(value, NESTED)):
                     self.text[self.used + end] = COLON
                     self.item(value, end + 1, depth + 1)
-                else:
+                elif not self.strict or isinstance(value, NUMBERS):
                     self.take(end, value, at)
+                elif depth == 0 and isinstance(value, np.ndarray):
+                    self.arrays.setdefault(self.name(end), []).append((self.items, value))
+                else:
+                    raise TypeError(
+                        f"the value of attribute {self.name(end)!r} is of type {type(value).__name__}; it may be a "
+                        "string, a number, a truth value, a list of strings, a dictionary of these or an array"
+                    )
         else:
             for key in x:
                 self.take(self.put(key, at), 1.0, at)
         return 0
+
+    def cells(self):
+        """Return the text, where names begin and their lengths, values, and where items end [items + 1]."""
+        cdef size_t k, at = 0
+        text, values, indptr = np.empty(self.used, np.uint8), np.empty(self.count), np.zeros(self.items + 1, np.int64)
+        starts, lengths = np.empty(self.count, np.int64), np.empty(self.count, np.int32)
+        cdef uint8_t[::1] to_text = text
+        cdef int64_t[::1] to_starts = starts, to_indptr = indptr
+        cdef int[::1] to_lengths = lengths
+        cdef double[::1] to_values = values
+        if self.used:
+            memcpy(&to_text[0], self.text, self.used)
+        for k in range(self.count):
+            to_starts[k], to_lengths[k], to_values[k] = at, self.entries[k].name.size, self.entries[k].value
+            at += self.entries[k].name.size
+        for k in range(self.items):
+            to_indptr[k + 1] = self.ends[k]
+        return text, starts, lengths, values, indptr
 
     def __len__(self):
         return self.items
@@ -323,6 +400,21 @@ cdef class RuntimeModel:
                     bad = s
                     break
                 out += T
+        return self.returned(tagger, bad)
+
+    def label_texts(self, sequences, int[::1] path):
+        """Label sequences by the texts of their columns, [positions][columns], in the same way."""
+        cdef RuntimeTagger tagger = self.borrowed()
+        cdef Py_ssize_t s, T, bad = -1
+        cdef int* out = &path[0] if path.shape[0] else NULL
+        if sum(map(len, sequences)) != path.shape[0]:
+            raise ValueError("labels do not fit the data")
+        for s, rows in enumerate(sequences):
+            T = tagger.fill(rows)
+            if kcrf_set_columns(tagger.tagger, tagger.cells, T) != KCRF_OK or not tagger.put_labels(T, out):
+                bad = s
+                break
+            out += T
         return self.returned(tagger, bad)
 
     def label_attributes(
@@ -423,8 +515,8 @@ cdef class RuntimeTagger:
         message = found.text.decode("utf-8", "replace")
         return OverflowError(message) if found.status == KCRF_NUMERIC else ValueError(message)
 
-    def set_columns(self, rows):
-        """Set a sequence by the texts of its columns, [positions][columns]."""
+    cdef Py_ssize_t fill(self, rows) except -1:
+        """Put the texts of rows into cells; return the number of rows."""
         cdef Py_ssize_t columns = kcrf_column_count(self.model.model), size, at = 0
         cdef kcrf_text* cells = self.cells_for(len(rows) * columns)
         for row in rows:
@@ -434,10 +526,15 @@ cdef class RuntimeTagger:
                 cells[at].text = PyUnicode_AsUTF8AndSize(value, &size)
                 cells[at].size = size
                 at += 1
+        return len(rows)
+
+    def set_columns(self, rows):
+        """Set a sequence by the texts of its columns, [positions][columns]."""
+        cdef Py_ssize_t T = self.fill(rows)
         self.T = 0
-        if kcrf_set_columns(self.tagger, cells, len(rows)) != KCRF_OK:
+        if kcrf_set_columns(self.tagger, self.cells, T) != KCRF_OK:
             raise self.error()
-        self.T = len(rows)
+        self.T = T
 
     def set_attributes(self, items):
         """Set a sequence by its items, which `ItemRows` describes; half a sequence is none."""

@@ -24,7 +24,9 @@ def positions_within(offsets: np.ndarray) -> np.ndarray:
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
     """Return the offsets [S+1] of sequences with these lengths [S]."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    out = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return out
 
 
 def complete_sequences(labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
