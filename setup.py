@@ -6,6 +6,7 @@ KCRF_DEBUG=1 turns bounds checks back on, for `make test-debug`; KCRF_SANITIZE=1
 
 import glob
 import os
+import re
 import sys
 
 import setuptools
@@ -80,17 +81,44 @@ class build_ext(setuptools.command.build_ext.build_ext):
         self.parallel = self.parallel or CORES
 
 
-setuptools.setup(
-    cmdclass={"build_ext": build_ext},
-    ext_modules=cythonize(
-        [
-            # The longest first: the last to be compiled should not keep one core waiting for the other.
-            *map(extension, sorted(glob.glob(f"{CORE}/*/*.pyx"), key=os.path.getsize, reverse=True)),
-            Extension(SHARED, [SHARED + ".c"], extra_compile_args=UTILITY_ARGS, extra_link_args=LINK_ARGS),
-        ],
-        build_dir="build/debug-cython" if DEBUG else "build/cython",
-        compiler_directives=DIRECTIVES,
-        shared_utility_qualified_name=SHARED,
-        nthreads=CORES,
-    ),
-)
+def read(path):
+    with open(path, encoding="utf-8") as stream:
+        return stream.read()
+
+
+def package_page(readme, project):
+    """README.md as a package index shows it, where relative links lead nowhere.
+
+    They lead below the address `Source` of [project.urls] in pyproject.toml; without one, links become text, and images
+    are left out.
+    """
+    source = re.search(r'^Source = "(.+?)/?"$', project, re.MULTILINE)
+
+    def link(found):
+        image, text, target = found.groups()
+        if re.match(r"\w+:|#", target):
+            return found[0]
+        if source:
+            return f"{image}[{text}]({source[1]}/{target})"
+        return "" if image else text
+
+    return re.sub(r"(!?)\[([^]]*)\]\(([^)\s]+)\)", link, readme)
+
+
+if __name__ == "__main__":  # as it is for pip, too
+    setuptools.setup(
+        cmdclass={"build_ext": build_ext},
+        long_description=package_page(*map(read, ("README.md", "pyproject.toml"))),
+        long_description_content_type="text/markdown",
+        ext_modules=cythonize(
+            [
+                # The longest first: the last to be compiled should not keep one core waiting for the other.
+                *map(extension, sorted(glob.glob(f"{CORE}/*/*.pyx"), key=os.path.getsize, reverse=True)),
+                Extension(SHARED, [SHARED + ".c"], extra_compile_args=UTILITY_ARGS, extra_link_args=LINK_ARGS),
+            ],
+            build_dir="build/debug-cython" if DEBUG else "build/cython",
+            compiler_directives=DIRECTIVES,
+            shared_utility_qualified_name=SHARED,
+            nthreads=CORES,
+        ),
+    )

@@ -104,6 +104,17 @@ def test_figures_that_are_older_than_a_release_are_listed(figures, tmp_path):
     assert figures.last_release("## 0.10.0 (unreleased)\n\n## 0.9.1 (2025-01-01)\n") == "0.9.1"
 
 
+@pytest.mark.parametrize("urls", ["", '[project.urls]\nSource = "https://project.example/tree/main/"\n'])
+def test_no_link_of_the_package_page_leads_nowhere(urls):
+    """A package index shows README.md without the files beside it."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = runpy.run_path(str(ROOT / "setup.py"))["package_page"](readme, urls)
+    links = re.findall(r"\]\(([^)]+)\)", page)
+    assert all(link.startswith("https://project.example/tree/main/") for link in links)
+    assert len(links) == (len(re.findall(r"\]\(", readme)) if urls else 0)
+    assert re.search(r"^- \W?Tutorial", page, re.MULTILINE) and "](docs/" in readme
+
+
 LIBRARIES = ("chains/_recursions", "maps/_thin_products", "objective/_long_vectors", "system/_dense_products")
 
 
