@@ -12,7 +12,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 PACKAGES = ("numpy", "scipy")
@@ -55,8 +55,17 @@ def fill(
 
 def provenance(seed: int, peers: Sequence[str] = ()) -> str:
     """Date, version, commit and machine, then packages and seed."""
-    packages = ", ".join(f"{package} {version(package)}" for package in (*PACKAGES, *peers))
+    installed = {one for names in packages_distributions().values() for one in names}
+    packages = ", ".join(f"{package} {version(package)}" for package in (*PACKAGES, *peers) if package in installed)
     return f"{code()}; {machine()}; Python {platform.python_version()}, {packages}; seed {seed}"
+
+
+def origins(parts: Iterable[tuple[str, str]]) -> str:
+    """Say what parts of a table, pairs of a name and its origin, were taken with; name them where origins differ."""
+    groups: dict[str, dict[str, None]] = {}
+    for name, origin in parts:
+        groups.setdefault(origin, {})[name] = None
+    return ". ".join(f"{', '.join(own)}: {of}" if len(groups) > 1 else of for of, own in groups.items())
 
 
 def code() -> str:

@@ -1,4 +1,4 @@
-"""The table of README.md from build/RUN.{training,dev,scores}.json: `collect.py RUN ...`."""
+"""The table of README.md from build/RUN.{training,dev,scores}.json: `collect.py RUN ...`; others are left out."""
 
 from __future__ import annotations
 
@@ -38,4 +38,9 @@ def row(run: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    fill(Path(__file__).parent / "README.md", table(HEADER, map(row, sys.argv[1:])))
+    made = [run for run in sys.argv[1:] if Path(f"build/{run}.scores.json").exists()]
+    for run in set(sys.argv[1:]) - set(made):
+        print(f"not measured: {run}", file=sys.stderr)
+    if not made:
+        raise SystemExit("collect.py: nothing was measured")
+    fill(Path(__file__).parent / "README.md", table(HEADER, map(row, made)))

@@ -1,7 +1,7 @@
 """python-crfsuite beside it, with attributes of one of the kinds of `attributes.py`.
 
-peer.py KINDS TRAINING TEST TAGGED FIGURES    writes gold and predicted labels of TEST, and what it took
-peer.py --default KIND TRAINING MODEL         trains with all defaults
+peer.py KINDS TRAINING TEST TAGGED FIGURES [JOBS]    writes gold and predicted labels of TEST, and what it took
+peer.py --default KIND TRAINING MODEL                trains with all defaults
 
 c2, and the kind where there are several (`bins,bins5`), are tuned on every tenth sequence of the training data by what
 the test is judged by: labels that are right, or the F1 of spans.
@@ -14,13 +14,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pycrfsuite
 from attributes import Rows, maker, read_attributes, read_sequences
 
 C2 = [10.0**half for half in (-2, -1.5, -1, -0.5, 0, 0.5, 1)]
-START = 4  # 1, where CRFsuite begins
 HELD_OUT = 10  # every tenth sequence
 
 
@@ -64,31 +65,30 @@ def figure(gold: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> flo
     return sum(a == b for a, b in pairs) / len(pairs)
 
 
-def tuned(kind: str, training: Sequence[Rows], folder: str) -> tuple[float, dict[str, float]]:
-    """c2 by held-out data: up and down from CRFsuite's own, as long as it helps."""
+def judged(place: int) -> float:
+    """Return the figure of held-out data with one c2, in a process of its own."""
+    kind, rest, held, folder = STATE["tuning"]
+    fit(kind, rest, f"{folder}/tuning{place}", c2=C2[place])
+    found = tagged(kind, rest, held, f"{folder}/tuning{place}")
+    return figure([[row[-1] for row in rows] for rows in held], found)
+
+
+STATE: dict[str, tuple[str, Sequence[Rows], Sequence[Rows], str]] = {}  # what forked processes take over
+
+
+def tuned(kind: str, training: Sequence[Rows], folder: str, jobs: int) -> tuple[float, dict[str, float]]:
+    """c2 by held-out data, several of them at the same time."""
     held, rest = training[HELD_OUT - 1 :: HELD_OUT], [rows for n, rows in enumerate(training) if (n + 1) % HELD_OUT]
-    gold = [[row[-1] for row in rows] for rows in held]
-    found: dict[int, float] = {}
-
-    def judge(place: int) -> float:
-        if place not in found:
-            fit(kind, rest, f"{folder}/tuning", c2=C2[place])
-            found[place] = figure(gold, tagged(kind, rest, held, f"{folder}/tuning"))
-        return found[place]
-
-    best = START
-    for step in (-1, 1):
-        misses, place = 0, START
-        while misses < 2 and 0 <= (place := place + step) < len(C2):
-            misses = 0 if judge(place) > judge(best) else misses + 1
-            best = max(found, key=found.__getitem__)
-    return C2[best], {f"{C2[place]:.4g}": value for place, value in sorted(found.items())}
+    STATE["tuning"] = kind, rest, held, folder
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+        found = dict(zip(C2, pool.map(judged, range(len(C2))), strict=True))
+    return max(found, key=found.__getitem__), {f"{c2:.4g}": value for c2, value in found.items()}
 
 
-def main(kinds: str, training: str, test: str, output: str, figures: str) -> None:
+def main(kinds: str, training: str, test: str, output: str, figures: str, jobs: str = "1") -> None:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        tried = {kind: tuned(kind, read(kind, training), folder) for kind in kinds.split(",")}
+        tried = {kind: tuned(kind, read(kind, training), folder, int(jobs)) for kind in kinds.split(",")}
         kind = max(tried, key=lambda kind: max(tried[kind][1].values()))
         sequences, c2 = read(kind, training), tried[kind][0]
         fit(kind, sequences, f"{folder}/model", c2=c2)

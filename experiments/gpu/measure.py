@@ -2,7 +2,7 @@
 
 On a card each command runs twice, and the second run counts: the first one may compile and warm up. Figures are added
 to build/measured.jsonl: seconds from start to end, those of import and start of the engine, those of the final fit, and
-whether both runs left the same bytes. More arguments name the rows to measure, by words that they contain.
+whether both runs left the same bytes. More arguments name the rows to measure, by the words that they end with.
 """
 
 from __future__ import annotations
@@ -39,20 +39,25 @@ GROUPS = {
 
 def main(group: str, engine: str, train: str, test: str, *words: str) -> None:
     for name, options in GROUPS[group].items():
-        if words and not any(word in name for word in words):
+        if words and not name.endswith(words):
             continue
         files = [BUILD / f"model{run}.npz" for run in range(1 if engine == "threads" else 2)]
         found = [trained(engine, train, options, file) for file in files][-1]
-        figures = {"row": name, "engine": engine, **found, **judged(test, files[-1])}
+        figures = {"row": name, "engine": engine, **found, **judged(test, files[-1]), "taken_with": origin(engine)}
         if len(files) > 1:
             figures["same_bytes"] = filecmp.cmp(*files, shallow=False)
         with (BUILD / "measured.jsonl").open("a", encoding="utf-8") as stream:
             print(json.dumps(figures), file=stream)
         print(figures)
-    if engine.startswith("cuda"):
-        import torch
 
-        (BUILD / "machine.txt").write_text(f"{provenance(0, ('torch',))}; {torch.cuda.get_device_name()}\n")
+
+def origin(engine: str) -> str:
+    """Return what a figure is taken with, the GPU included."""
+    if not engine.startswith("cuda"):
+        return provenance(0, ("torch",))
+    import torch
+
+    return f"{provenance(0, ('torch',))}; {torch.cuda.get_device_name()}"
 
 
 def kcrf(*arguments: str) -> str:

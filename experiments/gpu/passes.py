@@ -13,13 +13,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+from measure import origin
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.device import DeviceChoice, open_device
 from kcrf_core.kernels import Inputs, RBFKernel
-from kcrf_core.maps import ReducedMap
+from kcrf_core.maps import DeviceWorkers, ReducedMap
 from kcrf_core.objective import Objective, ObjectiveTerm
-from kcrf_core.system import Workers
 
 REAL, LABELS, LENGTH, REPEAT = 128, 26, 20, 10
 SINGLE = np.dtype(np.float32)
@@ -40,7 +40,7 @@ def main(engine: str, positions: int = 1_000_000, pivots: int = 10_000) -> None:
     rows = {}
     for name, memory in (("K kept", None), ("K computed again, 8 GiB", 8 << 30)):
         device = open_device(DeviceChoice(engine), memory)
-        with Workers(device=device) as workers:
+        with DeviceWorkers(device) as workers:
             kernel, some = RBFKernel(1 / (2 * REAL)), inputs.take(slice(pivots))
             curve = np.linspace(1, 0, pivots + 1)
             own = ReducedMap.of(inputs, kernel, some, curve, workers, SINGLE)
@@ -62,6 +62,7 @@ def main(engine: str, positions: int = 1_000_000, pivots: int = 10_000) -> None:
             "engine": engine,
             "pass": rows[name],
             **share,
+            "taken_with": origin(engine),
         }
         with Path("build/passes.jsonl").open("a", encoding="utf-8") as stream:
             print(json.dumps(figures), file=stream)
@@ -84,7 +85,7 @@ def timed(device, work) -> float:
 def copy_speed(device) -> float:
     """Bytes per second that are read and written by a copy."""
     values = device.backend.array(np.random.default_rng(1).random(1 << 28, dtype=SINGLE))
-    return 2 * values.shape[0] * SINGLE.itemsize / timed(device, lambda: device.backend.copy(values))
+    return 2 * values.shape[0] * SINGLE.itemsize / timed(device, lambda: values + 0)
 
 
 def product_speed(device) -> float:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from measure import GROUPS
-from readme import fill, table
+from readme import fill, origins, table
 
 ROW = re.compile(r"OCR large, poly-3, ([\d,]+) pivots")
 README, RESULTS, BUILD = Path("README.md"), Path("results.json"), Path("build")
@@ -26,12 +26,7 @@ def main() -> None:
     passes = measured("passes.jsonl")
     if not commands and not passes:
         raise SystemExit("nothing was measured yet: make letters chunks passes")
-    machine = BUILD / "machine.txt"
-    taken_with = machine.read_text(encoding="utf-8").strip() if machine.exists() else None
-    RESULTS.write_text(
-        json.dumps({"commands": commands, "passes": passes, "taken_with": taken_with}, indent=1) + "\n",
-        encoding="utf-8",
-    )
+    RESULTS.write_text(json.dumps({"commands": commands, "passes": passes}, indent=1) + "\n", encoding="utf-8")
     if commands:
         header = ["what", "engine", "seconds", "start", "solving", "passes", "gap", "error %", "F1", "same bytes"]
         rows = [
@@ -43,17 +38,16 @@ def main() -> None:
             ]
             for found in commands
         ]
-        fill(README, table(header, rows, 2), name="commands", peers=("torch",), taken_with=taken_with)
+        fill(README, table(header, rows, 2), name="commands", taken_with=taken(commands))
         plotted(commands)
     if passes:
         rows = [[each["row"], each["engine"], f"{each['pass']:.4f}", f"{each['share']:.2f}"] for each in passes]
-        fill(
-            README,
-            table(["what", "engine", "seconds per pass", "share"], rows, 2),
-            name="passes",
-            peers=("torch",),
-            taken_with=taken_with,
-        )
+        header = ["what", "engine", "seconds per pass", "share"]
+        fill(README, table(header, rows, 2), name="passes", taken_with=taken(passes))
+
+
+def taken(rows: list[dict]) -> str:
+    return origins((found["engine"], found["taken_with"]) for found in rows)
 
 
 def plotted(commands: list[dict]) -> None:

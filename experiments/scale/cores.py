@@ -34,7 +34,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))
-from readme import machine  # noqa: E402, the folder above is on the path only now
+from readme import provenance  # noqa: E402, the folder above is on the path only now
 
 PASSES, SETTLED = 40, 5  # passes of a run, and those before the clock starts
 PAIRS = 10  # of differences that L-BFGS keeps
@@ -193,7 +193,9 @@ def main() -> None:
     bench = Bench(given.data, given.work, given.kcrf.split())
     threads = [int(number) for number in given.threads.split(",")]
     results = json.loads(given.results.read_text(encoding="utf-8")) if given.results.exists() else {}
-    results["machine"] = machine()
+    origins = results.setdefault("taken_with", [])
+    if provenance(0) not in origins:
+        origins.append(provenance(0))
     found = results.setdefault("versions", {}).setdefault(given.version, {})
 
     def wanted(kind: str, name: str) -> bool:

@@ -92,7 +92,7 @@ def main() -> None:
     parts = [seconds(results, group) for group in TITLES if any(group in one for one in results["versions"].values())]
     if results.get("copy"):
         parts.append(traffic(results))
-    fill(README, "\n\n".join(parts), name="threads", taken_with=results["machine"])
+    fill(README, "\n\n".join(parts), name="threads", taken_with=". ".join(results["taken_with"]))
     picture(sys.argv[2], results)
 
 

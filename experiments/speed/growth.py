@@ -31,7 +31,7 @@ def main(data: Path, repeat: int) -> None:
         train, _ = split(data / "ocr")
         curves["columns"] = [measured(repeat, "ocr", train, M, 26, 2) for M in PIVOTS]
     curves["labels"] = [measured(repeat, "labels", Y, 2) for Y in LABELS]
-    save("growth", [], curves)
+    save("growth", [], curves, repeat)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,8 @@ def attribute_names(encoding: Encoding, dataset: Dataset) -> list[dict[int, str]
                 fields.append([(name, offset + shift) for name, shift in feature.config.parts])
             at += 1
     texts = {
-        where: [columns[where[0]].value(code) for code in range(columns[where[0]].field_sizes[0])] for where in windows
+        where: [columns[where[0]].value(0, code) for code in range(columns[where[0]].field_sizes[0])]
+        for where in windows
     }
     out = []
     for number, parts in enumerate(fields):
@@ -100,7 +101,7 @@ def objective(config_path: str, data: str, model: str, sigma2: str) -> None:
         for row, name in ((Y, FIRST), (Y + 1, LAST)):
             for y, label in enumerate(labels):
                 edges[row, y] = found.state_features.get((name, label), 0.0)
-        value = objective.evaluate(np.concatenate([weights.ravel(), edges.ravel()]), np.float64).value
+        value = objective.evaluate(np.concatenate([weights.ravel(), edges.ravel()])).value
     ends = sum(name in (FIRST, LAST) for name, _ in found.state_features)
     missing = len(found.state_features) - ends - used
     print(json.dumps({"objective": value, "weights": used, "weights_without_place": missing}))

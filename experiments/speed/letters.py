@@ -1,6 +1,7 @@
 """Letters: kernel training and tagging beside scikit-learn on OCR, and passes beside bare BLAS.
 
 letters.py kernel|efficiency DATA REPEAT
+letters.py svc|nystroem DATA REPEAT     runs of peers that `kernel` needs, so that they can be made apart
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from measure import BUILD, HERE, Row, at_least, at_most, job, kcrf, limit, repeated, run, said, save
+from measure import BUILD, HERE, Row, at_least, at_most, job, kcrf, kept, limit, repeated, run, said, save
 
 CONFIG = HERE.parent / "ocr" / "poly3.yaml"  # sigma2 80 / 3 (node / edge), chosen within training data
 PIVOTS, TOLERANCE = 1000, 1e-2
+PEERS = ("svc", "nystroem")
 COPIES = 40  # of the test data, for tagging
 
 
@@ -27,14 +29,18 @@ def split(data: Path) -> tuple[Path, Path]:
     return train, test
 
 
+def peer(name: str, data: Path, repeat: int) -> list[dict]:
+    """Return what a kernel machine of scikit-learn took, which is trained unless it has been."""
+    return kept(name, repeat, lambda: said(run(job("sklearn_jobs", name, *split(data)))))
+
+
 def kernel(data: Path, repeat: int) -> None:
     train, test = split(data)
     model, tagged, long = BUILD / "ocr.npz", BUILD / "ocr.tagged", BUILD / "large.long.conll"
     text = test.read_text(encoding="utf-8")
     long.write_text(text * COPIES, encoding="utf-8")
     letters = sum(1 for line in text.split("\n") if line)
-    svc = [said(run(job("sklearn_jobs", "svc", train, test))) for _ in range(repeat)]
-    nystroem = [said(run(job("sklearn_jobs", "nystroem", train, test))) for _ in range(repeat)]
+    svc, nystroem = (peer(name, data, repeat) for name in PEERS)
     options = ["-c", CONFIG, "--size", PIVOTS, "--tolerance", TOLERANCE, "-q"]
     trained = repeated(repeat, lambda: run(kcrf("train", train, *options, "-o", model)).seconds)
     rates = repeated(repeat, lambda: COPIES * letters / run(kcrf("tag", "-m", model, long, "-o", tagged)).seconds)
@@ -61,7 +67,7 @@ def kernel(data: Path, repeat: int) -> None:
             f"no bar was set; its letter error {nystroem[0]['error']:.2f} %, without a chain",
         ),
     ]
-    save("kernel", rows, {"kcrf": trained, "rates": rates, "error": error, "svc": svc, "nystroem": nystroem})
+    save("kernel", rows, {"kcrf": trained, "rates": rates, "error": error, "svc": svc, "nystroem": nystroem}, repeat)
 
 
 def efficiency(data: Path, repeat: int) -> None:
@@ -76,9 +82,12 @@ def efficiency(data: Path, repeat: int) -> None:
         rates = repeated(repeat, lambda Y=Y: said(run(job("pass_jobs", "chain", Y)))["rate"])
         details[f"chain_{Y}"] = rates
         rows.append(limit(f"forward-backward on one core, Y = {Y}", rates, bar, "positions/s", most=False))
-    save("efficiency", rows, details)
+    save("efficiency", rows, details, repeat)
 
 
 if __name__ == "__main__":
     group, folder, count = sys.argv[1:]
-    globals()[group](Path(folder) / "ocr", int(count))
+    if group in PEERS:
+        print(peer(group, Path(folder) / "ocr", int(count)))
+    else:
+        globals()[group](Path(folder) / "ocr", int(count))

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from readme import machine
+from readme import provenance
 
 HERE = Path(__file__).parent
 BUILD = HERE / "build"
@@ -62,6 +62,16 @@ def said(outcome: Outcome) -> dict[str, Any]:
     return json.loads(outcome.said.strip().split("\n")[-1])
 
 
+def kept(name: str, repeat: int, work: Callable[[], Any]) -> list[Any]:
+    """Return the results of runs, which are made once: build/runs/NAME.json has them until `make clean`."""
+    path = BUILD / "runs" / f"{name}.json"
+    if not path.exists():
+        results = [work() for _ in range(repeat)]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(results) + "\n", encoding="utf-8")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def repeated(times: int, work: Callable[[], float]) -> list[float]:
     return [work() for _ in range(times)]
 
@@ -101,11 +111,12 @@ def limit(what: str, ours: Sequence[float], bar: float, unit: str, most: bool = 
     return Row(what, median(ours), bar, unit, median(ours) / bar, 1.0, most, note)
 
 
-def save(group: str, rows: Sequence[Row], details: dict[str, Any]) -> None:
+def save(group: str, rows: Sequence[Row], details: dict[str, Any], repeat: int) -> None:
     """Write what a group of measurements found."""
     BUILD.mkdir(exist_ok=True)
+    runs = f"medians of {repeat} runs" if repeat > 1 else "one run"
     found = {
-        "machine": machine(),
+        "taken_with": f"{provenance(0, ('python-crfsuite', 'scikit-learn'))}; {runs}",
         "rows": [asdict(row) | {"met": row.met} for row in rows],
         "details": details,
     }

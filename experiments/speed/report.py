@@ -9,7 +9,7 @@ import json
 
 import matplotlib
 from measure import BUILD, HERE
-from readme import fill, table as markdown
+from readme import fill, origins, table as markdown
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -41,6 +41,12 @@ def collected() -> dict:
             results[group] = json.loads(found.read_text(encoding="utf-8"))
     kept.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     return results
+
+
+def taken_with(results: dict) -> str:
+    """Say what groups were taken with; older results have the machine alone."""
+    found = ((group, results[group]) for group in GROUPS if group in results)
+    return origins((group, own.get("taken_with") or f"kcrf 0.1.0; {own['machine']}") for group, own in found)
 
 
 def number(value: float) -> str:
@@ -111,7 +117,7 @@ def draw_growth(curves: dict) -> None:
 
 def main() -> None:
     results = collected()
-    fill(HERE / "README.md", table(results), peers=["python-crfsuite", "scikit-learn"])
+    fill(HERE / "README.md", table(results), taken_with=taken_with(results))
     if any(found["rows"] for found in results.values()):
         draw_ratios(results)
         draw_peers(results)

@@ -125,7 +125,7 @@ def main(data: str, repeat: int) -> None:
         found["usaddress"] = [blocks / run(command).seconds for _ in range(repeat)]
         rows.append(limit("addresses", found["usaddress"], 60_000, "addresses/s", most=False))
     sizes = {form: path.stat().st_size for form, path in forms.items()}
-    save("runtime", rows, {"rates": found, "first line": first, "bytes": sizes, "same labels": same})
+    save("runtime", rows, {"rates": found, "first line": first, "bytes": sizes, "same labels": same}, repeat)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,19 @@
 """Text: encoding, linear training, tagging and start-up, beside python-crfsuite on CoNLL-2000.
 
 text.py encoding|objective|linear|sizes|tagging|startup DATA REPEAT
+text.py optimum|crfsuite_until|kcrf_until_2|kcrf_until_1|crfsuite_observed|kcrf_whole DATA REPEAT
+
+The second form makes runs that `linear` and `sizes` need, so that those can be made one at a time, or side by side.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from measure import BUILD, HERE, at_least, at_most, job, kcrf, limit, repeated, run, said, save
+from measure import BUILD, HERE, at_least, at_most, job, kcrf, kept, limit, repeated, run, said, save
 
 CONFIG = HERE / "chunking.yaml"
 C2 = 0.25
@@ -21,13 +25,14 @@ CHECKED_SENTENCES = 300
 PRUNED = 0.1  # no score changes by more
 COPIES = 10  # of the test data, for tagging
 FEW_LINES = 10
+SHORT = ("--sigma2", 1, "--tolerance", 0.1, "--max-passes", 30)  # for models that are only tagged with
 
 
 def encoding(data: Path, repeat: int) -> None:
     ours = repeated(repeat, lambda: said(run(job("kcrf_jobs", "encode", CONFIG, data / "train.conll")))["seconds"])
     peer = repeated(repeat, lambda: said(run(job("crfsuite_jobs", "encode", data / "train.conll")))["seconds"])
     row = at_most("encoding, CoNLL file to dataset", ours, peer, "s", 1 / 10, "attributes built and appended in Python")
-    save("encoding", [row], {"ours": ours, "peer": peer})
+    save("encoding", [row], {"ours": ours, "peer": peer}, repeat)
 
 
 def objective(data: Path, repeat: int) -> None:
@@ -42,18 +47,13 @@ def objective(data: Path, repeat: int) -> None:
     found = said(run(job("kcrf_jobs", "objective", CONFIG, sample, model, SIGMA2)))
     difference = abs(found["objective"] / loss - 1)
     row = limit("objectives are the same, relative difference", [difference], 1e-5, "", note="P at CRFsuite's weights")
-    save("objective", [row], found | {"crfsuite_loss": loss})
+    save("objective", [row], found | {"crfsuite_loss": loss}, 1)
 
 
 def linear(data: Path, repeat: int) -> None:
-    train, test = data / "train.conll", data / "test.conll"
-    BUILD.mkdir(exist_ok=True)
-    optimum = _optimum(train)
-    target = (1 + WITHIN) * optimum
-    rows, details = [], {"optimum": optimum}
-
-    peer = [_crfsuite_until(train, target) for _ in range(repeat)]
-    ours = {threads: [_kcrf_until(train, target, threads) for _ in range(repeat)] for threads in (2, 1)}
+    peer = runs("crfsuite_until", data, repeat)
+    ours = {threads: runs(f"kcrf_until_{threads}", data, repeat) for threads in (2, 1)}
+    rows, details = [], {"optimum": _optimum(data / "train.conll")}
     details |= {"crfsuite_all_states": peer} | {f"kcrf_{n}_threads": found for n, found in ours.items()}
     seconds = [found["seconds"] for found in peer]
     for threads, bar in ((2, 0.25), (1, 0.45)):
@@ -62,8 +62,7 @@ def linear(data: Path, repeat: int) -> None:
     memory = [[found["peak_bytes"] / 1e6 for found in runs] for runs in (ours[2], peer)]
     rows.append(at_most("peak memory of linear training", *memory, "MB", 1.0, "all states"))
 
-    observed = [_crfsuite_observed(train, test) for _ in range(repeat)]
-    whole = [_kcrf_whole(train, test) for _ in range(repeat)]
+    observed, whole = (runs(name, data, repeat) for name in ("crfsuite_observed", "kcrf_whole"))
     details |= {"crfsuite_observed": observed, "kcrf_whole": whole}
     note = f"F1 {whole[0]['f1']:.2f} against {observed[0]['f1']:.2f}, observed features only, 100 iterations"
     rows.append(
@@ -78,14 +77,14 @@ def linear(data: Path, repeat: int) -> None:
     )
     f1 = [[found["f1"] for found in runs] for runs in (whole, observed)]
     rows.append(at_least("test F1 of those models", *f1, "%", 1.0))
-    save("linear", rows, details)
+    save("linear", rows, details, repeat)
 
 
 def sizes(data: Path, repeat: int) -> None:
     """Model files of observed features, as large whatever the machine does: once is enough."""
     train, test = (data / f"{part}.conll" for part in ("train", "test"))
     BUILD.mkdir(exist_ok=True)
-    peer = _crfsuite_observed(train, test)
+    peer = runs("crfsuite_observed", data, 1)[0]
     model, tagged = BUILD / "small.npz", BUILD / "small.tagged"
     ours = {}
     for name, options in (("observed features", ()), ("the same, pruned by 0.1", ("--prune", PRUNED))):
@@ -110,20 +109,29 @@ def sizes(data: Path, repeat: int) -> None:
             "peak memory of linear training, observed features", memory[:1], memory[1:], "MB", 1.0, "same attributes"
         )
     )
-    save("sizes", rows, {"crfsuite": {**peer, "bytes": size * 1e6}, "kcrf": ours})
+    save("sizes", rows, {"crfsuite": {**peer, "bytes": size * 1e6}, "kcrf": ours}, 1)
 
 
 def _optimum(train: Path) -> float:
     """P at its optimum, nearly, and once for all runs: it depends on nothing but the data."""
-    kept = BUILD / "optimum.json"
-    if not kept.exists():
-        command = kcrf("train", train, "-c", CONFIG, "--sigma2", SIGMA2, "--tolerance", TIGHT, "-q", "--json")
-        kept.write_text(run([*command, "-o", str(BUILD / "linear.npz")]).said, encoding="utf-8")
-    return json.loads(kept.read_text(encoding="utf-8"))["objective"]
+    return runs("optimum", train.parent, 1)[0]["objective"]
 
 
-def _crfsuite_until(train: Path, target: float) -> dict:
-    """Seconds of training, without attributes, until the loss is at most `target`; then the run is ended."""
+def _tight(train: Path) -> dict:
+    command = kcrf("train", train, "-c", CONFIG, "--sigma2", SIGMA2, "--tolerance", TIGHT, "-q", "--json")
+    return json.loads(run([*command, "-o", str(BUILD / "tight.npz")]).said)
+
+
+def runs(name: str, data: Path, repeat: int) -> list[dict]:
+    """Return what the runs of one kind took, which are made unless they have been."""
+    train, test = data / "train.conll", data / "test.conll"
+    BUILD.mkdir(exist_ok=True)
+    return kept(name, repeat, lambda: RUNS[name](train, test))
+
+
+def _crfsuite_until(train: Path) -> dict:
+    """Seconds of training, without attributes, until the loss is near its optimum; then the run is ended."""
+    target = (1 + WITHIN) * _optimum(train)
 
     def reached(line: str) -> bool:
         found = json.loads(line)
@@ -137,10 +145,11 @@ def _crfsuite_until(train: Path, target: float) -> dict:
     return {**last, "peak_bytes": outcome.peak_bytes}
 
 
-def _kcrf_until(train: Path, target: float, threads: int) -> dict:
-    """Seconds from the encoded data until P is at most `target`, by the log of a run to the default certificate."""
+def _kcrf_until(train: Path, threads: int) -> dict:
+    """Seconds from the encoded data until P is near its optimum, by the log of a run to the default certificate."""
+    target = (1 + WITHIN) * _optimum(train)
     command = kcrf("train", train, "-c", CONFIG, "--sigma2", SIGMA2, "--threads", threads, "--log", "-", "-q")
-    outcome = run([*command, "-o", str(BUILD / "linear.npz")])
+    outcome = run([*command, "-o", str(BUILD / f"until{threads}.npz")])
     events = [json.loads(line) for line in outcome.said.strip().split("\n")]
     start = next(event["seconds"] for event in events if event["event"] == "start")
     reached = next(event for event in events if event["event"] == "pass" and event["objective"] <= target)
@@ -178,10 +187,8 @@ def _models(train: Path) -> dict[str, Path]:
     """Models to tag with; how well they are trained does not matter for their speed."""
     commands = {
         "linear.npz": kcrf("train", train, "-c", CONFIG, "--sigma2", SIGMA2, "-q"),
-        "degree2.npz": kcrf(
-            "train", train, "--kernel", "poly", "--degree", 2, "--sigma2", 1, "--tolerance", 0.1, "--max-passes", 30
-        ),
-        "window.npz": kcrf("train", train, "--sigma2", 1, "--tolerance", 0.1, "--max-passes", 30),
+        "degree2.npz": kcrf("train", train, "--plain", "--kernel", "poly", "--degree", 2, *SHORT),
+        "window.npz": kcrf("train", train, "--plain", *SHORT),
     }
     for name, command in commands.items():
         if not (BUILD / name).exists():
@@ -222,6 +229,7 @@ def tagging(data: Path, repeat: int) -> None:
             at_most("memory of tagging four times the tokens", more, memory, "MB", 1.05),
         ],
         details,
+        repeat,
     )
 
 
@@ -242,9 +250,24 @@ def startup(data: Path, repeat: int) -> None:
             limit("kcrf tag of ten lines, linear CoNLL-2000 model", tag, 1.0, "s"),
         ],
         {"click": click, "help": help_, "tag": tag},
+        repeat,
     )
+
+
+RUNS: dict[str, Callable[[Path, Path], dict]] = {
+    "optimum": lambda train, test: _tight(train),
+    "crfsuite_until": lambda train, test: _crfsuite_until(train),
+    "kcrf_until_2": lambda train, test: _kcrf_until(train, 2),
+    "kcrf_until_1": lambda train, test: _kcrf_until(train, 1),
+    "crfsuite_observed": _crfsuite_observed,
+    "kcrf_whole": _kcrf_whole,
+}
 
 
 if __name__ == "__main__":
     group, folder, count = sys.argv[1:]
-    globals()[group](Path(folder) / "conll2000", int(count))
+    place = Path(folder) / "conll2000"
+    if group in RUNS:
+        print(runs(group, place, int(count)))
+    else:
+        globals()[group](place, int(count))

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 from generated import TASKS
+from parts import BY_F1, SEED, SETS, Part, call, sequences
 from readme import fill, table
-from run import BY_F1, SEED, SETS, Part, call, sequences
 
 ROOT = Path(__file__).parents[2]
 EVERY = 4  # every fourth sequence is for the test, where a set has no test part
@@ -168,12 +168,15 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--jobs", type=int, default=1, help="sets at the same time")
     options.add_argument("--readme", type=Path, default=None, help="where to put the table, beside printing it")
+    options.add_argument("--report", action="store_true", help="of sets that have been computed; compute none")
     options.add_argument("--name", default="comparison", help="of the table in the README")
     options.add_argument("sets", nargs="*", metavar="SET", help=f"default: {', '.join(EVERYTHING)}")
     given = options.parse_args()
     given.sets = given.sets or list(EVERYTHING)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     given.out.mkdir(parents=True, exist_ok=True)
+    if given.report:
+        given.sets = [name for name in given.sets if (given.out / f"{name}.json").exists()]
     results, failed = {}, {}
     with ThreadPoolExecutor(given.jobs) as pool:
         running = {name: pool.submit(compared, name, given) for name in given.sets}
@@ -187,12 +190,14 @@ def main() -> None:
     if not results:
         raise SystemExit("no set could be compared")
     text = f"{table(HEADER, rows(results), 3)}\n\n{summary(results)}"
-    limit = f"effort {given.effort}" if given.effort else f"{given.budget:g} seconds"
-    about = f"{limit} and {given.threads} thread{'s' * (given.threads > 1)} for each set"
+    limit = f"Effort {given.effort}" if given.effort else f"{given.budget:g} seconds, training included,"
+    about = (
+        f"{limit} and {given.threads} thread{'s' * (given.threads > 1)} for each set, {given.jobs} at the same time."
+    )
     if given.readme is None:
-        print(f"\n{text}\n\n({about})")
+        print(f"\n{text} {about}")
     else:
-        fill(given.readme, f"{text} {about[0].upper()}{about[1:]}.", SEED, name=given.name)
+        fill(given.readme, f"{text} {about}", SEED, name=given.name)
     if failed:
         raise SystemExit(f"left out: {', '.join(failed)}")
 
