@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +53,7 @@ class Generated:
 
     def head(self, workers: Workers) -> PivotHead:
         curve = np.linspace(1.0, 0.0, self.pivots + 1)
-        return PivotHead.of(pivot_triangle(KERNEL, self.pivot_inputs(), workers), curve, workers.memory)
+        return PivotHead(pivot_triangle(KERNEL, self.pivot_inputs(), workers), curve, workers.memory)
 
     def specs(self) -> list[GeneratedSpec]:
         return [
@@ -77,6 +78,14 @@ class GeneratedSpec:
     partitions: int
     pivots: int
     number: int
+
+    maps = ()  # workers generate theirs
+
+    def without_maps(self) -> GeneratedSpec:
+        return self
+
+    def with_maps(self, maps: Sequence[object]) -> GeneratedSpec:
+        return self
 
     @property
     def name(self) -> str:

@@ -64,7 +64,7 @@ def main() -> None:
 
     from kcrf_core.chains import EDGE, NODE
     from kcrf_core.cluster import DaskExecutor, on_workers
-    from kcrf_core.objective import ComposedEngine, ComposedTerm, Objective, ThreadEngine
+    from kcrf_core.objective import ComposedEngine, Objective, TermShape, ThreadEngine
     from kcrf_core.system import Workers
 
     threads = arguments.workers * arguments.worker_threads
@@ -96,9 +96,12 @@ def main() -> None:
             executor = DaskExecutor(client, memory, print)
             executor.check()
             if arguments.what == "pivots":
-                problem, handles = data.problem(range(arguments.partitions)), executor.load(data.specs())
-                composed = [ComposedTerm(NODE, data.head(workers)), ComposedTerm(EDGE)]
-                engine = ComposedEngine(problem, composed, executor, handles, workers, DTYPE)
+                problem, specs, head = data.problem(range(arguments.partitions)), data.specs(), data.head(workers)
+                shapes = [
+                    TermShape.of(clique, own, None, problem.label_count) for clique, own in ((NODE, head), (EDGE, None))
+                ]
+                parts = executor, executor.load(specs), [[(None, None)] * 2] * len(specs), workers
+                engine = ComposedEngine(problem, shapes, {0: head}, *parts, DTYPE, None)
                 objective = Objective(engine, [1.0, 1.0])
             else:
                 objective = Objective.on(ComposedEngine.of(problem, terms, executor, workers, dtype), terms)

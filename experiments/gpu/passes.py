@@ -18,8 +18,9 @@ from measure import origin
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.device import DeviceChoice, open_device
 from kcrf_core.kernels import Inputs, RBFKernel
-from kcrf_core.maps import DeviceWorkers, ReducedMap
+from kcrf_core.maps import ReducedMap
 from kcrf_core.objective import Objective, ObjectiveTerm
+from kcrf_core.system import Workers
 
 REAL, LABELS, LENGTH, REPEAT = 128, 26, 20, 10
 SINGLE = np.dtype(np.float32)
@@ -40,7 +41,7 @@ def main(engine: str, positions: int = 1_000_000, pivots: int = 10_000) -> None:
     rows = {}
     for name, memory in (("K kept", None), ("K computed again, 8 GiB", 8 << 30)):
         device = open_device(DeviceChoice(engine), memory)
-        with DeviceWorkers(device) as workers:
+        with Workers(device=device) as workers:
             kernel, some = RBFKernel(1 / (2 * REAL)), inputs.take(slice(pivots))
             curve = np.linspace(1, 0, pivots + 1)
             own = ReducedMap.of(inputs, kernel, some, curve, workers, SINGLE)

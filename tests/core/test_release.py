@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 import shutil
 import subprocess
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -102,6 +105,19 @@ def test_figures_that_are_older_than_a_release_are_listed(figures, tmp_path):
     lines = [f"experiments/ocr/README.md: {line}" for line in ("old: kcrf 0.9.1", "none: no version stated")]
     assert list(figures.older(tmp_path, "0.10.0")) == lines
     assert figures.last_release("## 0.10.0 (unreleased)\n\n## 0.9.1 (2025-01-01)\n") == "0.9.1"
+
+
+def test_experiments_import_names_that_there_are():
+    """They are run before a release, seldom enough for names to change in between."""
+    found = [
+        (path, node.module, name.name)
+        for path in ROOT.glob("experiments/*/*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("kcrf_core")
+        for name in node.names
+    ]
+    there = [hasattr(import_module(module), name) or find_spec(f"{module}.{name}") for _, module, name in found]
+    assert [each for each, is_there in zip(found, there, strict=True) if not is_there] == []
 
 
 @pytest.mark.parametrize("urls", ["", '[project.urls]\nSource = "https://project.example/tree/main/"\n'])
