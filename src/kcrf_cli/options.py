@@ -365,21 +365,22 @@ DATA_FILE = click.Path(allow_dash=True)  # text, or what `featurize` wrote
 
 def memory_size(text: str) -> int:
     """Read a number of bytes such as 500M or 4G."""
-    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    size = 0 if found is None else int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
-    if not 0 < size < 1 << 60:
-        raise ValueError(f"'{text}' is not a size such as 500M or 4G")
-    return size
+    units = {f"{unit}{end}": 1024**power for power, unit in enumerate(("", *"kmgt")) for end in ("", "b", "ib")}
+    return math.ceil(_quantity(text, units, "a size such as 500M or 4G", 1 << 60))
 
 
 def duration(text: str) -> float:
     """Read a time such as 90s, 10m or 1.5h in seconds."""
-    units = {"s": 1, "m": 60, "min": 60, "h": 3600}
-    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|m|min|h)?", text.strip(), re.IGNORECASE)
-    seconds = 0.0 if found is None else float(found[1]) * units[(found[2] or "s").lower()]
-    if not 0 < seconds < 1e9:
-        raise ValueError(f"'{text}' is not a time such as 90s, 10m or 1.5h")
-    return seconds
+    return _quantity(text, {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}, "a time such as 90s, 10m or 1.5h", 10**9)
+
+
+def _quantity(text: str, units: Mapping[str, int], what: str, most: int) -> float:
+    """Read a number with a unit."""
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", text.strip().lower())
+    number = 0.0 if found is None else float(found[1]) * units.get(found[2], 0)
+    if not 0 < number < most:
+        raise ValueError(f"'{text}' is not {what}")
+    return number
 
 
 def named_path(text: str) -> tuple[str, str]:

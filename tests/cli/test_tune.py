@@ -125,7 +125,7 @@ def test_a_budget_says_that_it_counts_time(kcrf, text, known, tmp_path):
     [
         (["--effort", "small", "--budget", "10s"], "--effort counts work and --budget counts time"),
         (["--budget", "soon"], "'soon' is not a time such as 90s, 10m or 1.5h"),
-        (["--shape", "square"], "'square' is not rows and columns of pixels"),
+        (["--shape", "square"], "must be rows and columns such as [16, 8] or 16x8, not 'square'"),
         (["--shape", "3x3"], "images of 3x3 pixels need 9 columns of numbers, and there are 3"),
         (["--dev", "DATA", "--group", "c0"], "--dev is the held-out data"),
         (["--dev-vectors", "a=b"], "--dev-vectors stand beside the data of --dev"),

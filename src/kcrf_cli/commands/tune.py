@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
 from contextlib import closing
@@ -12,17 +11,10 @@ import click
 
 from kcrf_core._version import __version__
 from kcrf_core.files import is_encoded
+from kcrf_core.kernels import Shape
 
 from .. import options
 from ..io import files
-
-
-def image_shape(text: str) -> tuple[int, int]:
-    """Read rows and columns of an image."""
-    found = re.fullmatch(r"(\d+)x(\d+)", text.strip().lower())
-    if found is None:
-        raise ValueError(f"'{text}' is not rows and columns of pixels, as 16x8")
-    return int(found[1]), int(found[2])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +49,7 @@ class TuneArguments:
     shape: tuple[int, int] | None = options.DATA.option(
         "The columns of numbers are pixels of images with R rows and C columns, as 16x8. Default: not images.",
         "RxC",
-        type=options.OfKind(image_shape),
+        type=options.OfKind(Shape()),
     )
     metric: str | None
     dev: str | None = options.VALIDATION.option(

@@ -79,6 +79,7 @@ from .tables import (
     NameCells as NameCells,
     NumberColumn as NumberColumn,
     in_order as in_order,
+    joined_columns as joined_columns,
 )
 from .word_vectors import WordVectors as WordVectors
 

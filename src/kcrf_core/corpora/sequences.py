@@ -103,19 +103,12 @@ class LabelLists(list[list[LabelValue]]):
 
 # ----------------------------------------------------------------------------- labels
 
-# Labels are text in a model: how those of other types are found again.
-LABEL_TYPES: dict[str, Callable[[str], LabelValue]] = {
-    "text": str,
-    "integer": int,
-    "whole": float,
-    "boolean": "True".__eq__,
-}
-# In this order: a bool is an int.
-LABEL_KINDS: dict[str, Any] = {
-    "text": str,
-    "boolean": (bool, np.bool_),
-    "integer": (int, np.integer),
-    "whole": (float, np.floating),
+# Labels are text in a model: their types, and how those of a type are found again. A bool is an int, and comes first.
+LABEL_TYPES: dict[str, tuple[Any, Callable[[str], LabelValue]]] = {
+    "text": (str, str),
+    "boolean": ((bool, np.bool_), "True".__eq__),
+    "integer": ((int, np.integer), int),
+    "whole": ((float, np.floating), float),
 }
 
 
@@ -135,13 +128,13 @@ class LabelNames:
 
     def values(self, names: Sequence[str]) -> list[LabelValue]:
         try:
-            return [LABEL_TYPES[self.type](name) for name in names]
+            return [LABEL_TYPES[self.type][1](name) for name in names]
         except ValueError:  # a file that says so of labels that are no numbers
             return list(names)
 
 
 def _label_type(label: object) -> str:
-    for name, kinds in LABEL_KINDS.items():
+    for name, (kinds, _) in LABEL_TYPES.items():
         if isinstance(label, kinds) and (name != "whole" or float(label).is_integer()):
             return name
     shown = f"{label!r} of type {type(label).__name__}"

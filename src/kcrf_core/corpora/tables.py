@@ -465,22 +465,13 @@ def build_columns(builders: Sequence[ColumnBuilder], workers: Workers | None = N
             np.take(numbers, own, out=codes[bounds[number] : bounds[number + 1]], mode="clip")  # "raise" would copy
             builder.parts[number] = (np.empty(0, np.int32), numbers)
 
-    _run(work, len(sizes), workers)
+    (workers or Workers(1, memory=0)).run(work, range(len(sizes)))
     return [builder.strings.column(codes) for builder, codes in zip(builders, out, strict=True)]
 
 
 def joined_columns(columns: Sequence[PackedColumn]) -> PackedColumn:
     """Return one column out of consecutive ones."""
     return columns[0] if len(columns) == 1 else build_columns([ColumnBuilder(columns)])[0]
-
-
-def _run(work: Callable[[int], None], count: int, workers: Workers | None) -> None:
-    """Call `work` with 0, 1, ..., count - 1, by the threads of `workers` if there are any."""
-    if workers is not None:
-        workers.run(work, range(count))
-        return
-    for number in range(count):
-        work(number)
 
 
 class TableBuilder:
@@ -510,6 +501,6 @@ class TableBuilder:
             numbers[:, bounds[number] : bounds[number + 1]] = own.numbers[own.place[which]]
             own.numbers = np.empty((0, 0))  # a part of it would keep all of it
 
-        _run(copy, len(tables) if len(which) else 0, workers)
+        (workers or Workers(1, memory=0)).run(copy, range(len(tables) if len(which) else 0))
         known = dict(zip(self._builders, build_columns(list(self._builders.values()), workers), strict=True))
         return Table(is_number, numbers, tables[0].missing, [texts for own in tables for texts in own.texts], known)

@@ -7,7 +7,7 @@ from .composite import (
     inverse_roots as inverse_roots,
 )
 from .gram_blocks import Fill as Fill, Pivots as Pivots, gram as gram
-from .image import ImageKernel as ImageKernel
+from .image import ImageKernel as ImageKernel, Shape as Shape
 from .inputs import NOTHING as NOTHING, UNSEEN as UNSEEN, Group as Group, Inputs as Inputs
 from .kernel import (
     DEEPEST_KERNEL as DEEPEST_KERNEL,

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..corpora import CodedColumn
 from ..system import row_squares
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # A probability that underflowed or was rounded to zero counts as this, so that a single hopeless position does not
 # decide a comparison.
@@ -23,7 +27,15 @@ WHOLES = ("spans", "sequences")
 
 
 @dataclass(frozen=True, eq=False)
-class Probabilities:
+class _Arrays:
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Concatenate the arrays of several parts, all of them given."""
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
+
+
+@dataclass(frozen=True, eq=False)
+class Probabilities(_Arrays):
     """The probabilities of labels by one system that calibration needs."""
 
     predicted: np.ndarray  # [N] of the predicted label
@@ -37,23 +49,13 @@ class Probabilities:
         of_gold = np.where(gold >= 0, marginals[rows, gold], np.nan)
         return cls(marginals[rows, predicted], of_gold, row_squares(marginals))
 
-    @classmethod
-    def joined(cls, parts: Sequence[Probabilities]) -> Probabilities:
-        """Concatenate the probabilities of several parts, all of them given."""
-        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
-
 
 @dataclass(frozen=True, eq=False)
-class WholeProbabilities:
+class WholeProbabilities(_Arrays):
     """The probabilities of whole predicted spans and sequences."""
 
     spans: np.ndarray  # [N] at the first position of a span that of all its labels, NaN elsewhere, or where not wanted
     sequences: np.ndarray  # [S]
-
-    @classmethod
-    def joined(cls, parts: Sequence[WholeProbabilities]) -> WholeProbabilities:
-        """Concatenate the probabilities of several parts."""
-        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
 @dataclass(frozen=True)

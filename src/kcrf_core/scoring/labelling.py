@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..corpora import MISSING, CodedColumn, Corpus
+from ..corpora import MISSING, CodedColumn, Corpus, joined_columns
 from ..errors import DataError
 from ..system import counted, offsets_of
 from .calibration import Probabilities, WholeProbabilities, from_marginals
@@ -167,8 +167,8 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         every = LabelProbabilities(marginals[0].labels, np.concatenate([each.values for each in marginals]))
     return replace(
         parts[0],
-        gold=_joined_column([part.gold for part in parts]),
-        predicted=_joined_column([part.predicted for part in parts]),
+        gold=joined_columns([CodedColumn.of(part.gold).packed() for part in parts]),
+        predicted=joined_columns([CodedColumn.of(part.predicted).packed() for part in parts]),
         offsets=offsets_of(lengths),
         lines=np.concatenate([part.lines for part in parts]),
         words=None,
@@ -181,15 +181,6 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         remarks=tuple(remark for part in parts for remark in part.remarks),
         rules=None if parts[0].rules is None else {name: rules[name] for name in parts[0].rules},
     )
-
-
-def _joined_column(parts: Sequence[Sequence[str]]) -> CodedColumn:
-    numbers: dict[str, int] = {}
-    codes = []
-    for column in map(CodedColumn.of, parts):
-        own = [numbers.setdefault(value, len(numbers)) for value in column.values]
-        codes.append(np.array(own, dtype=np.int32)[column.codes])
-    return CodedColumn(list(numbers), np.concatenate(codes))
 
 
 def _label_probabilities(column: Sequence[str], predicted: Sequence[str]) -> tuple[Sequence[str], np.ndarray] | None:

@@ -263,7 +263,7 @@ def run_task(
         model, report = train(data.encoding, data.dataset, data.config, workers=workers)
         costs = np.array([plan.costs[label] for label in model.labels]) if plan.costs else None
         model = model.deciding(plan.decision)
-        found = _over_cuts(model, test, partial(_inferred, costs=costs, workers=workers))
+        found = _inferred(model, test, costs, workers)
     best, marginals = found[:, 0].astype(np.int64), found[:, 1:]
     probabilities = Probabilities.of(marginals, test.known_labels, best)
     tagged, more = CodedColumn(list(model.labels), best), {}
@@ -290,14 +290,14 @@ def run_task(
     }
 
 
-def _inferred(model: Model, part: Dataset, costs: np.ndarray | None, workers: Workers) -> np.ndarray:
-    """Return the number of the label at each position, and its marginals: [n, 1 + Y]."""
-
-    def of_few(few: Dataset) -> np.ndarray:
-        found = model.infer(few, costs)
-        return np.column_stack([found.labels, found.marginals.node])
-
-    return np.concatenate([np.empty((0, 1 + len(model.labels))), *model.over_parts(part, of_few, workers)])
+def _inferred(model: Model, dataset: Dataset, costs: np.ndarray | None, workers: Workers) -> np.ndarray:
+    """Return the number of the label at each position, and its marginals: [N, 1 + Y]."""
+    parts, rows = [np.empty((0, 1 + len(model.labels)))], []
+    for own, part, where in cut_parts(model, dataset):
+        for found in own.over_parts(part, partial(own.infer, costs=costs), workers):
+            parts.append(np.column_stack([found.labels, found.marginals.node]))
+        rows.append(where)
+    return np.concatenate(parts)[np.argsort(np.concatenate(rows))]
 
 
 def _packed_predictions(
@@ -386,12 +386,6 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
         to_fit = replace(dataset, cut=to_fit.cut)
     test_part = _pieces(corpus, held.first, held.last)
     return FoldData(config, encoding, to_fit, to_test, test_part, plan.rows(test))
-
-
-def _over_cuts(model: Model, dataset: Dataset, found: Callable[[Model, Dataset], np.ndarray]) -> np.ndarray:
-    """Return a result at each position [N], by the model without potentials of ends where sequences are cut."""
-    parts, rows = zip(*((found(own, part), where) for own, part, where in cut_parts(model, dataset)), strict=True)
-    return np.concatenate(parts)[np.argsort(np.concatenate(rows))]
 
 
 def cut_parts(model: Model, dataset: Dataset) -> Iterator[tuple[Model, Dataset, np.ndarray]]:
