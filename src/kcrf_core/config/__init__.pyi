@@ -5,7 +5,6 @@ from .config import (
     MODEL_SECTIONS as MODEL_SECTIONS,
     PRECISIONS as PRECISIONS,
     RUN_TRANSFORMS as RUN_TRANSFORMS,
-    SCHEME_VIOLATIONS as SCHEME_VIOLATIONS,
     Config as Config,
     DeclaredOption as DeclaredOption,
     FeatureConfig as FeatureConfig,

@@ -1,5 +1,5 @@
 from ..system import Registry
-from .arriving import Arrival as Arrival, arriving_lines as arriving_lines
+from .arriving import arriving_lines as arriving_lines
 from .columns import (
     Columns as Columns,
     Encode as Encode,

@@ -16,12 +16,7 @@ from .costs import (
     span_bonuses as span_bonuses,
     threshold_costs as threshold_costs,
 )
-from .error_analysis import (
-    SPAN_ERRORS as SPAN_ERRORS,
-    ErrorAnalysis as ErrorAnalysis,
-    WordFigures as WordFigures,
-    found_spans as found_spans,
-)
+from .error_analysis import SPAN_ERRORS as SPAN_ERRORS, ErrorAnalysis as ErrorAnalysis, found_spans as found_spans
 from .evaluation import Evaluation as Evaluation, check_label_count as check_label_count, evaluate as evaluate
 from .judgement import (
     Comparison as Comparison,
@@ -57,7 +52,6 @@ from .spans import (
     Score as Score,
     SpanFinder as SpanFinder,
     Spans as Spans,
-    SpanScores as SpanScores,
     Transitions as Transitions,
     allowed_transitions as allowed_transitions,
     tell_iob_apart as tell_iob_apart,

@@ -1,13 +1,10 @@
 from .arena import Outcome as Outcome
 from .cross_validation import (
     Division as Division,
-    FoldData as FoldData,
     Plan as Plan,
     Task as Task,
     base_seed as base_seed,
-    cut_parts as cut_parts,
     finished as finished,
-    fold_data as fold_data,
     make_plan as make_plan,
     out_of_fold as out_of_fold,
     rows as rows,
@@ -15,10 +12,10 @@ from .cross_validation import (
     summarise as summarise,
     task_count as task_count,
 )
-from .error_number import ErrorNumber as ErrorNumber, estimate as estimate
-from .evidence import Channel as Channel, Evidence as Evidence, fit_channel as fit_channel, gather as gather
+from .error_number import estimate as estimate
+from .evidence import Channel as Channel, fit_channel as fit_channel, gather as gather
 from .grid import Setting as Setting, make_settings as make_settings, parse_grid as parse_grid, shown as shown
-from .journal import Journal as Journal, corpus_digest as corpus_digest, digest_of as digest_of
+from .journal import Journal as Journal
 from .label_audit import (
     BY_FOLDS as BY_FOLDS,
     BY_MODEL as BY_MODEL,
@@ -26,8 +23,6 @@ from .label_audit import (
     Audit as Audit,
     Correction as Correction,
     DoubtfulPosition as DoubtfulPosition,
-    DoubtfulSequence as DoubtfulSequence,
-    DoubtfulSpan as DoubtfulSpan,
     audit_by_folds as audit_by_folds,
     audit_by_model as audit_by_model,
     changes_of as changes_of,
@@ -37,7 +32,7 @@ from .label_audit import (
     worklist as worklist,
 )
 from .search import Listener as Listener, Search as Search
-from .space import Candidate as Candidate, Space as Space
+from .space import Candidate as Candidate
 from .tuning import (
     Nested as Nested,
     Tuning as Tuning,

@@ -1,5 +1,5 @@
 from ._row_products import VECTOR_WIDTHS as VECTOR_WIDTHS, vector_width as vector_width
-from .backend import DOUBLE as DOUBLE, SINGLE as SINGLE, Array as Array, Backend as Backend
+from .backend import DOUBLE as DOUBLE, Array as Array, Backend as Backend
 from .forks import renew_after_fork as renew_after_fork
 from .late_scipy import in_place as in_place, linear_algebra as linear_algebra
 from .memory import Budget as Budget, free_memory as free_memory, hand_back as hand_back
@@ -30,7 +30,6 @@ from .settings import (
     boolean as boolean,
     declared as declared,
     described as described,
-    finite as finite,
     settings_of as settings_of,
 )
 from .team import Team as Team
