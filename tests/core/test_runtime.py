@@ -10,6 +10,7 @@ import subprocess
 import sys
 import unicodedata
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -378,6 +379,35 @@ def test_mistakes_of_callers_are_errors():
         tagger.set_attributes([{"a": 1.0}])
     tagger.set_columns([])
     assert len(tagger.labels()) == 0
+
+
+def test_threads_with_taggers_of_their_own_agree():
+    """Long sequences are labelled without the interpreter's lock: a tagger that is at work then refuses others."""
+    model, _ = random_model("words", labels=12)
+    made, rng = RuntimeModel(runtime_image(model)), np.random.default_rng(4)
+    rows = [[WORDS[k], TAGS[k % 5], ""] for k in rng.integers(len(WORDS), size=2000)]
+    tagger = RuntimeTagger(made)
+    tagger.set_columns(rows)
+    labels, marginals = tagger.labels(), tagger.marginals()
+
+    def work(_):
+        own = RuntimeTagger(made)
+        own.set_columns(rows)
+        return own.labels(), own.marginals()
+
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(work, range(6)):
+            np.testing.assert_array_equal(found[0], labels)
+            np.testing.assert_array_equal(found[1], marginals)
+        refused = []
+        again = pool.submit(lambda: [tagger.nbest(60) for _ in range(500) if not refused])
+        while not refused and not again.done():
+            try:
+                tagger.scores()
+            except RuntimeError as error:
+                refused.append(str(error))
+        np.testing.assert_array_equal(again.result()[-1][0][0], labels)
+    assert refused and "each thread needs its own" in refused[0]
 
 
 def test_labels_of_a_corpus():

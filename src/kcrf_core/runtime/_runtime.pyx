@@ -65,10 +65,15 @@ cdef extern from "internal.h" nogil:
     )
 
 cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
+    PyThreadState* PyEval_SaveThread() noexcept nogil
+    void PyEval_RestoreThread(PyThreadState* state) noexcept nogil
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 cdef enum:
     DEEPEST = 50  # dictionaries inside of dictionaries
+    LONG = 1 << 17  # T Y^2 of a sequence, some 0.1 ms: shorter ones are not worth a wait for the interpreter's lock
     COLON = 58
 
 
@@ -430,7 +435,7 @@ cdef class RuntimeModel:
         """Label sequences of attributes in the same way."""
         cdef RuntimeTagger tagger = self.borrowed()
         cdef ItemRows rows = ItemRows(())
-        cdef Py_ssize_t s, t, k, T, first, bad = -1
+        cdef Py_ssize_t s, k, bad
         cdef int* out = room_for(path, offsets)
         cdef const char* text = <const char*>&data[0] if data.shape[0] else NULL
         enlarge(<void**>&rows.ends, &rows.item_room, longest(offsets, indptr.shape[0] - 1), sizeof(size_t))
@@ -438,23 +443,30 @@ cdef class RuntimeModel:
         for s in range(offsets.shape[0] - 1):
             k = max(k, indptr[offsets[s + 1]] - indptr[offsets[s]])
         enlarge(<void**>&rows.entries, &rows.room, k, sizeof(kcrf_attribute))
-        with nogil:
-            for s in range(offsets.shape[0] - 1):
-                T, first = offsets[s + 1] - offsets[s], indptr[offsets[s]]
-                for k in range(first, indptr[offsets[s + 1]]):
-                    rows.entries[k - first].name.text = text + starts[k]
-                    rows.entries[k - first].name.size = lengths[k]
-                    rows.entries[k - first].value = values[k]
-                for t in range(T):
-                    rows.ends[t] = indptr[offsets[s] + t + 1] - first
-                if (
-                    kcrf_set_attributes(tagger.tagger, rows.entries, rows.ends, T) != KCRF_OK
-                    or not tagger.put_labels(T, out)
-                ):
-                    bad = s
-                    break
-                out += T
+        cdef PyThreadState* state = tagger.leave(offsets[offsets.shape[0] - 1] - offsets[0])
+        bad = label_each(tagger, rows, text, starts, lengths, values, indptr, offsets, out)
+        tagger.enter(state)
         return self.returned(tagger, bad)
+
+
+cdef Py_ssize_t label_each(
+    RuntimeTagger tagger, ItemRows rows, const char* text, const int64_t[::1] starts, const int[::1] lengths,
+    const double[:] values, const int64_t[::1] indptr, const int64_t[::1] offsets, int* out,
+) noexcept nogil:
+    """Do the work of `label_attributes`, with the room of `rows`; return the first that cannot be labelled, or -1."""
+    cdef Py_ssize_t s, t, k, T, first
+    for s in range(offsets.shape[0] - 1):
+        T, first = offsets[s + 1] - offsets[s], indptr[offsets[s]]
+        for k in range(first, indptr[offsets[s + 1]]):
+            rows.entries[k - first].name.text = text + starts[k]
+            rows.entries[k - first].name.size = lengths[k]
+            rows.entries[k - first].value = values[k]
+        for t in range(T):
+            rows.ends[t] = indptr[offsets[s] + t + 1] - first
+        if kcrf_set_attributes(tagger.tagger, rows.entries, rows.ends, T) != KCRF_OK or not tagger.put_labels(T, out):
+            return s
+        out += T
+    return -1
 
 
 cdef Py_ssize_t longest(const int64_t[::1] offsets, Py_ssize_t most) except -1:
@@ -483,6 +495,7 @@ cdef class RuntimeTagger:
     cdef kcrf_text* cells
     cdef size_t room
     cdef Py_ssize_t T
+    cdef bint busy  # without the interpreter's lock
 
     def __init__(self, RuntimeModel model not None):
         self.model = model
@@ -515,6 +528,22 @@ cdef class RuntimeTagger:
         message = found.text.decode("utf-8", "replace")
         return OverflowError(message) if found.status == KCRF_NUMERIC else ValueError(message)
 
+    cdef int alone(self) except -1:
+        if self.busy:
+            raise RuntimeError("another thread uses this tagger: each thread needs its own")
+        return 0
+
+    cdef PyThreadState* leave(self, size_t T) noexcept nogil:
+        """Release the interpreter's lock for a sequence that is long."""
+        cdef size_t Y = kcrf_label_count(self.model.model)
+        self.busy = T * Y * Y >= LONG
+        return PyEval_SaveThread() if self.busy else NULL
+
+    cdef void enter(self, PyThreadState* state) noexcept nogil:
+        if state != NULL:
+            PyEval_RestoreThread(state)
+        self.busy = False
+
     cdef Py_ssize_t fill(self, rows) except -1:
         """Put the texts of rows into cells; return the number of rows."""
         cdef Py_ssize_t columns = kcrf_column_count(self.model.model), size, at = 0
@@ -530,35 +559,52 @@ cdef class RuntimeTagger:
 
     def set_columns(self, rows):
         """Set a sequence by the texts of its columns, [positions][columns]."""
-        cdef Py_ssize_t T = self.fill(rows)
+        self.alone()
+        held = tuple(map(tuple, rows))  # texts stay while the lock is released
+        cdef Py_ssize_t T = self.fill(held)
+        cdef PyThreadState* state = self.leave(T)
+        cdef int status = kcrf_set_columns(self.tagger, self.cells, T)
+        self.enter(state)
         self.T = 0
-        if kcrf_set_columns(self.tagger, self.cells, T) != KCRF_OK:
+        if status != KCRF_OK:
             raise self.error()
         self.T = T
 
     def set_attributes(self, items):
         """Set a sequence by its items, which `ItemRows` describes; half a sequence is none."""
         cdef ItemRows rows
+        cdef PyThreadState* state
+        cdef int status
         try:
             rows = items if isinstance(items, ItemRows) else ItemRows(items)
         except BaseException:
+            self.alone()
             self.T = 0
             kcrf_set_attributes(self.tagger, NULL, NULL, 0)
             raise
+        self.alone()
+        state = self.leave(rows.items)
+        status = kcrf_set_attributes(self.tagger, rows.entries, rows.ends, rows.items)
+        self.enter(state)
         self.T = 0
-        if kcrf_set_attributes(self.tagger, rows.entries, rows.ends, rows.items) != KCRF_OK:
+        if status != KCRF_OK:
             raise self.error()
         self.T = rows.items
 
     def scores(self):
         """Return scores of labels, [T, Y], without transitions."""
         cdef Py_ssize_t Y = kcrf_label_count(self.model.model)
+        self.alone()
         if not self.T:
             return np.zeros((0, Y))
         cdef double[:, ::1] every = <double[:self.T, :self.model.model.stride]>self.tagger.scores.memory
         return np.ascontiguousarray(every[:, :Y])
 
-    cdef object path(self, const int32_t* found):
+    cdef object path(self, const int32_t* (*find)(kcrf_tagger*) noexcept nogil):
+        self.alone()
+        cdef PyThreadState* state = self.leave(self.T)
+        cdef const int32_t* found = find(self.tagger)
+        self.enter(state)
         if found == NULL:
             raise self.error()
         out = np.empty(self.T, dtype=np.int32)
@@ -569,15 +615,18 @@ cdef class RuntimeTagger:
 
     def labels(self):
         """Return numbers of the best labels by the model's decoder, [T] int32."""
-        return self.path(kcrf_labels(self.tagger))
+        return self.path(kcrf_labels)
 
     def viterbi(self):
         """Return numbers of the labels of the most probable labelling, [T] int32."""
-        return self.path(kcrf_viterbi(self.tagger))
+        return self.path(kcrf_viterbi)
 
     def marginals(self):
         """Return p(y_t | x), [T, Y]."""
+        self.alone()
+        cdef PyThreadState* state = self.leave(self.T)
         cdef const double* found = kcrf_marginals(self.tagger)
+        self.enter(state)
         if found == NULL:
             raise self.error()
         out = np.empty((self.T, kcrf_label_count(self.model.model)))
@@ -588,11 +637,15 @@ cdef class RuntimeTagger:
 
     def log_probability(self, labels):
         """Return the logarithm of the probability of numbers of labels [T]."""
-        cdef const int32_t[::1] path = np.ascontiguousarray(labels, dtype=np.int32)
-        cdef double result
+        cdef const int32_t[::1] path = np.array(labels, dtype=np.int32)
+        cdef double result = 0
+        self.alone()
         if path.shape[0] != self.T:
             raise ValueError(f"{path.shape[0]} labels, expected {self.T}")
-        if kcrf_log_probability(self.tagger, &path[0] if self.T else NULL, &result) != KCRF_OK:
+        cdef PyThreadState* state = self.leave(self.T)
+        cdef int status = kcrf_log_probability(self.tagger, &path[0] if self.T else NULL, &result)
+        self.enter(state)
+        if status != KCRF_OK:
             raise self.error()
         return result
 
@@ -600,7 +653,10 @@ cdef class RuntimeTagger:
         """Return the most probable labellings [K, T] int32 and the logarithms of their probabilities [K]."""
         cdef const int32_t* labels
         cdef const double* logs
+        self.alone()
+        cdef PyThreadState* state = self.leave(self.T * number)
         cdef size_t found = kcrf_nbest(self.tagger, number, &labels, &logs)
+        self.enter(state)
         if not found:
             raise self.error()
         paths, probabilities = np.empty((found, self.T), dtype=np.int32), np.empty(found)
