@@ -34,6 +34,16 @@ def test_viterbi_is_stored_where_chance_would_do(rng):
     assert worse.decode == "viterbi" and worse.difference < 0
 
 
+def test_a_bonus_only_must_not_be_worse():
+    path = counts([4, 5, 6, 7])
+    for right, bonus in (([4, 5, 6, 8], 1.5), ([4, 5, 6, 7], 0.0), ([9, 5, 5, 0], 0.0)):
+        found = choose_decoder(ACCURACY, {"viterbi": path, "posterior": path, "bonus": counts(right)}, "dev", 1.5)
+        assert (found.decode, found.span_bonus) == ("viterbi", bonus)
+        assert found.counted_as == ("bonus" if bonus else "viterbi")
+        assert ("Viterbi with a bonus for spans (1.5); dev accuracy 57.50" in found.text) == bool(bonus)
+        assert found.to_dict().get("span_bonus", 0) == bonus
+
+
 def test_a_single_unit_decides_nothing():
     found = choose_decoder(ACCURACY, {"viterbi": counts([1]), "posterior": counts([9])}, "dev")
     assert found.decode == "viterbi" and "+-" not in found.text and found.to_dict()["standard_error"] is None

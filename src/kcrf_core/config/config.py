@@ -279,7 +279,7 @@ class TrainingConfig:
         Number(automatic=True),
         help="What each span adds to the score of a labelling in Viterbi decoding: more spans are found, and more of "
         "them are wrong; 0 gives the most probable labelling. Default: auto, log(2 / F1 - 1) of the held-out F1 if "
-        "that is better there by more than a standard error, else 0.",
+        "that is better there, else 0.",
         metavar="B",
         heading="Decoding",
     )

@@ -236,10 +236,13 @@ class ComposedEngine(Engine):
     def errors(self, theta: np.ndarray, clique: Clique) -> np.ndarray:
         return self._joined(theta, "errors", clique)
 
-    def predictions(self, theta: np.ndarray, bonus: np.ndarray | None = None) -> Predictions:
-        found = list(self.executor.ask(self.handles, "at", self._asked(theta, "predictions", bonus)))
+    def predictions(self, theta: np.ndarray) -> Predictions:
+        found = list(self.executor.ask(self.handles, "at", self._asked(theta, "predictions")))
         labels = {name: np.concatenate([each.labels[name] for each in found]) for name in DECODINGS}
         return Predictions(labels, np.concatenate([each.gold for each in found]))
+
+    def best_labels(self, theta: np.ndarray, bonuses: np.ndarray) -> np.ndarray:
+        return self._joined(theta, "best_labels", bonuses)
 
     def sequence_log_probabilities(self, theta: np.ndarray) -> np.ndarray:
         return self._joined(theta, "sequence_log_probabilities")

@@ -295,11 +295,12 @@ class Engine(ABC):
         """Return w (p - e_y) of the cliques of each position, the factors of gradients, [N, columns]."""
 
     @abstractmethod
-    def predictions(self, theta: Vector, bonus: np.ndarray | None = None) -> Predictions:
-        """Predict by each decoder, and return the probabilities of gold labels (any value for unknown labels).
+    def predictions(self, theta: Vector) -> Predictions:
+        """Predict by each decoder, and return the probabilities of gold labels (any value for unknown labels)."""
 
-        Viterbi decoding adds the `bonus` [Y] of each label to its score, if there is one.
-        """
+    @abstractmethod
+    def best_labels(self, theta: Vector, bonuses: np.ndarray) -> np.ndarray:
+        """Return labels [N] int32 by Viterbi decoding, with numbers [Y] added to the scores of labels."""
 
     @abstractmethod
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:

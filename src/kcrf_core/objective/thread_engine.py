@@ -246,10 +246,12 @@ class ThreadEngine(Engine):
         assert isinstance(clique, MappedClique)
         return np.concatenate(list(self.over_chunks(theta, partial(_errors, clique))))
 
-    def predictions(self, theta: Vector, bonus: np.ndarray | None = None) -> Predictions:
-        found = self.over_chunks(theta, partial(_predictions, bonus))
-        path, posterior, gold = map(np.concatenate, zip(*found, strict=True))
+    def predictions(self, theta: Vector) -> Predictions:
+        path, posterior, gold = map(np.concatenate, zip(*self.over_chunks(theta, _predictions), strict=True))
         return Predictions(dict(zip(DECODINGS, (path, posterior), strict=True)), gold)
+
+    def best_labels(self, theta: Vector, bonuses: np.ndarray) -> np.ndarray:
+        return np.concatenate(list(self.over_chunks(theta, partial(_best_labels, bonuses))))
 
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:
         return np.concatenate(list(self.over_chunks(theta, _sequence_logs)))
@@ -605,10 +607,14 @@ def _errors(clique: MappedClique, chunk: ScoredChunk) -> np.ndarray:
     return clique.gather(found, found.node.shape[1]) * chunk.position_weights()[:, None]
 
 
-def _predictions(bonus: np.ndarray | None, chunk: ScoredChunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _best_labels(bonuses: np.ndarray, chunk: ScoredChunk) -> np.ndarray:
+    return chain.viterbi(chunk.scores + bonuses, chunk.edges, chunk.offsets)[0]
+
+
+def _predictions(chunk: ScoredChunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return labels by Viterbi and by posterior decoding, and probabilities of gold labels, [n] each."""
     scores, edges, offsets = chunk.scores, chunk.edges, chunk.offsets
-    path = chain.viterbi(scores if bonus is None else scores + bonus, edges, offsets)[0]
+    path = chain.viterbi(scores, edges, offsets)[0]
     node = chain.marginals(scores, edges, offsets).node
     posterior = chain.posterior_labels(node, scores, edges, offsets)
     return path, posterior, node[np.arange(len(node)), chunk.labels]

@@ -20,7 +20,7 @@ from ..objective import Objective, Vector
 from ..objective.solvers import BEST, DevProgress, DevScore, Observer, Progress, Tolerance, moved
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
 from ..system import Workers
-from .held_out import DecoderChoice, blocks_of, choose_decoder
+from .held_out import VITERBI, DecoderChoice, blocks_of, choose_decoder
 from .task import Solution, TrainingTask
 
 # Work on held-out data is at most this share of all work, counted in positions.
@@ -78,7 +78,7 @@ class Watch:
         self._dataset, self._encoding, self._sigma2 = dataset, encoding, sigma2
         self._keep, self._observer, self._decoder = keep, observer, decoder
         given = 0.0 if decoder is None else decoder.span_bonus
-        self._bonus = span_bonuses(yardstick.labels, given) if given else None
+        self._bonuses = span_bonuses(yardstick.labels, given) if given else None
         Y, labels = len(yardstick.labels), dataset.known_labels
         self._gold = np.where(labels == UNOBSERVED, -1, np.where(labels == UNKNOWN, Y, labels.astype(np.int64)))  # [N]
         self._metric, self._by_label = yardstick.name, yardstick.of_labels
@@ -149,7 +149,9 @@ class Watch:
 
     def _look(self, theta: Vector, passes: int) -> None:
         """Score these parameters, and keep them for the decoders that they are the best so far for."""
-        found = self._objective.engine.predictions(theta, self._bonus)
+        found = self._objective.engine.predictions(theta)
+        if self._bonuses is not None:
+            found.labels[VITERBI] = self._objective.engine.best_labels(theta, self._bonuses)
         better = set()
         for name in DECODINGS if self._decoder is None else [self._decoder.decode]:
             labels = found.labels[name]

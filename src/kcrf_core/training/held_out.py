@@ -314,13 +314,13 @@ def choose_decoder(
 ) -> DecoderChoice:
     """Choose the decoder by counts of a yardstick on the same units, one for each decoder.
 
-    Another one than Viterbi is chosen where it is better by more than one standard error: the best of these, if there
-    are counts with a `span_bonus`, too. A yardstick that looks at probabilities cannot tell decoders apart: counts are
-    those of `Yardstick.of_labels`.
+    Posterior decoding is chosen where it is better than Viterbi by more than one standard error. A `span_bonus`, if
+    there are counts with one, was not chosen by these data but follows from F1, so that it only must not be worse. A
+    yardstick that looks at probabilities cannot tell decoders apart: counts are those of `Yardstick.of_labels`.
     """
     values = {name: yardstick.value(own) for name, own in counts.items()}
     differences = {name: yardstick.difference(own, counts[VITERBI]) for name, own in counts.items() if name != VITERBI}
-    better = [name for name, (difference, error) in differences.items() if difference > error]
+    better = [name for name, (gain, error) in differences.items() if gain > (0 if name == BONUS else error)]
     best = max(better, key=lambda name: values[name], default=VITERBI)
     difference, error = differences[POSTERIOR if best == VITERBI else best]
     decode, bonus = (VITERBI, span_bonus) if best == BONUS else (best, 0.0)

@@ -4,7 +4,7 @@ A setting gives sigma2 of each term that has none, on a grid of half decades. Th
 of these terms together, then each of them but the first alone, in the way that helps. Of the settings whose metric is
 within one paired standard error of the best, those whose log p is within one of the best are alike; the search takes
 the one nearest to where it began, then the one with the smaller variances. F1 of spans is that with a bonus for spans
-(`scoring.costs`), unless a decoder is given: without one it depends on how cautious probabilities are.
+(`scoring.costs`), unless a decoder is given: without one, it depends on how cautious probabilities are.
 
 The same data give the same choice on every machine and engine: fits are in double precision and begin anew at rounded
 parameters after some passes, so that rounding errors, which grow a thousandfold in 30 passes, are lost in time; and
@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -195,6 +196,7 @@ def _beginnings(task: TrainingTask, scales: Mapping[str, float]) -> dict[str, fl
     return {name: on_grid(scale) if name in names else of_transitions for name, scale in scales.items()}
 
 
+Labeller: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from bonuses of labels to the best labels
 Steps = tuple[int, ...]  # how many times each free term has gone up by GRID_FACTOR from where the search began
 
 
@@ -243,6 +245,15 @@ class _Fold:
         self.sample = sample.narrow(self.used).in_double()
         self.held = task.pieces(split.held).narrow(self.used).in_double()
         self.fits: dict[Steps, list[np.ndarray]] = {}  # blocks of each term
+
+    def by_unit(self, counts: np.ndarray) -> np.ndarray:
+        """Return sums over the pieces of each unit, of rows that are those of pieces or, added up already, of units."""
+        numbers, number = np.unique(self.pieces.unit, return_inverse=True)
+        if len(counts) != len(number):
+            return counts
+        totals = np.zeros((len(numbers), counts.shape[1]))
+        np.add.at(totals, number, counts)
+        return totals
 
     def nearest(self, steps: Steps) -> Steps | None:
         """Return the nearest setting that was fitted, of equals the last one; None where there is none."""
@@ -441,13 +452,12 @@ class _Search:
         """Fit and judge a setting on all folds."""
         logs: list[np.ndarray] = []
         counts: dict[str, list[np.ndarray]] = {name: [] for name in DECODINGS}
-        labels = self._yardstick.labels
         variance, values, folds = 0.0, self._values(steps), len(self._folds)
         sigma2 = self._fixed | values
         if self._names:  # that of the term that has moved, or of the first one where all have
             name = label if label in self._names else self._names[0]
             variance = _rounded(values[name] * self._scales[name])
-        fitted: list[tuple[_Fold, Vector]] = []
+        fitted: list[tuple[_Fold, Labeller]] = []
         near = self._folds[0].nearest(steps)
         self._passes[steps] = 0.0 if near is None else self._passes[near]
         tried, about = len(self._found), max(len(self._found) + 1, self._usual)
@@ -458,18 +468,20 @@ class _Search:
             objective = fold.sample.objective(sigma2)
             theta = self._fit(fold, steps, objective)
             self._work += 2 * fold.held.problem.positions
-            given = 0.0 if self._decoder is None else self._decoder.span_bonus
-            own = fold.held.objective(sigma2).engine.predictions(theta, span_bonuses(labels, given) if given else None)
-            self._judge(fold, {**own.labels}, own.gold, counts, logs)
-            fitted.append((fold, theta))
-        bonus = 0.0
-        if self._seeks_bonus:
-            bonus, counts[BONUS] = best_bonus(self._yardstick.value(np.concatenate(counts[VITERBI]))), []
-            for fold, theta in fitted:
-                self._work += 2 * fold.held.problem.positions
-                own = fold.held.objective(sigma2).engine.predictions(theta, span_bonuses(labels, bonus))
-                self._judge(fold, {BONUS: own.labels[VITERBI]}, own.gold, counts)
+            held = fold.held.objective(sigma2)
+            fitted.append((fold, partial(held.engine.best_labels, theta)))
+            own = held.engine.predictions(theta)
+            self._judge(fold, own.labels, own.gold, counts, logs)
         all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
+        bonus = 0.0 if self._decoder is None else self._decoder.span_bonus
+        if bonus:
+            pooled[VITERBI] = self._with_bonus(bonus, fitted)
+        elif self._seeks_bonus:  # that for the F1 which is reached with one
+            f1 = value = self._yardstick.value(pooled[VITERBI])
+            for _ in range(2):
+                bonus = best_bonus(max(f1, value))
+                pooled[BONUS] = self._with_bonus(bonus, fitted)
+                value = self._yardstick.value(pooled[BONUS])
         figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
         log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
         trial = Trial(label, variance, values, log_probability, metric, figures, folds, folds)
@@ -488,25 +500,29 @@ class _Search:
                 return result.theta
             theta = fold.start(steps, objective)
 
+    def _with_bonus(self, bonus: float, fitted: Sequence[tuple[_Fold, Labeller]]) -> np.ndarray:
+        """Return counts of all units, by Viterbi decoding with this bonus for spans."""
+        counts: list[np.ndarray] = []
+        for fold, labelled in fitted:
+            problem = fold.held.problem
+            self._work += problem.positions
+            labels = labelled(span_bonuses(self._yardstick.labels, bonus))
+            own = self._yardstick.counts(problem.labels, labels, None, problem.offsets, problem.weights)
+            counts.append(fold.by_unit(own))
+        return np.concatenate(counts)
+
     def _judge(
         self,
         fold: _Fold,
         predicted: Mapping[str, np.ndarray],
         gold: np.ndarray,
         counts: dict[str, list[np.ndarray]],
-        logs: list[np.ndarray] | None = None,
+        logs: list[np.ndarray],
     ) -> None:
-        """Add the counts of the units of one fold: by decoder and, if they are asked for, of log p."""
+        """Add the counts of the units of one fold, of log p and by decoder."""
         problem = fold.held.problem
         gold = np.log(np.maximum(gold.astype(np.float64), SMALLEST_PROBABILITY))
         units = problem.offsets, problem.weights
-        of_pieces = [] if logs is None else [(logs, self._log_loss.counts(problem.labels, None, gold, *units))]
+        logs.append(fold.by_unit(self._log_loss.counts(problem.labels, None, gold, *units)))
         for name, labels in predicted.items():
-            of_pieces.append((counts[name], self._yardstick.counts(problem.labels, labels, gold, *units)))
-        numbers, number = np.unique(fold.pieces.unit, return_inverse=True)
-        for out, each in of_pieces:
-            totals = each  # added up over neighbours already, unless there is a row for each piece
-            if len(each) == len(number):
-                totals = np.zeros((len(numbers), each.shape[1]))
-                np.add.at(totals, number, each)
-            out.append(totals)
+            counts[name].append(fold.by_unit(self._yardstick.counts(problem.labels, labels, gold, *units)))
