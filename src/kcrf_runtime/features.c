@@ -811,8 +811,14 @@ kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)
         tagger->most_distances = distances > tagger->most_distances ? distances : tagger->most_distances;
     }
     size_t slots = columns ? MOST_KNOWN : 1, room = tagger->most_distances * S;
-    while (slots > 16 && slots * (room * sizeof(double) + tagger->most_families * 4) > KNOWN_BYTES)
+    double every = (double)S * (double)tagger->most_distances; /* room, which may be too large for a size_t */
+    while (slots > 16 && (double)slots * (8 * every + 4 * (double)tagger->most_families) > KNOWN_BYTES)
         slots /= 2;
+    every = 17 * every + 2.0 * (double)reach * (double)S * (double)model->column_distances[columns];
+    if (8 * every > MOST_BEYOND) {
+        kcrf_tagger_free(tagger);
+        return NULL;
+    }
     tagger->known_slots = slots;
     tagger->known = malloc(slots * sizeof *tagger->known);
     tagger->known_codes = malloc((slots + 1) * tagger->most_families * sizeof *tagger->known_codes);
@@ -859,6 +865,8 @@ static int begin(kcrf_tagger *tagger, size_t T, bool attributes)
     tagger->scored = tagger->has_marginals = false;
     tagger->error.status = KCRF_OK;
     tagger->error.text[0] = 0;
+    if (T > tagger->model->longest)
+        return kcrf_fail(&tagger->error, KCRF_MEMORY, "the sequence is too long");
     if (attributes != kcrf_takes_attributes(tagger->model))
         return kcrf_fail(&tagger->error, KCRF_INPUT, "the model labels positions with %s", attributes ? "columns" : "attributes");
     return KCRF_OK;

@@ -100,6 +100,7 @@ struct field {
 #define MOST_KNOWN 8192          /* values that a tagger remembers */
 #endif
 #define KNOWN_BYTES (1 << 23)    /* about as much as it takes for that */
+#define MOST_BEYOND (1 << 28)    /* bytes of sums beyond the ends; a damaged file may ask for more */
 #define LONGEST_KNOWN 24         /* bytes of such a value */
 
 enum term_kind { OF_CONJUNCTIONS = 1, OF_PAIRS = 2, IN_HALVES = 4 }; /* halves: one column of weights for two labels */
@@ -144,6 +145,7 @@ struct kcrf_model {
     uint64_t others;      /* where those begin */
     uint32_t *term_others; /* [terms] their number */
     uint8_t *needed;      /* [families] codes are looked at by other families or terms */
+    size_t longest;            /* positions whose arrays have sizes that fit a size_t */
     double *padded;            /* of first order: [4, Y, stride] transitions, their transpose, and exponentials of both */
     size_t stride;
     double shift, depth;       /* largest transition, which exponentials are divided by, and its distance to the least */

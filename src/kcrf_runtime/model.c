@@ -252,13 +252,15 @@ static int plan_sums(kcrf_model *model, kcrf_error *error)
     uint64_t count = 0, distances = 0;
     for (uint64_t k = 0; k < model->count[TERMS]; k++)
         count += model->terms[k].fields;
+    if (count > UINT32_MAX || count > SIZE_MAX / 64)
+        return kcrf_fail(error, KCRF_MEMORY, "out of memory");
     int64_t(*keys)[2] = malloc((count + 1) * sizeof *keys); /* column and distance; term and field in order */
     model->summed = malloc((count + 1) * sizeof *model->summed);
     model->distances = malloc((count + 1) * sizeof *model->distances);
     model->column_distances = calloc((size_t)meta->columns + 1, sizeof(uint32_t));
     model->term_others = calloc(model->count[TERMS] + 1, sizeof(uint32_t));
     model->needed = calloc(model->count[FAMILIES] + 1, 1);
-    if (!keys || !model->summed || !model->distances || !model->column_distances || !model->needed || !model->term_others || count > UINT32_MAX) {
+    if (!keys || !model->summed || !model->distances || !model->column_distances || !model->needed || !model->term_others) {
         free(keys);
         return kcrf_fail(error, KCRF_MEMORY, "out of memory");
     }
@@ -312,6 +314,21 @@ static int plan_sums(kcrf_model *model, kcrf_error *error)
     return KCRF_OK;
 }
 
+/* Find the longest sequence whose sizes can be computed: the products below are taken without checks for it. */
+static int measure(kcrf_model *model, kcrf_error *error)
+{
+    const struct meta *meta = model->meta;
+    uint64_t Y = meta->labels, P = meta->order == 2 ? meta->pair_states : Y, most = 8;
+    uint64_t widths[] = {P + 8, Y + 8, meta->edges_apart ? Y * Y : 0, model->count[FAMILIES], meta->columns};
+    for (size_t k = 0; k < sizeof widths / sizeof *widths; k++)
+        most = widths[k] > most ? widths[k] : most;
+    uint64_t positions = SIZE_MAX / 64 / most, ends = 2 * (uint64_t)meta->reach + 2;
+    model->longest = (size_t)(positions > ends ? positions - ends : 0);
+    if ((4.0 * (double)Y + 2) * (double)(Y + 8) > (double)(SIZE_MAX / 64)) /* of transitions in several forms */
+        return kcrf_fail(error, KCRF_MEMORY, "out of memory");
+    return KCRF_OK;
+}
+
 /* Lay transitions of first order out for vectors: rows end with labels that nothing leads to. */
 static int prepare(kcrf_model *model, kcrf_error *error)
 {
@@ -343,7 +360,7 @@ static int prepare(kcrf_model *model, kcrf_error *error)
 
 static kcrf_model *finish(kcrf_model *model, kcrf_error *error)
 {
-    if (check(model, error) == KCRF_OK && prepare(model, error) == KCRF_OK && plan_sums(model, error) == KCRF_OK)
+    if (check(model, error) == KCRF_OK && measure(model, error) == KCRF_OK && prepare(model, error) == KCRF_OK && plan_sums(model, error) == KCRF_OK)
         return model;
     kcrf_close(model);
     return NULL;

@@ -36,6 +36,7 @@ from kcrf_core.model import (
     runtime_image,
     runtime_labels,
 )
+from kcrf_core.model.runtime_files import META, SECTIONS
 from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, by_characters
 
 WORDS = [
@@ -321,6 +322,20 @@ def test_damaged_files_are_refused():
     changed[-200] ^= 1
     with pytest.raises(ValueError, match="checksum"):
         RuntimeModel(bytes(changed)).verify()
+
+
+def test_sizes_that_a_damaged_file_asks_for_are_refused():
+    """Sums beyond the ends would take two hundred thousand rows of labels for each distance."""
+    model, _ = random_model("words", labels=90)
+    data = bytearray(runtime_image(model))
+    at = {kind: struct.unpack_from("<QQ", data, 32 + 24 * kind + 8) for kind in range(len(SECTIONS))}
+    struct.pack_into("<I", data, at[SECTIONS.index("meta")][0] + 4 * META.index("reach"), 100_000)
+    first, count = at[SECTIONS.index("fields")]
+    for place in range(first, first + 24 * count, 24):
+        struct.pack_into("<II", data, place + 8, 0, 0)  # all codes have the same row
+    made = RuntimeModel(bytes(data))
+    with pytest.raises(MemoryError):
+        RuntimeTagger(made)
 
 
 def test_models_store_the_version_of_unicode_and_training_uses_it():
