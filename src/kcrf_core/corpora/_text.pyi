@@ -79,7 +79,6 @@ def split_attributes(
     data: np.ndarray,
     first: np.ndarray,
     last: np.ndarray,
-    escapes: bool,
     starts: np.ndarray,
     lengths: np.ndarray,
     values: np.ndarray,

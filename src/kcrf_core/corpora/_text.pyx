@@ -529,10 +529,9 @@ def gather_rows(const double[:, ::1] columns, const int64[::1] which, double[:, 
 
 
 def split_attributes(
-    const unsigned char[::1] data,     # changed where there are backslashes: names without them take their places
+    const unsigned char[::1] data,     # changed where there are escapes: names without backslashes take their places
     const int64[::1] first,            # [rows] where the fields of rows begin, behind the label
     const int64[::1] last,             # [rows] where rows end
-    bint escapes,                      # whether there are backslashes: else `data` is left as it is
     int64[::1] starts,                 # [fields] out: where names begin
     int[::1] lengths,                  # [fields] out
     double[::1] values,                # [fields] out
@@ -551,39 +550,29 @@ def split_attributes(
             at = first[row]
             while at < last[row]:
                 begin, colon, escaped = at, -1, False
-                if escapes:
-                    while at < last[row]:
-                        if text[at] > BACKSLASH:  # most letters
-                            at += 1
-                            continue
-                        if text[at] == TAB:
-                            break
-                        if text[at] == COLON:
-                            colon = at
-                        elif (text[at] == BACKSLASH and at + 1 < last[row]
-                              and (text[at + 1] == BACKSLASH or text[at + 1] == COLON)):
-                            escaped = True
-                            at += 1
+                while at < last[row]:
+                    if text[at] > BACKSLASH:  # most letters
                         at += 1
-                else:
-                    while at < last[row] and text[at] != TAB:
-                        if text[at] == COLON:
-                            colon = at
+                        continue
+                    if text[at] == TAB:
+                        break
+                    if text[at] == COLON:
+                        colon = at
+                    elif (text[at] == BACKSLASH and at + 1 < last[row]
+                          and (text[at + 1] == BACKSLASH or text[at + 1] == COLON)):
+                        escaped = True
                         at += 1
+                    at += 1
                 end = at
                 at += 1
                 if begin == end:
                     continue
                 values[count] = 1.0
                 if colon >= 0:
-                    if not parse_number(text + colon + 1, end - colon - 1, &values[count]):
+                    if colon == begin or not parse_number(text + colon + 1, end - colon - 1, &values[count]):
                         with gil:
                             return ones, row, begin, end, colon == begin
                     ones &= values[count] == 1.0
-                if colon == begin:
-                    with gil:
-                        return ones, row, begin, end, True
-                if colon >= 0:
                     end = colon
                 if escaped:
                     out = begin
@@ -650,13 +639,10 @@ def parse_vectors(
     cdef int wrong = 0
     cdef double largest, scale
     cdef const unsigned char* text = &data[0] if size else NULL
-    cdef const unsigned char* found
     left = right = begin
     with nogil:
         while first < size:
-            found = <const unsigned char*>memchr(text + first, LINE_FEED, size - first)
-            last = size if found == NULL else found - text
-            right = last
+            last = right = line_end(text, first, size)
             largest = 0
             for k in range(width - 1, -1, -1):
                 while right > first and ends_value(text[right - 1]):

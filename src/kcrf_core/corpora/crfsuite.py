@@ -88,14 +88,11 @@ def label_column(parsed: ParsedBlock) -> ParsedBlock:
 
 def _attribute_rows(data: bytes, first: np.ndarray, last: np.ndarray, name: str, numbers: np.ndarray) -> AttributeRows:
     """Return the attributes of rows whose fields stand from `first` [N] to `last` [N]."""
-    escapes = b"\\" in data
-    text = np.frombuffer(bytearray(data) if escapes else data, np.uint8)
+    text = np.frombuffer(bytearray(data) if b"\\" in data else data, np.uint8)
     fields = np.count_nonzero(text == ord("\t"))  # at most
     starts, lengths = np.empty(fields, np.int64), np.empty(fields, np.int32)
     values, indptr = np.empty(fields), np.empty(len(first) + 1, np.int64)
-    only_ones, bad, begin, end, nameless = _text.split_attributes(
-        text, first, last, escapes, starts, lengths, values, indptr
-    )
+    only_ones, bad, begin, end, nameless = _text.split_attributes(text, first, last, starts, lengths, values, indptr)
     if bad >= 0:
         field, line = data[begin:end].decode("utf-8"), int(numbers[bad])
         if nameless:
