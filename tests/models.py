@@ -11,11 +11,20 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.kernels.plain import RBFKernel
-from kcrf_core.maps import ColumnOrder, find_conjunctions
+from kcrf_core.maps import ColumnOrder, ConjunctionCounter, feature_base
 from kcrf_core.model import Model
+from kcrf_core.system import Workers
 
 SPANS = ("B-X", "B-Y", "I-X", "I-Y", "O")
 KINDS = ("explicit", "cosine", "affine", "kernel", "conjunctions", "edge-x", "edge-x kernel")
+
+
+def find_conjunctions(inputs, kernel, cut_off=1, merge=True, by_degree=False, workers=None):
+    """The conjunctions of training rows, and Phi [N, D]."""
+    counter = ConjunctionCounter(kernel, feature_base(inputs), workers or Workers(1, memory=0))
+    counter.add(inputs)
+    found, rows = counter.conjunctions(cut_off, by_degree, merge, rows=True)
+    return found, rows.matrix()
 
 
 def random_corpus(rng, labels, sequences=8, longest=5):

@@ -8,15 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse
+from tests.models import find_conjunctions
 
 from kcrf_core.chains import EDGE, NODE, Problem
-from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import PolynomialKernel, gram
 from kcrf_core.maps import (
     ExplicitMap,
     conjunction_count,
     conjunction_table,
-    find_conjunctions,
     squared_weights,
     why_not,
 )
@@ -142,8 +141,6 @@ def test_what_cannot_be_enumerated(rng):
     assert "weights other than 1" in why_not(random_inputs(rng, 5, 2, 0, 3), 2)
     many = replace(binary_inputs(rng, 5), sizes=np.full(3, 2**21))
     assert why_not(many, 2) is None and "too many" in why_not(many, 3)
-    with pytest.raises(ConfigError, match="real columns"):
-        find_conjunctions(random_inputs(rng, 5, 2, 1), KERNELS[3])
 
 
 def test_no_rows_and_no_features(rng):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.models import find_conjunctions
 
 from kcrf_core import KernelCRF, fit_encoding, parse_config
 from kcrf_core.chains import CLIQUES, Edges, best_labellings, chain
@@ -27,7 +28,7 @@ from kcrf_core.errors import ConfigError
 from kcrf_core.features import AffineTerm, ConjunctionTerm, ExplicitTerm
 from kcrf_core.features.pivots import KernelTerm
 from kcrf_core.kernels import PolynomialKernel
-from kcrf_core.maps import ColumnOrder, SparseWeights, find_conjunctions
+from kcrf_core.maps import ColumnOrder, SparseWeights
 from kcrf_core.model import (
     CorpusPart,
     Model,

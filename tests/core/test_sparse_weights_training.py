@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.optimize import minimize
+from tests.models import find_conjunctions
 
 from kcrf_core.chains import EDGE, NODE, Problem, chain
 from kcrf_core.config import parse_config
@@ -16,7 +17,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.estimator import KernelCRF
 from kcrf_core.kernels import PolynomialKernel
-from kcrf_core.maps import ExplicitMap, SparseWeights, find_conjunctions
+from kcrf_core.maps import ExplicitMap, SparseWeights
 from kcrf_core.model import Model
 from kcrf_core.objective import HessianBlocks, Objective, ObjectiveTerm
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal, run as run_module

@@ -116,7 +116,7 @@ class ConjunctionPlan(TermPlan):
 
         Each grows with a power of the number of rows, which two samples tell, one twice as large as the other.
         """
-        from ..maps import find_conjunctions
+        from ..maps import ConjunctionCounter
 
         inputs = self.data.whole
         N, kernel = len(inputs), PolynomialKernel(self.term.kernel.degree, 1.0, 1.0, 1.0)
@@ -124,8 +124,11 @@ class ConjunctionPlan(TermPlan):
         found = []
         for rows in (most // 2, most) if most < N else (N,):
             sample = inputs.take(np.linspace(0, N - 1, max(rows, 1)).astype(np.int64))
-            conjunctions, phi = find_conjunctions(sample, kernel, self.term.map.cut_off)
-            found.append((len(conjunctions.keys), conjunctions.size, phi.nnz))
+            counter = ConjunctionCounter(kernel, feature_base(inputs), Workers(1, memory=0))
+            counter.add(sample)
+            conjunctions, phi = counter.conjunctions(self.term.map.cut_off, rows=True)
+            assert phi is not None
+            found.append((len(conjunctions.keys), conjunctions.size, len(phi.indices)))
         if len(found) == 1:
             return found[0]
         doublings = np.log2(N / most)

@@ -19,7 +19,6 @@ from .conjunction_table import (
     Conjunctions as Conjunctions,
     conjunction_count as conjunction_count,
     feature_base as feature_base,
-    find_conjunctions as find_conjunctions,
     shared_conjunctions as shared_conjunctions,
     squared_weights as squared_weights,
     why_not as why_not,

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import ConfigError
 from ..kernels import Inputs, PolynomialKernel
 from ..system import Workers, offsets_of, ranges
 from . import _conjunctions
@@ -193,25 +192,6 @@ class Conjunctions:
 def _sizes(keys: np.ndarray, base: int) -> np.ndarray:
     """Return the number of features of conjunctions [Q], the digits of their keys."""
     return np.searchsorted([1, base, base**2], keys, side="right")
-
-
-def find_conjunctions(
-    inputs: Inputs,
-    kernel: PolynomialKernel,
-    cut_off: int = 1,
-    merge: bool = True,
-    by_degree: bool = False,
-    workers: Workers | None = None,
-) -> tuple[Conjunctions, scipy.sparse.csr_array]:
-    """Return the conjunctions of training rows, and Phi [N, D]; those in fewer than `cut_off` rows are left out."""
-    reason = why_not(inputs, kernel.degree)
-    if reason is not None:
-        raise ConfigError(f"map 'explicit' cannot hold this polynomial kernel: {reason}; 'reduced' can")
-    counter = ConjunctionCounter(kernel, feature_base(inputs), workers or Workers(1, memory=0))
-    counter.add(inputs)
-    found, rows = counter.conjunctions(cut_off, by_degree, merge, rows=True)
-    assert rows is not None
-    return found, rows.matrix()
 
 
 class ConjunctionCounter:
