@@ -50,7 +50,7 @@ class KernelRows:
         self.dtype = pivots.dtype
         self._values_held: np.ndarray | None = None  # [rows that fit, M], from the first time that rows are asked for
         self._filled = np.zeros(0, dtype=bool)  # which blocks of them have been computed
-        self._opening, self._filling = threading.Lock(), threading.Lock()
+        self._opening = threading.Lock()
         self._local = threading.local()
 
     @classmethod
@@ -89,7 +89,6 @@ class KernelRows:
         block = self.pivots.block_rows()
         for number in range(rows.start // block, -(-rows.stop // block)):
             if not self._filled[number]:
-                # Two threads may fill the same one: it has to be there at once, not inner products first.
                 part = slice(number * block, min((number + 1) * block, len(held)))
                 held[part] = self._first_values(part)
                 self._filled[number] = True
@@ -102,18 +101,14 @@ class KernelRows:
 
         def task(blocks: slice) -> None:
             part = slice(blocks.start * block, min(blocks.stop * block, len(held)))
-            if self._source is not None and self._source[0].whole() is not None:
-                held[part] = self._first_values(part)
-            else:
-                self.pivots.gram(self.inputs.take(part), held[part])
+            held[part] = self._first_values(part)
             self._filled[blocks] = True
 
-        with self._filling:  # one at a time, for values are inner products first
-            workers.run(task, [part for part in ranges(len(self._filled), at_once) if not self._filled[part].all()])
+        workers.run(task, [part for part in ranges(len(self._filled), at_once) if not self._filled[part].all()])
 
     def _first_values(self, rows: slice) -> np.ndarray:
-        whole = None if self._source is None else self._source[0].whole()
-        if self._source is not None and whole is not None:
+        """Return values of rows: they are put into their place at once, for two threads may do so."""
+        if self._source is not None and (whole := self._source[0].whole()) is not None:
             return whole[self._source[1][rows]]
         return self.pivots.gram(self.inputs.take(rows))
 
