@@ -29,6 +29,7 @@ from .term import (
     Term as Term,
     TermBasis as TermBasis,
     TermParts as TermParts,
+    WeightTable as WeightTable,
     load_basis as load_basis,
     read_terms as read_terms,
     save_basis as save_basis,

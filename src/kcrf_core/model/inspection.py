@@ -26,7 +26,7 @@ from ..encoding import (
     plain_names,
 )
 from ..errors import ConfigError
-from ..features import FeatureTerm, StoredBasis, Term, unpack_basis
+from ..features import FeatureTerm, StoredBasis, Term, WeightTable, unpack_basis
 from ..files import Contents
 from ..maps import as_dense, matrix_of
 from ..scoring import METRICS
@@ -40,13 +40,10 @@ VALUES_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
-class TermWeights:
-    """The weights of one term as a table of items and labels."""
+class TermWeights(WeightTable):
+    """The weights of one term as a table of items and labels, or pairs of labels."""
 
-    items: int  # features, conjunctions or pivots
-    columns: int  # labels, or pairs of them
-    name: Callable[[int], str]  # of each
-    rows: Callable[[slice], np.ndarray]  # [n, Y] of some of them, for edge-x [n, Y^2]
+    columns: int
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield runs of rows with the number of the first."""
@@ -87,7 +84,7 @@ def term_weights(model: Model, term: Term) -> TermWeights:
     """Return the weights of a term with a column for each label, or pair of labels."""
     Y, table = len(model.labels), term.table(model.encoding)
     columns = Y**term.clique.axes
-    return TermWeights(table.items, columns, table.name, lambda part: term.by_labels(table.rows(part), Y))
+    return TermWeights(table.items, table.name, lambda part: term.by_labels(table.rows(part), Y), columns)
 
 
 def dump(model: Model) -> Iterator[list[str]]:

@@ -18,7 +18,7 @@ from ..encoding import Dataset, Encoding
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import Model, ScoreCalibration
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
-from ..system import Workers, counted
+from ..system import Workers, counted, offsets_of
 from .checkpoint import Checkpoint
 from .held_out import HoldOut, Units, size_contents
 from .training import Report, train
@@ -183,11 +183,8 @@ def _complete(part: Scored) -> Scored:
     if not unknown.any():
         return part
     rows = np.repeat(unknown == 0, np.diff(part.offsets))
-    offsets = np.concatenate([[0], np.cumsum(np.diff(part.offsets)[unknown == 0])])
-    edges = part.edges
-    if edges.transitions.ndim == 3:
-        edges = replace(edges, transitions=edges.transitions[rows])
-    return Scored(part.rows[rows], part.labels, part.scores[rows], edges, offsets, part.gold[rows])
+    offsets = offsets_of(np.diff(part.offsets)[unknown == 0])
+    return Scored(part.rows[rows], part.labels, part.scores[rows], part.edges.rows(rows), offsets, part.gold[rows])
 
 
 def _likelihood(part: Scored, calibration: ScoreCalibration) -> tuple[float, np.ndarray]:

@@ -425,7 +425,7 @@ class ShardRun(TrainingRun):
         )
         options = replace(
             self._options,
-            observer=_Prefixed(self._observer, "sample: "),
+            observer=_OfSample(self._observer),
             dev=None,
             start=None,
             keep="last",
@@ -505,11 +505,11 @@ class ShardRun(TrainingRun):
             yield replace(part.dataset(), labels=self._dataset.known_labels[slice(*rows)])
 
 
-class _Prefixed(Observer):
-    """Hands events to another observer, notes with a prefix."""
+class _OfSample(Observer):
+    """Hands events to another observer, notes as those of a sample."""
 
-    def __init__(self, other: Observer, prefix: str):
-        self._other, self._prefix = other, prefix
+    def __init__(self, other: Observer):
+        self._other = other
 
     def tell(self, event: Event) -> None:
-        self._other.tell(replace(event, text=self._prefix + event.text) if isinstance(event, Note) else event)
+        self._other.tell(replace(event, text=f"sample: {event.text}") if isinstance(event, Note) else event)

@@ -384,10 +384,8 @@ class Run:
 
     def _keep(self, value: float, theta: Vector, found: Point | None) -> None:
         """Take up a value of P at theta, and report it."""
-        improved = self._best is None or value < self._best.value
-        if improved:
+        if self._best is None or value < self._best.value:
             self._best = _Best(value, theta, found)
-        if improved:
             self._tell(value, theta, found and found.gradient)
         else:
             self._tell(value)
