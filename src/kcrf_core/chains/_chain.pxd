@@ -1,10 +1,10 @@
-# Errors of some sequences, for passes over all without the interpreter's lock (see `chunk_errors` in `_chain.pyx`).
+# Errors of some sequences, for passes over all without the interpreter's lock.
 
-from ._states cimport int64
+from ..system.types cimport int64, real
 
 cpdef Py_ssize_t work_size(Py_ssize_t longest, Py_ssize_t Y) noexcept nogil
 
-cdef Py_ssize_t errors_of(
-    const void* scores, bint single, const double* edges, const double* start, const double* end, const int64* offsets,
-    Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, void* node, double* sums, double* work,
+cdef Py_ssize_t chunk_errors(
+    const real* scores, const double* edges, const double* start, const double* end, const int64* offsets,
+    Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, real* node, double* sums, double* work,
 ) noexcept nogil

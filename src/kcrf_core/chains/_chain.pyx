@@ -13,15 +13,12 @@ sequence that has no finite log Z.
 from libc.math cimport log, INFINITY
 from libc.string cimport memset
 
+from ..system.types cimport int64, real
 from ._messages cimport Found, log_messages, log_room
 from ._states cimport (
-    Chain, chain_of_labels, exponentials_of_table, int64, kcrf_depth, kcrf_exponentials, kcrf_rows, kcrf_sequence,
+    Chain, chain_of_labels, exponentials_of_table, kcrf_depth, kcrf_exponentials, kcrf_rows, kcrf_sequence,
     kcrf_shared, kcrf_stride,
 )
-
-ctypedef fused real:
-    float
-    double
 
 STATUS_OK = -1
 
@@ -110,19 +107,6 @@ cdef Py_ssize_t chunk_errors(
             ends[Y + j] += node[last * Y + j]
         ends[2 * Y] += weights[k] * (logs[k] - logs[S + k])
     return bad
-
-
-cdef Py_ssize_t errors_of(
-    const void* scores, bint single, const double* edges, const double* start, const double* end, const int64* offsets,
-    Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, void* node, double* sums, double* work,
-) noexcept nogil:
-    if single:
-        return chunk_errors(
-            <const float*>scores, edges, start, end, offsets, S, Y, labels, weights, <float*>node, sums, work
-        )
-    return chunk_errors(
-        <const double*>scores, edges, start, end, offsets, S, Y, labels, weights, <double*>node, sums, work
-    )
 
 
 cdef Py_ssize_t chunk_marginals(

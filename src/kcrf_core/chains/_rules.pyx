@@ -18,9 +18,10 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
+from ..system.types cimport int64, uint64
 from ._best cimport best_beginnings, block_into
 from ._messages cimport StatePotentials
-from ._states cimport Block, Chain, first_of, int64, label_of, source, States
+from ._states cimport Block, Chain, first_of, label_of, source, States
 
 EXACT, LIMITED, IMPOSSIBLE, NONE_FOUND = range(4)
 
@@ -30,8 +31,6 @@ cdef enum:
     PROVED_NONE = 2
     FOUND_NONE = 3
 
-
-ctypedef unsigned long long uint64
 
 cdef struct Fields:
     Py_ssize_t Y, G, words

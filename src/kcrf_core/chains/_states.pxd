@@ -8,6 +8,8 @@
 from libc.math cimport exp, INFINITY, isfinite
 from libc.string cimport memset
 
+from ..system.types cimport int64
+
 cdef extern from "_recursions.h" nogil:
     struct kcrf_shared:
         Py_ssize_t stride
@@ -39,8 +41,6 @@ cdef extern from "_recursions.h" nogil:
     void kcrf_max_plus(const double* before, const double* E, Py_ssize_t n, Py_ssize_t width, double* now)
     Py_ssize_t kcrf_stride(Py_ssize_t Y)
     Py_ssize_t kcrf_rows(Py_ssize_t T, Py_ssize_t Y)
-
-ctypedef long long int64
 
 
 cdef struct States:

@@ -7,7 +7,7 @@ are doubles themselves, one operation rounds once and is right. Others are left 
 from libc.stdlib cimport strtod
 from libc.string cimport memcpy
 
-ctypedef unsigned long long uint64
+from ..system.types cimport uint64
 
 cdef double TENS[23]                   # powers of ten that doubles hold exactly
 TENS[:] = [10.0**q for q in range(23)]

@@ -8,10 +8,8 @@ nothing and release the interpreter's lock.
 from libc.math cimport NAN, fabs, rint
 from libc.string cimport memchr, memcmp, memcpy
 
+from ..system.types cimport int64, uint64
 from ._numbers cimport parse_number
-
-ctypedef long long int64
-ctypedef unsigned long long uint64
 
 cdef enum:
     SPACE = 32

@@ -8,15 +8,11 @@ have, the list of those pivots is shorter than that.
 from libc.math cimport fabs, sqrt
 from libc.string cimport memset
 
-ctypedef fused real:
-    float
-    double
+from ..system.types cimport int64, real
 
 ctypedef fused code:
     short
     int
-
-ctypedef long long int64
 
 # Comparisons that cost as much as one step through a list.
 cdef Py_ssize_t LIST_COST = 8

@@ -8,14 +8,8 @@ A table is two arrays: `keys` [capacity], in the order in which they were first 
 numbers of keys or -1. Functions allocate nothing; where a table is full they return, for the caller to make it larger.
 """
 
+from ..system.types cimport int64, real, uint64
 from ._prefetch cimport prefetch
-
-ctypedef fused real:
-    float
-    double
-
-ctypedef long long int64
-ctypedef unsigned long long uint64
 
 
 cdef inline uint64 mixed(uint64 value) noexcept nogil:

@@ -7,13 +7,8 @@ from libc.stdlib cimport free, malloc
 
 import numpy as np
 
+from ..system.types cimport int64, real
 from ._prefetch cimport prefetch
-
-ctypedef fused real:
-    float
-    double
-
-ctypedef long long int64
 
 
 def multiply_codes(

@@ -10,6 +10,7 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from ..system.team cimport Team
+from ..system.types cimport int64, real
 
 cdef extern from "_thin_products.h" nogil:
     enum:
@@ -41,12 +42,6 @@ cdef extern from "_dense_products.h" nogil:
         const void* A, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t M, const void* B, Py_ssize_t P, double* sums,
         bint single,
     )
-
-ctypedef long long int64
-
-ctypedef fused real:
-    float
-    double
 
 cdef enum:
     ROWS_PER_TASK = 256   # of all rows of a map

@@ -10,6 +10,7 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, Py
 from libc.stdlib cimport free, malloc
 
 from ..system.team cimport Team
+from ..system.types cimport int64
 
 cdef extern from "_long_vectors.h" nogil:
     ctypedef struct kcrf_values:
@@ -46,8 +47,6 @@ cdef extern from "_long_vectors.h" nogil:
     kcrf_work_on do_put_pair "KCRF_WIDEST(kcrf_put_pair)"
     kcrf_work_on do_reduced "KCRF_WIDEST(kcrf_reduced)"
     kcrf_work_on do_finished "KCRF_WIDEST(kcrf_finished)"
-
-ctypedef long long int64
 
 
 cdef class Operation:

@@ -10,15 +10,10 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from ..chains._chain cimport errors_of, work_size
+from ..chains._chain cimport chunk_errors, work_size
 from ..maps.native cimport Products, kcrf_padded, map_products
 from ..system.team cimport Team
-
-ctypedef long long int64
-
-ctypedef fused real:
-    float
-    double
+from ..system.types cimport int64, real
 
 cdef enum:
     MOST_PRODUCTS = 64
@@ -226,9 +221,9 @@ cdef void of_chunk(pass_state* state, Py_ssize_t item, Py_ssize_t chunk, char* r
             scores[2 * t + 1] = -scores[2 * t]
     else:
         node = errors
-    bad = errors_of(
-        scores, real is float, state.edges, start, end, state.offsets + first, S, Y, state.labels + begin,
-        state.weights + first, node, own, work,
+    bad = chunk_errors(
+        scores, state.edges, start, end, state.offsets + first, S, Y, state.labels + begin, state.weights + first, node,
+        own, work,
     )
     if bad >= 0 and state.bad[item] < 0:
         state.bad[item] = first + bad

@@ -7,10 +7,7 @@ at hand, the model's slope in one coordinate takes a product of m numbers, and s
 gone through in their order, one after another, so that results do not depend on the number of threads.
 """
 
-
-ctypedef fused real:
-    float
-    double
+from ..system.types cimport real
 
 cdef int FULL_EVERY = 5  # all coordinates are gone through once in so many sweeps, in between those that are not zero
 cdef double LEAST_CURVATURE = 1e-8  # as a part of b: rounding may leave less of it

@@ -8,9 +8,7 @@ cdef extern from "_dense_products.h" nogil:
         Py_ssize_t C, bint single,
     )
 
-ctypedef fused real:
-    float
-    double
+from .types cimport real
 
 
 VECTOR_WIDTHS = ("baseline", "avx2", "avx512")
