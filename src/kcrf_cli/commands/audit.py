@@ -194,8 +194,7 @@ def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
     division = Division(folds, held_out.group, numbers, seed=seed, block=held_out.block)
     plan = make_plan(corpus, raw, source, make_settings({}, chosen), division)
     with (
-        open_engine(engine, threads=threads, memory=run.engine.memory, tell=files.unless(run.quiet)) as opened,
-        opened.workers(threads) as workers,
+        open_engine(engine, threads=threads, memory=run.engine.memory, tell=files.unless(run.quiet)) as workers,
         progress(run.quiet, "folds", len(plan.folds)) as moved,
     ):
         found = audit_by_folds(plan, run.rank or "wrong", workers=workers, done=lambda task: moved())

@@ -178,7 +178,7 @@ def crossval(run: CrossvalArguments) -> None:
         plan = replace(plan, folds=tuple(plan.folds[k] for k in sorted({*run.only_fold})))
     with (
         _kept(plan, run.journal, output, run.quiet) as kept,
-        open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=tell) as opened,
+        open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=tell) as workers,
         progress(run.quiet or run.verbose, "trainings", task_count(plan)) as moved,
     ):
 
@@ -187,7 +187,7 @@ def crossval(run: CrossvalArguments) -> None:
                 tell(f"  done: {plan.describe(task)}")
             moved(1, plan.describe(task))
 
-        found, picked = run_plan(plan, run.jobs, threads, opened.memory, kept, done, opened)
+        found, picked = run_plan(plan, run.jobs, threads, run.engine.memory, kept, done, workers)
         if run.only_fold:
             tell(f"{counted(task_count(plan), 'training is', 'trainings are')} in {run.journal}")
             return

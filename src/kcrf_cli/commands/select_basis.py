@@ -59,8 +59,7 @@ def select_basis(run: BasisArguments) -> None:
     device = engine if isinstance(engine, DeviceChoice) else None
     with (
         closing(ProgressMessages(run.quiet, run.verbose)) as messages,
-        open_engine(device, threads=threads, memory=run.engine.memory, tell=messages.report) as opened,
-        opened.workers(threads) as workers,
+        open_engine(device, threads=threads, memory=run.engine.memory, tell=messages.report) as workers,
     ):
         if isinstance(engine, ClusterEngine):
             messages.report(f"pivots are chosen on this machine: {engine.address} is not used")

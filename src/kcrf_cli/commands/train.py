@@ -232,8 +232,7 @@ def train(run: TrainArguments) -> None:
             Interruption(messages, run_log) as interruption,
             open_engine(
                 run.engine.choice(), threads=threads, memory=run.engine.memory, tell=interruption.report
-            ) as opened,
-            opened.workers(threads) as workers,
+            ) as workers,
         ):
             hold_out = HoldOut(prepared.groups, folds, run.held_out.block)
             prepared.describe(interruption)

@@ -144,8 +144,7 @@ def tune(run: TuneArguments) -> None:
         files.kept_journal(
             journal, run.journal is None, lambda: f"{len(journal):,} judgements" if journal.begun else None, run.quiet
         ),
-        open_engine(engine, threads=threads, memory=run.engine.memory, tell=tell) as opened,
-        opened.workers(threads) as workers,
+        open_engine(engine, threads=threads, memory=run.engine.memory, tell=tell) as workers,
     ):
         with (
             StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,

@@ -483,8 +483,7 @@ class KernelCRF(Protocol):
         if self.verbose and not LOGGER.isEnabledFor(logging.INFO):
             LOGGER.setLevel(logging.INFO)
         try:
-            engine = open_engine(self.engine, threads=threads, memory=memory, tell=observer.note)
-            with engine as opened, opened.workers(threads) as workers:
+            with open_engine(self.engine, threads=threads, memory=memory, tell=observer.note) as workers:
                 yield observer, workers
         finally:
             LOGGER.setLevel(level)

@@ -42,7 +42,7 @@ from ..scoring import (
     readable_column,
 )
 from ..system import Budget, Whole, Workers, available_threads, piece_rows, sequence_rows
-from ..training import Blocks, OpenEngine, Units, apart, blocks_of, groups_of, size_contents, train, without_column
+from ..training import Blocks, Units, apart, blocks_of, groups_of, size_contents, train, without_column
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
 from .processes import Processes, TaskFailed
@@ -253,11 +253,11 @@ def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
 
 
 def run_task(
-    plan: Plan, task: Task, threads: int | None = None, memory: int | None = None, engine: OpenEngine | None = None
+    plan: Plan, task: Task, threads: int | None = None, memory: int | None = None, workers: Workers | None = None
 ) -> dict[str, Any]:
-    """Train on the training part of a fold and judge by its test part."""
+    """Train on the training part of a fold and judge by its test part, on new threads unless there are some."""
     began = time.perf_counter()
-    with (engine or OpenEngine(memory)).workers(threads) as workers:
+    with Workers(threads, memory) if workers is None else nullcontext(workers) as workers:
         data = fold_data(plan, task)
         test, test_part = data.test, data.test_part
         model, report = train(data.encoding, data.dataset, data.config, workers=workers)
@@ -423,18 +423,19 @@ def run_plan(
     memory: int | None = None,
     journal: Journal | None = None,
     done: Callable[[Task], None] = lambda task: None,
-    engine: OpenEngine | None = None,
+    workers: Workers | None = None,
 ) -> tuple[Found, tuple[int, ...]]:
     """Return results of all trainings, and for nested selection the setting chosen in each fold.
 
-    Trainings run on `jobs` processes, which share `memory` bytes; results do not depend on how many. With an `engine`,
-    a cluster or a device, there is one after another, each on all of it. Those that the journal has are taken from it,
-    and it gets the others as soon as they are finished.
+    Trainings run on `jobs` processes, which share `memory` bytes; results do not depend on how many. With `workers`
+    that a cluster or a device helps, there is one after another, each on all of it. Those that the journal has are
+    taken from it, and it gets the others as soon as they are finished.
     """
     data = corpus_digest(plan.corpus) if journal is not None else ""
     processes = None
+    helped = workers if workers is not None and (workers.device or workers.executor) else None
     if jobs > 1:
-        if engine is not None and engine.helps:
+        if helped is not None:
             raise ConfigError("a cluster or a device runs one training at a time: leave out 'jobs'", settings=["jobs"])
         # Each process has its own threads: together no more than there are cores, unless the user wants it so.
         threads = threads or max(1, available_threads() // jobs)
@@ -447,7 +448,7 @@ def run_plan(
             return
         for task in tasks:
             try:
-                result = run_task(plan, task, threads, memory, engine)
+                result = run_task(plan, task, threads, memory, helped)
             except (KcrfError, MemoryError) as error:
                 raise TaskFailed(task, error) from None
             yield task, result
