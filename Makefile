@@ -3,7 +3,7 @@
 #   make demo        build an environment, then featurize, select a basis, train, tag and evaluate
 #   make test        build what the tests need and run those of every day: four minutes on two cores
 #   make test-all    these, the slow ones (make test-slow), and the core's with bounds checks (make test-debug)
-#   make test-gpu    the engine of a device with PyTorch, on a card where there is one
+#   make test-gpu    the engine of a device with PyTorch, on a GPU where there is one
 #   make sanitize    the core's tests under address and undefined-behaviour sanitizers (GCC or Clang)
 #   make fuzz        ten minutes of damaged and hostile input for every reader
 #   make fuzz-runtime  100,000 damaged models for the C library, under sanitizers

@@ -72,11 +72,29 @@ def speed() -> list[list[str]]:
     return rows
 
 
+def vectors() -> list[list[str]]:
+    rows = []
+    for name in TEXTS:
+        if (found := loaded(f"{name}.vectors.json")) is not None:
+            interval = found["intervals"]["figures"]["f1"]
+            low, high = (f"{100 * interval[end]:.1f}" for end in ("low", "high"))
+            rows.append([TEXTS[name], f"{figure(found):.2f}", f"{low} to {high}"])
+    return rows
+
+
+TABLES = {
+    "table": (quality, 2, ("", "figure", "kcrf, no configuration", "python-crfsuite, tuned c2")),
+    "speed": (speed, 1, ("file to model, processor time", "kcrf, no configuration", "python-crfsuite, all defaults")),
+    "vectors": (vectors, 1, ("with `--embeddings`", "F1", "95 % interval")),
+}
+
+
 def main(readme: str) -> None:
-    header = ("", "figure", "kcrf, no configuration", "python-crfsuite, tuned c2")
-    fill(Path(readme), table(header, quality(), 2), peers=())
-    header = ("file to model, processor time", "kcrf, no configuration", "python-crfsuite, all defaults")
-    fill(Path(readme), table(header, speed()), peers=(), name="speed")
+    """Fill the tables that something was computed for."""
+    for name, (rows, text_columns, header) in TABLES.items():
+        if found := rows():
+            peers = ("python-crfsuite",) if name != "vectors" else ()
+            fill(Path(readme), table(header, found, text_columns), peers=peers, name=name)
 
 
 if __name__ == "__main__":

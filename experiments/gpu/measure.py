@@ -1,6 +1,6 @@
 """Whole commands, file to model, on one engine: `measure.py GROUP ENGINE TRAIN TEST`; `threads` is no engine.
 
-On a card each command runs twice, and the second run counts: the first one may compile and warm up. Figures are added
+On a GPU each command runs twice, and the second run counts: the first one may compile and warm up. Figures are added
 to build/measured.jsonl: seconds from start to end, those of import and start of the engine, those of the final fit, and
 whether both runs left the same bytes. More arguments name the rows to measure, by the words that they end with.
 """
