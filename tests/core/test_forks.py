@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_info
 
 import kcrf_core
 from kcrf_core import KernelCRF, Workers
-from kcrf_core.corpora import columns
 from kcrf_core.system.threads import ONE_BLAS_THREAD
 
 pytestmark = [
@@ -132,9 +131,6 @@ def test_threads_are_started_anew():
 
 
 def test_locks_of_what_threads_share_are_renewed():
-    seen = columns.SeenValues()
-    with held(lock_of(seen)):
-        assert child_says(lambda: seen.numbers(["x"]).tolist() == [0]) == 1
     workers = Workers(1, memory=100)
     with held(lock_of(workers.memory)):
         assert child_says(lambda: workers.memory.reserve(workers, 60, 1) == 60) == 1

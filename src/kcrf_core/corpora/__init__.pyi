@@ -3,7 +3,6 @@ from .arriving import arriving_lines as arriving_lines
 from .columns import (
     Columns as Columns,
     Encode as Encode,
-    SeenValues as SeenValues,
     TrainingColumns as TrainingColumns,
     column_weights as column_weights,
 )

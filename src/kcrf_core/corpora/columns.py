@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import pairwise, repeat
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
-from ..system import renew_after_fork
 from .corpus import Corpus
 from .layout import MISSING
 from .tables import LACKING, NUMBER, WORD, CodedColumn, ColumnList, NumberColumn
@@ -25,64 +23,9 @@ MOSTLY_NUMBERS = 0.95
 MANY_SEQUENCES = 10
 MANY_STEPS = 30
 
-MOST_VALUES = 1 << 18  # of a column that are remembered; what is made of others is worked out each time
-
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
-_NOTHING_KNOWN = np.zeros(0, dtype=np.int32)
 
 Encode = Callable[[list[str]], np.ndarray]  # codes [V] int32 of distinct values
-
-
-class SeenValues:
-    """Distinct values of one column that all threads have met so far, and what features made of them.
-
-    The same words come in every block of a text. The code of a prefix or shape of a word is worked out when the word
-    is first met, and read from a table from then on.
-    """
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._values: list[str] = []
-        self._tables: dict[tuple[Hashable, ...], np.ndarray] = {}
-        self.renew()
-        renew_after_fork(self)
-
-    def renew(self) -> None:
-        """Replace the lock, in a process that was forked while a thread held it."""
-        self._lock = threading.Lock()
-
-    def __reduce__(self) -> tuple[type[SeenValues], tuple[()]]:
-        return SeenValues, ()  # another process meets values by itself
-
-    def numbers(self, values: list[str]) -> np.ndarray:
-        """Return the number of each value among all that were met, [V] int32; -1 if there is no room for it."""
-        found = np.fromiter(map(self._numbers.get, values, repeat(-1)), np.int32, len(values))
-        new = np.flatnonzero(found < 0).tolist()
-        if new and len(self._values) < MOST_VALUES:
-            with self._lock:
-                for place in new[: MOST_VALUES - len(self._values)]:
-                    value = values[place]
-                    number = self._numbers.get(value)
-                    if number is None:
-                        number = len(self._values)
-                        self._values.append(value)  # before its number is known to others
-                        self._numbers[value] = number
-                    found[place] = number
-        return found
-
-    def codes(self, key: tuple[Hashable, ...], values: list[str], numbers: np.ndarray, encode: Encode) -> np.ndarray:
-        """Return what `encode` makes of values with these numbers, [V]; the same key stands for the same function."""
-        table, needed = self._tables.get(key, _NOTHING_KNOWN), int(numbers.max(initial=-1)) + 1
-        if len(table) < needed:
-            with self._lock:
-                table = self._tables.get(key, _NOTHING_KNOWN)
-                table = self._tables[key] = np.concatenate([table, encode(self._values[len(table) :])])
-        unknown = np.flatnonzero(numbers < 0)
-        if not len(unknown):
-            return table[numbers]
-        out = table[np.maximum(numbers, 0)] if len(table) else np.empty(len(numbers), dtype=np.int32)
-        out[unknown] = encode([values[place] for place in unknown.tolist()])
-        return out
 
 
 class TrainingColumns(ABC):
@@ -178,10 +121,8 @@ class Columns(TrainingColumns):
         corpus: Corpus,
         missing: tuple[str, ...] = MISSING,
         fitting: bool = False,  # else the meaning of the columns is known
-        seen: Mapping[int, SeenValues] | None = None,  # by column, where an encoding has met values before
     ):
-        self.corpus, self.missing, self._fitting, self._seen = corpus, missing, fitting, seen
-        self._numbers: dict[int, np.ndarray] = {}
+        self.corpus, self.missing, self._fitting = corpus, missing, fitting
         self._coded: dict[int, CodedColumn] = {}
         self.warnings: list[str] = []
         # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
@@ -233,11 +174,7 @@ class Columns(TrainingColumns):
     def value_codes(self, column: int, key: tuple[Hashable, ...], encode: Encode) -> tuple[np.ndarray, np.ndarray]:
         """Return codes of distinct values, [V] int32, and for each position the number of its value [N]."""
         values, inverse = self.distinct(column)
-        if self._seen is None:
-            return encode(values), inverse
-        if column not in self._numbers:
-            self._numbers[column] = self._seen[column].numbers(values)
-        return self._seen[column].codes(key, values, self._numbers[column], encode), inverse
+        return encode(values), inverse
 
     def once(self, key: tuple[Hashable, ...], owner: object, work: Callable[[], Any]) -> Any:
         """Return the result of `work`, the same object for every call with the same key and owner."""

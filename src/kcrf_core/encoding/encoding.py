@@ -39,7 +39,6 @@ from ..corpora import (
     Corpus,
     Layout,
     Lookup,
-    SeenValues,
     Spool,
     TrainingColumns,
     WordVectors,
@@ -225,11 +224,6 @@ class Encoding:
         places = {name: place for place, name in enumerate(there)}
         return [*(places.get(name, -1) for name in own[:-1]), len(there) if len(there) < width else -1]
 
-    @cached_property
-    def _seen(self) -> dict[int, SeenValues]:
-        """Values of each column that were met so far."""
-        return {column: SeenValues() for column in range(self.width)}
-
     def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
         """Encode a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
         self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
@@ -239,7 +233,7 @@ class Encoding:
             kept = places if with_labels else places[:-1]
             there = tuple(lacking if place < 0 else corpus.columns[place] for place in kept)
             corpus, columns = replace(corpus, columns=there), None
-        columns = columns or Columns(corpus, self.layout.missing, seen=self._seen)
+        columns = columns or Columns(corpus, self.layout.missing)
         labels, weights = None, corpus.weights
         if with_labels:
             if weighed and self.weight is not None and places[self.columns.index(self.weight)] >= 0:
