@@ -443,23 +443,6 @@ def place_values(const uint64[::1] hashes, Py_ssize_t count, int[::1] slots):
         fill_slots(&slots[0], slots.shape[0] - 1, &hashes[0], count)
 
 
-def by_first_appearance(const int[::1] codes, int[::1] numbers, int[::1] order, int[::1] out):
-    """Number codes again in the order in which they appear, and return how many different ones there are.
-
-    `numbers` [largest code + 1] are -1 and become the new ones, `order` the codes that those had, `out` the new codes.
-    """
-    cdef Py_ssize_t t
-    cdef int count = 0
-    with nogil:
-        for t in range(codes.shape[0]):
-            if numbers[codes[t]] < 0:
-                numbers[codes[t]] = count
-                order[count] = codes[t]
-                count += 1
-            out[t] = numbers[codes[t]]
-    return count
-
-
 def number_columns(
     const unsigned char[::1] data,
     const int64[:, ::1] starts,        # [width, n]
@@ -513,17 +496,6 @@ def number_columns(
                     numeric[m] = False
                     if not all_of_them:
                         break
-
-
-def gather_rows(const double[:, ::1] columns, const int64[::1] which, double[:, ::1] out):
-    """Copy columns [m, n] as rows: out[t, r] = columns[which[r], t], in squares that stay in the cache."""
-    cdef Py_ssize_t r, t, first, begin, n = columns.shape[1], width = which.shape[0]
-    with nogil:
-        for first in range(0, n, 64):
-            for begin in range(0, width, 64):
-                for r in range(begin, min(begin + 64, width)):
-                    for t in range(first, min(first + 64, n)):
-                        out[t, r] = columns[which[r], t]
 
 
 def split_attributes(

@@ -14,6 +14,7 @@ import os
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -227,9 +228,6 @@ def _mapped(path: str) -> np.ndarray:
         raise DataError(f"cannot be read as an array, perhaps it is cut short ({reason})", name) from None
 
 
-_READ: dict[tuple[str, int, int], WordVectors] = {}  # the last table, which folds and features share
-
-
 def load_word_vectors(path: str | os.PathLike[str]) -> WordVectors:
     """Read a table of word vectors, once while its file stays as it is.
 
@@ -238,13 +236,8 @@ def load_word_vectors(path: str | os.PathLike[str]) -> WordVectors:
     >>> table.width, table.numbers(["the", "The", "xyzzy"]).tolist()
     (20, [0, 0, -1])
     """
-    path = os.fspath(path)
     about = os.stat(path)
-    key = os.path.realpath(path), about.st_mtime_ns, about.st_size
-    if key not in _READ:
-        _READ.clear()
-        _READ[key] = _read_table(path)
-    return _READ[key]
+    return _read_table(os.fspath(path), about.st_ino, about.st_mtime_ns, about.st_size)
 
 
 def with_embeddings(corpus: Corpus, path: str) -> Corpus:
@@ -258,7 +251,9 @@ def with_embeddings(corpus: Corpus, path: str) -> Corpus:
     return replace(corpus, tables={**corpus.tables, path: load_word_vectors(path).part(sorted(values))})
 
 
-def _read_table(path: str) -> WordVectors:
+@lru_cache(maxsize=1)
+def _read_table(path: str, *version: int) -> WordVectors:
+    """Read the table that folds and features share."""
     name = display_name(path)
     if path.endswith(".npz"):
         return _of_arrays(path, name)

@@ -15,7 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..system import Workers, offsets_of
+from ..system import Workers, offsets_of, ranges
 from . import _text
 
 NUMBER, LACKING, WORD = 1, 0, -1  # kinds of values in a search for numbers
@@ -215,10 +215,11 @@ class NumberColumn(Sequence[str]):
 
 def in_order(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the codes that occur, in order of first appearance, and all codes numbered in that order."""
-    codes = np.ascontiguousarray(codes, dtype=np.int32)
-    numbers, order, out = np.full(size, -1, np.int32), np.empty(size, np.int32), np.empty(len(codes), np.int32)
-    count = _text.by_first_appearance(codes, numbers, order, out)
-    return order[:count], out
+    first, numbers = np.full(size, len(codes)), np.empty(size, np.int32)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal places, the last one counts
+    order = np.argsort(first)[: np.count_nonzero(first < len(codes))].astype(np.int32)
+    numbers[order] = np.arange(len(order))
+    return order, numbers[codes]
 
 
 def coded(data: Any, starts: np.ndarray, lengths: np.ndarray) -> PackedColumn:
@@ -394,7 +395,8 @@ class Table(ColumnList):
 def _rows(numbers: np.ndarray, which: np.ndarray) -> np.ndarray:
     """Return rows of numbers [., N] as columns, [N, len(which)]."""
     out = np.empty((numbers.shape[1], len(which)))
-    _text.gather_rows(numbers, which.astype(np.int64), out)
+    for some in ranges(len(out), 1024):  # which stay in the cache
+        out[some] = numbers[which, some].T
     return out
 
 
