@@ -179,21 +179,23 @@ def _beginnings(task: TrainingTask, scales: Mapping[str, float]) -> dict[str, fl
     """Return sigma2 to begin with, on the grid, of terms with these means of k(x, x).
 
     Scores of all terms begin with the same variance: that of the first linear term at the origin, or else of the first
-    one. Transitions begin with the sigma2 of that term, or with a tenth if there are pivots alone, where they would
-    learn what the sequences of the sample have in common (OCR and batteryless_adl).
+    one. Terms with pivots beside linear ones begin one grid step above: linear weights know the words of the training
+    data well, and a kernel is there for others (WNUT-17 with embeddings). Transitions begin with the sigma2 of the
+    first term, or with a tenth if there are pivots alone, where they would learn what the sequences of the sample have
+    in common (OCR and batteryless_adl).
     """
     mapped = [(term.config.name, term.map) for term in task.terms if term.map is not None]
     linear = [name for name, own in mapped if not own.nested]
     first = (linear or [name for name, _ in mapped] or [""])[0]
     variance = min(max(GRID_ORIGIN * scales.get(first, 1.0), FIRST_LEAST), FIRST_MOST)
 
-    def on_grid(scale: float) -> float:
+    def on_grid(scale: float, above: int = 0) -> float:
         step = round(math.log(variance / scale / GRID_ORIGIN, GRID_FACTOR)) if scale > 0 else 0
-        return GRID_ORIGIN * GRID_FACTOR**step
+        return GRID_ORIGIN * GRID_FACTOR ** (step + above)
 
     of_transitions = on_grid(scales.get(first, 1.0)) / (10 if mapped and not linear else 1)
-    names = {name for name, _ in mapped}
-    return {name: on_grid(scale) if name in names else of_transitions for name, scale in scales.items()}
+    above = {name: int(own.nested and bool(linear)) for name, own in mapped}
+    return {name: on_grid(scale, above[name]) if name in above else of_transitions for name, scale in scales.items()}
 
 
 Labeller: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from bonuses of labels to the best labels
