@@ -91,7 +91,7 @@ SETS: dict[str, Callable[[Path], Iterator[Part]]] = {
     "prosody": whole("helsinki_prosody/dev.2class.conll", "helsinki_prosody/test.2class.conll"),
     **{f"gpstruct_{task}": gpstruct(task) for task in TASKS},
 }
-BY_F1 = ("conll2000", "wnut17")  # what a set is judged by in the literature, else accuracy
+BY_F1 = ("conll2000", "wnut17", "newspapers")  # what a set is judged by in the literature, else accuracy
 
 
 def call(command: list[object], folder: Path) -> str:
