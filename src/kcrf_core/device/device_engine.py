@@ -15,7 +15,7 @@ from weakref import WeakMethod
 import numpy as np
 
 from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
-from ..maps import Evaluated, FeatureMap, Rounding
+from ..maps import FeatureMap
 from ..objective import ObjectiveTerm, ThreadEngine, Vectors, inverse_power_parts
 from ..system import DOUBLE, Array, Workers, positions_within, sequence_rows, size_text
 from .device_maps import ArrayPlace, LentMap, map_on, row_sums
@@ -263,9 +263,6 @@ class DeviceEngine(ThreadEngine):
         if self._exact is None:
             self._exact = super()._in_double(held)
         return self._exact
-
-    def _term_rounding(self, term: int, theta: Array, about: Evaluated) -> Rounding:
-        return self._maps[term].rounding(self._weights(self.backend.cast(theta, DOUBLE), term), about)
 
     def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
         phi = self._lent(term).leading(len(inverse)).subset(rows).features_there(inverse)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..kernels import Inputs, Pivots
-from ..maps import Evaluated, ExplicitMap, FeatureMap, KeptWeights, PivotHead, ReducedMap, RepeatedMap, Rounding
+from ..maps import ExplicitMap, FeatureMap, KeptWeights, PivotHead, ReducedMap, RepeatedMap
 from ..system import DOUBLE, Array, Backend, Budget, Workers, ranges, size_text
 from .kernel_blocks import laid_out
 
@@ -87,10 +87,6 @@ class DeviceMap(ABC):
     def adjoint(self, R: Array) -> Array:
         """Return Phi^T R, [D, C] in double precision."""
 
-    @abstractmethod
-    def rounding(self, W: Array, about: Evaluated) -> Rounding:
-        """Bound what rounding may change about an evaluation, as `maps.Head` does."""
-
 
 def map_on(place: ArrayPlace, feature_map: FeatureMap, dtype: np.dtype) -> DeviceMap:
     """Return a map of this process there, made once for as long as that one lives."""
@@ -152,7 +148,6 @@ class ColumnsMap(DeviceMap):
             shared = other is not None and not len(rows.values)  # ones are ones in any precision
             self._rows = other._rows if shared and other else self._laid_out(rows, own.sparse_size, self._dtype)
             self._columns = other._columns if other else self._laid_out(own.columns, rows.shape[0], DOUBLE)
-        self._head = own.head
         self._real = backend.array(own.real(slice(None), self._dtype), self._dtype) if own.dense_size else None
         self._size = rows.shape[0]
 
@@ -183,11 +178,6 @@ class ColumnsMap(DeviceMap):
             parts.append(row_sums(self._real, R, self._backend))
         return self._backend.xp.concatenate(parts) if parts else self._backend.zeros((0, R.shape[1]))
 
-    def rounding(self, W: Array, about: Evaluated) -> Rounding:
-        squares = self._backend.numpy((W * W).sum(0))
-        longest = float(np.sqrt(squares.max(initial=0.0)))
-        return self._head.rounding_of(longest, about)
-
 
 class DeviceTriangle:
     """L of pivots on a place, and its inverse once it is needed."""
@@ -207,12 +197,6 @@ class DeviceTriangle:
         if dtype == DOUBLE:
             return self._backend.solve_lower(self.values, right, transposed)
         return (self._inverse.T if transposed else self._inverse) @ right
-
-    @cached_property
-    def inverse_norm(self) -> float:
-        """Upper bound of |L^-1|, from its norms by rows and by columns."""
-        sizes = abs(self._inverse)
-        return float(np.sqrt(float(sizes.sum(0).max()) * float(sizes.sum(1).max())))
 
 
 class BlockMaker:
@@ -239,7 +223,7 @@ class PivotMap(DeviceMap):
     """Kernel values of positions with pivots, held while there is room and computed again otherwise, and L."""
 
     def __init__(self, own: ReducedMap, dtype: np.dtype, place: ArrayPlace):
-        self._backend, self._dtype, self._head, rows = place.backend, np.dtype(dtype), own.head, own.rows
+        self._backend, self._dtype, rows = place.backend, np.dtype(dtype), own.rows
         self._maker = BlockMaker(rows.inputs, rows.pivots.kernel, rows.pivots.inputs, self._dtype, place)
         self._size, M = rows.shape
         row = max(M, 1) * self._dtype.itemsize
@@ -274,12 +258,6 @@ class PivotMap(DeviceMap):
             total = total + row_sums(values, R[part], self._backend)
         return self._triangle.solve(total, self._dtype)
 
-    def rounding(self, W: Array, about: Evaluated) -> Rounding:
-        alpha = abs(self._triangle.solve(W, DOUBLE, transposed=True))
-        length, sums = float((alpha * alpha).sum()) ** 0.5, self._backend.numpy(alpha.sum(0))
-        sizes = length, float(sums.max(initial=0.0)), self._triangle.inverse_norm
-        return self._head.rounding_of(*sizes, about)
-
 
 class RepeatedDeviceMap(DeviceMap):
     """A map on distinct rows, seen through the positions that they stand at."""
@@ -299,9 +277,6 @@ class RepeatedDeviceMap(DeviceMap):
 
     def adjoint(self, R: Array) -> Array:
         return self.distinct.adjoint(self._backend.sparse_product(self._positions, R))
-
-    def rounding(self, W: Array, about: Evaluated) -> Rounding:
-        return self.distinct.rounding(W, about)
 
 
 class LentMap:

@@ -137,10 +137,7 @@ class ExplicitHead:
     def rounding(self, W: np.ndarray | KeptWeights, about: Evaluated) -> Rounding:
         """Bound the effects of rounding on an evaluation at W."""
         squares = W.column_squares() if isinstance(W, KeptWeights) else np.einsum("dc,dc->c", W, W)
-        return self.rounding_of(float(np.sqrt(squares.max(initial=0.0))), about)
-
-    def rounding_of(self, longest: float, about: Evaluated) -> Rounding:
-        """Bound the effects of rounding from the length of the longest column of weights."""
+        longest = float(np.sqrt(squares.max(initial=0.0)))
         return Rounding(
             loss=about.error_sum * about.extent.largest * summation_error(about.extent.widest) * longest,
             gradient=about.extent.largest * summation_error(about.positions) * about.error_sum,
@@ -203,12 +200,8 @@ class PivotHead:
 
     def rounding(self, W: np.ndarray | KeptWeights, about: Evaluated) -> Rounding:
         assert isinstance(W, np.ndarray)
-        alpha = self.dual(W)
-        sizes = float(np.linalg.norm(alpha)), float(np.abs(alpha).sum(axis=0).max(initial=0.0))
-        return self.rounding_of(*sizes, self._inverse_norm, about)
-
-    def rounding_of(self, length: float, tallest: float, inverse: float, about: Evaluated) -> Rounding:
-        """Bound the effects of rounding from |alpha|, the largest sum of sizes of its columns, and |L^-1|."""
+        alpha, inverse = self.dual(W), self._inverse_norm
+        length, tallest = float(np.linalg.norm(alpha)), float(np.abs(alpha).sum(axis=0).max(initial=0.0))
         M, extent, error_sum = max(self.size, 1), about.extent, about.error_sum
         largest, value = extent.largest, extent.value_error
         # L L^T is the kernel matrix of the pivots but for this, in norm: rounded values, and a rounded factorisation.

@@ -220,11 +220,8 @@ class Engine(ABC):
         for j in self.mapped:
             extent = self.extent(j, self.head(j).scale)
             about = Evaluated(error_sum, self.problem.positions, extent, partial(self.outside_roots, theta, j))
-            found[j] = self._term_rounding(j, theta, about)
+            found[j] = self.head(j).rounding(self.terms[j].of_map(self.block(theta, j)), about)
         return found
-
-    def _term_rounding(self, term: int, theta: Vector, about: Evaluated) -> Rounding:
-        return self.head(term).rounding(self.terms[term].of_map(self.block(theta, term)), about)
 
     def extent(self, term: int, scale: np.ndarray) -> Extent:
         """Return the largest values of a term's rows, multiplied by factors of its columns if given."""
