@@ -56,15 +56,19 @@ class ScoreCalibration:
         return self.sharpness * scores + self.offsets
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Inference:
     """Potentials of a few sequences, their marginals, and decoded labels."""
 
     scores: np.ndarray  # [n, Y]
     edges: chain.Edges
-    marginals: chain.Marginals
-    labels: np.ndarray  # [n] int32
+    offsets: np.ndarray  # [S+1]
+    labels: np.ndarray = field(init=False)  # [n] int32
     status: np.ndarray | None = None  # [S] of the search for labels that obey rules
+
+    @cached_property
+    def marginals(self) -> chain.Marginals:
+        return chain.marginals(self.scores, self.edges, self.offsets)
 
 
 @dataclass(frozen=True)
@@ -181,27 +185,20 @@ class Model:
         Labels obey the model's rules, with the labels [n, Y] that are `allowed`; marginals are those without them.
         """
         scores, edges = self.potentials(part)
-        found, rules = chain.marginals(scores, edges, part.offsets), self.label_rules
-        status = None
+        found, rules = Inference(scores, edges, part.offsets), self.label_rules
         if rules is not None and self.decode == VITERBI:
-            labels, status = rules.best(self.with_bonus(scores), edges, part.offsets, allowed)
+            found.labels, found.status = rules.best(self.with_bonus(scores), edges, part.offsets, allowed)
         elif rules is not None:
-            labels, status = rules.posterior(scores, edges, part.offsets, allowed, costs)
+            found.labels, found.status = rules.posterior(scores, edges, part.offsets, allowed, costs)
         elif self.decode == VITERBI:
-            labels = chain.viterbi(self.with_bonus(scores), edges, part.offsets)[0]
+            found.labels = chain.viterbi(self.with_bonus(scores), edges, part.offsets)[0]
         else:
-            labels = chain.posterior_labels(found.node, scores, edges, part.offsets, costs)
-        return Inference(scores, edges, found, labels, status)
+            found.labels = chain.posterior_labels(found.marginals.node, scores, edges, part.offsets, costs)
+        return found
 
     def best_labels(self, part: Dataset) -> np.ndarray:
         """Return numbers of the best labels of a few sequences by the model's decoder, [n] int32."""
-        if self.decode != VITERBI:
-            return self.infer(part).labels
-        scores, edges = self.potentials(part)
-        scores = self.with_bonus(scores)
-        if self.label_rules is not None:
-            return self.label_rules.best(scores, edges, part.offsets, None)[0]
-        return chain.viterbi(scores, edges, part.offsets)[0]
+        return self.infer(part).labels
 
     def over_parts(
         self, dataset: Dataset, work: Callable[[Dataset], Result], workers: Workers | None = None
