@@ -28,7 +28,6 @@ from .term import (
     StoredTerm as StoredTerm,
     Term as Term,
     TermBasis as TermBasis,
-    TermParts as TermParts,
     WeightTable as WeightTable,
     load_basis as load_basis,
     read_terms as read_terms,

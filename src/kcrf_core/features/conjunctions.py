@@ -33,7 +33,7 @@ from .linear import (
     FittedFeatures,
     explicit_map,
 )
-from .term import PartsOfRow, StoredTerm, TermParts, WeightTable
+from .term import PartsOfRow, StoredTerm, WeightTable
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -221,23 +221,19 @@ class ConjunctionTerm(FeatureTerm):
 
         return WeightTable(len(found.keys), lambda q: conjunction_name(map(names.__getitem__, found.features(q))), rows)
 
-    def parts(self, encoding: Encoding) -> TermParts:
+    def parts(self, encoding: Encoding, inputs: Inputs) -> Iterator[PartsOfRow]:
         found, names = self.conjunctions, encoding.feature_names(self.features)
+        ends, numbers = found.known(inputs)
+        squares, scales = found.squares_of(numbers), self._inverse_lengths(inputs)
 
-        def name(own: np.ndarray, inputs: Inputs, t: int, e: int) -> tuple[str, None]:
+        def name(own: np.ndarray, t: int, e: int) -> str:
             values = dict(zip(*(part.tolist() for part in present_columns(inputs, t)), strict=True))
-            columns = found.features(int(own[e]))
-            return conjunction_name(names.with_value(column, values[column]) for column in columns), None
+            return conjunction_name(names.with_value(column, values[column]) for column in found.features(int(own[e])))
 
-        def of(inputs: Inputs) -> Iterator[PartsOfRow]:
-            ends, numbers = found.known(inputs)
-            squares, scales = found.squares_of(numbers), self._inverse_lengths(inputs)
-            for t in range(len(inputs)):
-                own = numbers[ends[t] : ends[t + 1]]
-                values = squares[ends[t] : ends[t + 1]] * scales[t]
-                yield PartsOfRow(found.columns[own], values, partial(name, own, inputs, t))
-
-        return TermParts(as_dense(matrix_of(self.weights)), of)
+        for t in range(len(inputs)):
+            own = numbers[ends[t] : ends[t + 1]]
+            values = squares[ends[t] : ends[t + 1]] * scales[t]
+            yield PartsOfRow(found.columns[own], values, partial(name, own, t))
 
     def compacted(self) -> ConjunctionTerm:
         found, weights = self.conjunctions, without_zeros(self.weights)

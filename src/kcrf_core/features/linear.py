@@ -31,7 +31,7 @@ from ..maps import (
 )
 from ..system import Workers, counted, ranges
 from .fitted import MappedTerm, TermFootprint, TermPlan
-from .term import ROWS_PER_TASK, PartsOfRow, StoredTerm, Term, TermParts, WeightTable
+from .term import ROWS_PER_TASK, PartsOfRow, StoredTerm, Term, WeightTable
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -125,6 +125,14 @@ class FeatureTerm(Term):
         scores = np.zeros_like(out)
         self._add_products(inputs, self.weights, scores)
         out += scores * self._inverse_lengths(inputs)[:, None]
+
+    @property
+    def part_weights(self) -> np.ndarray:
+        return as_dense(matrix_of(self.weights))
+
+    @abstractmethod
+    def parts(self, encoding: Encoding, inputs: Inputs) -> Iterator[PartsOfRow]:
+        """Yield the parts that make up the score of each input."""
 
     @abstractmethod
     def _add_products(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
@@ -365,19 +373,15 @@ class ExplicitTerm(FeatureTerm):
         matrix = cache(lambda: matrix_of(self.weights))
         return WeightTable(len(names), names.__getitem__, lambda rows: as_dense(matrix()[rows]))
 
-    def parts(self, encoding: Encoding) -> TermParts:
-        names = encoding.feature_names(self.features)
+    def parts(self, encoding: Encoding, inputs: Inputs) -> Iterator[PartsOfRow]:
+        names, scales = encoding.feature_names(self.features), self._inverse_lengths(inputs)
 
-        def name(columns: np.ndarray, values: np.ndarray, e: int) -> tuple[str, None]:
-            return names.with_value(int(columns[e]), float(values[e])), None
+        def name(columns: np.ndarray, values: np.ndarray, e: int) -> str:
+            return names.with_value(int(columns[e]), float(values[e]))
 
-        def of(inputs: Inputs) -> Iterator[PartsOfRow]:
-            scales = self._inverse_lengths(inputs)
-            for t in range(len(inputs)):
-                columns, values = present_columns(inputs, t)
-                yield PartsOfRow(columns, values * scales[t], partial(name, columns, values))
-
-        return TermParts(as_dense(matrix_of(self.weights)), of)
+        for t in range(len(inputs)):
+            columns, values = present_columns(inputs, t)
+            yield PartsOfRow(columns, values * scales[t], partial(name, columns, values))
 
 
 @dataclass(frozen=True)
@@ -492,16 +496,14 @@ class AffineTerm(ExplicitTerm):
 
         return WeightTable(D + 1, lambda k: CONSTANT if k == D else inner.name(k), rows)
 
-    def parts(self, encoding: Encoding) -> TermParts:
-        inner = super().parts(encoding)
-        D = len(inner.weights)
+    @property
+    def part_weights(self) -> np.ndarray:
+        return np.vstack([super().part_weights, self.bias])
 
-        def of(inputs: Inputs) -> Iterator[PartsOfRow]:
-            for own in inner.of(inputs):
-                yield PartsOfRow(np.append(own.rows, D), np.append(own.values, 1.0), _or_constant(own))
+    def parts(self, encoding: Encoding, inputs: Inputs) -> Iterator[PartsOfRow]:
+        def name(own: PartsOfRow, e: int) -> str:
+            return own.name(e) if e < len(own.rows) else CONSTANT
 
-        return TermParts(np.vstack([inner.weights, self.bias]), of)
-
-
-def _or_constant(own: PartsOfRow) -> Callable[[int], tuple[str, int | None]]:
-    return lambda e: own.name(e) if e < len(own.rows) else (CONSTANT, None)
+        for own in super().parts(encoding, inputs):
+            rows, values = np.append(own.rows, self.weights.shape[0]), np.append(own.values, 1.0)
+            yield PartsOfRow(rows, values, partial(name, own))

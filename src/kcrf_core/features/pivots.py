@@ -6,7 +6,6 @@ Scores of a model are k(x, B) alpha for the dual coefficients alpha = L^-T W (`m
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,7 +17,7 @@ from ..kernels import Inputs, Kernel, Pivots, fit_kernel, inverse_roots
 from ..system import Factor, Workers, counted, ranges
 from . import TERMS
 from .fitted import DataInMemory, InputsInMemory, MappedTerm, TermFootprint, TermPlan, check_memory
-from .term import ROWS_PER_TASK, PartsOfRow, StoredTerm, Term, TermBasis, TermParts, WeightTable, pack_pivots
+from .term import ROWS_PER_TASK, StoredTerm, Term, TermBasis, WeightTable, pack_pivots
 
 if TYPE_CHECKING:
     from ..config import TermConfig
@@ -327,18 +326,9 @@ class KernelTerm(Term):
     def table(self, encoding: Encoding) -> WeightTable:
         return WeightTable(len(self.lines), lambda m: f"line:{self.lines[m]}", self.alpha.__getitem__)
 
-    def parts(self, encoding: Encoding) -> TermParts:
-        pivots, alpha = self._prepared
-        every = np.arange(len(pivots))
-
-        def name(m: int) -> tuple[str, int]:
-            return "pivot", int(self.lines[m])
-
-        def of(inputs: Inputs) -> Iterator[PartsOfRow]:
-            for values in pivots.gram(inputs):
-                yield PartsOfRow(every, values.astype(np.float64), name)
-
-        return TermParts(alpha.values.astype(np.float64), of)
+    @property
+    def part_weights(self) -> np.ndarray:
+        return self._prepared[1].values.astype(np.float64)
 
     def pruned(self, inputs: Inputs, budget: float, workers: Workers) -> KernelTerm:
         """Return the term without the pivots of the least max_y |alpha_y| sqrt(k(b, b)).

@@ -171,15 +171,7 @@ class PartsOfRow:
 
     rows: np.ndarray  # [E] of the weights
     values: np.ndarray  # [E]
-    name: Callable[[int], tuple[str, int | None]]  # of part e, and its line of training data if it is a pivot
-
-
-@dataclass(frozen=True)
-class TermParts:
-    """A term taken apart."""
-
-    weights: np.ndarray  # [D, C] float64
-    of: Callable[[Inputs], Iterator[PartsOfRow]]
+    name: Callable[[int], str]  # of part e
 
 
 @dataclass(frozen=True)
@@ -256,8 +248,10 @@ class Term(ABC):
     @abstractmethod
     def table(self, encoding: Encoding) -> WeightTable: ...
 
+    @property
     @abstractmethod
-    def parts(self, encoding: Encoding) -> TermParts: ...
+    def part_weights(self) -> np.ndarray:
+        """Weights of its parts, [D, C] float64."""
 
     @abstractmethod
     def pruned(self, inputs: Inputs, budget: float, workers: Workers) -> Term:

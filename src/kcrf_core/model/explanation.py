@@ -23,7 +23,7 @@ import numpy as np
 
 from ..chains import Edges, MappedClique
 from ..encoding import Dataset
-from ..features import KernelTerm, Term, TermParts
+from ..features import FeatureTerm, KernelTerm, Term
 from ..system import positions_within
 from .input_groups import AttributeSlot, InputGroup, input_groups, input_text, with_slots
 from .model import ROWS_AT_ONCE, Model
@@ -111,12 +111,12 @@ class Explainer:
     def __init__(self, model: Model):
         self._model = model
         self._sharpness = 1.0 if model.calibration is None else model.calibration.sharpness
-        # Each term with its parts, and with their weights for labels, [D, Y], or pairs of them, [D, Y^2].
-        self._parts: list[tuple[Term, TermParts, np.ndarray]] = []
+        # Each term with the weights of its parts for labels, [D, Y], or pairs of them, [D, Y^2].
+        self._weights: list[tuple[Term, np.ndarray]] = []
         self._groups: dict[str, list[InputGroup]] = {}
         for term in model.terms:
-            parts = term.parts(model.encoding)
-            self._parts.append((term, parts, self._sharpness * term.by_labels(parts.weights, len(model.labels))))
+            weights = term.by_labels(term.part_weights, len(model.labels))
+            self._weights.append((term, self._sharpness * weights))
             if term.has_pivots:
                 self._groups[term.name] = input_groups(model.encoding.views(term.features), model.labels)
 
@@ -132,12 +132,13 @@ class Explainer:
         rivals = others[rows, against]
         accounts = [_Account() for _ in rows]
         asked = np.flatnonzero(rivals > -np.inf)
-        for term, parts, weights in self._parts:
+        for term, weights in self._weights:
             questions = _questions(term.clique, asked, labels, against, dataset.offsets, Y)
             if isinstance(term, KernelTerm):
                 answers = self._of_pivots(term, weights, questions, dataset, count, accounts)
             else:
-                answers = self._answers(term, parts, weights, questions, dataset, count)
+                assert isinstance(term, FeatureTerm)
+                answers = self._answers(term, weights, questions, dataset, count)
             for t, total, some in answers:
                 accounts[t].add(term.name, total, some)
         # Transitions as the model has them; terms over edges have added their part already.
@@ -163,24 +164,23 @@ class Explainer:
 
     def _answers(
         self,
-        term: Term,
-        parts: TermParts,
+        term: FeatureTerm,
         weights: np.ndarray,
         questions: list[_Question],
         dataset: Dataset,
         count: int,
     ) -> Iterator[tuple[int, float, list[Contribution]]]:
         """Yield for each question its position, the sum of all contributions, and the largest of them."""
-        inputs = self._model.encoding.inputs(dataset, term.features)
+        encoding, inputs = self._model.encoding, self._model.encoding.inputs(dataset, term.features)
         for first in range(0, len(questions), ROWS_AT_ONCE):
             some = questions[first : first + ROWS_AT_ONCE]
             rows = np.array([question.row for question in some], dtype=np.intp)
-            for question, own in zip(some, parts.of(inputs.take(rows)), strict=True):
+            for question, own in zip(some, term.parts(encoding, inputs.take(rows)), strict=True):
                 products = own.values * (weights[own.rows, question.plus] - weights[own.rows, question.minus])
                 best = np.argsort(-products, kind="stable")[:count]
                 contributions = []
                 for e in best[products[best] > 0].tolist():
-                    what = _placed(own.name(e)[0], question)
+                    what = _placed(own.name(e), question)
                     contributions.append(Contribution(term.name, what, float(products[e])))
                 yield question.position, float(products.sum()), contributions
 
