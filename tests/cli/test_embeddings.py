@@ -9,7 +9,7 @@ import pytest
 
 from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus
 from kcrf_core.corpora import with_embeddings
-from kcrf_core.encoding import translation, with_defaults
+from kcrf_core.encoding import translation, with_defaults, with_tables
 from kcrf_core.selection import Division, cross_validation, make_plan, make_settings, tuning
 from kcrf_core.selection.cross_validation import run_plan
 
@@ -187,6 +187,22 @@ def test_tune_tries_kernels_on_embeddings(task):
         kernels |= {term.kernel.type for term in terms}
         assert "embeddings" in encoding.tables
     assert {"linear", "rbf"} <= kernels
+
+
+def test_a_tuned_model_has_the_whole_table(kcrf, task):
+    data, table = task / "train.conll", ("--embeddings", task / "table.txt")
+    more = ("--effort", "small", "--dev", task / "test.conll", "-q")
+    done = kcrf("tune", data, *table, *more, "-o", task / "best.yaml", "-m", task / "tuned.npz")
+    assert done.code == 0, done.err
+    assert len(Model.load(task / "tuned.npz").encoding.tables["embeddings"].words) == 80
+    assert accuracy(kcrf, task, name="tuned.npz") > 0.95
+
+
+def test_judges_on_other_data_have_vectors_of_its_words(task):
+    train, test = (read_corpus(task / f"{name}.conll") for name in ("train", "test"))
+    config = parse_config({"embeddings": str(task / "table.txt")})
+    (alone,), (both,) = (with_tables(train, config, *more).tables.values() for more in ((), (test,)))
+    assert len(alone.words) <= 40 < len(both.words)
 
 
 def test_the_estimator_looks_up_words_of_dictionaries(task):

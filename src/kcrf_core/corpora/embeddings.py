@@ -240,14 +240,16 @@ def load_word_vectors(path: str | os.PathLike[str]) -> WordVectors:
     return _read_table(os.fspath(path), about.st_ino, about.st_mtime_ns, about.st_size)
 
 
-def with_embeddings(corpus: Corpus, path: str) -> Corpus:
-    """Return a corpus with those rows of a table that its values have: for folds, and for other processes."""
-    if corpus.attributes is None:
-        texts = [column for column in corpus.columns[:-1] if not isinstance(column, NumberColumn)]
-        values = {value for column in texts for value in CodedColumn.of(column).values}
-    else:
-        names = CodedColumn.of(corpus.attributes.names).values
-        values = {name[place + 1 :] for name in names for place, letter in enumerate(name) if letter in "=:"}
+def with_embeddings(corpus: Corpus, path: str, *others: Corpus) -> Corpus:
+    """Return a corpus with those rows of a table that its values and those of others have."""
+    values: set[str] = set()
+    for each in (corpus, *others):
+        if each.attributes is None:
+            texts = [column for column in each.columns[:-1] if not isinstance(column, NumberColumn)]
+            values.update(value for column in texts for value in CodedColumn.of(column).values)
+        else:
+            names = CodedColumn.of(each.attributes.names).values
+            values.update(name[place + 1 :] for name in names for place, letter in enumerate(name) if letter in "=:")
     return replace(corpus, tables={**corpus.tables, path: load_word_vectors(path).part(sorted(values))})
 
 

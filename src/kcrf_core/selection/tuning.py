@@ -277,7 +277,7 @@ def tune(
             "nested folds are not scored on given data: leave out one of them", settings=["nested", "dev"]
         )
     config = parse_config(raw, source)
-    corpus, dev = with_tables(corpus, config), None if dev is None else with_tables(dev, config)
+    corpus = with_tables(corpus, config, *([] if dev is None else [dev]))
     searches = 1 if nested is None else 1 + nested
     total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)
@@ -297,7 +297,7 @@ def train_chosen(
 ) -> tuple[Model, Report]:
     """Train with the configuration that was found, on all of a corpus; `options` are those of `train`."""
     config = parse_config(found.raw, source)
-    return train(*fit_encoding(config, with_tables(corpus, config)), config, workers=workers, **options)
+    return train(*fit_encoding(config, corpus), config, workers=workers, **options)
 
 
 @dataclass(frozen=True, kw_only=True)
