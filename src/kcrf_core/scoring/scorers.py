@@ -11,22 +11,16 @@ scorers with `sklearn.metrics.make_scorer`.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from .metrics import Labels, flat_accuracy_score, sequence_accuracy_score
 
 
-class Predictor(Protocol):
-    """A fitted estimator."""
-
-    def predict(self, X: Any) -> Any: ...
-
-
-def flat_accuracy(estimator: Predictor, X: Any, y: Labels) -> float:
+def flat_accuracy(estimator: Any, X: Any, y: Labels) -> float:
     """Compute the share of positions that an estimator gives the right label."""
     return flat_accuracy_score(y, estimator.predict(X))
 
 
-def sequence_accuracy(estimator: Predictor, X: Any, y: Labels) -> float:
+def sequence_accuracy(estimator: Any, X: Any, y: Labels) -> float:
     """Compute the share of sequences without a wrong label."""
     return sequence_accuracy_score(y, estimator.predict(X))

@@ -44,7 +44,7 @@ SETTING_PASSES = 25
 # such a search takes at least, as it looks at more folds of little data.
 FINAL_FIT, FINAL_SEARCH, LEAST_SEARCH = 2.5, 2.5, 2e9
 # Prior variances are those of a subset; if it is less than this share of the data, training searches for them again.
-SETTLED_SHARE = 0.1
+PRIOR_SHARE = 0.1
 # Cost of a pass in nanoseconds of a core: by itself, also with an L1 penalty (in one thread: others wait, and count),
 # at a position, for pairs and triples of labels, for a column of a dense row and for each score that it adds to, and
 # the same for a feature that is present in a sparse row.
@@ -362,8 +362,8 @@ class CorpusArena:
         """Estimate the work of training on all data, by the passes that a fit took on a rung."""
         config = self.config(candidate, rung)
         fit = FINAL_FIT * passes * (self.sizes[-1] * self.complexity(candidate) + _once(config))
-        settled = self.sizes[rung] >= SETTLED_SHARE * self.sizes[-1] and not self._run.space.is_default(candidate)
-        if settled or not _open_terms(config):
+        found = self.sizes[rung] >= PRIOR_SHARE * self.sizes[-1] and not self._run.space.is_default(candidate)
+        if found or not _open_terms(config):
             return fit
         return fit + max(FINAL_SEARCH / FINAL_FIT * fit, LEAST_SEARCH)
 

@@ -90,7 +90,7 @@ class Search:
         self._outcomes: list[dict[Candidate, Outcome]] = [{} for _ in arena.sizes]
         self.history: list[Outcome] = []  # all outcomes, as they came
         self._failed: set[tuple[Candidate, int, bool]] = set()
-        self._settled: set[tuple[Candidate, int]] = set()  # whose prior variances were all searched for
+        self._searched: set[tuple[Candidate, int]] = set()  # whose prior variances were all searched for
         self.leader: Outcome | None = None  # the best so far, on the highest rung that one was judged on
 
     @property
@@ -129,8 +129,8 @@ class Search:
         if not here or self.leader is None:
             return left
         fitted, usual = self._arena.fitted, median(here) * self.unit
-        prior = self._arena.settings(self.leader.candidate, self.leader, True)  # of the search of `_settle`
-        rest = self._waiting + prior * (self._waiting > 0 and (self.leader.candidate, self._at) not in self._settled)
+        prior = self._arena.settings(self.leader.candidate, self.leader, True)  # of the search of `_search_priors`
+        rest = self._waiting + prior * (self._waiting > 0 and (self.leader.candidate, self._at) not in self._searched)
         for rung in range(self._at + 1, len(fitted)):
             times = fitted[rung] / fitted[self._at]
             rest += times * (KEPT_LEAST + prior + self._passing(rung, times * usual))
@@ -188,7 +188,7 @@ class Search:
                 both = [self._expected(one, rung, self._latest(one), False) for one in (leader.candidate, default)]
                 if math.fsum(both) > self.available - self.spent or max(both) > LARGEST_SHARE * self.total:
                     self._refine(rung - 1, self.total)
-                    self._settle(self.total)
+                    self._search_priors(self.total)
                     break
             self._listener.rung(rung, positions, len(going))
             self._at = rung
@@ -204,9 +204,9 @@ class Search:
             if self.leader is None or self.leader.rung < rung:
                 break
             self.leader = self._cheapest(self.leader, DEARER_GAIN)
-            self._settle(limit)
+            self._search_priors(limit)
             self._refine(rung, limit)
-            self._settle(limit)
+            self._search_priors(limit)
             going = self._survivors(rung)
         self._ended = True
         self._listener.end()
@@ -313,7 +313,7 @@ class Search:
         if candidate != self._seeds[0] and expected + self.training(candidate) > self.total - self.spent:
             return None  # it could not be trained
         if thorough:
-            self._settled.add((candidate, rung))
+            self._searched.add((candidate, rung))
         self._listener.judging(candidate, rung)
         outcome = self._arena.judge(candidate, rung, most, like, thorough)
         if outcome is None:
@@ -329,7 +329,7 @@ class Search:
         self._listener.judged(outcome)
         return outcome
 
-    def _settle(self, limit: float) -> None:
+    def _search_priors(self, limit: float) -> None:
         """Search for prior variances, which may be those of others, of the leader, the next best and the default."""
         leader = self._leading
         rung = leader.rung
@@ -337,7 +337,7 @@ class Search:
         usual = self._outcomes[rung].get(self._seeds[0])
         close = [usual] if usual is not None and self._standard_errors(leader, usual) <= HOPELESS else []
         for outcome in (leader, *level[:1], *close):
-            if (outcome.candidate, rung) in self._settled:
+            if (outcome.candidate, rung) in self._searched:
                 continue
             found = self._judge(outcome.candidate, rung, limit, outcome, thorough=True)
             if found is not None and found.value > self._leading.value:

@@ -32,7 +32,7 @@ from ..scoring import SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import Workers, positions_within
 from ..training import HoldOut, Report, Units, size_contents, train
 from . import EFFORTS
-from .arena import SETTLED_SHARE, CorpusArena, Outcome, SearchSettings, affordable_rungs, make_rungs, setting_cost
+from .arena import PRIOR_SHARE, CorpusArena, Outcome, SearchSettings, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
 from .search import Listener, Search
 from .space import LINEAR, LINEAR_AND_RBF, PIVOTS, RBF, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
@@ -77,9 +77,9 @@ class Tuning:
         if self.space.is_default(self.chosen.candidate):
             return {**raw, "training": {**raw.get("training", {}), "metric": self.yardstick.name}}
         config = parse_config(raw)
-        settled = self.chosen.positions >= SETTLED_SHARE * self.positions
+        known = self.chosen.positions >= PRIOR_SHARE * self.positions
         terms = [
-            {**term, "sigma2": found["sigma2"][parsed.name]} if settled and parsed.name in found["sigma2"] else term
+            {**term, "sigma2": found["sigma2"][parsed.name]} if known and parsed.name in found["sigma2"] else term
             for term, parsed in zip(raw["terms"], config.terms, strict=True)
         ]
         training = {**raw.get("training", {}), "decode": found["decode"], "metric": self.yardstick.name}
