@@ -8,7 +8,6 @@ every value was one; their text is kept beside them, so that it can become codes
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
@@ -18,7 +17,7 @@ from itertools import chain, pairwise
 import numpy as np
 
 from ..errors import DataError
-from ..files import naming
+from ..files import ScratchFolder, naming, temporary_beside
 from ..system import Workers, counted, listed, offsets_of, sequence_chunks
 from .columns import Columns, Encode, TrainingColumns
 from .corpus import AttributeRows, Corpus, concatenate, joined_weights, ones, packed
@@ -33,70 +32,34 @@ SUGGESTING_POSITIONS = 400_000  # positions that features are suggested by: as m
 COPIED_AT_ONCE = 1 << 20  # values of a column
 
 
-class _Scratch:
-    """A file without a name, to which arrays are appended and of which parts of them are read again."""
-
-    def __init__(self, folder: str):
-        self._folder = folder
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115, it lives as long as this
-        self._lock = threading.Lock()
-        self._size = 0
-
-    def append(self, array: np.ndarray) -> int:
-        """Write an array at the end, and return where it begins."""
-        place, data = self._size, np.ascontiguousarray(array)
-        with self._lock, naming(self._folder):
-            self._file.seek(place)
-            self._file.write(data.data.cast("B") if data.size else b"")
-        self._size += data.nbytes
-        return place
-
-    def read(self, place: int, out: np.ndarray) -> None:
-        """Fill a contiguous array from a place on."""
-        if not out.size:
-            return
-        with self._lock:
-            self._file.seek(place)
-            if self._file.readinto(out.data.cast("B")) != out.nbytes:
-                raise OSError("a scratch file was cut short")
-
-    def close(self) -> None:
-        self._file.close()
-
-
 class _Stored:
-    """Values of one type in the order in which they came, in pieces."""
+    """Values of one type in the order in which they came, in a file of a folder."""
 
-    def __init__(self, scratch: _Scratch, dtype: type):
-        self._scratch, self._dtype = scratch, np.dtype(dtype)
-        self._places: list[int] = []
-        self._ends = [0]
+    def __init__(self, folder: str, dtype: type):
+        self._folder, self._dtype, self._count = folder, np.dtype(dtype), 0
+        self._path = temporary_beside(os.path.join(folder, ""))
 
     def __len__(self) -> int:
-        return self._ends[-1]
+        return self._count
 
     def append(self, values: np.ndarray) -> None:
-        self._places.append(self._scratch.append(values.astype(self._dtype, copy=False)))
-        self._ends.append(self._ends[-1] + len(values))
+        with naming(self._folder, self._path), open(self._path, "ab") as stream:
+            stream.write(values.astype(self._dtype, copy=False).tobytes())
+        self._count += len(values)
 
     def read(self, first: int, last: int) -> np.ndarray:
         """Return the values first:last."""
-        out = np.empty(last - first, self._dtype)
-        piece = int(np.searchsorted(self._ends, first, side="right")) - 1
-        at = first
-        while at < last:
-            stop = min(last, self._ends[piece + 1])
-            place = self._places[piece] + (at - self._ends[piece]) * self._dtype.itemsize
-            self._scratch.read(place, out[at - first : stop - first])
-            at, piece = stop, piece + 1
+        out = np.fromfile(self._path, self._dtype, last - first, offset=first * self._dtype.itemsize)
+        if len(out) < last - first:
+            raise OSError("a scratch file was cut short")
         return out
 
 
 class _Codes:
     """A column as codes, with its distinct values and the count of each in memory."""
 
-    def __init__(self, scratch: _Scratch):
-        self.codes = _Stored(scratch, np.int32)
+    def __init__(self, folder: str):
+        self.codes = _Stored(folder, np.int32)
         self._strings = Strings()
         self._counts = np.zeros(256, dtype=np.int64)
         self._known: CodedColumn | None = None
@@ -131,10 +94,10 @@ class _Codes:
 class _Numbers:
     """A column of numbers, with the text that they were."""
 
-    def __init__(self, scratch: _Scratch, missing: tuple[str, ...]):
-        self._scratch, self._missing = scratch, missing
-        self.numbers, self._text = _Stored(scratch, np.float64), _Stored(scratch, np.uint8)
-        self._ends = _Stored(scratch, np.int64)  # of each number in the text, behind a zero
+    def __init__(self, folder: str, missing: tuple[str, ...]):
+        self._folder, self._missing = folder, missing
+        self.numbers, self._text = _Stored(folder, np.float64), _Stored(folder, np.uint8)
+        self._ends = _Stored(folder, np.int64)  # of each number in the text, behind a zero
         self._ends.append(np.zeros(1))
         self.some = False  # True if any is not missing
 
@@ -163,7 +126,7 @@ class _Numbers:
 
     def as_codes(self) -> _Codes:
         """Return all of it as codes."""
-        out = _Codes(self._scratch)
+        out = _Codes(self._folder)
         for first in range(0, len(self.numbers), COPIED_AT_ONCE):
             out.append(self.coded(first, min(first + COPIED_AT_ONCE, len(self.numbers))))
         return out
@@ -172,17 +135,17 @@ class _Numbers:
 class _Attributes:
     """Attributes of all positions, one position after another."""
 
-    def __init__(self, scratch: _Scratch):
-        self._scratch = scratch
-        self.names = _Codes(scratch)
+    def __init__(self, folder: str):
+        self._folder = folder
+        self.names = _Codes(folder)
         self._values: _Stored | None = None  # None: all are ones
-        self._indptr = _Stored(scratch, np.int64)
+        self._indptr = _Stored(folder, np.int64)
         self._indptr.append(np.zeros(1))
 
     def append(self, rows: AttributeRows) -> None:
         entries = len(self.names.codes)
         if self._values is None and rows.values.strides != (0,) and not (rows.values == 1).all():
-            self._values = _Stored(self._scratch, np.float64)
+            self._values = _Stored(self._folder, np.float64)
             for first in range(0, entries, COPIED_AT_ONCE):
                 self._values.append(np.ones(min(COPIED_AT_ONCE, entries - first)))
         if self._values is not None:
@@ -210,13 +173,13 @@ class Spool(TrainingColumns):
         shards: int = 1,
         fitting: bool = True,
     ):
-        self._scratch = _Scratch(os.fspath(folder))
+        self._scratch = ScratchFolder(os.fspath(folder))
         self._vectors, self._layout, self._shards, self._fitting = list(vectors), layout, shards, fitting
         self._like: Corpus | None = None  # one sequence of the first file
         self._stores: list[_Codes | _Numbers] = []
         self._also: dict[int, _Codes] = {}  # codes of columns of numbers, where they were needed
         self._attributes: _Attributes | None = None
-        self._lines = _Stored(self._scratch, np.int64)
+        self._lines = _Stored(self._scratch.path, np.int64)
         self._lengths: list[np.ndarray] = []
         self._weights: list[np.ndarray | None] = []
         self._files: list[tuple[str, int]] = []  # names, and the number of the first sequence of each
@@ -229,7 +192,7 @@ class Spool(TrainingColumns):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._scratch.close()
+        self._scratch.remove()
 
     # ------------------------------------------------------------------------- filling
 
@@ -266,10 +229,10 @@ class Spool(TrainingColumns):
             self._like = part.span(0, 1)
             for column in range(part.width):
                 numeric = table is not None and bool(table.is_number[column])
-                scratch, missing = self._scratch, self._layout.missing
-                self._stores.append(_Numbers(scratch, missing) if numeric else _Codes(scratch))
+                folder, missing = self._scratch.path, self._layout.missing
+                self._stores.append(_Numbers(folder, missing) if numeric else _Codes(folder))
             if part.attributes is not None:
-                self._attributes = _Attributes(self._scratch)
+                self._attributes = _Attributes(self._scratch.path)
         first, like = self._files[0][0], self._like
         if part.width != like.width:
             raise DataError(
