@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kcrf_core import Corpus, DataError, KernelCRF, Model, fit_encoding, parse_config, read_corpus, train, with_vectors
-from kcrf_core.corpora import VectorStream, open_vectors
+from kcrf_core.corpora import open_vectors
 from kcrf_core.encoding import export, translation
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.files import write_container
@@ -64,9 +64,9 @@ def test_files_of_one_name_follow_one_another(tmp_path, corpus, numbers):
 def test_blocks_get_their_rows(corpus, numbers, sizes):
     """Blocks of two sequences and of one, whose rows may stand in several files."""
     parts = np.split(numbers, np.cumsum(sizes)[:-1])
-    stream = VectorStream(open_vectors([("emb", part) for part in parts]))
-    found = [stream.attached(corpus.subset(which)).vectors["emb"] for which in ([0, 1], [2])]
-    stream.check_count("data")
+    (vectors,) = open_vectors([("emb", part) for part in parts])
+    found = [vectors.take(*rows, corpus.subset(which)) for rows, which in (((0, 5), [0, 1]), ((5, 6), [2]))]
+    vectors.check_rows(6, "data")
     assert np.array_equal(np.concatenate(found), numbers) and len(found[1]) == 1
 
 

@@ -303,26 +303,30 @@ def _tag_with_lag(
 
 def _with_vectors(parsers: Parsers, vectors: Sequence[NamedVectors], source: str, workers: Workers) -> Parsers:
     """Yield as `parsers` does, with rows of vectors at the positions of each block, counted from block to block."""
-    from kcrf_core.corpora import VectorStream
     from kcrf_core.system import PAUSE
 
-    stream = VectorStream(vectors)
-    blocks = workers.stream(_called, parsers, 1 + workers.threads // 2)
+    position, blocks = 0, workers.stream(_called, parsers, 1 + workers.threads // 2)
+
+    def check(complete: bool = True) -> None:
+        for own in vectors:
+            own.check_rows(position, source, complete)
+
     for parsed in blocks:
         if parsed is PAUSE:
             yield PAUSE
             continue
-        corpus = stream.attached(parsed.corpus)
-        if corpus is None:
+        corpus, begin, position = parsed.corpus, position, position + parsed.corpus.positions
+        if any(own.rows < position for own in vectors):
             # The number of positions is known where the input is complete without waiting.
             for rest in blocks:
                 if rest is PAUSE:
-                    stream.check_count(source, complete=False)
-                    continue
-                stream.skip(rest.corpus.positions)
+                    check(complete=False)
+                else:
+                    position += rest.corpus.positions
             break
-        yield partial(replace, parsed, corpus=corpus)
-    stream.check_count(source)
+        rows = {own.name: own.take(begin, position, corpus) for own in vectors}
+        yield partial(replace, parsed, corpus=replace(corpus, vectors={**corpus.vectors, **rows}))
+    check()
 
 
 def _called(make: Callable[[], Any]) -> Any:

@@ -19,7 +19,6 @@ from .corpus import (
 from .crfsuite import WEIGHT as WEIGHT, escaped as escaped
 from .embeddings import (
     NamedVectors as NamedVectors,
-    VectorStream as VectorStream,
     load_word_vectors as load_word_vectors,
     open_vectors as open_vectors,
     with_embeddings as with_embeddings,

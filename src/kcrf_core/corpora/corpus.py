@@ -12,10 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..system import Workers, offsets_of, piece_rows, sequence_rows
+from ..system import offsets_of, piece_rows, sequence_rows
 from .layout import MISSING, Layout
 from .lexicons import Lookup
-from .tables import Cells, CodedColumn, ColumnBuilder, NumberColumn, Table, TableBuilder, build_columns, joined_columns
+from .tables import Cells, CodedColumn, ColumnBuilder, NumberColumn, Table, TableBuilder, joined_columns
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
 COLUMN_FORMAT = "conll"
@@ -152,12 +152,12 @@ class CorpusBuilder:
             attributes = replace(attributes, names=())
         self._parts.append(replace(part, columns=columns, attributes=attributes))
 
-    def corpus(self, workers: Workers | None = None) -> Corpus:
+    def corpus(self) -> Corpus:
         parts = self._parts
         if not parts[0].positions:
             return parts[0]
         if self._table is not None:
-            columns: Sequence[Sequence[str]] = self._table.table(workers)
+            columns: Sequence[Sequence[str]] = self._table.table()
         else:
             columns = tuple(_joined([part.columns[c] for part in parts]) for c in range(parts[0].width))
         attributes = None
@@ -167,7 +167,7 @@ class CorpusBuilder:
             plain = all(own.strides == (0,) for own in values)
             attributes = AttributeRows(
                 indptr=offsets_of(np.concatenate([np.diff(own.indptr) for own in rows])),
-                names=build_columns([self._names], workers)[0],
+                names=self._names.column(),
                 values=ones(sum(map(len, values))) if plain else np.concatenate(values),
             )
         return replace(

@@ -161,31 +161,6 @@ def open_vectors(given: Iterable[tuple[str, Given]]) -> tuple[NamedVectors, ...]
     return out
 
 
-class VectorStream:
-    """Vectors that are attached to the blocks of a text one after the other."""
-
-    def __init__(self, vectors: Sequence[NamedVectors]):
-        self._vectors = tuple(vectors)
-        self._position = 0
-
-    def attached(self, corpus: Corpus) -> Corpus | None:
-        """Return the next block with its rows, or None where there are not enough of them."""
-        begin, self._position = self._position, self._position + corpus.positions
-        if any(vectors.rows < self._position for vectors in self._vectors):
-            return None
-        own = {vectors.name: vectors.take(begin, self._position, corpus) for vectors in self._vectors}
-        return replace(corpus, vectors={**corpus.vectors, **own})
-
-    def skip(self, positions: int) -> None:
-        """Count positions that need no rows."""
-        self._position += positions
-
-    def check_count(self, source: str, complete: bool = True) -> None:
-        """Refuse vectors that have not a row for each position; `complete` if all positions have been counted."""
-        for vectors in self._vectors:
-            vectors.check_rows(self._position, source, complete)
-
-
 def with_vectors(corpus: Corpus, vectors: Mapping[str, Given | Sequence[Given]] | Sequence[NamedVectors]) -> Corpus:
     """Add vectors by name to a corpus: arrays [positions, width], or `.npy` files with such arrays, or lists of these.
 
@@ -201,11 +176,11 @@ def with_vectors(corpus: Corpus, vectors: Mapping[str, Given | Sequence[Given]] 
             several: Sequence[Given] = given if isinstance(given, (list, tuple)) else [given]  # type: ignore[list-item]  # an array is no list
             pairs += [(name, one) for one in several]
         vectors = open_vectors(pairs)
-    stream = VectorStream(vectors)
-    attached = stream.attached(corpus)
-    stream.check_count(corpus.source)
-    assert attached is not None  # there are rows enough
-    return attached
+    found = dict(corpus.vectors)
+    for own in vectors:
+        own.check_rows(corpus.positions, corpus.source)
+        found[own.name] = own.take(0, corpus.positions, corpus)
+    return replace(corpus, vectors=found)
 
 
 def _mapped(path: str) -> np.ndarray:

@@ -262,4 +262,4 @@ def read_corpus(
     builder, remarks = CorpusBuilder(), list[str]()
     for part in packed_parts(path, format, columns, workers, layout, progress, remarks):
         builder.add(part)
-    return replace(builder.corpus(workers), remarks=tuple(remarks))
+    return replace(builder.corpus(), remarks=tuple(remarks))

@@ -15,7 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..system import Workers, offsets_of, ranges
+from ..system import offsets_of, ranges
 from . import _text
 
 NUMBER, LACKING, WORD = 1, 0, -1  # kinds of values in a search for numbers
@@ -446,34 +446,23 @@ class ColumnBuilder:
     """One column of codes out of consecutive ones. Distinct values are joined as they come, codes at the end."""
 
     def __init__(self, columns: Iterable[PackedColumn] = ()) -> None:
-        self.strings = Strings()
-        self.parts: list[tuple[np.ndarray, np.ndarray]] = []  # codes, and their numbers among all
+        self._strings = Strings()
+        self._parts: list[tuple[np.ndarray, np.ndarray]] = []  # codes, and their numbers among all
         for column in columns:
             self.add(column)
 
     def add(self, column: PackedColumn) -> None:
-        self.parts.append((column.codes, self.strings.add(column)))
+        self._parts.append((column.codes, self._strings.add(column)))
 
-
-def build_columns(builders: Sequence[ColumnBuilder], workers: Workers | None = None) -> list[PackedColumn]:
-    """Return the columns of builders with parts of the same rows; a part is the work of one thread."""
-    sizes = [len(codes) for codes, _ in builders[0].parts] if builders else []
-    bounds = offsets_of(np.array(sizes)).tolist()
-    out = np.empty((len(builders), bounds[-1]), np.int32)
-
-    def work(number: int) -> None:
-        for builder, codes in zip(builders, out, strict=True):
-            own, numbers = builder.parts[number]
-            np.take(numbers, own, out=codes[bounds[number] : bounds[number + 1]], mode="clip")  # "raise" would copy
-            builder.parts[number] = (np.empty(0, np.int32), numbers)
-
-    (workers or Workers(1, memory=0)).run(work, range(len(sizes)))
-    return [builder.strings.column(codes) for builder, codes in zip(builders, out, strict=True)]
+    def column(self) -> PackedColumn:
+        """Return all of it, once."""
+        parts, self._parts = [numbers[codes] for codes, numbers in self._parts], []
+        return self._strings.column(np.concatenate([np.empty(0, np.int32), *parts]))
 
 
 def joined_columns(columns: Sequence[PackedColumn]) -> PackedColumn:
     """Return one column out of consecutive ones."""
-    return columns[0] if len(columns) == 1 else build_columns([ColumnBuilder(columns)])[0]
+    return columns[0] if len(columns) == 1 else ColumnBuilder(columns).column()
 
 
 class TableBuilder:
@@ -491,18 +480,13 @@ class TableBuilder:
             builder.add(table.coded(column))
         self._tables.append(Table(table.is_number, table.numbers, table.missing, table.texts, {}))
 
-    def table(self, workers: Workers | None = None) -> Table:
+    def table(self) -> Table:
         tables, is_number = self._tables, self._tables[0].is_number.copy()
         is_number[list(self._builders)] = False
-        which = np.flatnonzero(is_number)
-        bounds = offsets_of(np.array([own.numbers.shape[1] for own in tables]))
+        which, known = np.flatnonzero(is_number), {place: one.column() for place, one in self._builders.items()}
+        bounds = offsets_of(np.array([own.numbers.shape[1] for own in tables])).tolist()
         numbers = np.empty((len(which), bounds[-1]))
-
-        def copy(number: int) -> None:
-            own = tables[number]
-            numbers[:, bounds[number] : bounds[number + 1]] = own.numbers[own.place[which]]
+        for own, (first, last) in zip(tables, pairwise(bounds), strict=True):
+            numbers[:, first:last] = own.numbers[own.place[which]]
             own.numbers = np.empty((0, 0))  # a part of it would keep all of it
-
-        (workers or Workers(1, memory=0)).run(copy, range(len(tables) if len(which) else 0))
-        known = dict(zip(self._builders, build_columns(list(self._builders.values()), workers), strict=True))
         return Table(is_number, numbers, tables[0].missing, [texts for own in tables for texts in own.texts], known)
