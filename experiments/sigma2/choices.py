@@ -16,7 +16,7 @@ from kcrf_core.training import open_engine
 def choice(name: str, data: str, engine: str | None) -> dict[str, object]:
     """Choose as `kcrf train` does; the final fit ends after one pass."""
     encoding, dataset, config = encoded(corpus_of(name, data), max_passes=1)
-    with open_engine(engine, threads=1) as opened, opened.workers(1) as workers:
+    with open_engine(engine, threads=1) as workers:
         _, report = train(encoding, dataset, config, workers=workers)
     tried = [
         [*trial.sigma2.values(), round(trial.log_probability, 6), round(100 * trial.figures["viterbi"], 4)]
