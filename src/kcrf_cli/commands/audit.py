@@ -132,7 +132,6 @@ def audit(run: AuditArguments) -> None:
     from kcrf_core.selection import changes_of, worklist
 
     from ..render import audit_text
-    from ..report import plots
 
     if run.accept is not None and run.apply is not None:
         _apply_worklist(run, run.accept)
@@ -147,6 +146,8 @@ def audit(run: AuditArguments) -> None:
 
         files.write_out(audit_page(found, run.most or 200, origin_of(run.data)), run.html, end="")
     if run.plot is not None:
+        from ..report import plots
+
         plots.doubtful(run.plot, found)
     if run.apply is not None:
         changes = changes_of(found.positions(), 0.5 if run.least is None else run.least)

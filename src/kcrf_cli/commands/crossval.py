@@ -150,7 +150,6 @@ def crossval(run: CrossvalArguments) -> None:
 
     from ..io.progress import progress
     from ..render import crossval_text
-    from ..report import plots
 
     output, tsv, folds_file, group = run.output, run.tsv, run.held_out.folds_file, run.held_out.group
     threads, chosen, source = run.engine.threads, run.configuration.chosen, run.configuration.source
@@ -213,6 +212,8 @@ def crossval(run: CrossvalArguments) -> None:
             if path not in (None, "-"):
                 files.write_out(text, path)
         if run.plot is not None:
+            from ..report import plots
+
             (plots.folds if len(settings) == 1 else plots.settings)(run.plot, results)
     if tsv == "-":
         files.write_out(crossval_text.as_tsv(results))

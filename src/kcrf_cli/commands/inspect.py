@@ -75,7 +75,6 @@ def inspect(run: InspectArguments) -> None:
     from kcrf_core.model import Model, dump, summarise, unpack
 
     from ..render.inspection_text import text
-    from ..report import plots
 
     file = run.file
     options.refuse(
@@ -110,6 +109,8 @@ def inspect(run: InspectArguments) -> None:
     elif run.embeddings is not None:
         stored.encoding.with_embeddings(run.embeddings)  # it is looked at
     if run.plot is not None:
+        from ..report import plots
+
         if importance is not None:
             plots.importance(run.plot, importance)
         elif isinstance(stored, Model):

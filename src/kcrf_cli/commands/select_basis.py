@@ -47,7 +47,6 @@ def select_basis(run: BasisArguments) -> None:
 
     from ..io.events import ProgressMessages
     from ..render.figures import written_text
-    from ..report.plots import residual_curves
 
     engine, threads = run.engine.choice(), run.engine.threads
     vectors = (path for _, path in run.vectors)
@@ -78,6 +77,8 @@ def select_basis(run: BasisArguments) -> None:
         messages.report(f"term {term.name}: {term.kernel.type} kernel, {pivots}, {left:.2g} % of the trace unexplained")
     messages.report(written_text(run.output, f"kcrf train {shlex.quote(run.data)} --basis {{}} -o model.npz"))
     if run.plot is not None:
+        from ..report.plots import residual_curves
+
         residual_curves(run.plot, {term.name: term.curve for term in basis.terms})
     if run.json:
         terms = [

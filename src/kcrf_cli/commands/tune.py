@@ -125,7 +125,6 @@ def tune(run: TuneArguments) -> None:
     from ..io.events import Interruption, ProgressMessages, StopRequest
     from ..io.search_messages import SearchMessages
     from ..render import figures, tuning_text
-    from ..report import plots
 
     engine, threads, tell = run.engine.choice(), run.engine.threads, files.unless(run.quiet)
     source, group = run.configuration.source, run.held_out.group
@@ -172,6 +171,8 @@ def tune(run: TuneArguments) -> None:
         text = configuration_text(found.raw, tuning_text.comments(found, __version__))
         files.write_out(text, run.output, end="")
         if run.plot is not None:
+            from ..report import plots
+
             plots.search(run.plot, found)
         for line in tuning_text.summary(found):
             tell(line)

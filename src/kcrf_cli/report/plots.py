@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, ParamSpec
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+import matplotlib
 import numpy as np
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from kcrf_core.files import replacing
+from kcrf_core.scoring import bin_intervals, f1_intervals, label_curves, scores_shown
 from kcrf_core.system import counted
 
 from ..render.visible import shortened
@@ -34,27 +40,13 @@ TINY, SMALL, MIDDLE = 5.5, 7, 8  # points
 BLUE, ORANGE = "#2f6db5", "#c8551b"
 # Styles of curves, which differ without colour.
 LINES, MARKS = ("-", "--", "-.", ":"), "os^DvPX*"
-Arguments = ParamSpec("Arguments")
+# Sizes of all plots, and ids that are not drawn at random.
+matplotlib.rcParams.update({"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": MIDDLE, "axes.linewidth": 0.6,
+                            "svg.hashsalt": "kcrf"})  # fmt: skip
 
 
-def _styled(draw: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Return a function that draws with the sizes of all plots."""
-
-    @wraps(draw)
-    def drawn(*arguments: Arguments.args, **named: Arguments.kwargs) -> None:
-        from matplotlib import rc_context
-
-        with rc_context({"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": MIDDLE, "axes.linewidth": 0.6}):
-            draw(*arguments, **named)
-
-    return drawn
-
-
-@_styled
 def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
     """Draw the unexplained part of the trace against the number of pivots, a line for each term."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     figure, axes = _figure()
     for name, curve in curves.items():
         axes.plot(np.arange(1, len(curve)), 100 * curve[1:], label=_plain(name))
@@ -71,11 +63,8 @@ def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
     save(figure, path)
 
 
-@_styled
 def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
     """Draw weights of pairs of labels, and of first and last labels, as shades; forbidden pairs are hatched."""
-    from matplotlib.patches import Rectangle
-
     Y = len(labels)
     table = np.full((Y + 1, Y + 1), np.nan)  # rows: start, then the label before; columns: the label after, then end
     table[0, :Y], table[1:, :Y], table[1:, Y] = edges.start, edges.transitions, edges.end
@@ -117,7 +106,6 @@ def _plain(text: str) -> str:
     return replaced(text).replace("$", "\\$")
 
 
-@_styled
 def settings(path: str, results: Mapping[str, Any]) -> None:
     """Draw the mean of the metric of each setting, with the deviation over folds; other keys of the grid make lines."""
     measure = results["judged_by"]
@@ -174,7 +162,6 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
     save(figure, path)
 
 
-@_styled
 def folds(path: str, results: Mapping[str, Any]) -> None:
     """Draw the metric of one setting on each fold, and its mean with the standard deviation over folds."""
     measure, (entry,) = results["judged_by"], results["settings"]
@@ -205,7 +192,6 @@ def _numeric(values: list[Any]) -> bool:
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
-@_styled
 def search(path: str, tuning: Tuning) -> None:
     """Draw all judgements against the work spent, a colour for each round, and the best so far as a line."""
     yardstick = tuning.yardstick
@@ -235,7 +221,6 @@ def search(path: str, tuning: Tuning) -> None:
     save(figure, path)
 
 
-@_styled
 def importance(path: str, found: Sequence[Importance]) -> None:
     """Draw the permutation importance of columns or features, with standard errors, the most important first."""
     shown = list(found)[:MOST_FEATURES]
@@ -260,7 +245,6 @@ def importance(path: str, found: Sequence[Importance]) -> None:
     save(figure, path)
 
 
-@_styled
 def doubtful(path: str, audit: Audit) -> None:
     """Draw the expected number of wrong labels among the most doubtful ones against the number that is checked."""
     wrong = audit.evidence.wrong[audit.order]
@@ -283,14 +267,11 @@ def doubtful(path: str, audit: Audit) -> None:
     save(figure, path)
 
 
-@_styled
 def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> None:
     """Draw one plot of an evaluation, as wide as a column of a paper, or all there are on a sheet of two columns.
 
     A confusion matrix of many labels is as wide as the sheet, so that its counts can be read.
     """
-    from kcrf_core.scoring import scores_shown
-
     drawers: dict[str, Callable[..., None]] = {
         "f1": _f1_by_label,
         "confusion": _confusion,
@@ -328,8 +309,6 @@ def kinds_of(found: Judgement, labelling: Labelling) -> list[str]:
 
 
 def _curves_of(found: Judgement, labelling: Labelling) -> list[LabelCurve]:
-    from kcrf_core.scoring import label_curves
-
     if labelling.marginals is None:
         return []
     return label_curves(labelling.marginals, labelling.gold, MOST_CURVES, found.spans is not None)
@@ -346,8 +325,6 @@ def _errors(values: Sequence[float], intervals: Sequence[Interval]) -> np.ndarra
 
 
 def _f1_by_label(axes: Any, found: Judgement, labelling: Labelling) -> None:
-    from kcrf_core.scoring import f1_intervals, scores_shown
-
     every = sorted(scores_shown(found), key=lambda score: (-score.gold, score.name))
     shown, intervals = every[:MOST_ROWS], f1_intervals(found, labelling)
     values, places = [100 * score.f1 for score in shown], range(len(shown))
@@ -367,8 +344,6 @@ def _f1_by_label(axes: Any, found: Judgement, labelling: Labelling) -> None:
 
 def _confusion(axes: Any, found: Judgement, labelling: Labelling) -> None:
     """Draw counts; the colour is the share of the gold label, of errors in orange with a scale of their own."""
-    from matplotlib.colors import PowerNorm
-
     names, counts = gathered([score.name for score in found.scores.labels], found.scores.confusion, MOST_LABELS)
     Y = len(names)
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -408,8 +383,6 @@ def _matrix_side(Y: int) -> float:
 
 
 def _reliability(axes: Any, found: Judgement, labelling: Labelling) -> None:
-    from kcrf_core.scoring import bin_intervals
-
     assert found.calibration is not None
     bins, intervals = found.calibration.bins, bin_intervals(found, labelling)
     sure, right = (np.array([getattr(one, name) for one in bins]) for name in ("confidence", "accuracy"))
@@ -459,19 +432,15 @@ def _figure(width: float = 6, height: float = 4) -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
-def _sheet(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
-
+def _sheet(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: Any, path: str) -> None:
     """Write a figure, as its suffix says."""
-    from matplotlib import rc_context
-
     suffix = os.path.splitext(path)[1].lstrip(".").lower()
-    # Without the date that some formats carry, and with ids that are not drawn, the same data gives the same bytes.
+    # Without the date that some formats carry, the same data gives the same bytes.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-    with replacing(path) as stream, rc_context({"svg.hashsalt": "kcrf"}), warnings.catch_warnings():
+    with replacing(path) as stream, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for a character that no font has
         figure.savefig(stream, format=suffix, dpi=150 if figure.get_figwidth() > COLUMN else 300, metadata=metadata)
