@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from kcrf_core.selection import Listener
+from kcrf_core.scoring import Yardstick
+from kcrf_core.selection import Candidate, Listener, Outcome, Search
 
 from ..render import tuning_text as text
 from .progress import ProgressLine, say
-
-if TYPE_CHECKING:
-    from kcrf_core.scoring import Yardstick
-    from kcrf_core.selection import Candidate, Outcome, Search
 
 
 class SearchMessages(Listener):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kcrf_core.selection import Audit, DoubtfulPosition
 from kcrf_core.system import counted
 
 from .figures import table
 from .visible import shortened
-
-if TYPE_CHECKING:
-    from kcrf_core.selection import Audit, DoubtfulPosition
 
 LONGEST = 24  # characters of a text in the table
 MOST_KINDS = 6  # of errors in a line

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kcrf_core.corpora import PREDICTED
+from kcrf_core.corpora import PREDICTED, Corpus, Layout
+from kcrf_core.scoring import Judgement, Labelling
+from kcrf_core.selection import Setting, rows, shown as typed
 from kcrf_core.system import counted
 
-from . import figures as render
+from . import evaluation_text, figures as render
 from .visible import shown
-
-if TYPE_CHECKING:
-    from kcrf_core.corpora import Corpus, Layout
-    from kcrf_core.scoring import Judgement, Labelling
 
 TITLES = {
     "accuracy": "accuracy %",
@@ -28,8 +26,6 @@ LABEL_TITLES = {"precision": "precision", "recall": "recall", "f1": "F1"}
 
 def text(results: dict[str, Any], pooled: Judgement, details: bool) -> str:
     """Return a line for each fold or setting, then the scores of all folds together, of the best setting."""
-    from . import evaluation_text
-
     which = "All folds together"
     if "nested" in results:
         which += ", each by the setting chosen for it"
@@ -39,8 +35,6 @@ def text(results: dict[str, Any], pooled: Judgement, details: bool) -> str:
 
 
 def _name(entry: dict[str, Any]) -> str:
-    from kcrf_core.selection import Setting
-
     return Setting(entry["setting"], {}).name
 
 
@@ -114,8 +108,6 @@ def _worst_gap(folds: list[dict[str, Any]]) -> str:
 
 def as_tsv(results: dict[str, Any]) -> str:
     """Return a header, then lines for every fold of every setting, for their mean and for their deviation."""
-    from kcrf_core.selection import rows, shown as typed
-
     header, lines = rows(results)
     return "\n".join("\t".join(typed(cell) for cell in line) for line in [header, *lines])
 

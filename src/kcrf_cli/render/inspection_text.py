@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kcrf_core.encoding import window_text
+from kcrf_core.model import strongest_edges
 from kcrf_core.system import counted, size_text
 
 from .figures import DECODERS, UNKNOWN_GAP, certificate_text, decoder_text, percent, table
@@ -107,8 +109,6 @@ def _some(names: Sequence[str]) -> str:
 
 def _features(features: Sequence[dict[str, Any]]) -> list[str]:
     """Return a line for each feature, or for all that are alike."""
-    from kcrf_core.encoding import window_text
-
     alike: dict[str, list[str]] = {}
     for feature in features:
         kind, noun = feature["type"], "column" if feature["type"] == "real" else "value"
@@ -204,8 +204,6 @@ def _transitions(found: dict[str, Any], top: int) -> str:
     """Return the weights of all pairs of labels, or the strongest of many."""
     labels = [shown(label) for label in found["labels"]]
     if len(labels) > WIDEST_TABLE:
-        from kcrf_core.model import strongest_edges
-
         strongest = strongest_edges(labels, found["transitions"], max(top, 1))
         entries = [entry for entry in strongest if entry["weight"]]
         return _strongest("strongest transitions (all of them: --dump, --plot)", entries)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from kcrf_core.scoring import Yardstick
+from kcrf_core.selection import Nested, Outcome, Tuning
 
 from . import figures as render
-
-if TYPE_CHECKING:
-    from kcrf_core.scoring import Yardstick
-    from kcrf_core.selection import Nested, Outcome, Tuning
 
 MOST_LINES = 12
 LONGER = 1.5  # ratio of training times that is worth a word

@@ -6,6 +6,8 @@ Everything can be read without its short script, which sorts tables.
 from __future__ import annotations
 
 import os
+import platform
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +15,7 @@ import click
 import numpy as np
 
 from kcrf_core._version import __version__
+from kcrf_core.corpora import CodedColumn
 from kcrf_core.files import file_digest
 from kcrf_core.scoring import WHOLES, found_spans, readable_column
 from kcrf_core.system import counted
@@ -43,8 +46,6 @@ GAP = '<span class="t gap">… {:,} right …</span>'
 
 def worst_sequences(labelling: Labelling, number: int, spans: SpansOfTypes | None) -> str:
     """Return at most `number` sequences: most errors first, of equal ones the shortest, then as in the data."""
-    from kcrf_core.corpora import CodedColumn
-
     wrong = ~labelling.right
     offsets = np.unique(labelling.offsets)
     errors = np.add.reduceat(wrong, offsets[:-1], dtype=np.int64)  # [S]
@@ -371,9 +372,6 @@ def page(
 
 def origin_of(data: str) -> list[str]:
     """Return the command as it was typed, without folders; versions; and the digest of the data, if it is a file."""
-    import platform
-    import shlex
-
     words, context = list[str](), click.get_current_context()
     for word in (context.info_name or "", *context.meta.get(ARGUMENTS, ())):
         if words and words[-1] == "--html":  # the page's own name is no part of what it says

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kcrf_core.scoring import Bin
 from kcrf_core.system import counted
 
 from ..render.visible import shortened
-
-if TYPE_CHECKING:
-    from kcrf_core.scoring import Bin
 
 MOST_LABELS = 40  # more would be too small to read: the rest share a row and a column
 OTHERS = "(all others)"
