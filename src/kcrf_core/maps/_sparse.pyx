@@ -233,25 +233,6 @@ def add_squares(
                 out[indices[k]] += (values[k] * values[k] if values.shape[0] else 1.0) * counts[t]
 
 
-def row_squares(
-    const int64[::1] indptr,           # [N+1]
-    const int[::1] indices,            # [nnz]
-    const double[::1] values,          # [nnz], or [0] for all ones
-    const double[::1] scale,           # [D], or [0] for ones
-    double[::1] out,                   # [N] added to: sums of squares of each row
-):
-    cdef Py_ssize_t t
-    cdef int64 k
-    cdef double value
-    with nogil:
-        for t in range(indptr.shape[0] - 1):
-            for k in range(indptr[t], indptr[t + 1]):
-                value = values[k] if values.shape[0] else 1.0
-                if scale.shape[0]:
-                    value *= scale[indices[k]]
-                out[t] += value * value
-
-
 def seen_places(
     const int64[::1] indptr,           # [D+1]
     const int[::1] indices,            # [nnz] rows that each feature is in

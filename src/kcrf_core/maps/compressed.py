@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..kernels import Inputs
-from ..system import offsets_of
+from ..system import offsets_of, ranges
 from . import _sparse
 from .columns import ColumnOrder, one_hot, sparse_block
 from .partition_sums import Partitions, summed_by
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 NOTHING = np.empty(0)
+ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +97,13 @@ class CompressedRows:
 
     def row_squares(self) -> np.ndarray:
         """Return the sum of squares of each row, [N]."""
-        out = np.zeros(self.shape[0])
-        _sparse.row_squares(self.indptr, self.indices, self.values, self.scale, out)
+        out = np.empty(self.shape[0])
+        for part in ranges(self.shape[0], ROWS_AT_ONCE):
+            ends = self.indptr[part.start : part.stop + 1]
+            entries, rows = slice(ends[0], ends[-1]), np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+            values = self.values[entries] if len(self.values) else np.ones(len(rows))
+            values = values * self.scale[self.indices[entries]] if len(self.scale) else values
+            out[part] = np.bincount(rows, values * values, minlength=len(ends) - 1)
         return out
 
     def raw_squares(self, counts: np.ndarray, partitions: Partitions | None = None) -> np.ndarray:
