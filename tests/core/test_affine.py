@@ -9,9 +9,11 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import read_corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.features import Affine, AffineTerm
+from kcrf_core.features import AffineTerm
+from kcrf_core.features.linear import affine_columns
 from kcrf_core.files import read_container, write_container
 from kcrf_core.kernels import Inputs, Pivots, PolynomialKernel
+from kcrf_core.maps import ExplicitMap
 from kcrf_core.model import Model
 from kcrf_core.system import Workers
 from kcrf_core.training import train
@@ -39,7 +41,7 @@ def test_its_columns_make_the_kernel():
     inputs = Inputs(rng.integers(-1, 3, (9, 2), dtype=np.int32), np.array([3, 3]), rng.normal(size=(9, 4)), None,
                     np.zeros(9))  # fmt: skip
     kernel = PolynomialKernel(1, 0.4, 1.5, 0.2)
-    phi = Affine.of(kernel).map_of(inputs, np.float64)
+    phi = ExplicitMap(*affine_columns(kernel, inputs), np.float64)
     W = np.eye(phi.size)
     rows = np.zeros((9, phi.size))
     phi.add_scores(phi.prepare(W, np.dtype(np.float64)), slice(0, 9), rows)

@@ -11,7 +11,7 @@ import pytest
 
 from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, TRANSITIONS, Problem, partition_borders
-from kcrf_core.features import Affine
+from kcrf_core.features.linear import affine_columns
 from kcrf_core.kernels import Inputs, PolynomialKernel, RBFKernel
 from kcrf_core.maps import (
     ColumnSupports,
@@ -136,7 +136,7 @@ def terms_of(kind, rng, problem, workers, dtype, monkeypatch):
     if kind == "edge-x":
         return [
             ObjectiveTerm(NODE, 2.0, pivots_map(inputs, workers, dtype)),
-            ObjectiveTerm(EDGE_X, 0.5, Affine.of(PolynomialKernel(1, 1.0, 1.0, 1.0)).map_of(inputs, dtype)),
+            ObjectiveTerm(EDGE_X, 0.5, ExplicitMap(*affine_columns(PolynomialKernel(1, 1.0, 1.0, 1.0), inputs), dtype)),
             ObjectiveTerm(EDGE, 1.0),
         ]
     return [

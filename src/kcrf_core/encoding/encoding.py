@@ -422,23 +422,21 @@ class Encoding:
     def describe(self, dataset: Dataset, t: int) -> list[str]:
         """Return the values of position t, feature by feature: `word[-1]=the`, `f0[0]=0.52`, `attribute:2`."""
         out: list[str] = []
-        next_code = next_real = 0
+        groups = self.groups(self.names)
         for feature in self.features:
+            at = groups[feature.config.name]
             if isinstance(feature, AttributeFeature):
-                assert dataset.bag is not None
-                row = slice(dataset.bag.indptr[t], dataset.bag.indptr[t + 1])
-                for code, value in zip(dataset.bag.indices[row].tolist(), dataset.bag.data[row].tolist(), strict=True):
+                bag = dataset.own_bag
+                row = slice(bag.indptr[t], bag.indptr[t + 1])
+                for code, value in zip(bag.indices[row].tolist(), bag.data[row].tolist(), strict=True):
                     name = feature.vocabulary.values[code]
                     out.append(name if value == 1 else ATTRIBUTE.format(name, value))
             elif isinstance(feature, RealFeature):
-                names = real_names(feature, self.labels)
-                numbers = dataset.real[t, next_real : next_real + len(names)].tolist()
-                next_real += len(names)
+                names, numbers = real_names(feature, self.labels), dataset.real[t, list(at.real)].tolist()
                 out += vector_texts(feature, numbers) if feature.is_vector else map(REAL.format, names, numbers)
             else:
-                codes = dataset.codes[t, next_code : next_code + len(feature.config.seen)].tolist()
+                codes = dataset.codes[t, list(at.codes)].tolist()
                 out += [field_name(feature, w, None, code) for w, code in enumerate(codes)]
-                next_code += len(codes)
         return out
 
     def feature_names(self, names: Sequence[str], text: ValueText = None) -> FeatureNames:

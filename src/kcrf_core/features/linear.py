@@ -384,28 +384,17 @@ class ExplicitTerm(FeatureTerm):
             yield PartsOfRow(columns, values * scales[t], partial(name, columns, values))
 
 
-@dataclass(frozen=True)
-class Affine:
-    """Factors of the inputs and of the constant column, which is the last."""
+def _factors(kernel: PolynomialKernel) -> tuple[float, float]:
+    """Return the factors of the inputs and of the constant column, which is the last."""
+    return sqrt(kernel.scale * kernel.gamma), sqrt(kernel.scale * kernel.coef0)
 
-    slope: float
-    constant: float
 
-    @classmethod
-    def of(cls, kernel: PolynomialKernel) -> Affine:
-        return cls(sqrt(kernel.scale * kernel.gamma), sqrt(kernel.scale * kernel.coef0))
+def affine_columns(kernel: PolynomialKernel, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+    """Return the sparse columns of inputs and the dense ones."""
+    from ..maps import sparse_block
 
-    def map_of(self, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
-        from ..maps import ExplicitMap
-
-        return ExplicitMap(*self.matrix(inputs), dtype)
-
-    def matrix(self, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-        """Return the sparse columns of inputs and the dense ones."""
-        from ..maps import sparse_block
-
-        constant = np.full((len(inputs), 1), self.constant)
-        return self.slope * sparse_block(inputs), np.hstack([self.slope * inputs.real, constant])
+    slope, constant = _factors(kernel)
+    return slope * sparse_block(inputs), np.hstack([slope * inputs.real, np.full((len(inputs), 1), constant)])
 
 
 @dataclass(frozen=True)
@@ -416,12 +405,11 @@ class AffinePlan(LinearPlan):
         term = self.term
         seed, config = context.config.training.seed, replace(term.kernel, cosine=False)
         kernel: Any = fit_kernel(config, self.data.fitted_to(), seed, term=term.name)
-        affine = Affine.of(kernel)
-        own, partitions = explicit_map(self, affine.matrix, context, share=True)
+        own, partitions = explicit_map(self, partial(affine_columns, kernel), context, share=True)
         context.observer.note(
             f"term {term.name}: poly kernel of degree 1, explicit map, {counted(own.size, 'feature')}"
         )
-        return FittedAffine(term, self.data.features, own, partitions=partitions, affine=affine)
+        return FittedAffine(term, self.data.features, own, partitions=partitions, kernel=kernel)
 
     def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
         return self._of_columns(width, dataset, observed, None, constant=1)
@@ -431,20 +419,22 @@ class AffinePlan(LinearPlan):
 class FittedAffine(FittedFeatures):
     """Features and a constant."""
 
-    affine: Affine = field(kw_only=True)
+    kernel: PolynomialKernel = field(kw_only=True)
 
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
-        return self.affine.map_of(inputs, dtype)
+        from ..maps import ExplicitMap
+
+        return ExplicitMap(*affine_columns(self.kernel, inputs), dtype)
 
     def to_model(self, weights: Weights, precision: str) -> AffineTerm:
-        W = as_dense(matrix_of(weights))
-        inner, bias = self.affine.slope * W[:-1], self.affine.constant * W[-1]
+        W, (slope, constant) = as_dense(matrix_of(weights)), _factors(self.kernel)
+        inner, bias = slope * W[:-1], constant * W[-1]
         return AffineTerm(*self.about, self._stored(inner), bias=np.ascontiguousarray(bias))
 
     def map_weights(self, term: AffineTerm) -> np.ndarray:
-        constant = self.affine.constant
+        slope, constant = _factors(self.kernel)
         last = term.bias / constant if constant else np.zeros_like(term.bias)  # a column of zeros has no weight
-        return np.concatenate([as_dense(matrix_of(term.weights)) / self.affine.slope, last[None]])
+        return np.concatenate([as_dense(matrix_of(term.weights)) / slope, last[None]])
 
 
 @dataclass(frozen=True)
