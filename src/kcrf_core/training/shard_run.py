@@ -412,11 +412,8 @@ class ShardRun(TrainingRun):
         if None not in self._given.values() and not self._options.select_terms and set(types.values()) == {"explicit"}:
             return self._on_shards([term.name for term in self._config.terms], {})
         which = spread_sequences(self._dataset.sequences, self._dataset.positions, SAMPLE_POSITIONS)
-        borders, parts = self._dataset.borders, []
-        for number, part in enumerate(self._data.parts):
-            first, last = np.searchsorted(which, borders[number : number + 2])
-            if first < last:
-                parts.append(part.dataset().subset(which[first:last] - borders[number]))
+        kept = None if self._violations is None else self._violations.kept
+        parts = [part.dataset() for part in ShardedData.of(self._folder, which if kept is None else kept[which]).parts]
         labels = self._dataset.subset(which).labels  # as they are trained on
         sample = replace(join_datasets(parts), labels=labels, source=self._folder.path)
         self._observer.report(
