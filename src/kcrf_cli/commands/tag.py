@@ -216,14 +216,13 @@ def tag(run: TagArguments) -> None:
     data, folder, tell = run.data, is_folder(run.data), files.unless(run.quiet)
     files.check_outputs([run.output], data, run.model, run.embeddings, *(path for _, path in run.vectors))
     fitted = Model.load(run.model)
-    if not folder:
-        fitted = fitted.with_embeddings(run.embeddings)
+    opened = open_vectors(() if folder else run.vectors)
     if folder:
         refuse_vectors(data, run.vectors)
         for option in run.given("lag", "json_lines", "force", "format", "embeddings"):
             raise click.UsageError(f"{data} is encoded, and {option} needs the text itself: give that")
-    opened = open_vectors(run.vectors)
-    if not folder:
+    else:
+        fitted = fitted.with_embeddings(run.embeddings)
         fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
     format_ = COLUMN_FORMAT if folder else run.format or fitted.encoding.format
     wishes = run.wishes(fitted)

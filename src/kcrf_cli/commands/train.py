@@ -206,8 +206,7 @@ def train(run: TrainArguments) -> None:
                 own = training_configuration(earlier)
         prepared = prepare(otherwise=own)
         encoding, dataset, config = prepared.encoding, prepared.dataset, prepared.config
-        path = run.held_out.folds_file
-        folds = None if path is None else files.fold_numbers(path, dataset)
+        folds = files.fold_numbers(run.held_out.folds_file, dataset)
         if earlier is not None and run.init is not None:
             start = WarmStart(earlier, run.init, search_prior=run.configuration.settings.get("sigma2") == AUTO)
             start.check_columns(encoding)

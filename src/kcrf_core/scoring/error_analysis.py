@@ -103,7 +103,7 @@ def analyse_errors(labelling: Labelling, scheme: str | None, strict: bool = Fals
                 # A span has an unseen word where the count of these grows within it.
                 unseen = np.concatenate([[0], np.cumsum(~seen.values)])
                 inside = [each.take((unseen[each.ends] == unseen[each.starts]) == side) for each in spans]
-                right = int(np.count_nonzero(_right(*inside)))
+                right = int(np.count_nonzero(among(*inside)))
                 score = Score("", len(inside[0].starts), len(inside[1].starts), right)
             figures[side] = WordFigures(int(own.sum()), int(np.count_nonzero(labelling.right & own)), score)
     words = None
@@ -124,15 +124,14 @@ def found_spans(labelling: Labelling, strict: str | None = None) -> tuple[tuple[
     return (first, second), finder.types
 
 
-def _right(gold: Spans, predicted: Spans) -> np.ndarray:
-    """Return True for each gold span that is predicted, [n]."""
-    size = 1 + max(gold.ends.max(initial=0), predicted.ends.max(initial=0))
-    numbers = [(each.kinds * size + each.starts) * size + each.ends for each in (gold, predicted)]
-    return np.isin(*numbers)
+def among(spans: Spans, others: Spans) -> np.ndarray:
+    """Return True for each of the spans that is one of the others, [n]."""
+    size = 1 + max(spans.ends.max(initial=0), others.ends.max(initial=0))
+    return np.isin(*((each.kinds * size + each.starts) * size + each.ends for each in (spans, others)))
 
 
 def _span_errors(gold: Spans, predicted: Spans, types: list[str]) -> SpanErrors:
-    right, wanted = _right(gold, predicted), _right(predicted, gold)
+    right, wanted = among(gold, predicted), among(predicted, gold)
     counts = {name: dict.fromkeys(("correct", *SPAN_ERRORS), 0) for name in types}
     for kind in gold.kinds[right].tolist():
         counts[types[kind]]["correct"] += 1

@@ -17,12 +17,12 @@ from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import counted
 from .calibration import Calibration, calibrate, calibrate_events
-from .error_analysis import ErrorAnalysis, analyse_errors
+from .error_analysis import ErrorAnalysis, among, analyse_errors, found_spans
 from .evaluation import Evaluation, evaluate
 from .labelling import Labelling, LabelProbabilities
 from .schemes import split_label
 from .significance import Difference, Interval, bootstrap, differences, figures, unit_offsets
-from .spans import Score, SpanMatches, SpanScores
+from .spans import Score, SpanScores
 from .yardstick import Yardstick, choose_yardstick
 
 MOST_POINTS = 400  # of a curve: more cannot be seen
@@ -255,13 +255,10 @@ def calibration_of(labelling: Labelling, bins: int, scheme: str | None) -> Calib
     whole = np.add.reduceat(labelling.right, offsets[:-1], dtype=np.int64) == np.diff(offsets)
     spans = None
     if scheme is not None:
-        gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
-        alphabet = list(dict.fromkeys([*gold.values, *predicted.values]))
-        own, other = gold.numbered(alphabet), predicted.numbered(alphabet)
-        _, (starts, _), (right, _) = SpanMatches.between(alphabet, own, other, offsets).items
-        of_spans = labelling.wholes.spans[starts]
+        (gold, predicted), _ = found_spans(labelling)
+        of_spans = labelling.wholes.spans[predicted.starts]
         if not np.isnan(of_spans).any():
-            spans = calibrate_events(of_spans, np.isin(starts, right), bins)
+            spans = calibrate_events(of_spans, among(predicted, gold), bins)
     return replace(found, spans=spans, sequences=calibrate_events(labelling.wholes.sequences, whole, bins))
 
 

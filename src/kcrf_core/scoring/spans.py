@@ -229,15 +229,6 @@ class SpanMatches:
         self.items = [(gold.starts, gold.kinds), (predicted.starts, predicted.kinds),
                       (predicted.starts[right], predicted.kinds[right])]  # fmt: skip
 
-    @classmethod
-    def between(
-        cls, alphabet: Sequence[str], gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray,
-        strict: str | None = None,
-    ) -> SpanMatches:  # fmt: skip
-        """Match two labellings [N], which number the labels of `alphabet`; sequences have the offsets [S+1]."""
-        finder = SpanFinder(alphabet)
-        return cls(finder, finder.find(gold, offsets), finder.find(predicted, offsets), len(gold), strict)
-
     def scores(self) -> SpanScores:
         counts = [np.bincount(kinds, minlength=len(self.types)) for _, kinds in self.items]
         total, types = Score("", *(int(count.sum()) for count in counts)), score_rows(self.types, *counts)

@@ -134,10 +134,10 @@ class Yardstick:
 
     def _matches(self, gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray) -> SpanMatches:
         unknown, outside = len(self.labels), len(self.labels) + 1
-        hidden = gold < 0
-        gold = np.where(hidden, outside, np.minimum(gold, unknown))
-        predicted = np.where(hidden, outside, predicted)
-        return SpanMatches.between(self._alphabet, gold, predicted, offsets, self.strict)
+        hidden, finder = gold < 0, SpanFinder(self._alphabet)
+        right = finder.find(np.where(hidden, outside, np.minimum(gold, unknown)), offsets)
+        found = finder.find(np.where(hidden, outside, predicted), offsets)
+        return SpanMatches(finder, right, found, len(gold), self.strict)
 
     def _macro_counts(
         self, gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray, weights: np.ndarray, whole: np.ndarray
