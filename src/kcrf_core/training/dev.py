@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..objective import Objective, Vector
 from ..objective.solvers import BEST, DevProgress, DevScore, Observer, Progress, Tolerance, moved
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
 from ..system import Workers
-from .held_out import VITERBI, DecoderChoice, blocks_of, choose_decoder
+from .held_out import VITERBI, DecoderChoice, blocks_of, choose_decoder, try_bonus
 from .task import Solution, TrainingTask
 
 # Work on held-out data is at most this share of all work, counted in positions.
@@ -169,14 +170,25 @@ class Watch:
         counts = {name: look.counts for name, look in looks.items()}
         return self._decoder or choose_decoder(self._by_label, counts, "dev")
 
+    def _chosen_finally(self, looks: Mapping[str, Look]) -> DecoderChoice:
+        """Return the decoder as before; if it is open, a bonus for spans is tried, too."""
+        if self._decoder is not None:
+            return self._decoder
+        counts = {name: look.counts for name, look in looks.items()}
+        labelled = partial(self._objective.engine.best_labels, looks[VITERBI].theta)
+        bonus = try_bonus(
+            self._by_label, counts, lambda own: self._by_label.counts(self._gold, labelled(own), None, self._blocks)
+        )
+        return choose_decoder(self._by_label, counts, "dev", bonus)
+
     def kept(self, solution: Solution, tolerance: Tolerance) -> tuple[Solution, DecoderChoice]:
         """Return the solution, or with `keep` "best" the best parameters on the way to it; and the decoder for them."""
         result = solution.result
         if result.theta is not self._seen:
             self._look(result.theta, result.passes)
         if self._keep != "best":
-            return solution, self._chosen(self._now)
-        decoder = self._chosen(self._best)
+            return solution, self._chosen_finally(self._now)
+        decoder = self._chosen_finally(self._best)
         theta = self._best[decoder.decode].theta
         if theta is not result.theta:
             solution = replace(solution, result=moved(result, solution.objective, theta, tolerance, BEST))

@@ -7,7 +7,7 @@ last label; a gap of the longer of a window and the median run of a label beside
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..chains import Problem
 from ..errors import ConfigError, DataError
-from ..scoring import DECODINGS, Yardstick, block_borders, median_run
+from ..scoring import DECODINGS, Yardstick, best_bonus, block_borders, detect_scheme, median_run, span_bonuses
 from ..system import counted
 
 LEAST_POSITIONS = 10  # to fit on or to judge by
@@ -307,6 +307,23 @@ class DecoderChoice:
             "standard_error": self.error if math.isfinite(self.error) else None,
             "units": self.units,
         }
+
+
+def try_bonus(
+    yardstick: Yardstick, counts: dict[str, np.ndarray], counted: Callable[[np.ndarray], np.ndarray]
+) -> float:
+    """Add counts of Viterbi decoding with the bonus for spans that fits the F1 reached with it, and return the bonus.
+
+    `counted` returns the counts with bonuses [Y] of labels. Where the yardstick is not F1 of spans, there is none.
+    """
+    bonus, labels = 0.0, yardstick.labels
+    if yardstick.name == "f1" and detect_scheme(labels) != "iob1":
+        plain = reached = yardstick.value(counts[VITERBI])
+        for _ in range(2):
+            bonus = best_bonus(max(plain, reached))
+            counts[BONUS] = counted(span_bonuses(labels, bonus))
+            reached = yardstick.value(counts[BONUS])
+    return bonus
 
 
 def choose_decoder(

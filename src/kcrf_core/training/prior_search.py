@@ -25,17 +25,20 @@ import numpy as np
 from ..errors import Interrupted
 from ..objective import Objective, Vector
 from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial
-from ..scoring import (
-    DECODINGS,
-    SMALLEST_PROBABILITY,
-    Yardstick,
-    best_bonus,
-    choose_yardstick,
-    detect_scheme,
-    span_bonuses,
-)
+from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
 from ..system import counted
-from .held_out import BONUS, HANDFUL, VITERBI, DecoderChoice, HoldOut, Split, Splits, choose_decoder, make_splits
+from .held_out import (
+    BONUS,
+    HANDFUL,
+    VITERBI,
+    DecoderChoice,
+    HoldOut,
+    Split,
+    Splits,
+    choose_decoder,
+    make_splits,
+    try_bonus,
+)
 from .task import Minimiser, TrainingTask
 
 # The grid of sigma2: 0.5, which is c2 = 1 in the terms of CRFsuite, times powers of this factor.
@@ -308,8 +311,6 @@ class _Search:
         self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._enough())
         self._metric, self._yardstick = yardstick, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
-        spans = yardstick.name == "f1" and detect_scheme(yardstick.labels) != "iob1"
-        self._seeks_bonus = spans and decoder is None
         self._start = {name: start.get(name, value) for name, value in _beginnings(task, scales).items()}
         self._folds = [_Fold(task, split) for split in splits.splits]
         self._work = 0.0
@@ -365,8 +366,9 @@ class _Search:
         found = self._found[steps]
         if self._metric.by_probability:
             return found.logs
-        decode = VITERBI if self._decoder is None else self._decoder.decode
-        return found.counts[BONUS if self._seeks_bonus else decode]
+        if self._decoder is None:
+            return found.counts.get(BONUS, found.counts[VITERBI])
+        return found.counts[self._decoder.decode]
 
     def _prior(self) -> Prior:
         """Return the setting chosen, with the mean of the folds' parameters as a start for all data."""
@@ -475,15 +477,11 @@ class _Search:
             own = held.engine.predictions(theta)
             self._judge(fold, own.labels, own.gold, counts, logs)
         all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
-        bonus = 0.0 if self._decoder is None else self._decoder.span_bonus
-        if bonus:
-            pooled[VITERBI] = self._with_bonus(bonus, fitted)
-        elif self._seeks_bonus:  # that for the F1 which is reached with one
-            f1 = value = self._yardstick.value(pooled[VITERBI])
-            for _ in range(2):
-                bonus = best_bonus(max(f1, value))
-                pooled[BONUS] = self._with_bonus(bonus, fitted)
-                value = self._yardstick.value(pooled[BONUS])
+        counted = partial(self._with_bonuses, fitted)
+        if self._decoder is None:
+            bonus = try_bonus(self._yardstick, pooled, counted)
+        elif bonus := self._decoder.span_bonus:
+            pooled[VITERBI] = counted(span_bonuses(self._metric.labels, bonus))
         figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
         log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
         trial = Trial(label, variance, values, log_probability, metric, figures, folds, folds)
@@ -502,14 +500,13 @@ class _Search:
                 return result.theta
             theta = fold.start(steps, objective)
 
-    def _with_bonus(self, bonus: float, fitted: Sequence[tuple[_Fold, Labeller]]) -> np.ndarray:
-        """Return counts of all units, by Viterbi decoding with this bonus for spans."""
+    def _with_bonuses(self, fitted: Sequence[tuple[_Fold, Labeller]], bonuses: np.ndarray) -> np.ndarray:
+        """Return counts of all units, by Viterbi decoding with these bonuses of labels."""
         counts: list[np.ndarray] = []
         for fold, labelled in fitted:
             problem = fold.held.problem
             self._work += problem.positions
-            labels = labelled(span_bonuses(self._yardstick.labels, bonus))
-            own = self._yardstick.counts(problem.labels, labels, None, problem.offsets, problem.weights)
+            own = self._yardstick.counts(problem.labels, labelled(bonuses), None, problem.offsets, problem.weights)
             counts.append(fold.by_unit(own))
         return np.concatenate(counts)
 
