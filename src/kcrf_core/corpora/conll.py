@@ -127,17 +127,12 @@ def parse_block(
                     names = f"{name}: the first line names the columns ({listed(header)})"
                     remarks.append(f"{names}; else give 'header: false'")
                     rows = None
-    nothing = np.zeros(0, np.int64)
     if rows is None and width is not None and separator is not None:
         rows = split(block, data, name, separator, width, layout, begin, line, known=known)
     if rows is None or not len(rows.lines):
-        sequence_weights(weights, nothing, np.zeros(1, np.int64), _WEIGHT, name)  # there is nothing below them
-        no_rows = (0 if header is None else len(header), 0)
-        cells = () if header is None else Cells(b"", np.zeros(no_rows, np.int64), np.zeros(no_rows, np.int32))
-        corpus = Corpus(
-            name, cells, np.zeros(1, np.int64), nothing, header=header, layout=layout, remarks=tuple(remarks)
-        )
-        return ParsedBlock(block, corpus, separator, nothing, layout, header_end)
+        nothing, no_rows = np.zeros(0, np.int64), (len(header or ()), 0)
+        cells = Cells(b"", np.zeros(no_rows, np.int64), np.zeros(no_rows, np.int32))
+        rows, width = Rows(cells, nothing, nothing, np.zeros(1, np.int64)), None
     offsets = rows.offsets
     place = None if width is None else sequence_place(layout, columns, header, width)
     if place is not None:
