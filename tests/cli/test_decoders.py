@@ -239,6 +239,7 @@ def test_a_bonus_for_spans_from_training_to_labels(kcrf, names, tmp_path):
     assert Model.load(path).span_bonus == 1.5
     assert "decoder: Viterbi with a bonus of 1.5 for each span" in kcrf("inspect", path).text
     plain, own = (kcrf("tag", "-m", path, names, *more) for more in (("--span-bonus", 0), ()))
+    assert (plain.err, own.err) == ("", "decoder: Viterbi with a bonus of 1.5 for each span (stored in the model)\n")
     assert plain.out == kcrf("tag", "-m", path, names, "--decode", "viterbi").out
     assert labels_of(own).count("B-X") > labels_of(plain).count("B-X")
     assert labels_of(kcrf("tag", "-m", path, names, "--sequence-probability")) != []
@@ -261,6 +262,7 @@ def test_training_chooses_a_bonus_by_f1(kcrf, names, tmp_path):
     path = tmp_path / "model.npz"
     done = kcrf("train", names, "--plain", "-v", "-o", path)
     bonus = Model.load(path).span_bonus
+    assert " by Viterbi with a bonus)" in kcrf("inspect", path).text
     assert bonus > 0 and f"decoder: Viterbi with a bonus for spans ({bonus:g}); held-out span F1" in done.err
     kcrf("train", names, "--plain", "--decode", "viterbi", "-o", path)
     assert Model.load(path).span_bonus == 0

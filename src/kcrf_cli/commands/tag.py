@@ -148,14 +148,18 @@ class TagArguments:
     def wishes(self, model: Model) -> Wishes:
         """Return what is to be found out about each sequence."""
         from kcrf_core.model import Wishes
+        from kcrf_core.scoring import Decision
+
+        from ..render.figures import decoder_text
 
         decision = self.weighing.decision(self.decode, self.span_bonus)
         costs = decision.costs(model.labels)
         decode = "posterior" if self.lag is not None else "viterbi"
         if self.lag is None and self.nbest is None:
             decode = decision.decoder(model.decode)
-            if decode == "posterior" and decision.decode is None and costs is None:
-                files.unless(self.quiet)("decoder: posterior decoding (stored in the model)")
+            if decision == Decision() and (model.decode, model.span_bonus) != ("viterbi", 0.0):
+                decoder = decoder_text(model.decode, model.span_bonus)
+                files.unless(self.quiet)(f"decoder: {decoder} (stored in the model)")
         return Wishes(
             decode=decode,
             scheme=self.scheme,

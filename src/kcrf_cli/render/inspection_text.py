@@ -162,9 +162,10 @@ def _compared(training: Any) -> str:
     """Return the figures that the decoder was chosen by, if the file has them in a readable form."""
     match training.get("decoder") if isinstance(training, dict) else None:
         case {"data": str(data), "metric": str(metric), **figures}:
-            values = {name: figures.get(key) for key, name in DECODERS.items()}
+            names = {**DECODERS, "bonus": "Viterbi with a bonus"}
+            values = {name: figures.get(key) for key, name in names.items()}
             parts = [f"{percent(value)} by {name}" for name, value in values.items() if isinstance(value, float)]
-            if len(parts) == len(values):
+            if len(parts) >= len(DECODERS):
                 return f" ({shown(f'{data} {metric}')} {', '.join(parts)})"
     return ""
 
