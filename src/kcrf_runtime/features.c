@@ -1,14 +1,20 @@
 /* From the texts of a sequence to codes, and from codes to scores of labels.
 
    All values of a column are hashed once, and looked up in the tables of the families of the column. Values that were
-   met before are remembered with their codes in a table of fixed size. Scores are sums of rows of weights in double
-   precision, in the order of the fields. */
+   met before are remembered in a table of fixed size, with their codes and what they add to scores around them; so are
+   values together with those behind them, where conjunctions of one column use them. Scores are sums of rows of weights
+   in double precision: for each column and distance in the order of the fields, then over columns and distances. What is
+   remembered changes no bit. */
 
 #include "internal.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#if defined(__aarch64__) && defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
 
 uint64_t kcrf_hash(const char *text, size_t size)
 {
@@ -393,16 +399,15 @@ INLINE uint64_t row_of(const struct field *field, int32_t code)
     return field->first_row + (uint64_t)(uint32_t)code * field->stride;
 }
 
-/* Sums of the rows of fields of a column with the given codes, for each of its distances. */
-EACH_WIDTH static void column_sums(const kcrf_model *model, uint32_t column, const int32_t *codes, double *out)
+/* Sums of the rows of fields of a column for each distance; the code of family f is codes[(f - first) * step]. */
+EACH_WIDTH static void column_sums(const kcrf_model *model, uint32_t column, uint32_t first, const int32_t *codes, size_t step, double *out)
 {
-    uint32_t first = model->column_families[column];
     for (uint32_t d = model->column_distances[column]; d < model->column_distances[column + 1]; d++, out += model->stride) {
         memset(out, 0, model->stride * sizeof *out);
         for (uint32_t k = model->distances[d].first; k < model->distances[d].last; k++) {
             const struct term *term = model->terms + model->summed[k].term;
             const struct field *field = model->fields + model->summed[k].field;
-            int32_t code = codes[field->family - first];
+            int32_t code = codes[(field->family - first) * step];
             if (code < 0)
                 continue;
             uint64_t row = row_of(field, code);
@@ -416,61 +421,185 @@ EACH_WIDTH static void column_sums(const kcrf_model *model, uint32_t column, con
     }
 }
 
-/* scores [T, stride] += the sums of a value of a column at position b, for all positions that see it. */
-EACH_WIDTH static void add_sums(const kcrf_model *model, uint32_t column, const double *sums, int64_t b, int64_t T, double *scores)
+/* What a column adds to a position at one distance; `places` [columns, N] of its values from that position on. */
+INLINE const double *row_near(const kcrf_model *model, const double *const *places, size_t N, const struct distance *near)
 {
-    size_t S = model->stride;
-    for (uint32_t d = model->column_distances[column]; d < model->column_distances[column + 1]; d++, sums += S) {
-        int64_t t = b - model->distances[d].offset;
-        if (t < 0 || t >= T)
-            continue;
-        double *own = scores + (size_t)t * S;
-        for (size_t y = 0; y < S; y += 8)
+    return places[near->column * N + (size_t)(ptrdiff_t)near->offset] + near->number * model->stride;
+}
+
+/* out [stride] = the sum of all that columns add to a position. */
+EACH_WIDTH static void add_sums(const kcrf_model *model, const double *const *places, size_t N, double *restrict out)
+{
+    size_t S = model->stride, count = model->column_distances[model->meta->columns];
+    for (size_t y = 0; y < S; y += 8) {
+#if defined(__aarch64__) && defined(__ARM_NEON)
+        float64x2_t a = vdupq_n_f64(0), b = a, c = a, e = a; /* held in registers, which GCC does not do by itself */
+        for (size_t d = 0; d < count; d++) {
+            const double *row = row_near(model, places, N, model->distances + d) + y;
+            a = vaddq_f64(a, vld1q_f64(row));
+            b = vaddq_f64(b, vld1q_f64(row + 2));
+            c = vaddq_f64(c, vld1q_f64(row + 4));
+            e = vaddq_f64(e, vld1q_f64(row + 6));
+        }
+        vst1q_f64(out + y, a);
+        vst1q_f64(out + y + 2, b);
+        vst1q_f64(out + y + 4, c);
+        vst1q_f64(out + y + 6, e);
+#else
+        double sum[8] = {0};
+        for (size_t d = 0; d < count; d++) {
+            const double *row = row_near(model, places, N, model->distances + d) + y;
             for (size_t k = 0; k < 8; k++)
-                own[y + k] += sums[y + k];
+                sum[k] += row[k];
+        }
+        memcpy(out + y, sum, sizeof sum);
+#endif
     }
 }
 
-/* Codes of the families of one column at all positions, and what its fields add to scores. */
-static int column_codes(kcrf_tagger *tagger, uint32_t column, const kcrf_text *cells, size_t T, int32_t *codes, size_t N, double *scores)
+/* Positions from the last one that has a value to the first at which it may be forgotten. */
+static size_t near_of(const kcrf_model *model) { return 3 * (size_t)model->meta->reach + AHEAD + 1; }
+
+static size_t slot_of(const kcrf_tagger *tagger, uint32_t column, uint64_t hash)
+{
+    return (size_t)((hash ^ column * 0x9E3779B1u) & (tagger->known_slots - 1));
+}
+
+/* Code of a conjunction at place b, from those of its parts. */
+INLINE int32_t conjunction_code(const kcrf_model *model, const struct family *family, const int32_t *codes, size_t N, size_t b)
+{
+    const struct part *parts = model->parts + family->first_part;
+    int64_t combined = -1;
+    for (uint32_t k = 0; k < family->parts; k++) {
+        int64_t place = (int64_t)b + parts[k].offset;
+        int32_t code = place < 0 || place >= (int64_t)N ? -1 : codes[(size_t)parts[k].family * N + (size_t)place];
+        if (code < 0) {
+            combined = -1;
+            break;
+        }
+        if (k == 0) {
+            combined = code;
+            continue;
+        }
+        uint64_t key = (uint64_t)combined * parts[k].codes + (uint32_t)code;
+        if (parts[k].flags & IN_CODES) {
+            uint32_t number = key < parts[k].bits ? model->codes[parts[k].first_pair + key] : NONE;
+            combined = number == NONE ? -1 : (int64_t)number;
+        } else {
+            const struct pair *found = find_pair(model, parts[k].first_pair, parts[k].bits, key);
+            combined = found ? (int64_t)found->number : -1;
+        }
+        if (combined < 0)
+            break;
+    }
+    return combined >= 0 && combined < family->codes ? (int32_t)combined : (int32_t)family->missing;
+}
+
+static bool is_value(const struct remembered *known, uint32_t column, uint64_t hash, kcrf_text text)
+{
+    return known->used && known->hash == hash && known->column == column && known->size == text.size &&
+           !memcmp(known->text, text.text, text.size);
+}
+
+/* What a value of a column adds to scores around place b; `text` is the value or, where conjunctions of the column are
+   summed with it, its code and those of the next `span` values. NULL: no memory. */
+static const double *sums_of(kcrf_tagger *tagger, uint32_t column, uint64_t hash, kcrf_text text, int32_t *codes, size_t N, size_t b)
 {
     const kcrf_model *model = tagger->model;
-    uint32_t first = model->column_families[column], count = model->column_families[column + 1] - first;
-    size_t step = model->meta->columns, room = tagger->most_distances * model->stride;
-    codes += (size_t)first * N + model->meta->reach;
-    for (size_t t = 0; t < T; t++) {
-        kcrf_text cell = cells[t * step + column];
-        uint64_t hash = kcrf_hash(cell.text, cell.size);
-        size_t place = (size_t)((hash ^ column * 0x9E3779B1u) & (tagger->known_slots - 1));
-        struct remembered *known = tagger->known + place;
-        if (known->hash != hash || known->column != column || known->size != cell.size || memcmp(known->text, cell.text, cell.size)) {
-            bool small = cell.size <= LONGEST_KNOWN;
-            if (!small)
-                place = tagger->known_slots;
-            else
-                known->size = NONE;
-            int32_t *own = tagger->known_codes + place * tagger->most_families;
-            if (value_codes(tagger, column, cell.text, cell.size, hash, own))
-                return tagger->error.status;
-            column_sums(model, column, own, tagger->known_sums + place * room);
-            if (small) {
-                known->hash = hash;
-                known->column = column;
-                known->size = (uint32_t)cell.size;
-                memcpy(known->text, cell.text, cell.size);
+    uint32_t first = model->column_families[column], last = model->column_families[column + 1];
+    size_t room = tagger->most_distances * model->stride, near = near_of(model), slot = slot_of(tagger, column, hash);
+    bool found = is_value(tagger->known + slot, column, hash, text);
+    if (!found) { /* it has two places; of others, the one that was used last stays */
+        found = is_value(tagger->known + (slot ^ 1), column, hash, text);
+        slot ^= found || tagger->known[slot ^ 1].used < tagger->known[slot].used;
+    }
+    struct remembered *known = tagger->known + slot;
+    double *sums = tagger->known_sums + slot * room;
+    int32_t *own = tagger->known_codes + slot * tagger->most_families;
+    if (found) {
+        known->used = tagger->clock;
+        for (size_t k = 0; k < room; k += 8)
+            FETCH(sums + k);
+    } else {
+        bool kept = text.size <= LONGEST_KNOWN && known->used + near <= tagger->clock;
+        if (kept)
+            known->size = NONE;
+        else {
+            own = tagger->known_codes + tagger->known_slots * tagger->most_families;
+            sums = tagger->spilled + (column * near + tagger->clock % near) * room;
+        }
+        if (model->spans[column]) {
+            for (uint32_t f = last; f < model->count[FAMILIES]; f++)
+                if (model->summed_with[f] == column)
+                    codes[f * N + b] = conjunction_code(model, model->families + f, codes, N, b);
+            column_sums(model, column, 0, codes + b, N, sums);
+        } else {
+            if (value_codes(tagger, column, text.text, text.size, hash, own))
+                return NULL;
+            column_sums(model, column, first, own, 1, sums);
+        }
+        if (kept) {
+            *known = (struct remembered){.hash = hash, .column = column, .size = (uint32_t)text.size, .used = tagger->clock};
+            memcpy(known->text, text.text, text.size);
+        }
+    }
+    for (uint32_t f = first; f < last && !model->spans[column]; f++)
+        if (model->needed[f])
+            codes[f * N + b] = own[f - first];
+    return sums;
+}
+
+/* Codes of families of values [families, N], and scores of labels [T, stride] by columns. */
+static int column_scores(kcrf_tagger *tagger, const kcrf_text *cells, size_t T, int32_t *codes, size_t N, double *scores)
+{
+    const kcrf_model *model = tagger->model;
+    size_t reach = model->meta->reach, S = model->stride;
+    uint32_t columns = model->meta->columns;
+    const double **places = kcrf_grow(tagger, &tagger->places, columns * N + 1, sizeof *places);
+    uint64_t *hashes = kcrf_grow(tagger, &tagger->hashes, columns * T + 1, sizeof *hashes);
+    if (!places || !hashes)
+        return tagger->error.status;
+    for (uint32_t c = 0; c < columns; c++) {
+        size_t own_room = (model->column_distances[c + 1] - model->column_distances[c]) * S;
+        const double *beyond = tagger->beyond + model->column_distances[c] * 2 * reach * S;
+        for (size_t d = 0; d < 2 * reach; d++) {
+            size_t at = d < reach ? reach - 1 - d : T + d;
+            places[c * N + at] = beyond + d * own_room;
+            for (uint32_t f = model->column_families[c]; f < model->column_families[c + 1]; f++)
+                if (model->needed[f])
+                    codes[f * N + at] = (int32_t)(model->families[f].codes + d);
+        }
+    }
+    for (size_t b = 0; b < T + 2 * reach + AHEAD; b++) { /* what a position sees is looked up before it is scored */
+        tagger->clock++;
+        for (size_t k = b ? (b + AHEAD) * columns : 0; k < (b + AHEAD + 1) * columns && k < T * columns; k++) {
+            hashes[k] = kcrf_hash(cells[k].text, cells[k].size);
+            FETCH(tagger->known + slot_of(tagger, (uint32_t)(k % columns), hashes[k]));
+        }
+        for (uint32_t c = 0; c < columns; c++) {
+            uint32_t first = model->column_families[c], span = model->spans[c];
+            if (first == model->column_families[c + 1])
+                continue;
+            if (b < T) {
+                kcrf_text cell = cells[b * columns + c];
+                uint64_t hash = hashes[b * columns + c];
+                if (span ? value_codes(tagger, c, cell.text, cell.size, hash, codes + first * N + reach + b)
+                         : !(places[c * N + reach + b] = sums_of(tagger, c, hash, cell, codes, N, reach + b)))
+                    return tagger->error.status;
+            }
+            if (span && b < N) { /* all of its values are known by now */
+                int32_t key[LONGEST_KNOWN / 4];
+                uint64_t hash = 0;
+                for (size_t k = 0; k <= span; k++) {
+                    key[k] = b + k < N ? codes[first * N + b + k] : -1;
+                    hash = (hash ^ (uint32_t)key[k]) * 0x9E3779B97F4A7C15ull;
+                }
+                kcrf_text text = {(const char *)key, (span + 1) * 4};
+                places[c * N + b] = sums_of(tagger, c, hash ^ hash >> 32, text, codes, N, b);
             }
         }
-        const int32_t *own = tagger->known_codes + place * tagger->most_families;
-        for (uint32_t f = 0; f < count; f++)
-            if (model->needed[first + f])
-                codes[f * N + t] = own[f];
-        add_sums(model, column, tagger->known_sums + place * room, (int64_t)t, (int64_t)T, scores);
-    }
-    size_t reach = model->meta->reach, at = model->column_distances[column] * 2 * reach * model->stride;
-    size_t own_room = (model->column_distances[column + 1] - model->column_distances[column]) * model->stride;
-    for (size_t d = 1; d <= reach && own_room; d++) {
-        add_sums(model, column, tagger->beyond + at + (d - 1) * own_room, -(int64_t)d, (int64_t)T, scores);
-        add_sums(model, column, tagger->beyond + at + (reach + d - 1) * own_room, (int64_t)(T + d - 1), (int64_t)T, scores);
+        if (b >= 2 * reach + AHEAD)
+            add_sums(model, places + b - reach - AHEAD, N, scores + (b - 2 * reach - AHEAD) * S);
     }
     return KCRF_OK;
 }
@@ -553,38 +682,6 @@ static int line_codes(kcrf_tagger *tagger, const struct family *family, const kc
         out[t] = (int32_t)(code == NONE ? family->missing : code);
     }
     return KCRF_OK;
-}
-
-/* Codes of a conjunction at positions -reach .. T + reach - 1, from those of its parts. */
-static void conjunction_codes(const kcrf_model *model, const struct family *family, const int32_t *codes, size_t N, int32_t *out)
-{
-    const struct part *parts = model->parts + family->first_part;
-    for (size_t b = 0; b < N; b++) {
-        int64_t combined = -1;
-        for (uint32_t k = 0; k < family->parts; k++) {
-            int64_t place = (int64_t)b + parts[k].offset;
-            int32_t code = place < 0 || place >= (int64_t)N ? -1 : codes[(size_t)parts[k].family * N + (size_t)place];
-            if (code < 0) {
-                combined = -1;
-                break;
-            }
-            if (k == 0) {
-                combined = code;
-                continue;
-            }
-            uint64_t key = (uint64_t)combined * parts[k].codes + (uint32_t)code;
-            if (parts[k].flags & IN_CODES) {
-                uint32_t number = key < parts[k].bits ? model->codes[parts[k].first_pair + key] : NONE;
-                combined = number == NONE ? -1 : (int64_t)number;
-            } else {
-                const struct pair *found = find_pair(model, parts[k].first_pair, parts[k].bits, key);
-                combined = found ? (int64_t)found->number : -1;
-            }
-            if (combined < 0)
-                break;
-        }
-        out[b] = combined >= 0 && combined < family->codes ? (int32_t)combined : (int32_t)family->missing;
-    }
 }
 
 /* 0 outside of a lexicon's entries, 1 at the first word of one and 2 inside of one. */
@@ -810,33 +907,34 @@ kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)
         tagger->most_families = families > tagger->most_families ? families : tagger->most_families;
         tagger->most_distances = distances > tagger->most_distances ? distances : tagger->most_distances;
     }
-    size_t slots = columns ? MOST_KNOWN : 1, room = tagger->most_distances * S;
+    size_t slots = columns ? MOST_KNOWN : 2, near = near_of(model), room = tagger->most_distances * S;
     double every = (double)S * (double)tagger->most_distances; /* room, which may be too large for a size_t */
-    while (slots > 16 && (double)slots * (8 * every + 4 * (double)tagger->most_families) > KNOWN_BYTES)
+    while (slots > 16 && (double)slots * (8 * every + 4 * (double)tagger->most_families) > (double)KNOWN_BYTES)
         slots /= 2;
-    every = 17 * every + 2.0 * (double)reach * (double)S * (double)model->column_distances[columns];
+    every = (17 + (double)columns * (double)near) * every + 2.0 * (double)reach * (double)S * (double)model->column_distances[columns];
     if (8 * every > MOST_BEYOND) {
         kcrf_tagger_free(tagger);
         return NULL;
     }
     tagger->known_slots = slots;
-    tagger->known = malloc(slots * sizeof *tagger->known);
+    tagger->clock = near;
+    tagger->known = calloc(slots, sizeof *tagger->known);
     tagger->known_codes = malloc((slots + 1) * tagger->most_families * sizeof *tagger->known_codes);
     tagger->known_sums = malloc(((slots + 1) * room + 65536) * sizeof(double));
+    tagger->spilled = malloc((columns * near * room + 65536) * sizeof(double));
     tagger->beyond = malloc((model->column_distances[columns] * 2 * reach * S + 65536) * sizeof(double));
-    if (!tagger->known || !tagger->known_codes || !tagger->known_sums || !tagger->beyond) {
+    if (!tagger->known || !tagger->known_codes || !tagger->known_sums || !tagger->spilled || !tagger->beyond) {
         kcrf_tagger_free(tagger);
         return NULL;
     }
-    for (size_t k = 0; k < slots; k++)
-        tagger->known[k].size = NONE;
     double *out = tagger->beyond;
     for (uint32_t c = 0; c < columns; c++)
         for (size_t d = 0; d < 2 * reach; d++) {
             for (uint32_t f = model->column_families[c]; f < model->column_families[c + 1]; f++)
                 tagger->known_codes[f - model->column_families[c]] =
                     model->families[f].kind == VALUE ? (int32_t)(model->families[f].codes + d) : -1;
-            column_sums(model, c, tagger->known_codes, out);
+            if (!model->spans[c])
+                column_sums(model, c, model->column_families[c], tagger->known_codes, 1, out);
             out += (model->column_distances[c + 1] - model->column_distances[c]) * S;
         }
     return tagger;
@@ -847,12 +945,14 @@ void kcrf_tagger_free(kcrf_tagger *tagger)
     if (!tagger)
         return;
     struct room *rooms[] = {&tagger->codes, &tagger->numbers, &tagger->scores, &tagger->edges, &tagger->text, &tagger->bag, &tagger->forward,
-                            &tagger->backward, &tagger->path, &tagger->best, &tagger->memory, &tagger->work, &tagger->sums};
+                            &tagger->backward, &tagger->path, &tagger->best, &tagger->memory, &tagger->work, &tagger->sums, &tagger->places,
+                            &tagger->hashes};
     for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++)
         free(rooms[k]->memory);
     free(tagger->known);
     free(tagger->known_codes);
     free(tagger->known_sums);
+    free(tagger->spilled);
     free(tagger->beyond);
     free(tagger);
 }
@@ -887,14 +987,16 @@ int kcrf_set_columns(kcrf_tagger *tagger, const kcrf_text *cells, size_t T)
     if (!codes || !bag_ends || !scores)
         return tagger->error.status;
     memset(bag_ends, 0, (T + 1) * sizeof *bag_ends);
-    for (uint32_t c = 0; c < model->meta->columns; c++)
-        if (model->column_families[c + 1] > model->column_families[c] && column_codes(tagger, c, cells, T, codes, N, scores))
-            return tagger->error.status;
+    if (column_scores(tagger, cells, T, codes, N, scores))
+        return tagger->error.status;
     for (size_t f = 0; f < F; f++) {
         const struct family *family = model->families + f;
         int32_t *own = codes + f * N;
+        if (family->kind == VALUE)
+            continue;
         if (family->kind == CONJUNCTION) {
-            conjunction_codes(model, family, codes, N, own);
+            for (size_t b = 0; b < N && (model->needed[f] || model->summed_with[f] == NONE); b++)
+                own[b] = conjunction_code(model, family, codes, N, b);
             continue;
         }
         if (family->kind == NUMBER) {

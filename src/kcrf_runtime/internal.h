@@ -97,20 +97,27 @@ struct field {
 #define NONE 0xFFFFFFFFu
 #define NONE64 0xFFFFFFFFFFFFFFFFull
 #ifndef MOST_KNOWN
+#ifdef __wasm__
 #define MOST_KNOWN 8192          /* values that a tagger remembers */
+#else
+#define MOST_KNOWN 32768
 #endif
-#define KNOWN_BYTES (1 << 23)    /* about as much as it takes for that */
+#endif
+#define KNOWN_BYTES ((size_t)MOST_KNOWN << 10) /* about as much as it takes for that */
 #define MOST_BEYOND (1 << 28)    /* bytes of sums beyond the ends; a damaged file may ask for more */
+#define AHEAD 2                  /* positions between the lookup of a value and its use, while memory is fetched */
 #define LONGEST_KNOWN 24         /* bytes of such a value */
 
 enum term_kind { OF_CONJUNCTIONS = 1, OF_PAIRS = 2, IN_HALVES = 4 }; /* halves: one column of weights for two labels */
 enum part_flag { FROM_ENDS = 1, WAPITI = 2, LAST_OF_LINE = 4, IN_CODES = 8 };
 enum node_flag { WHOLE = 1, LONGER = 2 }; /* of nodes of a lexicon's tree: an entry ends here, or there are longer ones */
 
-/* Fields of values of one column at one distance: what they add to scores is one vector, which is remembered. */
+/* Fields of one column at one distance: what they add to scores is one vector, which is remembered. Conjunctions of a
+   column that has one family belong to it: what they add depends on `span` more values. */
 struct distance {
     int32_t offset;
-    uint32_t first, last; /* in `summed` */
+    uint32_t first, last;  /* in `summed` */
+    uint32_t column, number; /* among those of the column */
 };
 
 struct place {
@@ -139,7 +146,9 @@ struct kcrf_model {
     const int32_t *states;
     const uint32_t *codes;
     uint32_t *column_families; /* [columns + 1] families of a column stand together, those of no column last */
-    uint32_t *column_distances; /* [columns + 1] */
+    uint32_t *column_distances;  /* [columns + 1] */
+    uint32_t *summed_with;     /* [families] column that fields of the family are summed with, or NONE */
+    uint32_t *spans;           /* [columns] */
     struct distance *distances;
     struct place *summed; /* fields that are summed by columns, then all others */
     uint64_t others;      /* where those begin */
@@ -155,6 +164,7 @@ struct remembered {
     uint64_t hash;
     uint32_t column, size;
     char text[LONGEST_KNOWN];
+    uint64_t used; /* by the clock: positions near the last one that has it must be scored before it is forgotten */
 };
 
 struct room {
@@ -166,12 +176,14 @@ struct kcrf_tagger {
     const kcrf_model *model;
     kcrf_error error;
     size_t T;
-    struct room codes, numbers, scores, edges, text, bag, forward, backward, path, best, memory, work, sums;
+    struct room codes, numbers, scores, edges, text, bag, forward, backward, path, best, memory, work, sums, places, hashes;
     struct remembered *known;  /* [known_slots] */
     int32_t *known_codes;      /* [known_slots + 1, most families of a column] */
     double *known_sums;        /* [known_slots + 1, most distances of a column, stride] */
+    double *spilled;           /* [columns, near, most distances, stride] of values that found no place among these */
     double *beyond;            /* [distances, 2 reach, stride] sums of positions beyond the ends */
     size_t known_slots, most_families, most_distances;
+    uint64_t clock; /* positions so far */
     bool scored, has_marginals;
     double log_z;
 };
@@ -202,7 +214,9 @@ static inline size_t kcrf_stride(size_t width) { return (width + 7) / 8 * 8; }
 #endif
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
+#define FETCH(address) __builtin_prefetch(address)
 #else
+#define FETCH(address) (void)(address)
 #define INLINE static inline
 #endif
 

@@ -245,33 +245,62 @@ static int by_column(const void *a, const void *b)
     return order ? order : (one[1] > other[1]) - (one[1] < other[1]);
 }
 
-/* Collect fields of values by columns and distances, in the order of terms and fields. */
+/* Column that fields of a family are summed with: its own, or that of all parts of a conjunction, if those are near. */
+static uint32_t column_of(const kcrf_model *model, const struct family *family)
+{
+    uint32_t column = family->column;
+    const struct part *parts = model->parts + family->first_part;
+    if (family->kind == VALUE)
+        return column;
+    for (uint32_t k = 0; k < family->parts && family->kind == CONJUNCTION; k++) {
+        const struct family *own = model->families + parts[k].family;
+        column = k ? column : own->column;
+        if (own->kind != VALUE || own->column != column || parts[k].offset < 0 || parts[k].offset >= LONGEST_KNOWN / 4 ||
+            model->column_families[column + 1] - model->column_families[column] > 1)
+            return NONE;
+    }
+    return family->kind == CONJUNCTION ? column : NONE;
+}
+
+/* Collect fields by columns and distances, in the order of terms and fields. */
 static int plan_sums(kcrf_model *model, kcrf_error *error)
 {
     const struct meta *meta = model->meta;
-    uint64_t count = 0, distances = 0;
+    uint64_t count = 0, distances = 0, families = model->count[FAMILIES];
     for (uint64_t k = 0; k < model->count[TERMS]; k++)
         count += model->terms[k].fields;
     if (count > UINT32_MAX || count > SIZE_MAX / 64)
         return kcrf_fail(error, KCRF_MEMORY, "out of memory");
     int64_t(*keys)[2] = malloc((count + 1) * sizeof *keys); /* column and distance; term and field in order */
+    struct place *sorted = malloc((count + 1) * sizeof *sorted);
     model->summed = malloc((count + 1) * sizeof *model->summed);
     model->distances = malloc((count + 1) * sizeof *model->distances);
     model->column_distances = calloc((size_t)meta->columns + 1, sizeof(uint32_t));
+    model->spans = calloc((size_t)meta->columns + 1, sizeof(uint32_t));
+    model->summed_with = malloc((families + 1) * sizeof(uint32_t));
     model->term_others = calloc(model->count[TERMS] + 1, sizeof(uint32_t));
-    model->needed = calloc(model->count[FAMILIES] + 1, 1);
-    if (!keys || !model->summed || !model->distances || !model->column_distances || !model->needed || !model->term_others) {
-        free(keys);
-        return kcrf_fail(error, KCRF_MEMORY, "out of memory");
+    model->needed = calloc(families + 1, 1);
+    uint32_t *with = model->summed_with;
+    bool there = keys && sorted && model->summed && model->distances && model->column_distances && model->spans &&
+                 model->needed && model->term_others && with;
+    for (uint32_t f = 0; there && f < families; f++) {
+        const struct family *family = model->families + f;
+        with[f] = column_of(model, family);
+        for (uint32_t k = 0; k < family->parts; k++) {
+            const struct part *part = model->parts + family->first_part + k;
+            if (family->kind == CONJUNCTION || family->kind == LEXICON)
+                model->needed[part->family] = 1;
+            if (with[f] != NONE && family->kind == CONJUNCTION && (uint32_t)part->offset > model->spans[with[f]])
+                model->spans[with[f]] = (uint32_t)part->offset;
+        }
     }
     uint64_t begin = 0, others = count;
-    for (uint32_t k = 0; k < model->count[TERMS]; k++)
+    for (uint32_t k = 0; there && k < model->count[TERMS]; k++)
         for (uint32_t f = 0; f < model->terms[k].fields; f++) {
             struct place place = {k, model->terms[k].first_field + f};
             const struct field *field = model->fields + place.field;
-            const struct family *family = model->families + field->family;
-            if (family->kind == VALUE && !(model->terms[k].kind & (OF_CONJUNCTIONS | OF_PAIRS))) {
-                keys[begin][0] = (int64_t)family->column << 32 | (uint32_t)(field->offset + (int32_t)meta->reach);
+            if (with[field->family] != NONE && !(model->terms[k].kind & (OF_CONJUNCTIONS | OF_PAIRS))) {
+                keys[begin][0] = (int64_t)with[field->family] << 32 | (uint32_t)(field->offset + (int32_t)meta->reach);
                 keys[begin][1] = (int64_t)begin;
                 model->summed[begin++] = place;
             } else {
@@ -280,38 +309,34 @@ static int plan_sums(kcrf_model *model, kcrf_error *error)
                 model->term_others[k]++;
             }
         }
-    for (uint64_t k = others, last = count; k + 1 < last; k++) { /* in their order again */
+    for (uint64_t k = others, last = count; there && k + 1 < last; k++) { /* in their order again */
         struct place place = model->summed[k];
         model->summed[k] = model->summed[--last];
         model->summed[last] = place;
     }
     model->others = others;
-    struct place *sorted = malloc((begin + 1) * sizeof *sorted);
-    if (!sorted) {
-        free(keys);
-        return kcrf_fail(error, KCRF_MEMORY, "out of memory");
-    }
-    qsort(keys, begin, sizeof *keys, by_column);
-    for (uint64_t k = 0; k < begin; k++) {
+    if (there)
+        qsort(keys, begin, sizeof *keys, by_column);
+    for (uint64_t k = 0; there && k < begin; k++) {
+        uint32_t column = (uint32_t)(keys[k][0] >> 32);
         sorted[k] = model->summed[keys[k][1]];
         if (k == 0 || keys[k][0] != keys[k - 1][0]) {
-            model->distances[distances].offset = model->fields[sorted[k].field].offset;
-            model->distances[distances++].first = (uint32_t)k;
-            model->column_distances[(keys[k][0] >> 32) + 1] = (uint32_t)distances;
+            bool same = k && column == (uint32_t)(keys[k - 1][0] >> 32);
+            uint32_t number = same ? model->distances[distances - 1].number + 1 : 0;
+            model->distances[distances++] =
+                (struct distance){model->fields[sorted[k].field].offset, (uint32_t)k, 0, column, number};
+            model->column_distances[column + 1] = (uint32_t)distances;
         }
         model->distances[distances - 1].last = (uint32_t)k + 1;
     }
-    memcpy(model->summed, sorted, begin * sizeof *sorted);
-    free(sorted);
-    free(keys);
-    for (uint32_t c = 1; c <= meta->columns; c++)
+    for (uint32_t c = 1; there && c <= meta->columns; c++)
         if (model->column_distances[c] < model->column_distances[c - 1])
             model->column_distances[c] = model->column_distances[c - 1];
-    for (uint64_t f = 0; f < model->count[FAMILIES]; f++)
-        for (uint32_t k = 0; k < model->families[f].parts; k++)
-            if (model->families[f].kind == CONJUNCTION || model->families[f].kind == LEXICON)
-                model->needed[model->parts[model->families[f].first_part + k].family] = 1;
-    return KCRF_OK;
+    if (there)
+        memcpy(model->summed, sorted, begin * sizeof *sorted);
+    free(sorted);
+    free(keys);
+    return there ? KCRF_OK : kcrf_fail(error, KCRF_MEMORY, "out of memory");
 }
 
 /* Find the longest sequence whose sizes can be computed: the products below are taken without checks for it. */
@@ -319,7 +344,7 @@ static int measure(kcrf_model *model, kcrf_error *error)
 {
     const struct meta *meta = model->meta;
     uint64_t Y = meta->labels, P = meta->order == 2 ? meta->pair_states : Y, most = 8;
-    uint64_t widths[] = {P + 8, Y + 8, meta->edges_apart ? Y * Y : 0, model->count[FAMILIES], meta->columns};
+    uint64_t widths[] = {P + 8, Y + 8, meta->edges_apart ? Y * Y : 0, model->count[FAMILIES] + meta->columns};
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++)
         most = widths[k] > most ? widths[k] : most;
     uint64_t positions = SIZE_MAX / 64 / most, ends = 2 * (uint64_t)meta->reach + 2;
@@ -441,6 +466,8 @@ void kcrf_close(kcrf_model *model)
         free(model->owned);
     free(model->column_families);
     free(model->column_distances);
+    free(model->summed_with);
+    free(model->spans);
     free(model->distances);
     free(model->summed);
     free(model->needed);

@@ -104,10 +104,17 @@ CONJUNCTIONS = [
     {"name": "pairs", "conjunction": ["c1[-1]", "c1[0]"], "window": [-1, 0, 1]},
     {"name": "triples", "conjunction": ["low", "c1[-2]", "shape[1]"], "window": [0], "min_count": 2},
 ]
+OF_ONE_COLUMN = [
+    {"column": "c1", "window": [-2, -1, 0, 1]},
+    {"name": "pairs", "conjunction": ["c1", "c1[1]"], "window": [-2, -1, 0, 1]},
+    {"name": "triples", "conjunction": ["c1", "c1[1]", "c1[3]"], "window": [-2, 0], "min_count": 2},
+    {"column": "c0", "window": [0]},
+]
 TEMPLATES = ["U00:%x[-2,0]", "U01:%x[0,0]/%x[1,1]", "U:%x[-1,0]", "U:%x[1,0]", "U"]
 FEATURES = {
     "words": WORD_FEATURES,
     "conjunctions": CONJUNCTIONS,
+    "of one column": OF_ONE_COLUMN,
     "templates": [{"name": "bag", "templates": TEMPLATES}, {"column": "c1", "window": [-1, 0]}],
     "distinct lines": [
         {"name": "bag", "templates": ["U0:%x[-1,0]", "U1:%x[0,0]", "U2"]},
@@ -182,6 +189,8 @@ MODELS = {
     "one label": ("words", {"labels": 1}),
     "many labels": ("words", {"labels": 12}),
     "conjunctions": ("conjunctions", {}),
+    "conjunctions of one column": ("of one column", {}),
+    "conjunctions of one column, pairs": ("of one column", {"terms": ("node", "edge-x")}),
     "templates": ("templates", {}),
     "wapiti": ("wapiti", {}),
     "line": ("line", {}),
