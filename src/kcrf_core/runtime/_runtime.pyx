@@ -1,6 +1,7 @@
 """The C library from Python: models, taggers, items of attributes, and the hash tables that files of models hold."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_Clear
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -70,6 +71,7 @@ cdef extern from "Python.h":
     PyThreadState* PyEval_SaveThread() noexcept nogil
     void PyEval_RestoreThread(PyThreadState* state) noexcept nogil
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    const char* utf8_or_null "PyUnicode_AsUTF8AndSize"(object text, Py_ssize_t* size) noexcept
 
 cdef enum:
     DEEPEST = 50  # dictionaries inside of dictionaries
@@ -224,12 +226,10 @@ cdef class ItemRows:
         cdef Py_ssize_t size
         cdef const char* source
         if isinstance(text, str):
-            try:
-                source = PyUnicode_AsUTF8AndSize(text, &size)
-            except UnicodeEncodeError:
-                if not self.strict:
-                    raise
-                text = text.encode("utf-8", "surrogatepass")  # as models store it
+            source = utf8_or_null(text, &size)
+            if source == NULL:  # half of a surrogate pair, as models store it, or an error
+                PyErr_Clear()
+                text = text.encode("utf-8", "surrogatepass" if self.strict else "strict")
                 source, size = PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)
         elif isinstance(text, bytes) and not self.strict:
             source, size = PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)
