@@ -160,7 +160,7 @@ $(BUILD)/browser.html: docs/browser.html $(BUILD)/kcrf.mjs $(BUILD)/kcrf.wasm
 sanitize: $(VENV)/test-tools
 	KCRF_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base build/sanitize --build-lib build/sanitize/lib
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
-	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:log_path=build/sanitize/report \
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0:log_path=build/sanitize/report \
 	    UBSAN_OPTIONS=print_stacktrace=1:log_path=build/sanitize/report PYTHONMALLOC=malloc \
 	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest $(SANITIZED)
 
