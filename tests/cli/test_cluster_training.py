@@ -84,10 +84,11 @@ def same_model(kcrf, engine, tmp_path, *arguments):
             "on this machine pivots are chosen",
             marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             COLUMNS,
             ("--kernel", "rbf", "--select", "gradient", "--size", "12", "--certify", "exact"),
             "pivots are chosen, exact certificates are worked out",
+            marks=pytest.mark.slow,
         ),
         (COLUMNS, ("--order", "2", "--init", "FIRST", "--prune", "0.01"), "on this machine weights are pruned"),
     ],

@@ -67,6 +67,7 @@ def test_training_stores_what_held_out_data_speaks_for(kcrf, folder, model):
     assert json.loads(kcrf("inspect", model, "--json").out)["decode"] == "posterior"
 
 
+@pytest.mark.slow
 def test_short_and_easy_sequences_keep_viterbi(kcrf, folder, tmp_path):
     done = kcrf("train", folder / "easy.conll", "-v", "-o", tmp_path / "model.npz")
     assert "decoder: Viterbi; held-out accuracy" in done.err
@@ -143,6 +144,7 @@ def test_dev_decides_where_nothing_is_held_out(kcrf, folder, tmp_path):
     assert json.loads(by_path.out)["dev"]["accuracy"] == pytest.approx(report["decoder"]["viterbi"], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_crossval_judges_by_the_metric_and_the_decoder_of_each_model(kcrf, folder, tmp_path):
     many = write(tmp_path / "many.conll", np.random.default_rng(3), 160, apart=0.4)
     results = json.loads(kcrf("crossval", many, "--folds", 2, "--kernel", "linear", "--json").out)
@@ -258,6 +260,7 @@ def test_a_bonus_for_spans_from_training_to_labels(kcrf, names, tmp_path):
         assert refused.code == 2 and "span" in refused.err
 
 
+@pytest.mark.slow
 def test_training_chooses_a_bonus_by_f1(kcrf, names, tmp_path):
     path = tmp_path / "model.npz"
     done = kcrf("train", names, "--plain", "-v", "-o", path)

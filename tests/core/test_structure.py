@@ -190,6 +190,7 @@ def test_the_right_terms_in_nineteen_of_twenty_tasks(seeds, least):
     assert right >= least
 
 
+@pytest.mark.slow
 def test_report_and_model_keep_the_structure(tmp_path):
     corpus = draw_task(3, SMALL)
     model, report, chosen = select(corpus, task_config())

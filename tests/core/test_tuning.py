@@ -137,6 +137,7 @@ class Stops(Listener):
         self.judged_so_far += 1
 
 
+@pytest.mark.slow
 def test_a_stopped_search_goes_on_from_its_journal(accents, tiny, tmp_path):
     stops = Stops()
     path = str(tmp_path / "journal")
