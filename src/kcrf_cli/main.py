@@ -120,6 +120,11 @@ def _exit_codes() -> Iterator[None]:
         name = STDOUT if error.filename is None and error.errno in FULL else error.filename
         where = "" if name is None else f"{name or repr('')}: "
         _leave(f"{where}{error.strerror or error}", 1)
+    except RuntimeError as error:  # Python wraps signals that arrive while a module defines a class, up to 3.11
+        if isinstance(error.__cause__, KeyboardInterrupt | Terminated):
+            stopped = isinstance(error.__cause__, Terminated)
+            _leave("terminated" if stopped else "interrupted", TERMINATED if stopped else INTERRUPTED)
+        raise
     except MemoryError:
         _leave("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help", 1)
 

@@ -124,6 +124,10 @@ def test_bases_and_datasets(kcrf, data, tmp_path):
     found = json.loads(kcrf("inspect", dataset, "--json").text)
     assert found["sequences"] == 7 and found["gold"] == {"D": 9, "N": 9, "P": 3, "V": 6}
     assert "positions" in kcrf("inspect", dataset).text
+    new, words = tmp_path / "n.npz", tmp_path / "words.conll"
+    words.write_text("\n".join(line.split("\t")[0] for line in data.read_text().split("\n")))
+    assert kcrf("featurize", words, "--like", dataset, "-o", new).code == 0
+    assert kcrf("inspect", new).text.endswith("no labels\n")
     found = json.loads(kcrf("inspect", basis, "--json", "--top", "2").text)
     assert found["terms"][0]["pivots"] == 4 and len(found["terms"][0]["first_pivots"]) == 2
     assert "first pivots" in kcrf("inspect", basis).text

@@ -21,7 +21,7 @@ def text(found: dict[str, Any], path: str, top: int) -> str:
     parts = [_head(found, path)]
     if found["kind"] == "dataset":
         counts = [(shown(label), count) for label, count in (found["gold"] or {}).items()]
-        others = ("(unknown)", found["unknown_gold"]), ("(not observed)", found["unobserved"])
+        others = ("(unknown)", found.get("unknown_gold")), ("(not observed)", found.get("unobserved"))
         counts += [(name, count) for name, count in others if count]
         rows = [[name, f"{n:,}", f"{100 * n / max(found['positions'], 1):.2f}"] for name, n in counts]
         parts.append("no labels" if found["gold"] is None else table(("label", "positions", "%"), rows))
