@@ -58,7 +58,7 @@ class _Group(click.Group):
     # Here and not around main(): Click itself would turn Ctrl-C and a closed pipe into exit code 1.
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        with _exit_codes():  # --help and --version write already
+        with exit_codes():  # --help and --version write already
             return super().make_context(*arguments, **more)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -85,7 +85,7 @@ class _Group(click.Group):
             signal.signal(signal.SIGTERM, _on_sigterm)
             if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-        with _exit_codes():
+        with exit_codes():
             try:
                 result = super().invoke(ctx)
             except click.UsageError as error:
@@ -97,7 +97,7 @@ class _Group(click.Group):
 
 
 @contextlib.contextmanager
-def _exit_codes() -> Iterator[None]:
+def exit_codes() -> Iterator[None]:
     """Print one line and exit with a code for each kind of error that can be expected."""
     try:
         yield

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from kcrf_cli.main import Terminated, _exit_codes
+from kcrf_cli.main import Terminated, exit_codes
 from kcrf_core.model import Model
 
 
@@ -415,10 +415,10 @@ def test_signals_leave_no_half_files(trained, tmp_path, number, code):
 @pytest.mark.parametrize(("cause", "code"), [(Terminated(), 143), (KeyboardInterrupt(), 130)])
 def test_a_signal_while_a_module_is_imported_is_no_bug(cause, code, capfd):
     """Python up to 3.11 wraps what is raised while a class is made."""
-    with pytest.raises(SystemExit) as left, _exit_codes():
+    with pytest.raises(SystemExit) as left, exit_codes():
         raise RuntimeError("Error calling __set_name__") from cause
     assert left.value.code == code and "Traceback" not in capfd.readouterr().err
-    with pytest.raises(RuntimeError, match="a bug"), _exit_codes():
+    with pytest.raises(RuntimeError, match="a bug"), exit_codes():
         raise RuntimeError("a bug")
 
 
