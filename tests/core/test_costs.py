@@ -82,12 +82,17 @@ def test_a_threshold_gives_the_label_where_it_is_that_probable():
     assert 0 < (found.labels == 0).sum() != (found.marginals[:, 0] >= 0.5).sum()
 
 
-@pytest.mark.parametrize("order", [1, 2])
-def test_under_a_scheme_it_is_the_best_path_of_these(order):
+def short_spans(order):
+    """Return a model of spans, and sequences that are short enough to enumerate their labellings."""
     rng = np.random.default_rng(order)
     model, _ = random_model(rng, labels=SPANS, order=order)
     corpus = random_corpus(rng, SPANS, sequences=12, longest=4)
-    dataset = model.encoding.encode(corpus)
+    return model, corpus, model.encoding.encode(corpus)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_under_a_scheme_it_is_the_best_path_of_these(order):
+    model, corpus, dataset = short_spans(order)
     costs = label_costs(SPANS, {"X": 6})
     wishes = Wishes("posterior", scheme="iob2", marginals=True)
     found = Decoder(model, replace(wishes, costs=costs)).decode_part(dataset, "test")
@@ -105,10 +110,7 @@ def test_under_a_scheme_it_is_the_best_path_of_these(order):
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_each_span_adds_its_bonus_to_the_score(order):
-    rng = np.random.default_rng(order)
-    model, _ = random_model(rng, labels=SPANS, order=order)
-    corpus = random_corpus(rng, SPANS, sequences=12, longest=4)
-    dataset = model.encoding.encode(corpus)
+    model, corpus, dataset = short_spans(order)
     found = replace(model, span_bonus=1.5)
     best, plain = found.tag(dataset), model.tag(dataset)
     assert (best != plain).any()

@@ -165,20 +165,19 @@ class Watch:
         decode = self._chosen(self._now).decode
         self._observer.tell(DevProgress(passes, self._now[decode].score, decode in better))
 
-    def _chosen(self, looks: Mapping[str, Look]) -> DecoderChoice:
-        """Return the decoder that was decided on before, else the better one by these scores."""
-        counts = {name: look.counts for name, look in looks.items()}
-        return self._decoder or choose_decoder(self._by_label, counts, "dev")
+    def _chosen(self, looks: Mapping[str, Look], finally_: bool = False) -> DecoderChoice:
+        """Return the decoder that was decided on before, else the better one by these scores.
 
-    def _chosen_finally(self, looks: Mapping[str, Look]) -> DecoderChoice:
-        """Return the decoder as before; if it is open, a bonus for spans is tried, too."""
+        In the end, a bonus for spans is tried, too.
+        """
         if self._decoder is not None:
             return self._decoder
-        counts = {name: look.counts for name, look in looks.items()}
-        labelled = partial(self._objective.engine.best_labels, looks[VITERBI].theta)
-        bonus = try_bonus(
-            self._by_label, counts, lambda own: self._by_label.counts(self._gold, labelled(own), None, self._blocks)
-        )
+        counts, bonus = {name: look.counts for name, look in looks.items()}, 0.0
+        if finally_:
+            labelled = partial(self._objective.engine.best_labels, looks[VITERBI].theta)
+            bonus = try_bonus(
+                self._by_label, counts, lambda own: self._by_label.counts(self._gold, labelled(own), None, self._blocks)
+            )
         return choose_decoder(self._by_label, counts, "dev", bonus)
 
     def kept(self, solution: Solution, tolerance: Tolerance) -> tuple[Solution, DecoderChoice]:
@@ -187,8 +186,8 @@ class Watch:
         if result.theta is not self._seen:
             self._look(result.theta, result.passes)
         if self._keep != "best":
-            return solution, self._chosen_finally(self._now)
-        decoder = self._chosen_finally(self._best)
+            return solution, self._chosen(self._now, finally_=True)
+        decoder = self._chosen(self._best, finally_=True)
         theta = self._best[decoder.decode].theta
         if theta is not result.theta:
             solution = replace(solution, result=moved(result, solution.objective, theta, tolerance, BEST))
