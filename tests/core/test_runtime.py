@@ -242,6 +242,7 @@ def test_the_library_gives_what_python_gives(name):
             rows_of(model, corpus, first, last)
         )
         np.testing.assert_array_equal(tagger.labels(), best[rows])
+        assert tagger.label_names() == [model.labels[number] for number in best[rows]]
         np.testing.assert_allclose(tagger.marginals(), every[rows], rtol=1e-9, atol=1e-12)
         if s < 6:
             scores, edges = model.potentials(own)
@@ -402,6 +403,10 @@ def test_mistakes_of_callers_are_errors():
         tagger.set_columns([["a", "A", "1"], ["a", "A", "x"]])
     with pytest.raises(ValueError, match="the model labels positions with columns"):
         tagger.set_attributes([{"a": 1.0}])
+    with pytest.raises(TypeError, match="a text, not int"):
+        tagger.set_columns([["a", "A", 1]])
+    with pytest.raises(UnicodeEncodeError):
+        tagger.set_columns([["a", "half \ud800", "1"]])
     tagger.set_columns([])
     assert len(tagger.labels()) == 0
 
@@ -459,13 +464,23 @@ def test_an_estimator_takes_the_quick_way_from_the_second_call_on():
 def test_quick_labels_are_those_of_the_model():
     for name in ("words", "attributes", "numbers"):
         model, corpus = random_model(name)
-        quick = QuickLabels(model)
-        assert quick.of(corpus) is None
-        found = quick.of(corpus)
+        quick, best = QuickLabels(model), model.tag(model.encoding.encode(corpus))
+        X, needed = [rows_of(model, corpus, *span) for span in pairwise(corpus.offsets.tolist())], []
+
+        def as_corpus(corpus=corpus, needed=needed):
+            needed.append(True)
+            return corpus
+
+        assert quick.of(X, as_corpus) is None
+        found = quick.of(X, as_corpus)
         if name == "numbers":  # whose columns need not be text
             assert found is None
-        else:
-            np.testing.assert_array_equal(found, model.tag(model.encoding.encode(corpus)))
+            continue
+        np.testing.assert_array_equal(found, best)
+        assert not needed
+        other = np.array(X[0], dtype=object)  # no rows of texts: by way of a corpus
+        np.testing.assert_array_equal(quick.of([other, *X[1:]], as_corpus), best)
+        assert len(needed) == (name == "words")
 
 
 @pytest.mark.parametrize("name", ["words", "conjunctions", "posterior", "numbers", "attributes"])

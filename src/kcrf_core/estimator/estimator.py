@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, overload
 
@@ -788,17 +789,18 @@ class KernelCRF(Protocol):
             with Workers(1, memory=0):
                 found = decoder.feed(corpus, True)
             return X, found.labels if found.marginals is None else found.marginals
-        X, corpus = self._corpus(X)
+        X = self._checked(X)
+        as_corpus = partial(_corpus_for, self.model_.encoding, X)
         ruled, decision = self._rules(allowed) is not None, self._decision()
         if not (marginals or ruled) and decision.costs(self.model_.labels) is None:
             model = self.model_
             quick: QuickLabels | None = self.__dict__.get("_quick")
             decided = model.deciding(decision)
             same = (decided.decode, decided.span_bonus) == (model.decode, model.span_bonus)
-            best = quick.of(corpus) if quick is not None and quick.model is model and same else None
+            best = quick.of(X, as_corpus) if quick is not None and quick.model is model and same else None
             if best is not None:
                 return X, best
-        dataset = self.model_.encoding.encode(corpus)
+        dataset = self.model_.encoding.encode(as_corpus())
         if ruled:
             labels = self.model_.labels
             wishes = Wishes(decision.decoder(self.model_.decode), marginals=marginals, costs=decision.costs(labels))
@@ -833,9 +835,11 @@ class KernelCRF(Protocol):
         return X, self.model_.encoding.encode(corpus)
 
     def _corpus(self, X: InputSequences | Frame) -> tuple[list[Any], Corpus]:
-        encoding = self._model().encoding
-        X = check_sequences(X if isinstance(X, FrameRows) else as_table(X, self._sequence_columns()))
-        return X, _corpus_for(encoding, X)
+        X = self._checked(X)
+        return X, _corpus_for(self.model_.encoding, X)
+
+    def _checked(self, X: InputSequences | Frame) -> list[Any]:
+        return check_sequences(X if isinstance(X, FrameRows) else as_table(X, self._sequence_columns()))
 
     def _sequence_columns(self) -> list[str] | None:
         """Return the columns of data frames that tell sequences apart."""

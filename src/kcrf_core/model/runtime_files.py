@@ -8,9 +8,11 @@ weights of all distances of a feature stand together, code by code, so that they
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -142,7 +144,7 @@ def _labels(made: RuntimeModel, part: CorpusPart) -> np.ndarray:
         unused = [""] * corpus.positions
         columns = [unused if place < 0 else corpus.columns[place] for place in part.encoding.places(corpus)[:-1]]
         texts = [list(zip(*(own[a:b] for own in columns), strict=True)) for a, b in pairwise(offsets.tolist())]
-        bad, reason = made.label_texts(texts, path)
+        bad, reason = made.label_sequences(texts, path)
     if bad >= 0:
         raise DataError(reason, corpus.source, int(corpus.lines[offsets[bad]]))
     return path
@@ -167,13 +169,20 @@ class QuickLabels:
         except (ConfigError, UnicodeEncodeError):
             return None
 
-    def of(self, corpus: Corpus) -> np.ndarray | None:
-        """Return numbers of the best labels by the model's decoder, [N] int32; None: ask the model itself."""
+    def of(self, X: Sequence[Sequence[Any]], corpus: Callable[[], Corpus]) -> np.ndarray | None:
+        """Return numbers of the best labels of X by the model's decoder, [N] int32; None: ask the model itself.
+
+        `corpus` returns X as a corpus, for data that are no lists of rows of texts, or of items.
+        """
         self._calls += 1
-        if corpus.positions > FEW_POSITIONS or self._calls == 1 or self.made is None:
+        path = np.empty(sum(map(len, X)), np.int32)
+        if len(path) > FEW_POSITIONS or self._calls == 1 or self.made is None:
             return None
+        with suppress(TypeError, ValueError):
+            if self.made.label_sequences(X, path)[0] < 0:
+                return path
         try:
-            return runtime_labels(self.made, self.model.encoding, corpus)
+            return runtime_labels(self.made, self.model.encoding, corpus())
         except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 has not
             return None
 

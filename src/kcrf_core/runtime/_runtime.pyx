@@ -1,7 +1,9 @@
 """The C library from Python: models, taggers, items of attributes, and the hash tables that files of models hold."""
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.exc cimport PyErr_Clear
+from cpython.dict cimport PyDict_Next
+from cpython.object cimport PyObject
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -39,6 +41,7 @@ cdef extern from "kcrf_runtime.h" nogil:
     kcrf_model* kcrf_open_memory(const void* data, size_t size, kcrf_error* error)
     int kcrf_verify(const kcrf_model* model, kcrf_error* error)
     void kcrf_close(kcrf_model* model)
+    int kcrf_takes_attributes(const kcrf_model* model)
     size_t kcrf_label_count(const kcrf_model* model)
     size_t kcrf_column_count(const kcrf_model* model)
     kcrf_text kcrf_label_name(const kcrf_model* model, size_t label)
@@ -70,8 +73,10 @@ cdef extern from "Python.h":
         pass
     PyThreadState* PyEval_SaveThread() noexcept nogil
     void PyEval_RestoreThread(PyThreadState* state) noexcept nogil
+    bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
+    Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
+    const char* PyUnicode_1BYTE_DATA(object text) noexcept
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
-    const char* utf8_or_null "PyUnicode_AsUTF8AndSize"(object text, Py_ssize_t* size) noexcept
 
 cdef enum:
     DEEPEST = 50  # dictionaries inside of dictionaries
@@ -160,6 +165,14 @@ cdef inline int enlarge(void** memory, size_t* room, size_t needed, size_t item)
     return 0
 
 
+cdef inline const char* utf8_of(object text, Py_ssize_t* size) except NULL:
+    """Return the bytes of a text, which belong to it."""
+    if PyUnicode_IS_COMPACT_ASCII(text):
+        size[0] = PyUnicode_GET_LENGTH(text)
+        return PyUnicode_1BYTE_DATA(text)
+    return PyUnicode_AsUTF8AndSize(text, size)
+
+
 cdef object names_of(item):
     """Return names of attributes that an estimator is given, in one order, or a dictionary."""
     cdef bint good = isinstance(item, (list, tuple, set, frozenset))
@@ -192,49 +205,54 @@ cdef class ItemRows:
     cdef kcrf_attribute* entries
     cdef size_t* ends  # [items] of their entries
     cdef size_t used, text_room, count, room, items, item_room  # `used` bytes of text belong to attributes
-    cdef bint strict
+    cdef bint strict, zeros  # attributes of value zero are kept
     cdef dict arrays
 
     def __init__(self, xseq, dict arrays=None):
-        cdef const char* name
-        cdef size_t k
-        self.used = self.count = self.items = 0
-        self.strict, self.arrays = arrays is not None, arrays
+        self.strict, self.zeros, self.arrays = arrays is not None, arrays is None, arrays
         try:
-            for x in xseq:
-                self.item(x, 0, 0)
-                enlarge(<void**>&self.ends, &self.item_room, self.items + 1, sizeof(size_t))
-                self.ends[self.items] = self.count
-                self.items += 1
+            self.read(xseq)
         except (TypeError, ValueError) as error:
             if not self.strict:
                 raise
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"position {self.items:,} of all: {error}") from None
-        name = self.text
-        for k in range(self.count):
-            self.entries[k].name.text = name
-            name += self.entries[k].name.size
 
     def __dealloc__(self):
         free(self.text)
         free(self.entries)
         free(self.ends)
 
-    cdef size_t put(self, object text, size_t at) except? 0:
+    @cython.final
+    cdef int read(self, xseq) except -1:
+        """Take the attributes of items in the place of those that are there."""
+        cdef const char* name
+        cdef size_t k
+        self.used = self.count = self.items = 0
+        for x in xseq:
+            self.item(x, 0, 0)
+            enlarge(<void**>&self.ends, &self.item_room, self.items + 1, sizeof(size_t))
+            self.ends[self.items] = self.count
+            self.items += 1
+        name = self.text
+        for k in range(self.count):
+            self.entries[k].name.text = name
+            name += self.entries[k].name.size
+        return 0
+
+    @cython.final
+    cdef inline size_t put(self, object text, size_t at) except? 0:
         """Write a part of a name behind its first `at` bytes; return where it ends."""
         cdef Py_ssize_t size
         cdef const char* source
-        if isinstance(text, str):
-            source = utf8_or_null(text, &size)
-            if source == NULL:  # half of a surrogate pair, as models store it, or an error
-                PyErr_Clear()
-                text = text.encode("utf-8", "surrogatepass" if self.strict else "strict")
-                source, size = PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)
-        elif isinstance(text, bytes) and not self.strict:
-            source, size = PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)
-        else:
+        if self.strict and isinstance(text, str) and not PyUnicode_IS_COMPACT_ASCII(text):
+            text = text.encode("utf-8", "surrogatepass")  # half of a surrogate pair as models store it
+        elif not isinstance(text, str) and (self.strict or not isinstance(text, bytes)):
             raise TypeError(f"the name of an attribute must be a string, not {text!r}")
+        if isinstance(text, str):
+            source = utf8_of(text, &size)
+        else:
+            source, size = PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)
         # Room for a colon behind it, and for the next name that begins in the same way.
         enlarge(<void**>&self.text, &self.text_room, self.used + 2 * at + size + 1, 1)
         memcpy(self.text + self.used + at, source, size)
@@ -243,7 +261,8 @@ cdef class ItemRows:
     cdef str name(self, size_t size):
         return self.text[self.used:self.used + size].decode("utf-8", "surrogatepass")
 
-    cdef int take(self, size_t size, double value, size_t at) except -1:
+    @cython.final
+    cdef inline int take(self, size_t size, double value, size_t at) except -1:
         """End the name at hand; the next one begins with the same `at` bytes."""
         if self.strict:
             if not isfinite(value):
@@ -251,8 +270,8 @@ cdef class ItemRows:
                 raise ValueError(f"the value of attribute {shown!r} is not finite (leave out what is missing)")
             if not size:
                 raise ValueError("an attribute without a name")
-            if not value:
-                return 0
+        if value == 0 and not self.zeros:
+            return 0
         enlarge(<void**>&self.entries, &self.room, self.count + 1, sizeof(kcrf_attribute))
         self.entries[self.count].name.size = size
         self.entries[self.count].value = value
@@ -262,38 +281,47 @@ cdef class ItemRows:
         self.used += size
         return 0
 
+    @cython.final
     cdef int item(self, object x, size_t at, int depth) except -1:
         """Walk through the attributes of an item, whose names begin with `at` bytes that are there."""
         cdef size_t end
+        cdef Py_ssize_t place = 0, size
+        cdef PyObject* found[2]
         if depth > DEEPEST:
             raise ValueError(f"dictionaries are nested more than {DEEPEST} deep")
         if self.strict and not isinstance(x, dict):
             x = names_of(x)
-        if isinstance(x, dict):
-            for key, value in (<dict>x).items():
-                end = self.put(key, at)
-                if isinstance(value, str) or (isinstance(value, bytes) and not self.strict):
-                    self.text[self.used + end] = COLON
-                    self.take(self.put(value, end + 1), 1.0, at)
-                elif value is True or value is False:
-                    self.take(end, value is True, at)
-                elif isinstance(value, float) or isinstance(value, int):
-                    self.take(end, value, at)
-                elif isinstance(value, (dict, list, set)) or (self.strict and isinstance(value, NESTED)):
-                    self.text[self.used + end] = COLON
-                    self.item(value, end + 1, depth + 1)
-                elif not self.strict or isinstance(value, NUMBERS):
-                    self.take(end, value, at)
-                elif depth == 0 and isinstance(value, np.ndarray):
-                    self.arrays.setdefault(self.name(end), []).append((self.items, value))
-                else:
-                    raise TypeError(
-                        f"the value of attribute {self.name(end)!r} is of type {type(value).__name__}; it may be a "
-                        "string, a number, a truth value, a list of strings, a dictionary of these or an array"
-                    )
-        else:
+        if not isinstance(x, dict):
             for key in x:
                 self.take(self.put(key, at), 1.0, at)
+            return 0
+        size = len(<dict>x)
+        while PyDict_Next(x, &place, &found[0], &found[1]):
+            key, value = <object>found[0], <object>found[1]
+            if value is False and not (self.zeros or self.strict) and isinstance(key, str):
+                continue
+            end = self.put(key, at)
+            if isinstance(value, str) or (isinstance(value, bytes) and not self.strict):
+                self.text[self.used + end] = COLON
+                self.take(self.put(value, end + 1), 1.0, at)
+            elif value is True or value is False:
+                self.take(end, value is True, at)
+            elif isinstance(value, float) or isinstance(value, int):
+                self.take(end, value, at)
+            elif isinstance(value, (dict, list, set)) or (self.strict and isinstance(value, NESTED)):
+                self.text[self.used + end] = COLON
+                self.item(value, end + 1, depth + 1)
+            elif not self.strict or isinstance(value, NUMBERS):
+                self.take(end, value, at)
+            elif depth == 0 and isinstance(value, np.ndarray):
+                self.arrays.setdefault(self.name(end), []).append((self.items, value))
+            else:
+                raise TypeError(
+                    f"the value of attribute {self.name(end)!r} is of type {type(value).__name__}; it may be a "
+                    "string, a number, a truth value, a list of strings, a dictionary of these or an array"
+                )
+            if len(<dict>x) != size:  # code of a value has changed it
+                raise RuntimeError("dictionary changed size during iteration")
         return 0
 
     def cells(self):
@@ -336,9 +364,11 @@ cdef class RuntimeModel:
     cdef kcrf_model* model
     cdef const uint8_t[::1] data
     cdef list idle  # taggers that no thread uses now
+    cdef readonly tuple labels
 
     def __init__(self, data):
         cdef kcrf_error error
+        cdef kcrf_text label
         whole = np.frombuffer(data, np.uint8)
         if whole.ctypes.data % 8:
             whole = np.frombuffer(bytearray(8) + bytearray(data), np.uint8)[8:]
@@ -346,6 +376,11 @@ cdef class RuntimeModel:
         self.model = kcrf_open_memory(&self.data[0] if len(whole) else NULL, len(whole), &error)
         if self.model == NULL:
             raise ValueError(error.text.decode("utf-8", "replace"))
+        names = []
+        for k in range(kcrf_label_count(self.model)):
+            label = kcrf_label_name(self.model, k)
+            names.append(label.text[:label.size].decode())
+        self.labels = tuple(names)
 
     def __dealloc__(self):
         kcrf_close(self.model)
@@ -355,15 +390,6 @@ cdef class RuntimeModel:
         cdef kcrf_error error
         if kcrf_verify(self.model, &error) != KCRF_OK:
             raise ValueError(error.text.decode("utf-8", "replace"))
-
-    @property
-    def labels(self):
-        cdef kcrf_text name
-        found = []
-        for k in range(kcrf_label_count(self.model)):
-            name = kcrf_label_name(self.model, k)
-            found.append(name.text[:name.size].decode())
-        return tuple(found)
 
     cdef RuntimeTagger borrowed(self):
         return self.idle.pop() if self.idle else RuntimeTagger(self)
@@ -407,16 +433,26 @@ cdef class RuntimeModel:
                 out += T
         return self.returned(tagger, bad)
 
-    def label_texts(self, sequences, int[::1] path):
-        """Label sequences by the texts of their columns, [positions][columns], in the same way."""
+    def label_sequences(self, sequences, int[::1] path):
+        """Label lists of rows of texts, or of items by the rules of estimators, in the same way."""
         cdef RuntimeTagger tagger = self.borrowed()
+        cdef ItemRows items
         cdef Py_ssize_t s, T, bad = -1
         cdef int* out = &path[0] if path.shape[0] else NULL
+        cdef int status
         if sum(map(len, sequences)) != path.shape[0]:
             raise ValueError("labels do not fit the data")
         for s, rows in enumerate(sequences):
-            T = tagger.fill(rows)
-            if kcrf_set_columns(tagger.tagger, tagger.cells, T) != KCRF_OK or not tagger.put_labels(T, out):
+            if kcrf_takes_attributes(self.model):
+                arrays = {}
+                items = ItemRows(rows, arrays)
+                if arrays:
+                    raise TypeError("items with arrays")
+                T, status = items.items, kcrf_set_attributes(tagger.tagger, items.entries, items.ends, items.items)
+            else:
+                T = tagger.fill(rows)
+                status = kcrf_set_columns(tagger.tagger, tagger.cells, T)
+            if status != KCRF_OK or not tagger.put_labels(T, out):
                 bad = s
                 break
             out += T
@@ -494,6 +530,7 @@ cdef class RuntimeTagger:
     cdef kcrf_tagger* tagger
     cdef kcrf_text* cells
     cdef size_t room
+    cdef ItemRows rows  # of an earlier sequence, for their memory
     cdef Py_ssize_t T
     cdef bint busy  # without the interpreter's lock
 
@@ -545,14 +582,18 @@ cdef class RuntimeTagger:
         self.busy = False
 
     cdef Py_ssize_t fill(self, rows) except -1:
-        """Put the texts of rows into cells; return the number of rows."""
+        """Put the texts of rows, which must be lists or tuples, into cells; return the number of rows."""
         cdef Py_ssize_t columns = kcrf_column_count(self.model.model), size, at = 0
         cdef kcrf_text* cells = self.cells_for(len(rows) * columns)
         for row in rows:
+            if not isinstance(row, (list, tuple)):
+                raise TypeError(f"a row of texts, not {type(row).__name__}")
             if len(row) != columns:
                 raise ValueError(f"{len(row)} columns, expected {columns}")
             for value in row:
-                cells[at].text = PyUnicode_AsUTF8AndSize(value, &size)
+                if not isinstance(value, str):
+                    raise TypeError(f"a text, not {type(value).__name__}")
+                cells[at].text = utf8_of(value, &size)
                 cells[at].size = size
                 at += 1
         return len(rows)
@@ -565,18 +606,19 @@ cdef class RuntimeTagger:
         cdef PyThreadState* state = self.leave(T)
         cdef int status = kcrf_set_columns(self.tagger, self.cells, T)
         self.enter(state)
-        self.T = 0
-        if status != KCRF_OK:
-            raise self.error()
-        self.T = T
+        self.end(status, T)
 
     def set_attributes(self, items):
         """Set a sequence by its items, which `ItemRows` describes; half a sequence is none."""
-        cdef ItemRows rows
+        cdef ItemRows rows = items if isinstance(items, ItemRows) else self.rows
         cdef PyThreadState* state
         cdef int status
+        if rows is None:
+            rows = ItemRows.__new__(ItemRows)
+        self.rows = None  # code that makes items, and other threads, may use this tagger
         try:
-            rows = items if isinstance(items, ItemRows) else ItemRows(items)
+            if rows is not items:
+                rows.read(items)
         except BaseException:
             self.alone()
             self.T = 0
@@ -586,10 +628,15 @@ cdef class RuntimeTagger:
         state = self.leave(rows.items)
         status = kcrf_set_attributes(self.tagger, rows.entries, rows.ends, rows.items)
         self.enter(state)
-        self.T = 0
+        self.rows = rows if rows is not items else None
+        self.end(status, rows.items)
+
+    cdef int end(self, int status, Py_ssize_t T) except -1:
+        """Have a sequence of T positions if it could be set, else none."""
+        self.T = T if status == KCRF_OK else 0
         if status != KCRF_OK:
             raise self.error()
-        self.T = rows.items
+        return 0
 
     def scores(self):
         """Return scores of labels, [T, Y], without transitions."""
@@ -600,13 +647,16 @@ cdef class RuntimeTagger:
         cdef double[:, ::1] every = <double[:self.T, :self.model.model.stride]>self.tagger.scores.memory
         return np.ascontiguousarray(every[:, :Y])
 
-    cdef object path(self, const int32_t* (*find)(kcrf_tagger*) noexcept nogil):
+    cdef const int32_t* found(self, const int32_t* (*find)(kcrf_tagger*) noexcept nogil) except NULL:
         self.alone()
         cdef PyThreadState* state = self.leave(self.T)
         cdef const int32_t* found = find(self.tagger)
         self.enter(state)
         if found == NULL:
             raise self.error()
+        return found
+
+    cdef object path(self, const int32_t* found):
         out = np.empty(self.T, dtype=np.int32)
         cdef int32_t[::1] labels = out
         if self.T:
@@ -615,11 +665,17 @@ cdef class RuntimeTagger:
 
     def labels(self):
         """Return numbers of the best labels by the model's decoder, [T] int32."""
-        return self.path(kcrf_labels)
+        return self.path(self.found(kcrf_labels))
+
+    def label_names(self):
+        """Return the best labels by the model's decoder, a list."""
+        cdef const int32_t* found = self.found(kcrf_labels)
+        cdef Py_ssize_t t
+        return [self.model.labels[found[t]] for t in range(self.T)]
 
     def viterbi(self):
         """Return numbers of the labels of the most probable labelling, [T] int32."""
-        return self.path(kcrf_viterbi)
+        return self.path(self.found(kcrf_viterbi))
 
     def marginals(self):
         """Return p(y_t | x), [T, Y]."""
