@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 from pathlib import Path
@@ -225,6 +226,24 @@ def test_models_of_kcrf(tmp_path, monkeypatch):
     KernelCRF(sigma2=1.0).fit([[[0.0], [1.0]]], [["a", "b"]]).save(tmp_path / "columns.npz")
     with pytest.raises(ValueError, match="model needs columns"):
         Tagger().open(tmp_path / "columns.npz")
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])  # by the library, by the model itself
+@pytest.mark.parametrize("stored", [{"decode": "posterior"}, {"span_bonus": 2.0}])
+def test_labels_of_models_of_kcrf_are_those_of_their_decoder(tmp_path, kernel, stored):
+    """As `kcrf tag` and `KernelCRF` give them; also under rules, where posterior decoding takes all labellings."""
+    X = [[{"w": word} for word in text] for text in ("abc", "acb", "ab", "bca", "cab", "ccb")]
+    y = [["O", "O", "B-X"], ["B-X", "O", "O"], ["O", "B-X"], ["B-X", "I-X", "O"], ["O", "I-X", "B-X"], ["O"] * 3]
+    crf = KernelCRF(kernel=kernel, sigma2=0.5, decode="viterbi", span_bonus=0.0).fit(X, y)
+    tested = [[{"w": word} for word in text] for text in ("abcab", "cabca", "bbcca", "accba", "bcbcb", "aabbc")]
+    plain = crf.predict(tested)
+    replace(crf.model_, **stored).save(tmp_path / "model.npz")
+    own = KernelCRF.load(tmp_path / "model.npz")
+    for rules in ({}, {"once": "X"}):
+        own.set_params(decode=None, span_bonus=None, rules=rules or None)  # as the model stores it
+        with Tagger(**rules).open(tmp_path / "model.npz") as tagger:
+            best = [tagger.tag(items) for items in tested]
+        assert best == own.predict(tested) and (rules or best != plain)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly"])

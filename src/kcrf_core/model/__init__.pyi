@@ -33,7 +33,13 @@ from .inspection import (
     unpack as unpack,
 )
 from .lagging import LagDecoder as LagDecoder
-from .model import ROWS_AT_ONCE as ROWS_AT_ONCE, Model as Model, ScoreCalibration as ScoreCalibration
+from .model import (
+    ROWS_AT_ONCE as ROWS_AT_ONCE,
+    VITERBI as VITERBI,
+    Inference as Inference,
+    Model as Model,
+    ScoreCalibration as ScoreCalibration,
+)
 from .model_labelling import Also as Also, from_model as from_model, from_model_and_encoded as from_model_and_encoded
 from .rules import (
     LabelRules as LabelRules,

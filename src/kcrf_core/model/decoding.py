@@ -20,7 +20,7 @@ from ..encoding import Dataset
 from ..errors import ConfigError, DataError, NumericError
 from ..scoring import Decision, Transitions, allowed_transitions
 from ..system import Workers
-from .model import ROWS_AT_ONCE, VITERBI, Model
+from .model import ROWS_AT_ONCE, VITERBI, Inference, Model
 from .rules import RulesProbability
 
 if TYPE_CHECKING:
@@ -119,37 +119,28 @@ class Decoder:
         wishes, offsets, rules = self.wishes, part.offsets, self.rules
         plain, edges = self.model.potentials(part)
         scores, edges = constrained(plain, edges, self._allowed, part.labels if wishes.force else None)
-        found = status = None
         try:
-            if wishes.marginals or wishes.probability or wishes.nbest or self._decoder != VITERBI:
-                found = chain.marginals(scores, edges, offsets)
-            if rules is not None and self._decoder != VITERBI:
-                labels, status = rules.posterior(scores, edges, offsets, listed, wishes.costs)
-            elif rules is not None:
-                labels, status = rules.best(self.model.with_bonus(scores), edges, offsets, listed)
-            elif self._decoder != VITERBI and found is not None:
-                labels = chain.posterior_labels(found.node, scores, edges, offsets, wishes.costs)
-            else:
-                labels = chain.viterbi(self.model.with_bonus(scores), edges, offsets)[0]
+            found = Inference(scores, edges, offsets, rules, self._decoder, self.model.bonuses, wishes.costs, listed)
+            wanted = found.marginals if wishes.marginals or wishes.probability or wishes.nbest else None
         except NumericError as error:
             if self._allowed is None and not wishes.force:
                 raise
             raise _why_impossible(error, plain, scores, edges, part, source) from None
-        log_probabilities = nbest = explanations = None
-        if wishes.probability and found is not None:
-            log_probabilities = np.minimum(chain.path_scores(scores, edges, offsets, labels) - found.log_z, 0.0)
-        if wishes.nbest and found is not None:
+        labels, status, log_probabilities, nbest, explanations = found.labels, found.status, None, None, None
+        if wishes.probability and wanted is not None:
+            log_probabilities = np.minimum(chain.path_scores(scores, edges, offsets, labels) - wanted.log_z, 0.0)
+        if wishes.nbest and wanted is not None:
             if rules is None:
                 best = best_labellings(scores, edges, offsets, wishes.nbest)
             else:
                 best, status = rules.nbest(scores, edges, offsets, listed, wishes.nbest)
             nbest = [
                 Labellings(one.labels, np.minimum(one.scores - log_z, 0.0))
-                for one, log_z in zip(best, found.log_z, strict=True)
+                for one, log_z in zip(best, wanted.log_z, strict=True)
             ]
         if self._explainer is not None and wishes.explain is not None:
             explanations = self._explainer.explain(part, scores, edges, labels, wishes.explain)
-        marginals = found.node if wishes.marginals and found is not None else None
+        marginals = wanted.node if wishes.marginals and wanted is not None else None
         novelty = None if self._novelty is None else self._novelty.of(part)
         decoded = Decoded(offsets, labels, marginals, log_probabilities, nbest, novelty, explanations)
         if rules is None or status is None:

@@ -56,15 +56,36 @@ class ScoreCalibration:
         return self.sharpness * scores + self.offsets
 
 
-@dataclass(eq=False)
 class Inference:
-    """Potentials of a few sequences, their marginals, and decoded labels."""
+    """Potentials of a few sequences, their marginals, and labels [n] int32 by a decoder.
 
-    scores: np.ndarray  # [n, Y]
-    edges: chain.Edges
-    offsets: np.ndarray  # [S+1]
-    labels: np.ndarray = field(init=False)  # [n] int32
-    status: np.ndarray | None = None  # [S] of the search for labels that obey rules
+    Labels obey `rules`, with the labels [n, Y] that are `allowed`; marginals are those without them. `bonuses` [Y] add
+    to scores in Viterbi decoding, `costs` [Y] are those of missing a label in posterior decoding.
+    """
+
+    def __init__(
+        self,
+        scores: np.ndarray,  # [n, Y]
+        edges: chain.Edges,
+        offsets: np.ndarray,  # [S+1]
+        rules: LabelRules | None = None,
+        decode: str = VITERBI,  # one of DECODINGS
+        bonuses: np.ndarray | None = None,
+        costs: np.ndarray | None = None,
+        allowed: np.ndarray | None = None,
+    ):
+        self.scores, self.edges, self.offsets = scores, edges, offsets
+        self.status: np.ndarray | None = None  # [S] of the search for labels that obey rules
+        if decode == VITERBI and bonuses is not None:
+            scores = scores + bonuses
+        if rules is not None and decode == VITERBI:
+            self.labels, self.status = rules.best(scores, edges, offsets, allowed)
+        elif rules is not None:
+            self.labels, self.status = rules.posterior(scores, edges, offsets, allowed, costs)
+        elif decode == VITERBI:
+            self.labels = chain.viterbi(scores, edges, offsets)[0]
+        else:
+            self.labels = chain.posterior_labels(self.marginals.node, scores, edges, offsets, costs)
 
     @cached_property
     def marginals(self) -> chain.Marginals:
@@ -166,10 +187,6 @@ class Model:
         """Numbers [Y] that labels add to scores in Viterbi decoding; None for zeros."""
         return span_bonuses(self.labels, self.span_bonus) if self.span_bonus else None
 
-    def with_bonus(self, scores: np.ndarray) -> np.ndarray:
-        """Return the scores [n, Y] that Viterbi decoding uses."""
-        return scores if self.bonuses is None else scores + self.bonuses
-
     def deciding(self, decision: Decision) -> Model:
         """Return the model with the decoder and the bonus for spans of a decision, where it names them."""
         bonus = decision.span_bonus
@@ -180,21 +197,9 @@ class Model:
         return replace(self, decode=decision.decoder(self.decode), span_bonus=bonus)
 
     def infer(self, part: Dataset, costs: np.ndarray | None = None, allowed: np.ndarray | None = None) -> Inference:
-        """Return the marginals and best labels of a few sequences; `costs` [Y] of missing a label are the decoder's.
-
-        Labels obey the model's rules, with the labels [n, Y] that are `allowed`; marginals are those without them.
-        """
+        """Return the marginals and best labels of a few sequences by the model's rules and decoder."""
         scores, edges = self.potentials(part)
-        found, rules = Inference(scores, edges, part.offsets), self.label_rules
-        if rules is not None and self.decode == VITERBI:
-            found.labels, found.status = rules.best(self.with_bonus(scores), edges, part.offsets, allowed)
-        elif rules is not None:
-            found.labels, found.status = rules.posterior(scores, edges, part.offsets, allowed, costs)
-        elif self.decode == VITERBI:
-            found.labels = chain.viterbi(self.with_bonus(scores), edges, part.offsets)[0]
-        else:
-            found.labels = chain.posterior_labels(found.marginals.node, scores, edges, part.offsets, costs)
-        return found
+        return Inference(scores, edges, part.offsets, self.label_rules, self.decode, self.bonuses, costs, allowed)
 
     def best_labels(self, part: Dataset) -> np.ndarray:
         """Return numbers of the best labels of a few sequences by the model's decoder, [n] int32."""

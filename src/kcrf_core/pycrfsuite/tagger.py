@@ -22,7 +22,7 @@ from ..errors import ConfigError, FileFormatError, KcrfError
 from ..exchange import CrfsuiteModel, crfsuite_header, crfsuite_of, read_crfsuite
 from ..files import read_container
 from ..maps import SparseWeights
-from ..model import LabelRules, Model, attribute_image, combined, runtime_image
+from ..model import VITERBI, Inference, LabelRules, Model, attribute_image, combined, runtime_image
 from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
 
 ARCHIVE = b"PK\x03\x04"
@@ -74,7 +74,6 @@ class _LibraryItems(RuntimeTagger):
         self._edges = edges
 
     set = RuntimeTagger.set_attributes
-    best = RuntimeTagger.viterbi
 
     def potentials(self) -> tuple[np.ndarray, Edges]:
         return self.scores(), self._edges
@@ -99,8 +98,12 @@ class _ModelItems:
     def potentials(self) -> tuple[np.ndarray, Edges]:
         return self._scores, self._edges
 
-    def best(self) -> np.ndarray:
-        return chain.viterbi(*self.potentials(), np.array([0, len(self)]))[0]
+    def labels(self) -> np.ndarray:
+        model, offsets = self._model, np.array([0, len(self)])
+        return Inference(*self.potentials(), offsets, None, model.decode, model.bonuses).labels
+
+    def label_names(self) -> list[str]:
+        return [self._model.labels[number] for number in self.labels().tolist()]
 
     def marginals(self) -> np.ndarray:
         return chain.marginals(*self.potentials(), np.array([0, len(self)])).node
@@ -122,6 +125,7 @@ class _Open(threading.local):
         rules: LabelRules | None,
     ):
         self.labels, self.source, self.items, self.rules = labels, source, make(), rules
+        self.decode, self.bonuses = (source.decode, source.bonuses) if isinstance(source, Model) else (VITERBI, None)
         self.numbers = {label: number for number, label in enumerate(labels)}
         self._marginals: np.ndarray | None = None
 
@@ -138,29 +142,25 @@ class _Open(threading.local):
 
     def tag(self, xseq: Any) -> list[str]:
         """Return the best labels that obey of a sequence, or of the one that this thread has set."""
-        items, rules, labels = self.items, self.rules, self.labels
+        items, rules = self.items, self.rules
         if xseq is not None:
             self._marginals = None
             items.set(xseq)
         if not len(items):
             return []
-        best = items.best()
-        if rules is not None and not rules.runs.counters.obeyed(best):
-            return self._obeying()
-        return [labels[number] for number in best.tolist()]
-
-    def _obeying(self) -> list[str]:
-        assert self.rules is not None
-        best, status = self.rules.best(*self.items.potentials(), np.array([0, len(self.items)]), None)
+        if rules is None or (self.decode == VITERBI and rules.runs.counters.obeyed(items.labels())):
+            return items.label_names()
+        found = Inference(*items.potentials(), np.array([0, len(items)]), rules, self.decode, self.bonuses)
+        assert found.status is not None
         try:
-            remarks = self.rules.remarks(status, np.ones(1, dtype=np.int64), "items")
+            remarks = rules.remarks(found.status, np.ones(1, dtype=np.int64), "items")
         except KcrfError as error:
             raise ValueError(str(error)) from None
         for remark in remarks:
-            warnings.warn(remark, UserWarning, stacklevel=4)
-        if status[0] > LIMITED and self.rules.config.when_impossible == "blank":
-            return ["_"] * len(best)
-        return [self.labels[number] for number in best.tolist()]
+            warnings.warn(remark, UserWarning, stacklevel=3)
+        if found.status[0] > LIMITED and rules.config.when_impossible == "blank":
+            return ["_"] * len(found.labels)
+        return [self.labels[number] for number in found.labels.tolist()]
 
 
 def _items_of(model: Model) -> Callable[[], _LibraryItems | _ModelItems]:
@@ -175,7 +175,7 @@ def _items_of(model: Model) -> Callable[[], _LibraryItems | _ModelItems]:
 
 
 class Tagger:
-    """A tagger by a model of CRFsuite, or by one of kcrf that works on attributes; always by Viterbi.
+    """A tagger by a model of CRFsuite, with Viterbi decoding, or by one of kcrf for attributes, with its own decoder.
 
     Threads may share a tagger. A sequence that is set, by `set` or by `tag(xseq)`, is that of the calling thread:
     `tag()`, `probability` and `marginal` are about the last one that the same thread has set.
