@@ -37,8 +37,8 @@ from kcrf_core.model import (
     runtime_image,
     runtime_labels,
 )
-from kcrf_core.model.runtime_files import META, SECTIONS
-from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, by_characters
+from kcrf_core.model.runtime_sections import META, SECTIONS
+from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, by_characters, text_table, weight_rows
 
 WORDS = [
     "the",
@@ -409,6 +409,18 @@ def test_mistakes_of_callers_are_errors():
         tagger.set_columns([["a", "half \ud800", "1"]])
     tagger.set_columns([])
     assert len(tagger.labels()) == 0
+
+
+def test_rows_of_weights_and_names_are_checked():
+    ends, labels, weights = np.array([0, 2, 2, 3]), np.array([2, 0, 5], np.int32), np.array([1.0, 2.0, 3.0])
+    starts, columns, values = weight_rows(6, ends, labels, weights, np.array([2, -1, 0]), 10, 4)
+    assert starts.tolist() == [10, 11, 11, 17]
+    assert columns.tolist() == [5, 0, 0, 2, 0, 0, 0] and values.tolist() == [3, 2, 0, 1, 0, 0, 0]
+    for width, rows, some in ((5, [2], ends), (6, [3], ends), (6, [0], ends + 1)):
+        with pytest.raises(ValueError, match="not there|fewer rows|do not fit"):
+            weight_rows(width, some, labels, weights, np.array(rows), 0, 4)
+    with pytest.raises(ValueError, match="names do not fit"):
+        text_table(np.zeros(5, np.uint8), np.array([3]), np.array([3]), np.zeros(1, np.uint32), 0)
 
 
 def test_threads_with_taggers_of_their_own_agree():

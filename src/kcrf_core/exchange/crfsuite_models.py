@@ -124,6 +124,12 @@ class _Reader:
             raise self.damaged(f"{name} is {place:,} in {len(self.data):,} bytes")
         return place
 
+    def run(self, at: int, count: int) -> np.ndarray:
+        """Return words that stand one after the other, [count] int64."""
+        if at + 4 * count > len(self.data):
+            raise self.damaged("it points beyond its end")
+        return np.frombuffer(self.data, "<u4", count, at).astype(np.int64)
+
     def words(self, at: np.ndarray) -> np.ndarray:
         """Return the words that begin at some bytes, [n] int64."""
         if len(at) and (at.min() < 0 or at.max() > len(self.data) - 4):
@@ -143,7 +149,7 @@ class _Reader:
             raise self.damaged(f"{name} leads to no strings")
         if not count:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        back = self.words(at + places + 4 * np.arange(count))
+        back = self.run(at + places, count)
         if back.min() == 0:
             raise self.damaged(f"the string of number {int(back.argmin())} is not there")
         starts, lengths = at + back + 8, self.words(at + back + 4) - 1
@@ -159,7 +165,7 @@ class _Reader:
         found, _, listed = CHUNK.unpack_from(self.data, at)
         if found != magic or listed < count:
             raise self.damaged(f"{name} leads to no list of features")
-        places = self.words(at + CHUNK.size + 4 * np.arange(count))
+        places = self.run(at + CHUNK.size, count)
         counts = self.words(places)
         ends = np.concatenate([[0], np.cumsum(counts)])
         if ends[-1] > len(features):

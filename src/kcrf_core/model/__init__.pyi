@@ -50,8 +50,7 @@ from .rules import (
 from .runtime_files import (
     CorpusPart as CorpusPart,
     QuickLabels as QuickLabels,
-    attribute_image as attribute_image,
-    packed_names as packed_names,
     runtime_image as runtime_image,
     runtime_labels as runtime_labels,
 )
+from .runtime_sections import attribute_image as attribute_image, packed_names as packed_names

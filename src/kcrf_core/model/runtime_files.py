@@ -7,16 +7,16 @@ weights of all distances of a feature stand together, code by code, so that they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
-from ..chains import EDGE_X, Edges
+from ..chains import EDGE_X
 from ..config import Macro, is_wapiti_line, pieces
 from ..corpora import COLUMN_FORMAT, Cells, Clusters, Corpus, Lexicon, NameCells
 from ..encoding import (
@@ -33,59 +33,36 @@ from ..encoding import (
 )
 from ..errors import ConfigError, DataError
 from ..features import AffineTerm, ConjunctionTerm, ExplicitTerm, Term
-from ..maps import SparseWeights, squared_weights, without_zeros
-from ..runtime import (
-    QUANTIZED,
-    TRANSFORMS,
-    RuntimeModel,
-    checksum,
-    pair_table,
-    text_table,
-    unicode_table,
-)
+from ..maps import squared_weights, without_zeros
+from ..runtime import QUANTIZED, TRANSFORMS, RuntimeModel, unicode_table
 from ..system import sequence_chunks
-from .model import MOST_ROWS, VITERBI, Model, ScoreCalibration
+from .model import MOST_ROWS, VITERBI, Model
+from .runtime_sections import (
+    BAG,
+    CONJUNCTION,
+    LEXICON,
+    LINE,
+    NONE,
+    NONE64,
+    NUMBER,
+    VALUE,
+    Family,
+    Image,
+    packed_names,
+    unsupported,
+)
 
-MAGIC, FILE_VERSION = b"KCRFTAG\0", 1
-SECTIONS = (
-    *("meta", "text", "names", "families", "parts", "slots", "pairs", "terms", "fields", "starts", "columns"),
-    *("values", "scales", "numbers", "states", "unicode", "codes"),
-)
-META = (
-    *("labels", "columns", "attributes", "reach", "order", "edges_apart", "posterior", "bonus", "value_bytes"),
-    *("row_width", "sorted_bag", "calibrated", "pair_states", "transitions", "separator", "header", "comments"),
-    *("format", "bag_family", "reserved"),
-)
-ITEMS = {"names": 8, "slots": 16, "pairs": 16, "parts": 24, "families": 56, "terms": 72, "fields": 24}
-NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
-VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG = range(6)
 OF_CONJUNCTIONS, OF_PAIRS, IN_HALVES = 1, 2, 4
 FROM_ENDS, WAPITI, LAST_OF_LINE, IN_CODES = 1, 2, 4, 8
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
 FEWEST_LED = 3  # families of a column whose codes stand beside those of its values
 FEW_POSITIONS = 4096  # of more at once, threads of the model itself label
 WORTH_INDEXING = 8  # numbers of pairs are in an array of at most so many places for each
-WORTH_FILLING = 4  # a row is whole that has weights for at least one in so many columns
 
 
 def runtime_image(model: Model, quantize: str = "none") -> bytes:
     """Return the file of a model; raise an error that names what the library does not support."""
     return _ModelImage(model, QUANTIZED[quantize]).file()
-
-
-def attribute_image(labels: Sequence[str], names: Sequence[bytes], weights: SparseWeights, edges: Edges) -> bytes:
-    """Return the file of a linear model with weights [A, Y] of attributes, by the bytes of their names."""
-    image, every = _Image(QUANTIZED["none"]), np.arange(len(names))
-    image.add_family(_Family(BAG, len(names), table=image.table(names, every), number=0))
-    image.add("fields", np.array([[0, 0, 0, 1, 0, 0]], "<u4"))
-    image.add_term([0, len(labels), 0, 1, 0, 0, 0, 0], [image.add_rows(weights, every), len(names), 0, NONE64, 0])
-    return image.packed(image.meta(labels, edges, attributes=1, format=1))
-
-
-def packed_names(names: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return names as one text, and their places in it and lengths."""
-    lengths = np.fromiter(map(len, names), np.int64, len(names))
-    return np.frombuffer(b"".join(names), np.uint8), np.cumsum(lengths) - lengths, lengths
 
 
 def runtime_labels(made: RuntimeModel, encoding: Encoding, corpus: Corpus) -> np.ndarray:
@@ -210,10 +187,6 @@ class QuickLabels:
         return self.model.best_labels(block)
 
 
-def _refuse(what: str, *settings: str) -> ConfigError:
-    return ConfigError(f"{what}, which the runtime does not support: tag with kcrf itself", settings=settings)
-
-
 def _cluster_codes(feature: LookupFeature, known: set[str], values: Sequence[str]) -> np.ndarray:
     """Return codes of values; words of clusters that training did not have get the one behind all others."""
     codes = feature.encode(values)
@@ -221,183 +194,16 @@ def _cluster_codes(feature: LookupFeature, known: set[str], values: Sequence[str
     return np.where(strange, len(feature.vocabulary.values), codes)
 
 
-@dataclass
-class _Family:
-    """A family before families have their numbers, which are in the order of columns."""
-
-    kind: int
-    codes: int
-    column: int = NONE
-    transform: int = 0
-    length: int = 0
-    parts: list[tuple[int | _Family, ...]] = field(default_factory=list)  # family, offset, pairs, bits, codes, flags
-    table: tuple[int, int] = (0, 0)  # first slot and bits
-    missing: int = NONE
-    numbers: int = 0
-    number: int = -1
-    values: Sequence[str] = ()  # of a column as it is: others of the column may be looked up by them
-    encode: Callable[[Sequence[str]], np.ndarray] | None = None  # codes of values of its column, negative for none
-
-    def row(self, first_part: int) -> list[int]:
-        about = [self.kind, self.column, self.transform, self.length, first_part, len(self.parts), *self.table]
-        leads = len(self.values) > 0
-        return [*about, self.codes, self.missing, leads, 0, self.numbers & NONE, self.numbers >> 32]
-
-
-class _Image:
-    """The sections of a file while they are filled."""
-
-    def __init__(self, value_bytes: int):
-        self.value_bytes = value_bytes
-        self.text, self.text_size = [b"\0"], 1
-        self.parts: dict[str, list[np.ndarray]] = {name: [] for name in SECTIONS}
-        self.sizes = dict.fromkeys(SECTIONS, 0)
-
-    def add(self, section: str, rows: np.ndarray) -> int:
-        """Put items behind those of a section; return the number of the first."""
-        first = self.sizes[section]
-        self.parts[section].append(np.ascontiguousarray(rows))
-        self.sizes[section] += len(rows)
-        return first
-
-    def _add_text(self, text: bytes) -> int:
-        first = self.text_size
-        self.text.append(text)
-        self.text_size += len(text)
-        if self.text_size > NONE:
-            raise _refuse("the model has more than 4 GiB of text")
-        return first
-
-    def table(self, names: Sequence[bytes], codes: np.ndarray) -> tuple[int, int]:
-        """Add the hash table of names with their codes [n]; return its first slot and its bits."""
-        blob, _, lengths = packed_names(names)
-        slots, bits = text_table(blob, lengths, codes.astype(np.uint32), self._add_text(blob.tobytes()))
-        return self.add("slots", slots), bits
-
-    def _table(self, values: Iterable[str], codes: np.ndarray) -> tuple[int, int]:
-        return self.table([value.encode("utf-8", "surrogatepass") for value in values], codes)
-
-    def _pairs(self, keys: np.ndarray, numbers: np.ndarray, flags: np.ndarray | None = None) -> tuple[int, int]:
-        flags = np.zeros(len(keys), np.uint32) if flags is None else flags.astype(np.uint32)
-        slots, bits = pair_table(keys.astype(np.uint64), numbers.astype(np.uint32), flags)
-        return self.add("pairs", slots), bits
-
-    def _numbers(self, values: np.ndarray) -> int:
-        return self.add("numbers", np.asarray(values, dtype=np.float64).ravel())
-
-    def add_family(self, family: _Family) -> None:
-        first = self.sizes["parts"]
-        rows = [[own.number if isinstance(own, _Family) else int(own) & NONE for own in part] for part in family.parts]
-        self.add("parts", np.array(rows, np.uint32).reshape(-1, 6))
-        self.add("families", np.array([family.row(first)], np.uint32))
-
-    def add_term(self, small: Sequence[int], wide: Sequence[int]) -> None:
-        """Add a `struct term`, by its numbers of 32 and of 64 bits."""
-        self.add("terms", np.concatenate([np.array(small, "<u4").view("u1"), np.array(wide, "<u8").view("u1")])[None])
-
-    def add_rows(self, weights: SparseWeights, source: np.ndarray) -> int:
-        """Add rows of weights, by their numbers, -1 for none; return the place of their first start."""
-        counts = np.append(np.diff(weights.ends), 0)
-        full = counts * WORTH_FILLING >= weights.width
-        order = np.flatnonzero(counts[source] > 0)
-        rows = source[order]
-        found = weights.take(rows)
-        held = np.zeros(len(source), np.int64)
-        held[order] = np.where(full[rows], weights.width, counts[rows])
-        first_entry = self.sizes["columns"]
-        starts = first_entry + np.concatenate([[0], np.cumsum(held)])
-        if starts[-1] > NONE:
-            raise _refuse("the model has more than 4,000 million weights")
-        columns, values = np.zeros(int(held.sum()), np.uint16), np.zeros(int(held.sum()))
-        begin, own = starts[order] - first_entry, np.diff(found.ends)
-        within = np.arange(len(found.values)) - np.repeat(found.ends[:-1], own)
-        whole = np.repeat(full[rows], own)
-        places = np.repeat(begin, own) + np.where(whole, found.columns, within)
-        columns[places], values[places] = found.columns, found.values
-        scales = np.ones(len(starts), np.float32)
-        if self.value_bytes == 1:
-            row_of = np.repeat(np.arange(len(source)), held)
-            largest = np.zeros(len(source))
-            np.maximum.at(largest, row_of, np.abs(values))
-            scales[:-1] = np.where(largest > 0, largest / 127, 1)
-            values = np.rint(values / scales[row_of]).astype(np.int8)
-            self.add("scales", scales)
-        self.add("columns", columns)
-        self.add("values", values.astype("<f4" if self.value_bytes == 4 else values.dtype).view("u1"))
-        return self.add("starts", starts.astype(np.uint32))
-
-    def meta(
-        self,
-        labels: Sequence[str],
-        edges: Edges,
-        columns: Sequence[str] = (),
-        comments: Sequence[str] = (),
-        transitions: np.ndarray | None = None,  # other than those of `edges`
-        calibration: ScoreCalibration | None = None,
-        **more: int,
-    ) -> bytes:
-        """Return the description of a model; `more` are members of `struct meta`."""
-        states, place = edges.states(), dict[str, int]()
-        transitions = edges.transitions if transitions is None else transitions
-        place["start"], place["end"] = self._numbers(edges.start), self._numbers(edges.end)
-        place["edges"] = self._numbers(transitions if states is None else states.pairs(transitions[None]))
-        place["triples"] = place["offsets"] = 0
-        more |= {"labels": len(labels), "columns": len(columns), "comments": len(comments), "order": 1}
-        more |= {"value_bytes": self.value_bytes, "calibrated": calibration is not None}
-        if states is not None:
-            assert edges.triples is not None
-            place["triples"] = self._numbers(states.blocks(edges.triples))
-            own = (states.first, states.second, states.begin, states.into, states.into_begin, states.block)
-            self.add("states", np.concatenate(own).astype(np.int32))
-            more |= {"order": 2, "pair_states": len(states.first), "transitions": len(states.triples)}
-        if calibration is not None:
-            place["offsets"] = self._numbers(calibration.offsets)
-        for name in (*labels, *columns, *comments):
-            text = name.encode()
-            self.add("names", np.array([[self._add_text(text + b"\0"), len(text)]], "<u4"))
-        sharpness = 1.0 if calibration is None else calibration.sharpness
-        small = np.array([more.get(name, 0) for name in META], "<u4")
-        places = [place[name] for name in ("start", "end", "edges", "triples", "offsets")]
-        return small.tobytes() + np.array([sharpness]).tobytes() + np.array(places, "<u8").tobytes()
-
-    def packed(self, meta: bytes) -> bytes:
-        """Return the file."""
-        self.parts["text"] = [np.frombuffer(b"".join(self.text), np.uint8)]
-        self.sizes["text"] = self.text_size
-        body, table, at = [], [], 32 + 24 * len(SECTIONS)
-        items = {
-            "meta": len(meta),
-            "starts": 4,
-            "columns": 2,
-            "scales": 4,
-            "numbers": 8,
-            "states": 4,
-            "codes": 4,
-            **ITEMS,
-        }
-        self.parts["meta"], self.sizes["meta"] = [np.frombuffer(meta, np.uint8)], 1
-        for number, name in enumerate(SECTIONS):
-            data = b"".join(part.tobytes() for part in self.parts[name])
-            assert len(data) == self.sizes[name] * items.get(name, 1), name
-            table.append(np.array([number | items.get(name, 1) << 32, at, self.sizes[name]], "<u8"))
-            data += b"\0" * (-len(data) % 8)
-            body.append(data)
-            at += len(data)
-        rest = np.concatenate(table).tobytes() + b"".join(body)
-        head = np.array([FILE_VERSION | len(SECTIONS) << 32, 32 + len(rest), checksum(rest)], "<u8")
-        return MAGIC + head.tobytes() + rest
-
-
-class _ModelImage(_Image):
+class _ModelImage(Image):
     """The file of a model."""
 
     def __init__(self, model: Model, value_bytes: int):
         super().__init__(value_bytes)
         self.model, self.encoding = model, model.encoding
-        self.families: dict[object, _Family] = {}
+        self.families: dict[object, Family] = {}
         self.conjoined: dict[str, list[np.ndarray]] = {}  # numbers of the tuples of a conjunction, by its offsets
         if model.rules is not None:
-            raise _refuse("the model has rules of labels", "rules")
+            raise unsupported("the model has rules of labels", "rules")
         self._check_features()
         self.reach = max([0, *map(self._reach, self.encoding.features)])
         for feature in self.encoding.features:
@@ -423,18 +229,18 @@ class _ModelImage(_Image):
             config, name = feature.config, f"feature '{feature.config.name}'"
             parts = feature.parts if isinstance(feature, ConjunctionFeature) else (feature,)
             if self.encoding.attributes and not isinstance(feature, AttributeFeature):
-                raise _refuse(f"{name} is made of attributes by name")
+                raise unsupported(f"{name} is made of attributes by name")
             if isinstance(feature, RealFeature) and (feature.is_vector or feature.indicates or not feature.plain):
                 how = "vectors" if feature.is_vector else config.transform
                 how = "an indicator of missing values" if feature.indicates else f"'{how}'"
-                raise _refuse(f"{name} is made of numbers by {how if feature.plain else how or config.scale}")
+                raise unsupported(f"{name} is made of numbers by {how if feature.plain else how or config.scale}")
             for line in config.templates:
                 for macro in pieces(line):
                     if isinstance(macro, Macro) and (macro.command != "x" or macro.lower):
-                        raise _refuse(f"{name} has an expression or lower case in '{line}'")
+                        raise unsupported(f"{name} has an expression or lower case in '{line}'")
             for part in parts:
                 if isinstance(part, CategoricalFeature) and part.config.transform not in TRANSFORMS:
-                    raise _refuse(f"{name} uses the transform '{part.config.transform}'")
+                    raise unsupported(f"{name} uses the transform '{part.config.transform}'")
 
     def _reach(self, feature: Feature) -> int:
         if isinstance(feature, AttributeFeature):
@@ -453,12 +259,12 @@ class _ModelImage(_Image):
                 self._number(feature, place, column)
         else:
             values = feature.vocabulary.values
-            found = _Family(BAG, len(values), table=self._table(values, np.arange(len(values))))
+            found = Family(BAG, len(values), table=self._table(values, np.arange(len(values))))
             if isinstance(feature, TemplateFeature):
                 found.parts = [part for line in feature.config.templates for part in self._line(line)]
             self.families[feature.config.name] = found
 
-    def _lead(self, families: list[_Family]) -> None:
+    def _lead(self, families: list[Family]) -> None:
         """Store the codes of all families of a column for each value of the first, if that is worth it."""
         first, others = families[0], families[1:]
         for family in others if len(first.values) and len(families) >= FEWEST_LED else families:
@@ -471,7 +277,7 @@ class _ModelImage(_Image):
     def _number(self, feature: RealFeature, place: int, column: int) -> None:
         fill = 0.0 if feature.fill is None else feature.fill[place]
         missing = self.encoding.layout.missing
-        self.families[feature.config.name, place] = _Family(
+        self.families[feature.config.name, place] = Family(
             NUMBER,
             1,
             column,
@@ -479,13 +285,13 @@ class _ModelImage(_Image):
             numbers=self._numbers(np.array([feature.mean[place], feature.scale[place], fill])),
         )
 
-    def _categorical(self, feature: CategoricalFeature) -> _Family:
+    def _categorical(self, feature: CategoricalFeature) -> Family:
         """Return the family of a feature, which several features may share."""
         config, values = feature.config, feature.vocabulary.values
         key = (type(feature), feature.column, config.transform, config.length, config.lookup, config.templates, values)
         if key in self.families:
             return self.families[key]
-        found = _Family(VALUE, len(values), feature.column)
+        found = Family(VALUE, len(values), feature.column)
         if isinstance(feature, LineFeature):
             found.kind, found.column, found.parts = LINE, NONE, self._line(config.templates[0])
             found.table = self._table(values, np.arange(len(values)))
@@ -510,9 +316,9 @@ class _ModelImage(_Image):
         self.families[key] = found
         return found
 
-    def _lexicon(self, found: _Family, table: Lexicon) -> None:
+    def _lexicon(self, found: Family, table: Lexicon) -> None:
         """Make a family of the words of a lexicon, and the tree of its entries."""
-        words = _Family(VALUE, len(table.index), found.column, TRANSFORMS["fold" if table.fold else "identity"])
+        words = Family(VALUE, len(table.index), found.column, TRANSFORMS["fold" if table.fold else "identity"])
         words.encode = table.numbers
         words.table = self._table(table.index, np.arange(len(table.index)))
         self.families[id(table), found.column] = words
@@ -521,7 +327,7 @@ class _ModelImage(_Image):
             level = self._pairs(keys, np.arange(len(keys)), whole + 2 * longer)
             found.parts.append((words, 0, *level, len(table.index), 0))
 
-    def _line(self, line: str) -> list[tuple[int | _Family, ...]]:
+    def _line(self, line: str) -> list[tuple[int | Family, ...]]:
         """Return the parts of a template line."""
         out: list[list[int]] = []
         for piece in pieces(line):
@@ -548,7 +354,7 @@ class _ModelImage(_Image):
             tuples.append(np.stack(list(new), axis=1).reshape(-1, len(families)))
         found, numbers = np.unique(np.concatenate(tuples), axis=0, return_inverse=True)
         offsets = [offset for _, offset in feature.config.parts]
-        family = _Family(CONJUNCTION, len(found), parts=[(families[0], offsets[0], 0, 0, 0, 0)])
+        family = Family(CONJUNCTION, len(found), parts=[(families[0], offsets[0], 0, 0, 0, 0)])
         combined = found[:, 0] if len(found) else np.zeros(0, np.int64)
         for k in range(1, len(families)):
             size = families[k].codes + 2 * self.reach
@@ -577,19 +383,19 @@ class _ModelImage(_Image):
     def _add_term(self, term: Term) -> None:
         Y = len(self.model.labels)
         if not isinstance(term, ExplicitTerm | ConjunctionTerm):
-            raise _refuse(f"term '{term.name}' has pivots", "kernel")
+            raise unsupported(f"term '{term.name}' has pivots", "kernel")
         if term.cosine:
-            raise _refuse(f"term '{term.name}' has a cosine kernel", "kernel")
+            raise unsupported(f"term '{term.name}' has a cosine kernel", "kernel")
         width = term.clique.columns(Y)
         if width > MOST_COLUMNS:
-            raise _refuse(f"term '{term.name}' has weights for {width:,} pairs of labels", "terms")
+            raise unsupported(f"term '{term.name}' has weights for {width:,} pairs of labels", "terms")
         kind = (
             OF_PAIRS * (term.clique is EDGE_X)
             + IN_HALVES * (width < Y)
             + OF_CONJUNCTIONS * isinstance(term, ConjunctionTerm)
         )
         if Y == 2 and len({one.clique.columns(Y) for one in self.model.terms if one.clique.axes == 1}) > 1:
-            raise _refuse("the model has terms of the types node and state", "terms")
+            raise unsupported("the model has terms of the types node and state", "terms")
         first_field = self.sizes["fields"]
         source, ids, counts = self._add_fields(term)
         weights, extra = without_zeros(term.weights), [0, 0, 0, 0, 0]
@@ -600,7 +406,7 @@ class _ModelImage(_Image):
             extra = [len(squares) - 1, first, bits, base, self._numbers(squares)]
             source = np.arange(weights.shape[0])
         bias = self._numbers(term.bias) if isinstance(term, AffineTerm) else NONE64
-        first_start = self.add_rows(weights, source)
+        first_start = self.add_rows(weights.width, weights.ends, weights.columns, weights.values, source)
         degree, first, bits, base, at = extra
         row = [kind, width, first_field, self.sizes["fields"] - first_field, degree, first, bits, 0]
         self.add_term(row, [first_start, len(source), base, bias, at])
@@ -659,7 +465,7 @@ class _ModelImage(_Image):
         features = np.concatenate([np.zeros(1, np.int64), *(own + 1 for own in ids)])  # by old number plus one
         base = int(features.max(initial=0)) + self.reach * 2 + 2
         if base**found.kernel.degree > NONE64:
-            raise _refuse(f"term '{term.name}' has too many features to number their conjunctions", "terms")
+            raise unsupported(f"term '{term.name}' has too many features to number their conjunctions", "terms")
         digits, rest = [], found.keys
         for _ in range(found.kernel.degree):
             rest, digit = np.divmod(rest, found.base)

@@ -21,7 +21,6 @@ from ..corpora import ITEMS, corpus_of
 from ..errors import ConfigError, FileFormatError, KcrfError
 from ..exchange import CrfsuiteModel, crfsuite_header, crfsuite_of, read_crfsuite
 from ..files import read_container
-from ..maps import SparseWeights
 from ..model import VITERBI, Inference, LabelRules, Model, attribute_image, combined, runtime_image
 from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
 
@@ -233,8 +232,8 @@ class Tagger:
                 found = read_crfsuite(data, source)
                 Y = len(found.labels)
                 edges = Edges(found.transitions, np.zeros(Y), np.zeros(Y))
-                weights = SparseWeights(Y, found.ends, found.columns, found.values)
-                made = RuntimeModel(attribute_image(found.labels, found.attributes, weights, edges))
+                names, weights = (found.text, found.starts, found.lengths), (found.ends, found.columns, found.values)
+                made = RuntimeModel(attribute_image(found.labels, names, *weights, edges))
                 rules = LabelRules.of(self._rules, found.labels)
                 self._open = _Open(found.labels, partial(_LibraryItems, made, edges), found, rules)
             else:

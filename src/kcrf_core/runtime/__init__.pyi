@@ -5,6 +5,7 @@ from ._runtime import (
     checksum as checksum,
     pair_table as pair_table,
     text_table as text_table,
+    weight_rows as weight_rows,
 )
 from .characters import VERSION as VERSION, by_characters as by_characters, unicode_table as unicode_table
 

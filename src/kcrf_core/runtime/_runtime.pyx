@@ -5,7 +5,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_Next
 from cpython.object cimport PyObject
 from libc.math cimport isfinite
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
@@ -92,23 +92,75 @@ cdef int bits_for(Py_ssize_t count) noexcept:
     return bits
 
 
-def text_table(const uint8_t[::1] text, const int64_t[::1] lengths, const uint32_t[::1] codes, int64_t first):
-    """Return slots [2^bits, 4] of texts that stand end to end, from `first` on in their section, and the bits."""
+def text_table(
+    const uint8_t[::1] text,
+    const int64_t[::1] starts,         # [n] where names begin in the text
+    const int64_t[::1] lengths,        # [n]
+    const uint32_t[::1] codes,         # [n]
+    int64_t first,                     # bytes that stand before the names in their section
+):
+    """Return names end to end, their slots [2^bits, 4], and the bits."""
     cdef int bits = bits_for(lengths.shape[0])
-    out = np.full((1 << bits, 4), 0xFFFFFFFF, dtype=np.uint32)
+    out, names = np.full((1 << bits, 4), 0xFFFFFFFF, dtype=np.uint32), bytearray(np.sum(lengths))
     cdef uint32_t[:, ::1] slots = out
+    cdef char* to = names
+    cdef const char* whole = <const char*>&text[0] if text.shape[0] else NULL
+    cdef const char* name
     cdef uint64_t hashed, slot, mask = (<uint64_t>1 << bits) - 1
     cdef Py_ssize_t k
     cdef int64_t at = 0
     for k in range(lengths.shape[0]):
-        hashed = kcrf_hash(<const char*>&text[at] if lengths[k] else NULL, lengths[k])
+        if starts[k] < 0 or lengths[k] < 0 or starts[k] + lengths[k] > text.shape[0]:
+            raise ValueError("names do not fit the text")
+        name = whole + starts[k]
+        if lengths[k]:
+            memcpy(to + at, name, lengths[k])
+        hashed = kcrf_hash(name, lengths[k])
         slot = <uint32_t>hashed & mask
         while slots[slot, 1] != 0xFFFFFFFF:
             slot = (slot + 1) & mask
         slots[slot, 0], slots[slot, 1] = <uint32_t>(hashed >> 32), codes[k]
         slots[slot, 2], slots[slot, 3] = <uint32_t>(first + at), <uint32_t>lengths[k]
         at += lengths[k]
-    return out, bits
+    return names, out, bits
+
+
+def weight_rows(
+    Py_ssize_t width,
+    const int64_t[::1] ends,           # [D+1] where the weights of rows begin and end
+    const int[::1] labels,             # [K] of weights
+    const double[::1] weights,         # [K]
+    const int64_t[::1] source,         # [n] rows to write, -1 for none
+    int64_t first,                     # weights that stand before them
+    Py_ssize_t filling,                # a row is whole that has weights for at least one in so many labels
+):
+    """Return where rows begin [n+1], labels of weights, and weights; whole rows have zeros in between."""
+    begins = np.empty(source.shape[0] + 1, np.int64)
+    cdef int64_t[::1] starts = begins
+    cdef Py_ssize_t k, e, own, row
+    cdef int64_t at = 0
+    longest(ends, min(labels.shape[0], weights.shape[0]))  # with an error where they do not fit
+    for k in range(source.shape[0]):
+        row = source[k]
+        if row >= ends.shape[0] - 1:
+            raise ValueError("there are fewer rows of weights")
+        own = ends[row + 1] - ends[row] if row >= 0 else 0
+        starts[k] = first + at
+        at += width if own and own * filling >= width else own
+    starts[source.shape[0]] = first + at
+    out, found = np.zeros(at, np.uint16), np.zeros(at)
+    cdef uint16_t[::1] columns = out
+    cdef double[::1] values = found
+    for k in range(source.shape[0]):
+        row, own = source[k], starts[k + 1] - starts[k]
+        if not own:
+            continue
+        for e in range(ends[row], ends[row + 1]):
+            if not 0 <= labels[e] < width:
+                raise ValueError("a weight has a label that is not there")
+            at = starts[k] - first + (labels[e] if own == width else e - ends[row])
+            columns[at], values[at] = labels[e], weights[e]
+    return begins, out, found
 
 
 def pair_table(const uint64_t[::1] keys, const uint32_t[::1] numbers, const uint32_t[::1] flags):

@@ -1,0 +1,215 @@
+"""Sections of a file of the C library `kcrf_runtime`; its `internal.h` describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..runtime import QUANTIZED, checksum, pair_table, text_table, weight_rows
+
+if TYPE_CHECKING:
+    from ..chains import Edges
+    from .model import ScoreCalibration
+
+MAGIC, FILE_VERSION = b"KCRFTAG\0", 1
+SECTIONS = (
+    *("meta", "text", "names", "families", "parts", "slots", "pairs", "terms", "fields", "starts", "columns"),
+    *("values", "scales", "numbers", "states", "unicode", "codes"),
+)
+META = (
+    *("labels", "columns", "attributes", "reach", "order", "edges_apart", "posterior", "bonus", "value_bytes"),
+    *("row_width", "sorted_bag", "calibrated", "pair_states", "transitions", "separator", "header", "comments"),
+    *("format", "bag_family", "reserved"),
+)
+ITEMS = {"names": 8, "slots": 16, "pairs": 16, "parts": 24, "families": 56, "terms": 72, "fields": 24}
+NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
+VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG = range(6)
+PackedNames: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # text [bytes], where names begin, their lengths
+WORTH_FILLING = 4  # a row is whole that has weights for at least one in so many columns
+
+
+def attribute_image(
+    labels: Sequence[str], names: PackedNames, ends: np.ndarray, columns: np.ndarray, weights: np.ndarray, edges: Edges
+) -> bytes:
+    """Return the file of a linear model with weights of attributes, by row and label, and by the bytes of their names.
+
+    `ends` [A+1] is where the weights of each attribute begin and end.
+    """
+    image, count = Image(QUANTIZED["none"]), len(ends) - 1
+    every = np.arange(count)
+    image.add_family(Family(BAG, count, table=image.table(names, every), number=0))
+    image.add("fields", np.array([[0, 0, 0, 1, 0, 0]], "<u4"))
+    first = image.add_rows(len(labels), ends, columns, weights, every)
+    image.add_term([0, len(labels), 0, 1, 0, 0, 0, 0], [first, count, 0, NONE64, 0])
+    return image.packed(image.meta(labels, edges, attributes=1, format=1))
+
+
+def packed_names(names: Sequence[bytes]) -> PackedNames:
+    """Return names as one text, and their places in it and lengths."""
+    lengths = np.fromiter(map(len, names), np.int64, len(names))
+    return np.frombuffer(b"".join(names), np.uint8), np.cumsum(lengths) - lengths, lengths
+
+
+def unsupported(what: str, *settings: str) -> ConfigError:
+    return ConfigError(f"{what}, which the runtime does not support: tag with kcrf itself", settings=settings)
+
+
+@dataclass
+class Family:
+    """A family before families have their numbers, which are in the order of columns."""
+
+    kind: int
+    codes: int
+    column: int = NONE
+    transform: int = 0
+    length: int = 0
+    parts: list[tuple[int | Family, ...]] = field(default_factory=list)  # family, offset, pairs, bits, codes, flags
+    table: tuple[int, int] = (0, 0)  # first slot and bits
+    missing: int = NONE
+    numbers: int = 0
+    number: int = -1
+    values: Sequence[str] = ()  # of a column as it is: others of the column may be looked up by them
+    encode: Callable[[Sequence[str]], np.ndarray] | None = None  # codes of values of its column, negative for none
+
+    def row(self, first_part: int) -> list[int]:
+        about = [self.kind, self.column, self.transform, self.length, first_part, len(self.parts), *self.table]
+        leads = len(self.values) > 0
+        return [*about, self.codes, self.missing, leads, 0, self.numbers & NONE, self.numbers >> 32]
+
+
+class Image:
+    """The sections of a file while they are filled."""
+
+    def __init__(self, value_bytes: int):
+        self.value_bytes = value_bytes
+        self.text: list[bytes | bytearray] = [b"\0"]
+        self.text_size = 1
+        self.parts: dict[str, list[np.ndarray]] = {name: [] for name in SECTIONS}
+        self.sizes = dict.fromkeys(SECTIONS, 0)
+
+    def add(self, section: str, rows: np.ndarray) -> int:
+        """Put items behind those of a section; return the number of the first."""
+        first = self.sizes[section]
+        self.parts[section].append(np.ascontiguousarray(rows))
+        self.sizes[section] += len(rows)
+        return first
+
+    def _add_text(self, text: bytes | bytearray) -> int:
+        first = self.text_size
+        self.text.append(text)
+        self.text_size += len(text)
+        if self.text_size > NONE:
+            raise unsupported("the model has more than 4 GiB of text")
+        return first
+
+    def table(self, names: PackedNames, codes: np.ndarray) -> tuple[int, int]:
+        """Add the hash table of names with their codes [n]; return its first slot and its bits."""
+        text, slots, bits = text_table(*names, codes.astype(np.uint32), self.text_size)
+        self._add_text(text)
+        return self.add("slots", slots), bits
+
+    def _table(self, values: Iterable[str], codes: np.ndarray) -> tuple[int, int]:
+        return self.table(packed_names([value.encode("utf-8", "surrogatepass") for value in values]), codes)
+
+    def _pairs(self, keys: np.ndarray, numbers: np.ndarray, flags: np.ndarray | None = None) -> tuple[int, int]:
+        flags = np.zeros(len(keys), np.uint32) if flags is None else flags.astype(np.uint32)
+        slots, bits = pair_table(keys.astype(np.uint64), numbers.astype(np.uint32), flags)
+        return self.add("pairs", slots), bits
+
+    def _numbers(self, values: np.ndarray) -> int:
+        return self.add("numbers", np.asarray(values, dtype=np.float64).ravel())
+
+    def add_family(self, family: Family) -> None:
+        first = self.sizes["parts"]
+        rows = [[own.number if isinstance(own, Family) else int(own) & NONE for own in part] for part in family.parts]
+        self.add("parts", np.array(rows, np.uint32).reshape(-1, 6))
+        self.add("families", np.array([family.row(first)], np.uint32))
+
+    def add_term(self, small: Sequence[int], wide: Sequence[int]) -> None:
+        """Add a `struct term`, by its numbers of 32 and of 64 bits."""
+        self.add("terms", np.concatenate([np.array(small, "<u4").view("u1"), np.array(wide, "<u8").view("u1")])[None])
+
+    def add_rows(
+        self, width: int, ends: np.ndarray, labels: np.ndarray, weights: np.ndarray, source: np.ndarray
+    ) -> int:
+        """Add rows of weights [D, width], by their numbers, -1 for none; return the place of their first start."""
+        starts, columns, values = weight_rows(
+            width, ends, labels, weights, source, self.sizes["columns"], WORTH_FILLING
+        )
+        if starts[-1] > NONE:
+            raise unsupported("the model has more than 4,000 million weights")
+        scales = np.ones(len(starts), np.float32)
+        if self.value_bytes == 1:
+            row_of = np.repeat(np.arange(len(source)), np.diff(starts))
+            largest = np.zeros(len(source))
+            np.maximum.at(largest, row_of, np.abs(values))
+            scales[:-1] = np.where(largest > 0, largest / 127, 1)
+            values = np.rint(values / scales[row_of]).astype(np.int8)
+            self.add("scales", scales)
+        self.add("columns", columns)
+        self.add("values", values.astype("<f4" if self.value_bytes == 4 else values.dtype).view("u1"))
+        return self.add("starts", starts.astype(np.uint32))
+
+    def meta(
+        self,
+        labels: Sequence[str],
+        edges: Edges,
+        columns: Sequence[str] = (),
+        comments: Sequence[str] = (),
+        transitions: np.ndarray | None = None,  # other than those of `edges`
+        calibration: ScoreCalibration | None = None,
+        **more: int,
+    ) -> bytes:
+        """Return the description of a model; `more` are members of `struct meta`."""
+        states, place = edges.states(), dict[str, int]()
+        transitions = edges.transitions if transitions is None else transitions
+        place["start"], place["end"] = self._numbers(edges.start), self._numbers(edges.end)
+        place["edges"] = self._numbers(transitions if states is None else states.pairs(transitions[None]))
+        place["triples"] = place["offsets"] = 0
+        more |= {"labels": len(labels), "columns": len(columns), "comments": len(comments), "order": 1}
+        more |= {"value_bytes": self.value_bytes, "calibrated": calibration is not None}
+        if states is not None:
+            assert edges.triples is not None
+            place["triples"] = self._numbers(states.blocks(edges.triples))
+            own = (states.first, states.second, states.begin, states.into, states.into_begin, states.block)
+            self.add("states", np.concatenate(own).astype(np.int32))
+            more |= {"order": 2, "pair_states": len(states.first), "transitions": len(states.triples)}
+        if calibration is not None:
+            place["offsets"] = self._numbers(calibration.offsets)
+        texts = [name.encode() for name in (*labels, *columns, *comments)]
+        self.add("names", np.array([[self._add_text(text + b"\0"), len(text)] for text in texts], "<u4").reshape(-1, 2))
+        sharpness = 1.0 if calibration is None else calibration.sharpness
+        small = np.array([more.get(name, 0) for name in META], "<u4")
+        places = [place[name] for name in ("start", "end", "edges", "triples", "offsets")]
+        return small.tobytes() + np.array([sharpness]).tobytes() + np.array(places, "<u8").tobytes()
+
+    def packed(self, meta: bytes) -> bytes:
+        """Return the file."""
+        self.parts["text"] = [np.frombuffer(b"".join(self.text), np.uint8)]
+        self.sizes["text"] = self.text_size
+        body, table, at = [], list[int](), 32 + 24 * len(SECTIONS)
+        items = {
+            "meta": len(meta),
+            "starts": 4,
+            "columns": 2,
+            "scales": 4,
+            "numbers": 8,
+            "states": 4,
+            "codes": 4,
+            **ITEMS,
+        }
+        self.parts["meta"], self.sizes["meta"] = [np.frombuffer(meta, np.uint8)], 1
+        for number, name in enumerate(SECTIONS):
+            data = b"".join(part.tobytes() for part in self.parts[name])
+            assert len(data) == self.sizes[name] * items.get(name, 1), name
+            table += number | items.get(name, 1) << 32, at, self.sizes[name]
+            data += b"\0" * (-len(data) % 8)
+            body.append(data)
+            at += len(data)
+        rest = np.array(table, "<u8").tobytes() + b"".join(body)
+        head = np.array([FILE_VERSION | len(SECTIONS) << 32, 32 + len(rest), checksum(rest)], "<u8")
+        return MAGIC + head.tobytes() + rest
