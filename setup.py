@@ -89,8 +89,8 @@ def read(path):
 def package_page(readme, project):
     """README.md as a package index shows it, where relative links lead nowhere.
 
-    They lead below the address `Source` of [project.urls] in pyproject.toml; without one, links become text, and images
-    are left out.
+    They lead below the address `Source` of [project.urls] in pyproject.toml. Without one, the text is followed by the
+    path of the file in the source distribution, and images are left out.
     """
     source = re.search(r'^Source = "(.+?)/?"$', project, re.MULTILINE)
 
@@ -100,7 +100,7 @@ def package_page(readme, project):
             return found[0]
         if source:
             return f"{image}[{text}]({source[1]}/{target})"
-        return "" if image else text
+        return "" if image else text if text == target else f"{text} (`{target}`)"
 
     return re.sub(r"(!?)\[([^]]*)\]\(([^)\s]+)\)", link, readme)
 

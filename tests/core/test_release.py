@@ -128,7 +128,9 @@ def test_no_link_of_the_package_page_leads_nowhere(urls):
     links = re.findall(r"\]\(([^)]+)\)", page)
     assert all(link.startswith("https://project.example/tree/main/") for link in links)
     assert len(links) == (len(re.findall(r"\]\(", readme)) if urls else 0)
-    assert re.search(r"^- \W?Tutorial", page, re.MULTILINE) and "](docs/" in readme
+    entry = r"^- \[Tutorial\]\(\S+/docs/tutorial.md\):" if urls else r"^- Tutorial \(`docs/tutorial.md`\):"
+    assert re.search(entry, page, re.MULTILINE)
+    assert urls or re.search(r"^CONTRIBUTING.md says", page, re.MULTILINE)
 
 
 LIBRARIES = ("chains/_recursions", "maps/_thin_products", "objective/_long_vectors", "system/_dense_products")
