@@ -1,10 +1,10 @@
 """Plant bugs, one at a time, and check that tests catch them: `python tests/planted_bugs.py [--named] [PATH...]`.
 
-There is a bug in every package of kcrf_core and kcrf_cli and in every subcommand, each a small change of one file: a
-sign, an off-by-one, a wrong default, a dropped check. It is made in a scratch copy of the checkout, Cython is compiled
-again there, and the tests named beside it are run, then all everyday tests where those pass. A table says which
-test caught which bug; the exit code is 1 if one was not caught. With PATHs only bugs in files whose names contain one
-of them are planted; with --named only the tests named beside a bug are run.
+There is a bug in every package of kcrf_core and kcrf_cli, in every subcommand and in every file of the C library, each
+a small change of one file: a sign, an off-by-one, a wrong default, a dropped check. It is made in a scratch copy of the
+checkout, Cython and C are compiled again there, and the tests named beside it are run, then all everyday tests where
+those pass. A table says which test caught which bug; the exit code is 1 if one was not caught. With PATHs only bugs in
+files whose names contain one of them are planted; with --named only the tests named beside a bug are run.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # `make test` leaves out what is marked so, where anything is.
 EVERYDAY = ("-m", "not slow") if '"slow: ' in (ROOT / "pyproject.toml").read_text(encoding="utf-8") else ()
 NOT_COPIED = (".git", ".venv", "demo", "dist", "__pycache__", ".pytest_cache", ".ruff_cache", "debug", "sanitize")
+COMPILED = (".pyx", ".c")
 
 
 @dataclass(frozen=True)
@@ -221,6 +222,10 @@ BUGS = [
         "if 0 < place < len(self.values)",
         "core/test_tuning_search.py core/test_tuning.py",
     ),
+    # The C library.
+    Bug("kcrf_runtime/decode.c", "begin + C->scores[first_of(C, p)] : begin", "begin : begin", "core/test_runtime.py"),
+    Bug("kcrf_runtime/features.c", "c == 0x3A3 && !fold &&", "c == 0x3A3 &&", "core/test_runtime.py"),
+    Bug("kcrf_runtime/model.c", "header.size != model->size", "header.size < model->size", "core/test_runtime.py"),
 ]
 
 
@@ -257,8 +262,10 @@ class Scratch:
         path = self.root / "src" / bug.path
         text = path.read_text(encoding="utf-8")
         assert text.count(bug.old) == 1, f"{bug.path}: '{bug.old}' stands there {text.count(bug.old)} times"
-        compiled = path.suffix == ".pyx"
-        libraries = [(each, each.read_bytes()) for each in path.parent.glob(f"{path.stem}.*.so")] if compiled else []
+        compiled = path.suffix in COMPILED
+        module = self.root / "src/kcrf_core/runtime/_runtime" if path.suffix == ".c" else path
+        built = module.parent.glob(f"{module.stem}.*.so") if compiled else ()
+        libraries = [(each, each.read_bytes()) for each in built]
         path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
         try:
             if compiled:
@@ -278,7 +285,7 @@ def main(arguments: list[str]) -> int:
     missed = 0
     with tempfile.TemporaryDirectory(prefix="kcrf-bugs-") as folder:
         scratch = Scratch(Path(folder))
-        if any(bug.path.endswith(".pyx") for bug in bugs):
+        if any(bug.path.endswith(COMPILED) for bug in bugs):
             scratch.compile()  # so that later a single module is
         for bug in bugs:
             test = scratch.caught_by(bug, "--named" in arguments)

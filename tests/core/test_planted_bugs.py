@@ -22,4 +22,6 @@ def test_every_package_and_every_command_has_one():
     assert not [name for name in packages if not any(path.startswith(f"{name}/") for path in planted)]
     modules = {name: name.replace("-", "_") + "_" * (name == "import") for name in main.commands}
     assert not [name for name, module in modules.items() if f"kcrf_cli/commands/{module}.py" not in planted]
+    library = {path.relative_to(SOURCES).as_posix() for path in SOURCES.glob("kcrf_runtime/*.c")}
+    assert library - planted == {"kcrf_runtime/tag.c"}  # the program around the library
     assert sum(path.endswith(".pyx") for path in planted) >= 4
