@@ -40,7 +40,7 @@ typedef double NAME(lanes);
 
 /* exp(x) for x <= 0, to an ulp; what would not be a normal number is zero, NaN stays NaN.
    exp(x) = 2^n exp(r), n = round(x / log 2), |r| <= log(2)/2, exp(r) by its series. */
-static FORCE_INLINE TARGET lanes NAME(exp)(lanes x)
+static FORCE_INLINE TARGET DOUBLES NAME(exp)(DOUBLES x)
 {
 #if LANES > 1
     const double round = 6755399441055744.0; /* 1.5 * 2^52: what is added to it ends up an integer in the last bits */
@@ -88,7 +88,7 @@ static FORCE_INLINE TARGET double NAME(sum)(const lanes *x)
 #endif
 }
 
-static FORCE_INLINE TARGET lanes NAME(larger)(lanes x, lanes y)
+static FORCE_INLINE TARGET DOUBLES NAME(larger)(DOUBLES x, DOUBLES y)
 {
 #if LANES > 1
     NAME(words) which = (NAME(words))(x > y);
@@ -99,7 +99,7 @@ static FORCE_INLINE TARGET lanes NAME(larger)(lanes x, lanes y)
 }
 
 /* LANES values from `at` on, of which `count` are there: the others are minus infinity. */
-static FORCE_INLINE TARGET lanes NAME(load)(const void *values, int single, ptrdiff_t at, ptrdiff_t count)
+static FORCE_INLINE TARGET DOUBLES NAME(load)(const void *values, int single, ptrdiff_t at, ptrdiff_t count)
 {
     lanes out;
 #if LANES > 1
@@ -116,7 +116,7 @@ static FORCE_INLINE TARGET lanes NAME(load)(const void *values, int single, ptrd
     return out;
 }
 
-static FORCE_INLINE TARGET void NAME(store)(void *values, int single, ptrdiff_t at, ptrdiff_t count, lanes x)
+static FORCE_INLINE TARGET void NAME(store)(void *values, int single, ptrdiff_t at, ptrdiff_t count, DOUBLES x)
 {
 #if LANES > 1
     if (count >= LANES) {

@@ -43,7 +43,7 @@ static FORCE_INLINE TARGET void NAME(fetch_row)(
 
 #if LANES > 1
 /* A sum in the precision in which it leaves a partition. */
-static FORCE_INLINE TARGET NAME(doubles) NAME(sent)(NAME(doubles) sum)
+static FORCE_INLINE TARGET DOUBLES NAME(sent)(DOUBLES sum)
 {
     NAME(halves) rounded = __builtin_convertvector(sum, NAME(halves));
     HIDE_VALUE(rounded);

@@ -7,6 +7,8 @@
      FUSED_float(a, b, c)  a b + c, rounded once where the width has such an instruction; the same for double
      SPREAD_float(x)       a vector of equal values; the same for double
      MULADD_float(a, b, c) FUSED for single numbers
+     DOUBLES               the type of a vector of doubles as functions take and return it: GCC 16 for ARM fails at
+                           parameters of vector types that are aligned like their numbers, as those of memory are
 
    GCC for ARM makes two more moves for each vfmaq_f64 than for the same product that it fuses by itself, which costs a
    linear pass 19 %. So it may, between MAY_FUSE and END_MAY_FUSE: products of whole vectors are added there. */
@@ -18,9 +20,11 @@
 #if BASELINE_LANES == 1
 #define SPREAD_float(x) (x)
 #define SPREAD_double(x) (x)
+#define DOUBLES double
 #else
 #define SPREAD_float(x) ((__typeof__(float __attribute__((vector_size(16))))){(x), (x), (x), (x)})
 #define SPREAD_double(x) ((__typeof__(double __attribute__((vector_size(16))))){(x), (x)})
+#define DOUBLES __typeof__(double __attribute__((vector_size(8 * LANES))))
 #endif
 #if defined(__clang__) && defined(__aarch64__)
 #define FUSED_float(a, b, c) vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b))
@@ -65,4 +69,5 @@
 #endif
 
 #undef BODY
+#undef DOUBLES
 #undef TYPED
