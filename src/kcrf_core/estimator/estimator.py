@@ -58,7 +58,6 @@ from ..model import (
     NamedWeights,
     QuickLabels,
     Wishes,
-    decided_labels,
     state_weights,
 )
 from ..objective.solvers import BEST, CERTIFIED, PRUNED, SHARE, STATIONARY, Event, Note, Observer, Progress, Trial
@@ -779,46 +778,40 @@ class KernelCRF(Protocol):
         self, X: InputSequences | Frame, marginals: bool = False, allowed: AllowedLabels | None = None
     ) -> tuple[list[Any], np.ndarray]:
         """Return the sequences, and numbers of the best labels of all positions, [N], or the marginals, [N, Y]."""
+        X, model, decision = self._checked(X), self._model(), self._decision()
+        as_corpus = partial(_corpus_for, model.encoding, X)
+        nothing = np.zeros((0, len(model.labels))) if marginals else np.zeros(0, dtype=np.int32)
         if self.lag is not None:
             if allowed is not None:
                 raise ConfigError("lag gives labels before their sequence is complete: it does not go with 'allowed'")
-            X, corpus = self._corpus(X)
-            decoder = self._lagging(self.lag, marginals)
+            decoder, corpus = self._lagging(self.lag, marginals), as_corpus()
             if not corpus.positions:
-                return X, np.zeros((0, len(self.model_.labels)) if marginals else 0, dtype=np.int32)
+                return X, nothing
             with Workers(1, memory=0):
                 found = decoder.feed(corpus, True)
             return X, found.labels if found.marginals is None else found.marginals
-        X = self._checked(X)
-        as_corpus = partial(_corpus_for, self.model_.encoding, X)
-        ruled, decision = self._rules(allowed) is not None, self._decision()
-        if not (marginals or ruled) and decision.costs(self.model_.labels) is None:
-            model = self.model_
+        ruled, costs = self._rules(allowed) is not None, decision.costs(model.labels)
+        if not (marginals or ruled) and costs is None and model.deciding(decision) is model:
             quick: QuickLabels | None = self.__dict__.get("_quick")
-            decided = model.deciding(decision)
-            same = (decided.decode, decided.span_bonus) == (model.decode, model.span_bonus)
-            best = quick.of(X, as_corpus) if quick is not None and quick.model is model and same else None
+            best = quick.of(X, as_corpus) if quick is not None and quick.model is model else None
             if best is not None:
                 return X, best
-        dataset = self.model_.encoding.encode(as_corpus())
-        if ruled:
-            labels = self.model_.labels
-            wishes = Wishes(decision.decoder(self.model_.decode), marginals=marginals, costs=decision.costs(labels))
-            parts = [
-                found.marginals if found.marginals is not None else found.labels
-                for found in self._decoded(X, dataset, wishes, allowed)
-            ]
-            return X, np.concatenate([np.zeros((0, len(labels)) if marginals else 0, dtype=np.int32), *parts])
-        with Workers(threads_of(self.n_jobs), memory=0) as workers:
-            if marginals:
-                return X, self.model_.marginals(dataset, workers)
-            return X, decided_labels(self.model_, dataset, decision, decision.costs(self.model_.labels), workers)
+        dataset = model.encoding.encode(as_corpus())
+        if marginals and not ruled:
+            with Workers(threads_of(self.n_jobs), memory=0) as workers:
+                return X, model.marginals(dataset, workers)
+        wishes = Wishes(decision.decoder(model.decode), marginals=marginals, costs=costs)
+        parts = [
+            found.labels if found.marginals is None else found.marginals
+            for found in self._decoded(X, dataset, wishes, allowed)
+        ]
+        return X, np.concatenate([nothing, *parts])
 
     def _found(self, X: InputSequences | Frame, wishes: Wishes, allowed: AllowedLabels | None = None) -> list[Any]:
         """Find what was asked for of each sequence; nothing of those without a position."""
-        X, dataset = self._encoded(X)
+        X, encoding = self._checked(X), self._model().encoding
         parts: list[Any] = []
-        for found in self._decoded(X, dataset, wishes, allowed):
+        for found in self._decoded(X, encoding.encode(_corpus_for(encoding, X)), wishes, allowed):
             if found.nbest is not None:
                 parts += found.nbest
                 continue
@@ -829,14 +822,6 @@ class KernelCRF(Protocol):
             nothing = Labellings(np.zeros((1, 0), dtype=np.int32), np.zeros(1))  # nothing has one labelling
         known = iter(parts)
         return [next(known) if len(sequence) else nothing for sequence in X]
-
-    def _encoded(self, X: InputSequences | Frame) -> tuple[list[Any], Dataset]:
-        X, corpus = self._corpus(X)
-        return X, self.model_.encoding.encode(corpus)
-
-    def _corpus(self, X: InputSequences | Frame) -> tuple[list[Any], Corpus]:
-        X = self._checked(X)
-        return X, _corpus_for(self.model_.encoding, X)
 
     def _checked(self, X: InputSequences | Frame) -> list[Any]:
         return check_sequences(X if isinstance(X, FrameRows) else as_table(X, self._sequence_columns()))

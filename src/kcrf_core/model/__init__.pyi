@@ -16,7 +16,6 @@ from .decoding import (
     Decoded as Decoded,
     Decoder as Decoder,
     Wishes as Wishes,
-    decided_labels as decided_labels,
     given_labels as given_labels,
 )
 from .explanation import Explanation as Explanation, scores_in_place as scores_in_place

@@ -18,7 +18,7 @@ from ..config import RulesConfig
 from ..corpora import Corpus
 from ..encoding import Dataset
 from ..errors import ConfigError, DataError, NumericError
-from ..scoring import Decision, Transitions, allowed_transitions
+from ..scoring import Transitions, allowed_transitions
 from ..system import Workers
 from .model import ROWS_AT_ONCE, VITERBI, Inference, Model
 from .rules import RulesProbability
@@ -61,18 +61,6 @@ class Decoded:
     rules_probabilities: list[RulesProbability] | None = None  # [S]
     remarks: tuple[str, ...] = ()  # warnings about single sequences
     impossible: int = 0  # sequences that no labelling obeys the rules of
-
-
-def decided_labels(
-    model: Model, dataset: Dataset, decision: Decision, costs: np.ndarray | None, workers: Workers
-) -> np.ndarray:
-    """Return numbers of the labels by a decision, [N] int32; `costs` [Y] are its costs of the model's labels."""
-    model = model.deciding(decision)
-    if costs is None:
-        return model.tag(dataset, workers)
-    decoder = Decoder(model, Wishes(costs=costs))
-    parts = [part.labels for part in decoder.decode(dataset, dataset.source or "", workers)]
-    return np.concatenate([np.empty(0, dtype=np.int32), *parts])
 
 
 class Decoder:
@@ -121,40 +109,40 @@ class Decoder:
         scores, edges = constrained(plain, edges, self._allowed, part.labels if wishes.force else None)
         try:
             found = Inference(scores, edges, offsets, rules, self._decoder, self.model.bonuses, wishes.costs, listed)
-            wanted = found.marginals if wishes.marginals or wishes.probability or wishes.nbest else None
         except NumericError as error:
             if self._allowed is None and not wishes.force:
                 raise
             raise _why_impossible(error, plain, scores, edges, part, source) from None
-        labels, status, log_probabilities, nbest, explanations = found.labels, found.status, None, None, None
-        if wishes.probability and wanted is not None:
-            log_probabilities = np.minimum(chain.path_scores(scores, edges, offsets, labels) - wanted.log_z, 0.0)
-        if wishes.nbest and wanted is not None:
+        labels, status = found.labels, found.status
+        marginals = log_probabilities = nbest = explanations = of_rules = None
+        if wishes.probability:
+            own = chain.path_scores(scores, edges, offsets, labels)
+            log_probabilities = np.minimum(own - found.marginals.log_z, 0.0)
+        if wishes.nbest:
             if rules is None:
                 best = best_labellings(scores, edges, offsets, wishes.nbest)
             else:
                 best, status = rules.nbest(scores, edges, offsets, listed, wishes.nbest)
             nbest = [
                 Labellings(one.labels, np.minimum(one.scores - log_z, 0.0))
-                for one, log_z in zip(best, wanted.log_z, strict=True)
+                for one, log_z in zip(best, found.marginals.log_z, strict=True)
             ]
         if self._explainer is not None and wishes.explain is not None:
             explanations = self._explainer.explain(part, scores, edges, labels, wishes.explain)
-        marginals = wanted.node if wishes.marginals and wanted is not None else None
-        novelty = None if self._novelty is None else self._novelty.of(part)
-        decoded = Decoded(offsets, labels, marginals, log_probabilities, nbest, novelty, explanations)
-        if rules is None or status is None:
-            return decoded
         if wishes.marginals:
-            decoded = replace(decoded, marginals=rules.marginals(scores, edges, offsets, listed)[0])
-        if wishes.rules_probability:
-            found_rules = rules.probabilities(scores, edges, offsets, listed)
-            decoded = replace(decoded, rules_probabilities=found_rules)
-        impossible = status > LIMITED
-        if impossible.any() and rules.config.when_impossible == "blank":
-            decoded.labels[np.repeat(impossible, np.diff(offsets))] = len(self.model.labels)
-        remarks = rules.remarks(status, part.lines[offsets[:-1]], source) if status.any() else ()
-        return replace(decoded, remarks=remarks, impossible=int(impossible.sum()))
+            marginals = found.marginals.node if rules is None else rules.marginals(scores, edges, offsets, listed)[0]
+        remarks: tuple[str, ...] = ()
+        impossible = np.zeros(0, dtype=bool)
+        if rules is not None and status is not None:
+            if wishes.rules_probability:
+                of_rules = rules.probabilities(scores, edges, offsets, listed)
+            impossible = status > LIMITED
+            if impossible.any() and rules.config.when_impossible == "blank":
+                labels[np.repeat(impossible, np.diff(offsets))] = len(self.model.labels)
+            remarks = rules.remarks(status, part.lines[offsets[:-1]], source)
+        novelty = None if self._novelty is None else self._novelty.of(part)
+        more = novelty, explanations, of_rules, remarks, int(impossible.sum())
+        return Decoded(offsets, labels, marginals, log_probabilities, nbest, *more)
 
 
 def scheme_of(model: Model, scheme: str) -> Transitions:
@@ -204,11 +192,8 @@ def _why_impossible(
     """Return an error that names the first sequence without a possible labelling by its line."""
     for first, last in pairwise(part.offsets.tolist()):
         rows = slice(first, last)
-        own = edges
-        if edges.transitions.ndim == 3:
-            own = replace(edges, transitions=edges.transitions[rows])
         try:
-            chain.viterbi(scores[rows], own, np.array([0, last - first]))
+            chain.viterbi(scores[rows], edges.rows(rows), np.array([0, last - first]))
         except NumericError:
             if not np.isfinite(plain[rows]).all():
                 break
