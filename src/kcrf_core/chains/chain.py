@@ -156,13 +156,7 @@ class Labelled:
         n, offsets = len(labels), _checked_offsets(offsets, len(labels))
         return cls(offsets, _checked_labels(labels, n, Y), _weights(weights, len(offsets) - 1), _longest(offsets))
 
-    def work_size(self, Y: int) -> int:
-        """Return the doubles of scratch that `errors` takes."""
-        return _chain.work_size(self.longest, Y) + 2 * len(self.weights)
-
-    def errors(
-        self, scores: np.ndarray, edges: Edges, node: np.ndarray, work: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+    def errors(self, scores: np.ndarray, edges: Edges, node: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Put w (p - e_y) of each position of first-order chains with shared edges into `node` [n, Y].
 
         Return weighted sums of the marginals of pairs [Y, Y], nothing subtracted, sums of `node` over first and over
@@ -170,11 +164,11 @@ class Labelled:
         """
         n, Y = scores.shape
         _check_shapes(edges, n, Y)
-        if n != len(self.labels) or node.shape != scores.shape or len(work) < self.work_size(Y):
-            raise ValueError(f"scores or rooms do not fit {len(self.labels)} labels")
+        if n != len(self.labels) or node.shape != scores.shape:
+            raise ValueError(f"scores do not fit {len(self.labels)} labels")
         if edges.transitions.ndim == 3 or edges.triples is not None:
             raise ValueError("all positions must share the potentials of pairs")
-        sums = np.empty(Y * Y + 2 * Y + 1)
+        sums, work = np.empty(Y * Y + 2 * Y + 1), np.empty(_chain.work_size(self.longest, Y) + 2 * len(self.weights))
         potentials = edges.stacked()[0], _doubles(edges.start), _doubles(edges.end)
         bad = _chain.errors(scores, *potentials, self.offsets, self.labels, self.weights, node, sums, work)
         _check_path(bad, scores, self.offsets)

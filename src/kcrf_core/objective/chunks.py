@@ -5,11 +5,9 @@ They are cut by the data and the configuration alone: results have the same byte
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import prod
 
 import numpy as np
 
@@ -25,21 +23,6 @@ CHUNK_VALUES = 3 << 17
 # cores busy where there are the usual eight partitions.
 FEWEST_TASKS, MOST_TASKS, TASK_BYTES = 4, 32, 1 << 23
 LAST_TASK = 0.4  # the size of the last one relative to the mean: a late thread should be late with little
-
-
-class Rooms(threading.local):
-    """Arrays that a thread fills again for every chunk: fresh memory would be handed out page by page each time."""
-
-    def __init__(self) -> None:
-        self._bytes: dict[object, np.ndarray] = {}
-
-    def __call__(self, name: object, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """Return an array like np.empty, which is overwritten when this thread asks for the same name again."""
-        size = prod(shape) * dtype.itemsize
-        held = self._bytes.get(name)
-        if held is None or len(held) < size:
-            held = self._bytes[name] = np.empty(size, dtype=np.uint8)
-        return held[:size].view(dtype).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -63,16 +46,14 @@ class Chunk:
         return chain.Labelled.of(self.labels, self.offsets, self.weights, self.label_count)
 
     def errors(
-        self, scores: np.ndarray, edges: chain.Edges, room: Rooms, node: np.ndarray | None
+        self, scores: np.ndarray, edges: chain.Edges, node: np.ndarray | None
     ) -> tuple[float, chain.Change, Sums]:
         """Return log-likelihood, weighted errors and sums of a first-order chain with shared edges and all labels.
 
-        Errors are put into `node` [n, Y], or into a new array; `room` hands out scratch.
+        Errors are put into `node` [n, Y], or into a new array.
         """
-        own, Y = self._labelled, self.label_count
         node = np.empty_like(scores) if node is None else node
-        work = room("chains", (own.work_size(Y),), np.dtype(np.float64))
-        edge, ends, likelihood = own.errors(scores, edges.cut(*self.cut), node, work)
+        edge, ends, likelihood = self._labelled.errors(scores, edges.cut(*self.cut), node)
         ends[list(self.cut)] = 0.0
         return likelihood, chain.Change(node, edge), Sums(edge, ends[0], ends[1], None)
 

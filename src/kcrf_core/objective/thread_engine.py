@@ -34,7 +34,7 @@ from ..maps import (
 from ..scoring import DECODINGS
 from ..system import Workers, hand_back, linear_algebra, ranges
 from ._passes import MOST_MAPS, Passes
-from .chunks import Chunk, Rooms, ScoredChunk, make_chunks, make_tasks
+from .chunks import Chunk, ScoredChunk, make_chunks, make_tasks
 from .engine import Engine, EngineBlocks, Predictions, TermShape
 from .vectors import HostVectors, Vector
 
@@ -102,7 +102,6 @@ class ThreadEngine(Engine):
             Sums.observed(problem.partition(number), self.per_position, self.second_order)
             for number in range(len(self.partitions.borders) - 1)
         ]
-        self._rooms = Rooms()
 
     def _make_passes(self, borders: np.ndarray) -> Passes | None:
         """Passes without the interpreter, where the problem allows them."""
@@ -128,7 +127,7 @@ class ThreadEngine(Engine):
         edges = [self.potentials(theta) for theta in thetas]
         prepared = {j: self._prepared(j, thetas) for j in self.mapped}
         if len(thetas) > 1 or not self._evaluate_natively(adjoint, edges[0], prepared):
-            potentials = partial(self._potentials_of, prepared, edges, self._rooms)
+            potentials = partial(self._potentials_of, prepared, edges)
             self.workers.fold(partial(_likelihoods, adjoint, potentials), self._tasks, adjoint.add)
         for partition, observed in zip(adjoint.partitions, self._observed, strict=True):
             for sums in partition.sums:
@@ -274,7 +273,7 @@ class ThreadEngine(Engine):
     def _potentials(self, shared: Sequence[Edges], vectors: Sequence[Vector]) -> ChunkPotentials:
         """Return a function to the scores and edges of a chunk, for each of some vectors with their shared edges."""
         prepared = {j: self._prepared(j, vectors) for j in self.mapped}
-        return partial(self._potentials_of, prepared, shared, None)
+        return partial(self._potentials_of, prepared, shared)
 
     def _prepared(self, j: int, vectors: Sequence[Vector]) -> object:
         """Return the weights of a term with a map, side by side, in the form that its map wants."""
@@ -290,20 +289,16 @@ class ThreadEngine(Engine):
         )
 
     def _potentials_of(
-        self, prepared: dict[int, object], shared: Sequence[Edges], rooms: Rooms | None, chunk: Chunk
+        self, prepared: dict[int, object], shared: Sequence[Edges], chunk: Chunk
     ) -> list[tuple[np.ndarray, Edges]]:
-        """Return node scores [n, Y] of a chunk and edges: shared ones, or one for each row where terms ask for that.
-
-        With `rooms` scores are there until the same thread asks for those of another chunk.
-        """
+        """Return node scores [n, Y] of a chunk and edges: shared ones, or one for each row where terms ask for that."""
         n, Y, points = chunk.rows.stop - chunk.rows.start, self.problem.label_count, len(shared)
         scores: dict[MappedClique, np.ndarray] = {}
         for j, ready in prepared.items():
             clique = self.mapped[j]
             fresh = clique not in scores
             if fresh:
-                shape = (n, points * clique.columns(Y))
-                scores[clique] = np.empty(shape, self.dtype) if rooms is None else rooms(clique, shape, self.dtype)
+                scores[clique] = np.empty((n, points * clique.columns(Y)), self.dtype)
             self.maps[j].add_scores(ready, chunk.rows, scores[clique], fresh)
         found = []
         for point, edges in enumerate(shared):
@@ -568,7 +563,7 @@ def _likelihoods(adjoint: _Adjoint, potentials: ChunkPotentials, task: Sequence[
         if chunk.complete and not engine.per_position and not engine.second_order:
             place = whole[0][chunk.rows] if adjoint.points == 1 and whole else None
             for point, (scores, edges) in enumerate(potentials(chunk)):
-                likelihood, errors, own = chunk.errors(scores, edges, engine._rooms, place)
+                likelihood, errors, own = chunk.errors(scores, edges, place)
                 sums.log_likelihoods[point] += likelihood
                 sums.sums[point].add(own)
                 found.append(errors)
