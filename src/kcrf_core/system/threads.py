@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from enum import Enum
-from queue import SimpleQueue
 from typing import Any, Final, Generic, TypeVar, overload
 
 import numpy as np
@@ -110,27 +109,6 @@ if hasattr(os, "register_at_fork"):
 _ALONE = Team(1)
 
 
-class _Helpers:
-    """Threads that wait for calls: to call fifteen of them takes some 30 microseconds, futures for as many 200."""
-
-    def __init__(self, count: int):
-        self.calls: SimpleQueue = SimpleQueue()
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
-        for thread in self._threads:
-            thread.start()
-
-    def _work(self) -> None:
-        while (call := self.calls.get()) is not None:
-            call()
-            del call  # it refers to what the items are worked on with
-
-    def close(self) -> None:
-        for _ in self._threads:
-            self.calls.put(None)
-        for thread in self._threads:
-            thread.join()
-
-
 class Workers:
     """A pool of threads and the memory they may fill. As a context manager it holds BLAS to one thread per task.
 
@@ -151,14 +129,13 @@ class Workers:
         self.threads = threads or available_threads()
         self.memory, self.device, self.executor = Budget(memory), device, executor
         self._pool: ThreadPoolExecutor | None = None
-        self._helpers: _Helpers | None = None
         self._team: Team | None = None
         self._opening = threading.Lock()
         renew_after_fork(self)
 
     def renew(self) -> None:
         """Start other threads in a process that was forked, where none of these is."""
-        self._opening, self._helpers, self._team = threading.Lock(), None, None
+        self._opening, self._team = threading.Lock(), None
         if self._pool is not None:
             self._pool = ThreadPoolExecutor(self.threads)
         self.memory.renew()
@@ -170,15 +147,13 @@ class Workers:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        pool, helpers, team = self._pool, self._helpers, self._team
-        self._pool = self._helpers = self._team = None
+        pool, team = self._pool, self._team
+        self._pool = self._team = None
         # A user may interrupt any of these.
         with ExitStack() as stack:
             stack.callback(ONE_BLAS_THREAD.__exit__)
             if team is not None:
                 stack.callback(team.close)
-            if helpers is not None:
-                stack.callback(helpers.close)
             if pool is not None:
                 stack.callback(pool.shutdown, cancel_futures=True)
 
@@ -267,12 +242,9 @@ class Workers:
                 if take is not None:
                     take(found)
             return
-        with self._opening:
-            if self._helpers is None:
-                self._helpers = _Helpers(self.threads - 1)
         line = _Line(function, items, take, len(items) if take is None else 2 * self.threads)
         for _ in range(min(len(items), self.threads) - 1):  # a busy one comes to it later, with nothing left to do
-            self._helpers.calls.put(line.work)
+            self._pool.submit(line.work)
         try:
             line.work()
             line.wait()
