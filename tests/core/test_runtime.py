@@ -417,7 +417,7 @@ def test_rows_of_weights_and_names_are_checked():
     assert starts.tolist() == [10, 11, 11, 17]
     assert columns.tolist() == [5, 0, 0, 2, 0, 0, 0] and values.tolist() == [3, 2, 0, 1, 0, 0, 0]
     for width, rows, some in ((5, [2], ends), (6, [3], ends), (6, [0], ends + 1)):
-        with pytest.raises(ValueError, match="not there|fewer rows|do not fit"):
+        with pytest.raises(ValueError, match=r"not there|fewer rows|do not fit"):
             weight_rows(width, some, labels, weights, np.array(rows), 0, 4)
     with pytest.raises(ValueError, match="names do not fit"):
         text_table(np.zeros(5, np.uint8), np.array([3]), np.array([3]), np.zeros(1, np.uint32), 0)
