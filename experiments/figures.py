@@ -29,19 +29,25 @@ CHUNKS = "CoNLL-2000 chunking, 211,727 → 47,377 tokens"
 PROSODY = "Helsinki prosody, dev → test, 99,200 → 90,063 words"
 
 
-def cell(root: Path, place: str, row: str, column: str) -> str:
-    """Return a cell; `place` is EXPERIMENT or EXPERIMENT/BLOCK, and `row` its first cells, joined by a bar."""
+def table_rows(root: Path, place: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield header and cells of each row at EXPERIMENT or EXPERIMENT/BLOCK."""
     experiment, _, name = place.partition("/")
-    readme = root / f"experiments/{experiment}/README.md"
-    text = blocks(readme)[name or "table"]
+    text = blocks(root / f"experiments/{experiment}/README.md")[name or "table"]
     lines = [[each.strip() for each in line[1:-1].split("|")] for line in text.split("\n") if line.startswith("|")]
     header: list[str] = []
-    for line, below in pairwise([*lines, [""]]):
-        if all(re.fullmatch("-+:?", each) for each in below):
-            header = line
-        elif line[: row.count("|") + 1] == row.split("|") and column in header:
+    for before, line in pairwise([[], *lines]):
+        if all(re.fullmatch("-+:?", each) for each in line):
+            header = before
+        else:
+            yield header, line
+
+
+def cell(root: Path, place: str, row: str, column: str) -> str:
+    """Return a cell; `row` is the first cells of its row, joined by a bar."""
+    for header, line in table_rows(root, place):
+        if line[: row.count("|") + 1] == row.split("|") and column in header:
             return line[header.index(column)]
-    raise SystemExit(f"{readme}: no row {row!r} with a column {column!r} in <!-- {name or 'table'} -->")
+    raise SystemExit(f"experiments/{place}: no row {row!r} with a column {column!r}")
 
 
 def accuracy(root: Path) -> str:
@@ -130,6 +136,18 @@ def speed(root: Path) -> str:
     return table(("what", "kcrf", "beside it", ""), rows, 4)
 
 
+def taggers(root: Path) -> str:
+    names, columns = {"tokens/s": "", "test part": ", start included"}, ["tokens/s"]
+    out: dict[str, dict[str, str]] = {}
+    for header, line in table_rows(root, "speed/taggers"):
+        row = dict(zip(header, line, strict=False))
+        for name, more in names.items():
+            if row.get(name, name) != name:  # neither of another table nor the header itself
+                out.setdefault(row["program"], {})[row["processor"] + more] = row[name]
+    columns += dict.fromkeys(column for found in out.values() for column in found)
+    return table(columns, ([program, *(found.get(one, "") for one in columns[1:])] for program, found in out.items()))
+
+
 GPU = (
     "OCR large, poly-3, 4,000 pivots", "OCR large, poly-3, 20,000 pivots",
     "OCR large, image, second order, 4,000 pivots", "CoNLL-2000, all pairs", "CoNLL-2000, triples and suffixes",
@@ -180,7 +198,7 @@ def write(root: Path, check: bool = False) -> list[str]:
     """Write all figures, unless `check`; return the names of pages that differed."""
     differed = []
     page = root / "docs/figures.md"
-    for name, made in (("accuracy", accuracy), ("speed", speed), ("gpu", gpu)):
+    for name, made in (("accuracy", accuracy), ("speed", speed), ("taggers", taggers), ("gpu", gpu)):
         body = made(root)
         if blocks(page)[name] != body:
             differed.append(f"docs/figures.md: {name}")

@@ -2,7 +2,7 @@
 
 crfsuite_jobs.py encode TRAIN
 crfsuite_jobs.py train TRAIN MODEL C2 ITERATIONS ALL_STATES(0|1)    a line of JSON for every iteration
-crfsuite_jobs.py tag MODEL INPUT OUTPUT
+crfsuite_jobs.py tag MODEL INPUT OUTPUT [attributes|default_attributes]
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import sys
 import time
 
+import attributes as builders
 import pycrfsuite
 from attributes import attributes, read_sentences
 
@@ -65,14 +66,15 @@ def train(path: str, model: str, c2: str, iterations: str, all_states: str) -> N
     say({"append_seconds": appended, "train_seconds": trained})
 
 
-def tag(model: str, source: str, target: str) -> None:
+def tag(model: str, source: str, target: str, builder: str = "attributes") -> None:
+    build = getattr(builders, builder)
     tagger = pycrfsuite.Tagger()
     tagger.open(model)
     count = 0
     began = time.perf_counter()
     with open(target, "w", encoding="utf-8") as stream:
         for rows in read_sentences(source):
-            for row, label in zip(rows, tagger.tag(attributes(rows)), strict=True):
+            for row, label in zip(rows, tagger.tag(build(rows)), strict=True):
                 stream.write(f"{' '.join(row)} {label}\n")
             stream.write("\n")
             count += len(rows)

@@ -24,6 +24,7 @@ class Outcome:
     """One run of a command."""
 
     seconds: float
+    processor: float  # seconds, of all its threads
     peak_bytes: int
     said: str  # its stdout
 
@@ -45,7 +46,8 @@ def run(command: Sequence[str | os.PathLike[str]], stop: Callable[[str], bool] |
     if process.returncode and not stopped:
         raise RuntimeError(f"{' '.join(map(str, command))}: exit code {process.returncode}")
     kilobyte = 1 if sys.platform == "darwin" else 1024
-    return Outcome(time.perf_counter() - began, usage.ru_maxrss * kilobyte, "".join(lines))
+    seconds, processor = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
+    return Outcome(seconds, processor, usage.ru_maxrss * kilobyte, "".join(lines))
 
 
 def job(module: str, *arguments: object) -> list[str]:
@@ -55,6 +57,11 @@ def job(module: str, *arguments: object) -> list[str]:
 
 def kcrf(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "kcrf_cli", *map(str, arguments)]
+
+
+def f1(tagged: Path) -> float:
+    """Return the F1 of spans in a file with gold and predicted labels in its last columns."""
+    return 100 * json.loads(run(kcrf("evaluate", tagged, "--json")).said)["spans"]["f1"]
 
 
 def said(outcome: Outcome) -> dict[str, Any]:
@@ -111,12 +118,16 @@ def limit(what: str, ours: Sequence[float], bar: float, unit: str, most: bool = 
     return Row(what, median(ours), bar, unit, median(ours) / bar, 1.0, most, note)
 
 
+def taken_with(repeat: int) -> str:
+    runs = f"medians of {repeat} runs" if repeat > 1 else "one run"
+    return f"{provenance(0, ('python-crfsuite', 'scikit-learn'))}; {runs}"
+
+
 def save(group: str, rows: Sequence[Row], details: dict[str, Any], repeat: int) -> None:
     """Write what a group of measurements found."""
     BUILD.mkdir(exist_ok=True)
-    runs = f"medians of {repeat} runs" if repeat > 1 else "one run"
     found = {
-        "taken_with": f"{provenance(0, ('python-crfsuite', 'scikit-learn'))}; {runs}",
+        "taken_with": taken_with(repeat),
         "rows": [asdict(row) | {"met": row.met} for row in rows],
         "details": details,
     }

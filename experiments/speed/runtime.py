@@ -1,132 +1,276 @@
-"""Tagging without Python beside its peers, file to file: kcrf-tag, kcrf tag, python-crfsuite, Wapiti and CRF++.
+"""Tagging file to file beside other programs: kcrf-tag, kcrf tag, python-crfsuite, crfs, Wapiti and CRF++.
 
-runtime.py DATA [REPEAT]    with DATA/conll2000; WAPITI, CRF_LEARN and CRF_TEST are programs of others, where they are
+runtime.py DATA [REPEAT]         processor time on one thread; DATA/conll2000 has train.conll and test.conll
+runtime.py DATA REPEAT clock     kcrf-tag with 1 to 16 threads and the time to its first line, by the clock
 
-Every program gets a linear model of its own: the default features for kcrf, CRFsuite's template of chunking for
-python-crfsuite, and the same words and tags in windows for Wapiti and CRF++. USADDRESS, a model of CRFsuite, and
-ADDRESSES, a file of its attributes, are measured if they are given.
+WAPITI, CRF_LEARN, CRF_TEST and CRFS name programs of others, which are left out if they are missing; CRFS is
+crfs_tag.rs with the crate crfs. MODELS is a folder of trained models, by default build, where those that are missing
+are trained. USADDRESS, a model of CRFsuite, and ADDRESSES, a file of its attributes, are measured if they are given.
+taggers.json has the results of each kind of processor.
+
+All models have the default features of kcrf, 31 for each position. python-crfsuite and crfs use kcrf's model, exported.
+Patterns of Wapiti have no shapes: tests for capitals, digits and marks take their place. Templates of CRF++ have
+columns alone: its files have lower case, affixes and shapes as further columns, made beforehand.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-from measure import BUILD, HERE, Row, at_least, job, kcrf, limit, run, save
+from attributes import AFFIXES, parts, read_sentences
+from measure import BUILD, HERE, f1, job, kcrf, run, taken_with
+from readme import fill, origins, table
 
 ROOT = HERE.parents[1]
-TOKENS = 2_000_000
+KCRF_TAG = ROOT / "build" / "kcrf-tag"
+RESULTS = HERE / "taggers.json"
+MACHINE = platform.machine()
+COPIES, FEWER = 42, 6  # of the test part: two million tokens for kcrf, fewer for programs that take longer
 THREADS = (1, 2, 4, 8, 16)
-TEMPLATE = [f"U{k}:%x[{k - 2},0]" for k in range(5)] + [f"U{k + 5}:%x[{k - 2},1]" for k in range(5)]
-TEMPLATE += [f"U{k + 10}:%x[{k - 2},1]/%x[{k - 1},1]" for k in range(4)]
+ITERATIONS = 25
+WINDOW, NEAR = (-2, -1, 0, 1, 2), (-1, 0, 1)
 
 
-def program(variable: str, default: str) -> str | None:
-    return shutil.which(os.environ.get(variable, default))
+def tag_lines() -> Iterator[str]:
+    """Yield macros of tags in a window of five, their pairs and triples."""
+    for length in (1, 2, 3):
+        yield from ("/".join(f"%x[{w + k},1]" for k in range(length)) for w in range(-2, 4 - length))
 
 
-def peers(train: Path) -> dict[str, list[object]]:
-    """Train models of other programs once; return the commands that label INPUT."""
-    found: dict[str, list[object]] = {}
-    text = BUILD / "runtime-train.txt"  # separated by spaces, as CRF++ has it
-    text.write_text(train.read_text(encoding="utf-8").replace("\t", " "), encoding="utf-8")
-    (BUILD / "template").write_text("\n".join([*TEMPLATE, "B"]) + "\n")
-    (BUILD / "patterns").write_text("\n".join([line.replace("U", "u", 1) for line in TEMPLATE] + ["b"]) + "\n")
+def template() -> list[str]:
+    """Return the lines of a template of CRF++; columns are word, tag, lower case, prefixes, suffixes and shape."""
+    lines = [f"%x[{w},0]" for w in WINDOW] + [f"%x[{w},{column}]" for column, w in product((2, 11), NEAR)]
+    lines += [*(f"%x[0,{column}]" for column in range(3, 11)), *tag_lines()]
+    return [*(f"U{number:02}:{line}" for number, line in enumerate(lines)), "B"]
+
+
+def patterns() -> list[str]:
+    """Return the lines of patterns of Wapiti for words and tags."""
+    tests = "^\\u", "\\u\\u", "\\l", "\\d", "\\p"
+    lines = [f"%x[{w},0]" for w in WINDOW] + [f"%X[{w},0]" for w in NEAR]
+    lines += ["/".join(f'%t[{w},0,"{test}"]' for test in tests) for w in NEAR]
+    lines += [f'%m[0,0,"{affix}"]' for length in AFFIXES for affix in ("^" + ".?" * length, ".?" * length + "$")]
+    return [*(f"u{number:02}:{line}" for number, line in enumerate([*lines, *tag_lines()])), "b"]
+
+
+def write_rows(path: Path, sentences: Sequence[Sequence[Sequence[str]]], copies: int = 1) -> Path:
+    text = "".join("".join(" ".join(row) + "\n" for row in rows) + "\n" for rows in sentences)
+    path.write_text(text * copies, encoding="utf-8")
+    return path
+
+
+def widened(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[*row[:2], *parts(row[0]), *row[2:]] for row in rows]
+
+
+@dataclass(frozen=True)
+class Tagger:
+    """A program with its model, which labels INPUT and writes OUTPUT."""
+
+    name: str
+    model: Path
+    command: Sequence[object]
+    copies: int = FEWER
+    wide: bool = False
+
+    @property
+    def output(self) -> Path:
+        return BUILD / f"{self.name}.tagged"
+
+    def processor_time(self, copies: int) -> float:
+        files = {"INPUT": input_file(copies, self.wide), "OUTPUT": self.output}
+        return run([str(files.get(str(part), part)) for part in self.command]).processor
+
+    def labels(self) -> list[str]:
+        return [row[-1] for rows in read_sentences(self.output) for row in rows]
+
+
+def input_file(copies: int, wide: bool = False) -> Path:
+    return BUILD / f"test{copies}{'-wide' * wide}.txt"
+
+
+def trained(name: str, command: Sequence[object]) -> Path:
+    """Return a model of MODELS or build, which is trained if it is in neither."""
+    path = Path(os.environ.get("MODELS", BUILD)) / name
+    if not path.exists():
+        path = BUILD / name
+    if not path.exists():
+        run([str(path if part == "MODEL" else part) for part in command])
+    return path
+
+
+def program(variable: str) -> str | None:
+    return shutil.which(os.environ.get(variable, variable.lower()))
+
+
+def exported(model: Path, form: str) -> Path:
+    path = BUILD / f"default.{form}"
+    given = ("--to", "crfsuite") if form == "crfsuite" else ("--to", "runtime", "--quantize", form)
+    run(kcrf("export", model, *given, "-q", "-o", path))
+    return path
+
+
+def default_model(train: Path) -> Path:
+    return trained("default.npz", kcrf("train", train, "--sigma2", 3, "-q", "-o", "MODEL"))
+
+
+def taggers(train: Path) -> Iterator[Tagger]:
+    model = default_model(train)
+    for form in ("float32", "int8"):
+        path = exported(model, form)
+        yield Tagger(f"kcrf-tag, {form}", path, [KCRF_TAG, "-o", "OUTPUT", path, "INPUT"], COPIES)
+    yield Tagger("kcrf tag", model, kcrf("tag", "-m", model, "--threads", 1, "-q", "INPUT", "-o", "OUTPUT"), COPIES)
+    path = exported(model, "crfsuite")
     if find_spec("pycrfsuite") is not None:
-        model = BUILD / "runtime.crfsuite"
-        if not model.exists():
-            run(job("crfsuite_jobs", "train", train, model, 1.0, 50, 0))
-        found["python-crfsuite"] = [*job("crfsuite_jobs", "tag", model), "INPUT", BUILD / "peer.tagged"]
-    wapiti, learn, test = (
-        program("WAPITI", "wapiti"),
-        program("CRF_LEARN", "crf_learn"),
-        program("CRF_TEST", "crf_test"),
-    )
-    if wapiti:
-        model = BUILD / "runtime.wapiti"
-        if not model.exists():
-            subprocess.run([wapiti, "train", "-t", "1", "-i", "30", "-p", BUILD / "patterns", text, model], check=True)
-        found["Wapiti"] = [wapiti, "label", "-m", model, "INPUT", BUILD / "peer.tagged"]
+        command = job("crfsuite_jobs", "tag", path, "INPUT", "OUTPUT", "default_attributes")
+        yield Tagger(f"python-crfsuite {version('python-crfsuite')}", path, command)
+    if crfs := program("CRFS"):
+        yield Tagger("crfs", path, [crfs, path, "INPUT", "OUTPUT"])
+    sentences = list(read_sentences(train))
+    if wapiti := program("WAPITI"):
+        lines, rows = BUILD / "patterns", write_rows(BUILD / "train.txt", sentences)
+        lines.write_text("\n".join(patterns()) + "\n")
+        path = trained("wapiti", [wapiti, "train", "-t", 1, "-i", ITERATIONS, "-c", "-p", lines, rows, "MODEL"])
+        yield Tagger("Wapiti", path, [wapiti, "label", "-m", path, "INPUT", "OUTPUT"])
+    learn, test = program("CRF_LEARN"), program("CRF_TEST")
     if learn and test:
-        model = BUILD / "runtime.crfpp"
-        if not model.exists():
-            subprocess.run([learn, "-m", "30", BUILD / "template", text, model], check=True)
-        found["CRF++"] = [test, "-m", model, "-o", BUILD / "peer.tagged", "INPUT"]
-    return found
+        lines, rows = BUILD / "template", write_rows(BUILD / "train-wide.txt", [*map(widened, sentences)])
+        lines.write_text("\n".join(template()) + "\n")
+        path = trained("crfpp", [learn, "-p", 1, "-a", "CRF-L1", "-m", ITERATIONS, lines, rows, "MODEL"])
+        yield Tagger("CRF++", path, [test, "-m", path, "-o", "OUTPUT", "INPUT"], wide=True)
 
 
-def first_line(command: list[str], text: bytes) -> float:
-    """Return the seconds from the start of a program to its first line."""
+def sizes(tagger: Tagger) -> dict[str, int]:
+    """Return the numbers of features and of weights that are not zero, without those of transitions."""
+    from kcrf_core.exchange import read_foreign
+
+    path = BUILD / "default.crfsuite" if tagger.name.startswith("kcrf") else tagger.model
+    found = read_foreign(path.read_bytes(), str(path))
+    return {"features": len(found.strings), "weights": int((found.node.values != 0).sum())}
+
+
+def measured(folder: Path, repeat: int) -> list[dict[str, Any]]:
+    sentences = list(read_sentences(folder / "test.conll"))
+    tokens = sum(map(len, sentences))
+    plain = [[row[:2] for row in rows] for rows in sentences]
+    for copies in (1, FEWER, COPIES):
+        write_rows(input_file(copies), plain, copies)
+    for copies in (1, FEWER):
+        write_rows(input_file(copies, wide=True), [*map(widened, plain)], copies)
+    found = list(taggers(folder / "train.conll"))
+    once: dict[str, list[float]] = {tagger.name: [] for tagger in found}
+    often: dict[str, list[float]] = {tagger.name: [] for tagger in found}
+    for _ in range(repeat):  # in turns, so that a slow minute of the machine slows all of them
+        for tagger in found:
+            often[tagger.name].append(tagger.processor_time(tagger.copies))
+            once[tagger.name].append(tagger.processor_time(1))
+    own = next(tagger for tagger in found if tagger.name == "kcrf tag").labels()
+    rows = []
+    for tagger in found:
+        labels = tagger.labels()
+        at = iter(labels)
+        scored = write_rows(BUILD / "scored.conll", [[[*row, next(at)] for row in rows] for rows in sentences])
+        few, many = median(once[tagger.name]), median(often[tagger.name])
+        each = (many - few) / (tagger.copies - 1) / tokens
+        rows.append(
+            {
+                "program": tagger.name,
+                **sizes(tagger),
+                "bytes": tagger.model.stat().st_size,
+                "f1": f1(scored),
+                "other_labels": sum(a != b for a, b in zip(labels, own, strict=True)),
+                "rate": 1 / each,
+                "start": few - tokens * each,
+                "tokens": [tokens, tagger.copies * tokens],
+                "seconds": [once[tagger.name], often[tagger.name]],
+            }
+        )
+    return rows
+
+
+def first_line(model: Path, lines: bytes) -> float:
+    """Return the seconds from the start of kcrf-tag to its first line."""
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    process.stdin.write(text)
-    process.stdin.flush()
-    process.stdout.readline()
-    seconds = time.perf_counter() - began
-    process.stdin.close()
-    process.stdout.read()
-    process.wait()
+    with subprocess.Popen([KCRF_TAG, model], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(lines)
+        process.stdin.flush()
+        process.stdout.readline()
+        seconds = time.perf_counter() - began
+        process.communicate()
     return seconds
 
 
-def main(data: str, repeat: int) -> None:
-    folder = Path(data) / "conll2000"
-    BUILD.mkdir(exist_ok=True)
-    subprocess.run(["make", "-s", "-C", ROOT, "kcrf-tag"], check=True)
-    tagger, model = ROOT / "build" / "kcrf-tag", BUILD / "runtime.npz"
-    if not model.exists():
-        run(kcrf("train", folder / "train.conll", "--sigma2", "3", "-q", "-o", model))
-    forms = {form: BUILD / f"runtime-{form}.kcrf" for form in ("float32", "int8")}
-    for form, path in forms.items():
-        run(kcrf("export", model, "--quantize", form, "-q", "-o", path))
-    text = (folder / "train.conll").read_text(encoding="utf-8").rstrip("\n") + "\n\n"
-    text += (folder / "test.conll").read_text(encoding="utf-8").rstrip("\n") + "\n\n"
-    copies = TOKENS // sum(1 for line in text.split("\n") if line) + 1
-    long, spaced = BUILD / "runtime-long.conll", BUILD / "runtime-long.txt"
-    long.write_text(text * copies, encoding="utf-8")
-    spaced.write_text((text * copies).replace("\t", " "), encoding="utf-8")
-    tokens = copies * sum(1 for line in text.split("\n") if line)
-
-    def rates(command: list[object]) -> list[float]:
-        return [tokens / run([str(part) for part in command]).seconds for _ in range(repeat)]
-
-    found: dict[str, list[float]] = {}
+def by_the_clock(folder: Path, repeat: int) -> dict[str, list[float]]:
+    sentences = [[row[:2] for row in rows] for rows in read_sentences(folder / "test.conll")]
+    source = write_rows(input_file(COPIES), sentences, COPIES)
+    model = exported(default_model(folder / "train.conll"), "float32")
     cores = len(os.sched_getaffinity(0))
+    out: dict[str, list[float]] = {"tokens": [COPIES * sum(map(len, sentences))]}
     for threads in (one for one in THREADS if one <= cores):
-        command = [tagger, "-t", threads, "-o", BUILD / "ours.tagged", forms["float32"], long]
-        found[f"kcrf-tag, {threads}"] = rates(command)
-    found["kcrf-tag, int8, 1"] = rates([tagger, "-o", BUILD / "int8.tagged", forms["int8"], long])
-    found["kcrf tag, 1"] = rates(kcrf("tag", "-m", model, "--threads", 1, long, "-o", BUILD / "python.tagged"))
-    same = (BUILD / "ours.tagged").read_bytes() == (BUILD / "python.tagged").read_bytes()
-    for name, command in peers(folder / "train.conll").items():
-        source = long if name == "python-crfsuite" else spaced
-        found[name] = rates([source if part == "INPUT" else part for part in command])
-    lines = text[: text.index("\n\n") + 2].encode()
-    first = [first_line([str(tagger), str(forms["float32"])], lines) for _ in range(3 * repeat)]
-    one = found["kcrf-tag, 1"]
-    bar = 3e6 if os.uname().machine == "x86_64" else 2e6
-    note = f"{tokens:,} tokens, file to file; {'the same bytes as kcrf tag' if same else 'labels DIFFER from kcrf tag'}"
-    rows: list[Row] = [limit("kcrf-tag, one thread", one, bar, "tokens/s", most=False, note=note)]
-    rows.append(limit("kcrf-tag, first line", first, 0.02, "s"))
-    if "kcrf-tag, 16" in found:
-        rows.append(at_least("kcrf-tag, 16 threads against one", found["kcrf-tag, 16"], one, "tokens/s", 8))
-    rows += [at_least(f"kcrf-tag against {name}", one, found[name], "tokens/s", 1) for name in found if "," not in name]
-    rows.append(at_least("kcrf-tag against kcrf tag", one, found["kcrf tag, 1"], "tokens/s", 1))
+        command = [KCRF_TAG, "-t", str(threads), "-o", BUILD / "threads.tagged", model, source]
+        out[str(threads)] = [run(command).seconds for _ in range(repeat)]
+    lines = write_rows(BUILD / "first.txt", sentences[:1]).read_bytes()
+    out["first line"] = [first_line(model, lines) for _ in range(3 * repeat)]
     if "USADDRESS" in os.environ and "ADDRESSES" in os.environ:
         run(kcrf("import", os.environ["USADDRESS"], "-q", "-o", BUILD / "usaddress.npz"))
         run(kcrf("export", BUILD / "usaddress.npz", "-q", "-o", BUILD / "usaddress.kcrf"))
+        command = [KCRF_TAG, "-o", BUILD / "addresses", BUILD / "usaddress.kcrf", os.environ["ADDRESSES"]]
         blocks = Path(os.environ["ADDRESSES"]).read_text(encoding="utf-8").count("\n\n")
-        command = [str(tagger), "-o", str(BUILD / "addresses"), str(BUILD / "usaddress.kcrf"), os.environ["ADDRESSES"]]
-        found["usaddress"] = [blocks / run(command).seconds for _ in range(repeat)]
-        rows.append(limit("addresses", found["usaddress"], 60_000, "addresses/s", most=False))
-    sizes = {form: path.stat().st_size for form, path in forms.items()}
-    save("runtime", rows, {"rates": found, "first line": first, "bytes": sizes, "same labels": same}, repeat)
+        out["addresses"] = [blocks / run(command).processor for _ in range(repeat)]
+    return out
+
+
+def report(results: dict[str, Any]) -> None:
+    """Write the table of programs, and below it that of times by the clock."""
+    programs, clock, taken = [], [], []
+    for machine, kinds in sorted(results.items(), reverse=True):
+        taken += [(f"{machine}, {kind}", own["taken_with"]) for kind, own in kinds.items()]
+        for row in kinds.get("programs", {"found": ()})["found"]:
+            part, larger = (n / median(seconds) for n, seconds in zip(row["tokens"], row["seconds"], strict=True))
+            cells = row["features"], row["weights"], row["other_labels"], row["rate"], larger, part, 1000 * row["start"]
+            more = [f"{row['bytes'] / 1e6:.1f}", f"{row['f1']:.2f}"]
+            programs.append([row["program"], machine, *more, *(f"{figure:,.0f}" for figure in cells)])
+        found = {what: median(values) for what, values in kinds.get("clock", {"found": {}})["found"].items()}
+        for threads in (one for one in map(str, THREADS) if one in found):
+            rate = f"{found['tokens'] / found[threads]:,.0f} tokens/s"
+            times = f"{found['1'] / found[threads]:.1f} times one thread"
+            clock.append([f"kcrf-tag, threads: {threads}", machine, f"{found[threads]:.3f} s, {rate}, {times}"])
+        if "first line" in found:
+            clock.append(["kcrf-tag, first line", machine, f"{1000 * found['first line']:.1f} ms"])
+        if "addresses" in found:
+            clock.append(["kcrf-tag, model of usaddress", machine, f"{found['addresses']:,.0f} addresses/s"])
+    header = (
+        "program", "processor", "model MB", "F1", "features", "weights", "other labels", "tokens/s", "larger file",
+        "test part", "start ms",
+    )  # fmt: skip
+    tables = [table(header, programs, 2)] + [table(("what", "processor", "by the clock"), clock, 3)] * bool(clock)
+    fill(HERE / "README.md", "\n\n".join(tables), name="taggers", taken_with=origins(taken))
+
+
+def main(data: str, repeat: int = 3, kind: str = "programs") -> None:
+    BUILD.mkdir(exist_ok=True)
+    subprocess.run(["make", "-s", "-C", ROOT, "kcrf-tag"], check=True)
+    found = {"programs": measured, "clock": by_the_clock}[kind](Path(data) / "conll2000", repeat)
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    results.setdefault(MACHINE, {})[kind] = {"taken_with": taken_with(repeat), "found": found}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    report(results)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+    main(sys.argv[1], *map(int, sys.argv[2:3]), *sys.argv[3:])

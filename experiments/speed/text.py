@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from measure import BUILD, HERE, at_least, at_most, job, kcrf, kept, limit, repeated, run, said, save
+from measure import BUILD, HERE, at_least, at_most, f1, job, kcrf, kept, limit, repeated, run, said, save
 
 CONFIG = HERE / "chunking.yaml"
 C2 = 0.25
@@ -93,7 +93,7 @@ def sizes(data: Path, repeat: int) -> None:
         run(kcrf("tag", "-m", model, test, "-o", tagged))
         ours[name] = {
             "bytes": model.stat().st_size,
-            "f1": _f1(tagged),
+            "f1": f1(tagged),
             "gap": json.loads(outcome.said)["certified_gap"],
             "peak_bytes": outcome.peak_bytes,
         }
@@ -168,7 +168,7 @@ def _crfsuite_observed(train: Path, test: Path) -> dict:
     outcome = run(job("crfsuite_jobs", "train", train, model, C2, OBSERVED_ITERATIONS, 0))
     tagged = BUILD / "observed.tagged"
     run(job("crfsuite_jobs", "tag", model, test, tagged))
-    return {"seconds": outcome.seconds, "f1": _f1(tagged), "peak_bytes": outcome.peak_bytes}
+    return {"seconds": outcome.seconds, "f1": f1(tagged), "peak_bytes": outcome.peak_bytes}
 
 
 def _kcrf_whole(train: Path, test: Path) -> dict:
@@ -176,11 +176,7 @@ def _kcrf_whole(train: Path, test: Path) -> dict:
     model, tagged = BUILD / "linear.npz", BUILD / "linear.tagged"
     outcome = run(kcrf("train", train, "-c", CONFIG, "--sigma2", SIGMA2, "-q", "-o", model))
     run(kcrf("tag", "-m", model, test, "-o", tagged))
-    return {"seconds": outcome.seconds, "f1": _f1(tagged), "peak_bytes": outcome.peak_bytes}
-
-
-def _f1(tagged: Path) -> float:
-    return 100 * json.loads(run(kcrf("evaluate", tagged, "--json")).said)["spans"]["f1"]
+    return {"seconds": outcome.seconds, "f1": f1(tagged), "peak_bytes": outcome.peak_bytes}
 
 
 def _models(train: Path) -> dict[str, Path]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import runpy
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from kcrf_core.config import load_yaml, parse_config
+from kcrf_core.config import load_template, load_yaml, parse_config
 from kcrf_core.corpora import read_corpus
 from kcrf_core.corpora.conll import CONLL
 from kcrf_core.corpora.corpus import concatenate
@@ -204,3 +209,31 @@ def test_values_with_line_ends_are_refused_with_the_remedy(kcrf, tmp_path):
     done = kcrf("featurize", tmp_path / "data.csv", "--separator", ",", "--plain", "--export", "crfsuite", "-q")
     assert done.code == 2 and done.out == b""
     assert "lines' has a TAB or a line end, which the file cannot hold: replace it in the data" in done.err
+
+
+def test_programs_that_tagging_is_compared_with_have_the_default_features(kcrf, tmp_path, monkeypatch):
+    """experiments/speed builds attributes for CRFsuite, and has a template of CRF++ and patterns of Wapiti."""
+    speed = Path(__file__).parents[2] / "experiments" / "speed"
+    for folder in (speed, speed.parent):
+        monkeypatch.syspath_prepend(folder)
+    runtime, attributes = (SimpleNamespace(**runpy.run_path(speed / name)) for name in ("runtime.py", "attributes.py"))
+    rng = np.random.default_rng(0)
+    words = ["".join(letters) for letters in rng.choice([*"abcAB1"], (300, 6))]
+    numbers = rng.permutation(300).reshape(10, 30).tolist()
+    sentences = [[[words[n], f"T{n % 3}", f"L{n % 2}"] for n in some] for some in numbers]
+    data = runtime.write_rows(tmp_path / "data.conll", sentences)
+    text = kcrf("featurize", data, "--export", "crfsuite", "-q").text
+    blocks = [[line.split("\t")[1:] for line in block.split("\n")] for block in text.strip().split("\n\n")]
+    for rows, block in zip(sentences, blocks, strict=True):
+        wide = runtime.widened([row[:2] for row in rows])
+
+        def value(found, t, wide=wide):
+            t += int(found[1])
+            end = f"_B{t:+d}" if t < 0 else f"_B+{t - len(wide) + 1}"
+            return wide[t][int(found[2])] if 0 <= t < len(wide) else end
+
+        for t, (own, built) in enumerate(zip(block, attributes.default_attributes(rows), strict=True)):
+            assert set(own) == set(built) and len(built) == 31
+            lines = [re.sub(r"%x\[(-?\d),(\d+)\]", partial(value, t=t), line) for line in runtime.template()[:-1]]
+            assert sorted(line[4:] for line in lines) == sorted(name.split("=", 1)[1] for name in built)
+    assert len(parse_config(load_template("\n".join(runtime.patterns()), "patterns")).features[0].templates) == 31
