@@ -43,6 +43,11 @@ class FileFormatError(KcrfError):
     """An `.npz` file that is not ours, is damaged, or does not fit the others."""
 
 
+def damaged(program: str, source: str, what: str) -> FileFormatError:
+    """Return the error for a file that no version of the program writes."""
+    return FileFormatError(f"{source}: a damaged {program} model: {what}")
+
+
 class Interrupted(KcrfError):
     """A run was asked to end before there was anything to keep."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
@@ -203,6 +205,16 @@ def test_models_in_memory_and_other_files(path, tmp_path):
         Tagger().open(tmp_path / "none")
     with pytest.raises(TypeError):
         Tagger().open_inmemory("text")
+
+
+def test_models_of_crfsuite_need_no_imports_of_training(path):
+    """A process that labels with one waits for NumPy, and for little else."""
+    code = (
+        "import sys; from kcrf_core.pycrfsuite import Tagger\n"
+        f"Tagger().open({str(path)!r}).thing.tag([['word:the']])\n"
+        "sys.exit(any(name in sys.modules for name in ('kcrf_core.config', 'kcrf_core.encoding', 'zipfile')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_models_of_kcrf(tmp_path, monkeypatch):

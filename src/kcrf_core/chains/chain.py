@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import NumericError
-from ..scoring import Transitions
 from ..system import positions_within
 from . import _best, _chain, _messages
 from .pairs import PairStates
+
+if TYPE_CHECKING:
+    from ..scoring import Transitions
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,10 @@ Each file format is one `Format` object in `FORMATS`.
 from .._lazy import lazy
 from ..system import Registry
 
+# Pairs of labels are held in dense tables: training has several, which take some gigabytes then, and evaluation one.
+# No task has so many labels, but words have that are read as labels.
+MOST_LABELS = 5_000
+
 FORMATS = Registry(
     "format",
     __name__,

@@ -9,7 +9,6 @@ from .columns import (
 from .corpus import (
     ATTRIBUTE_FORMAT as ATTRIBUTE_FORMAT,
     COLUMN_FORMAT as COLUMN_FORMAT,
-    MOST_LABELS as MOST_LABELS,
     AttributeRows as AttributeRows,
     Corpus as Corpus,
     concatenate as concatenate,
@@ -81,5 +80,6 @@ from .tables import (
 )
 from .word_vectors import WordVectors as WordVectors
 
+MOST_LABELS: int
 FORMATS: Registry[Format]
 NUMBER_TRANSFORMS: Registry[NumberTransform]

@@ -21,10 +21,6 @@ from .tables import Cells, CodedColumn, ColumnBuilder, NumberColumn, Table, Tabl
 COLUMN_FORMAT = "conll"
 ATTRIBUTE_FORMAT = "crfsuite"
 
-# Pairs of labels are held in dense tables: training has several, which take some gigabytes then, and evaluation one.
-# No task has so many labels, but words have that are read as labels.
-MOST_LABELS = 5_000
-
 
 @dataclass(frozen=True)
 class AttributeRows:

@@ -16,9 +16,9 @@ from itertools import pairwise
 import numpy as np
 
 from ..corpora import MOST_LABELS
-from ..errors import ConfigError, FileFormatError
+from ..errors import ConfigError, FileFormatError, damaged
 from ._double_array import build
-from .foreign import ForeignModel, StringWeights, damaged, decoded, template_model
+from .foreign import ForeignModel, StringWeights, decoded, template_model
 
 CRFPP, VERSION = "CRF++", 100
 HEAD = struct.Struct("<IidIII")  # version, type, factor, weights, columns, bytes of the double array

@@ -19,9 +19,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from ..corpora import MOST_LABELS
-from ..errors import ConfigError, FileFormatError
+from ..errors import ConfigError, FileFormatError, damaged
 from ..files import LARGEST
-from .foreign import damaged
 
 MAGIC, KIND, VERSION = b"lCRF", b"FOMC", 100
 HEADER = struct.Struct("<4sI4sI8I")

@@ -16,17 +16,12 @@ from ..chains import EDGE_X, NODE, TRANSITIONS, Edges
 from ..config import PATTERNS, parse_config, pieces
 from ..corpora import ATTRIBUTE_FORMAT, BREAKS, COLUMN_FORMAT, MOST_LABELS
 from ..encoding import AttributeFeature, Encoding, TemplateFeature, Vocabulary, readable, template_width
-from ..errors import ConfigError, FileFormatError
+from ..errors import ConfigError, FileFormatError, damaged
 from ..features import ExplicitTerm
 from ..files import LARGEST
 from ..maps import SparseWeights
 from ..model import Model
 from ..system import counted, listed
-
-
-def damaged(program: str, source: str, what: str) -> FileFormatError:
-    """Return the error for a file that no version of the program writes."""
-    return FileFormatError(f"{source}: a damaged {program} model: {what}")
 
 
 @dataclass(frozen=True)

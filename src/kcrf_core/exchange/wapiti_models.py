@@ -19,8 +19,8 @@ from functools import partial
 import numpy as np
 
 from ..corpora import MOST_LABELS
-from ..errors import FileFormatError
-from .foreign import ForeignModel, StringWeights, damaged, decoded, template_model
+from ..errors import FileFormatError, damaged
+from .foreign import ForeignModel, StringWeights, decoded, template_model
 
 MAXENT, MEMM, CRF = 0, 1, 2
 

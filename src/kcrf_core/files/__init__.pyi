@@ -1,6 +1,5 @@
 from .compression import COMPRESSIONS as COMPRESSIONS, packing as packing, unpacked as unpacked
 from .containers import (
-    LARGEST as LARGEST,
     MAGIC as MAGIC,
     Contents as Contents,
     container_size as container_size,
@@ -26,3 +25,5 @@ from .writing import (
     replacing as replacing,
     temporary_beside as temporary_beside,
 )
+
+LARGEST: float

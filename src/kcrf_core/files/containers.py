@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 MAGIC = "kcrf"
-# The largest number that a model may hold, with its sign left out. The weights of a trained model have a squared length
-# of at most 2 sigma2 N log Y (P is no larger than at zero), so that none comes near it, whatever the columns hold.
-LARGEST = 1e100
 FORMAT = 4
 HASHED_AT_ONCE = 1 << 20  # bytes
 SPOOLED = 1 << 26  # bytes of a container that is written to memory, to find its size

@@ -7,22 +7,23 @@ import math
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..chains import LIMITED, Edges, chain
-from ..config import parse_config
-from ..corpora import ITEMS, corpus_of
-from ..errors import ConfigError, FileFormatError, KcrfError
-from ..exchange import CrfsuiteModel, crfsuite_header, crfsuite_of, read_crfsuite
-from ..files import read_container
-from ..model import VITERBI, Inference, LabelRules, Model, attribute_image, combined, runtime_image
+from ..chains import Edges
+from ..errors import FileFormatError, KcrfError
+from ..exchange import CrfsuiteModel, crfsuite_header, read_crfsuite
+from ..model import attribute_image
 from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
+
+if TYPE_CHECKING:
+    from ..config import RulesConfig
+    from ..model import Model
+    from .kcrf_models import ItemRules, ModelItems
 
 ARCHIVE = b"PK\x03\x04"
 
@@ -43,17 +44,6 @@ class ItemSequence(ItemRows):
         return f"<ItemSequence of size {len(self)}>"
 
 
-def summed_items(rows: ItemRows) -> list[dict[str, float]]:
-    """Return the attributes of each item by name, their values added up."""
-    items: list[dict[str, float]] = []
-    for own in rows.attributes():
-        items.append({})
-        for name, value in own:
-            text = name.decode("utf-8", "backslashreplace")
-            items[-1][text] = items[-1].get(text, 0.0) + value
-    return items
-
-
 @dataclass
 class ParsedDump:
     """Contents of a model, by names."""
@@ -65,72 +55,19 @@ class ParsedDump:
     state_features: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
-class _LibraryItems(RuntimeTagger):
-    """One sequence after another by the C library."""
-
-    def __init__(self, made: RuntimeModel, edges: Edges):
-        super().__init__(made)
-        self._edges = edges
-
-    set = RuntimeTagger.set_attributes
-
-    def potentials(self) -> tuple[np.ndarray, Edges]:
-        return self.scores(), self._edges
-
-
-class _ModelItems:
-    """One sequence after another by any model of attributes."""
-
-    def __init__(self, model: Model):
-        self._model = model
-        self._scores, self._edges = np.zeros((0, len(model.labels))), model.used_edges
-
-    def set(self, xseq: Any) -> None:
-        self._scores = np.zeros((0, len(self._model.labels)))
-        items = summed_items(xseq if isinstance(xseq, ItemRows) else ItemRows(xseq))
-        dataset = self._model.encoding.encode(corpus_of([items], ITEMS))
-        self._scores, self._edges = self._model.potentials(dataset)
-
-    def __len__(self) -> int:
-        return len(self._scores)
-
-    def potentials(self) -> tuple[np.ndarray, Edges]:
-        return self._scores, self._edges
-
-    def labels(self) -> np.ndarray:
-        model, offsets = self._model, np.array([0, len(self)])
-        return Inference(*self.potentials(), offsets, None, model.decode, model.bonuses).labels
-
-    def label_names(self) -> list[str]:
-        return [self._model.labels[number] for number in self.labels().tolist()]
-
-    def marginals(self) -> np.ndarray:
-        return chain.marginals(*self.potentials(), np.array([0, len(self)])).node
-
-    def log_probability(self, labels: np.ndarray) -> float:
-        offsets = np.array([0, len(self)])
-        score = chain.path_scores(*self.potentials(), offsets, labels)[0]
-        return float(score - chain.marginals(*self.potentials(), offsets).log_z[0])
-
-
 class _Open(threading.local):
     """An open model; each thread has its own sequence, for which `__init__` is called again."""
 
     def __init__(
-        self,
-        labels: tuple[str, ...],
-        make: Callable[[], _LibraryItems | _ModelItems],
-        source: CrfsuiteModel | Model,
-        rules: LabelRules | None,
+        self, make: Callable[[], RuntimeTagger | ModelItems], source: CrfsuiteModel | Model, rules: ItemRules | None
     ):
-        self.labels, self.source, self.items, self.rules = labels, source, make(), rules
-        self.decode, self.bonuses = (source.decode, source.bonuses) if isinstance(source, Model) else (VITERBI, None)
-        self.numbers = {label: number for number, label in enumerate(labels)}
+        self.source, self.items, self.rules = source, make(), rules
+        self.numbers = {label: number for number, label in enumerate(source.labels)}
         self._marginals: np.ndarray | None = None
 
     def set(self, xseq: Any) -> None:
         self._marginals = None
-        self.items.set(xseq)
+        self.items.set_attributes(xseq)
 
     @property
     def marginals(self) -> np.ndarray:
@@ -144,33 +81,23 @@ class _Open(threading.local):
         items, rules = self.items, self.rules
         if xseq is not None:
             self._marginals = None
-            items.set(xseq)
+            items.set_attributes(xseq)
         if not len(items):
             return []
-        if rules is None or (self.decode == VITERBI and rules.runs.counters.obeyed(items.labels())):
-            return items.label_names()
-        found = Inference(*items.potentials(), np.array([0, len(items)]), rules, self.decode, self.bonuses)
-        assert found.status is not None
-        try:
-            remarks = rules.remarks(found.status, np.ones(1, dtype=np.int64), "items")
-        except KcrfError as error:
-            raise ValueError(str(error)) from None
-        for remark in remarks:
-            warnings.warn(remark, UserWarning, stacklevel=3)
-        if found.status[0] > LIMITED and rules.config.when_impossible == "blank":
-            return ["_"] * len(found.labels)
-        return [self.labels[number] for number in found.labels.tolist()]
+        return items.label_names() if rules is None else rules.label_names(items)
 
 
-def _items_of(model: Model) -> Callable[[], _LibraryItems | _ModelItems]:
-    """Return what labels items by a model: the library, if it has all potentials of the model."""
-    try:
-        if any(term.clique.axes != 1 for term in model.terms):
-            raise ConfigError("potentials of transitions that depend on the input")
-        made = RuntimeModel(runtime_image(replace(model, rules=None)))
-    except (ConfigError, UnicodeEncodeError):
-        return partial(_ModelItems, model)
-    return partial(_LibraryItems, made, model.used_edges)
+def _open_crfsuite(data: bytes, source: str, given: RulesConfig | None) -> _Open:
+    found, rules = read_crfsuite(data, source), None
+    Y = len(found.labels)
+    edges = Edges(found.transitions, np.zeros(Y), np.zeros(Y))
+    names, weights = (found.text, found.starts, found.lengths), (found.ends, found.columns, found.values)
+    made = RuntimeModel(attribute_image(found.labels, names, *weights, edges))
+    if given is not None:
+        from .kcrf_models import ItemRules
+
+        rules = ItemRules.of(given, found.labels, edges)
+    return _Open(partial(RuntimeTagger, made), found, rules)
 
 
 class Tagger:
@@ -199,11 +126,15 @@ class Tagger:
         named: dict[str, Any] = {name: own if isinstance(own, str) else list(own) for name, own in given.items()}
         named |= {"at_most": dict(at_most or {}), "when_impossible": when_impossible, "search_limit": search_limit}
         named = {name: value for name, value in named.items() if value not in ("", [], {}, None)}
-        try:
-            self._rules = parse_config({"rules": named}, "Tagger").rules
-        except KcrfError as error:
-            raise ValueError(str(error)) from None
+        self._rules: RulesConfig | None = None
         self._open: _Open | None = None
+        if named:
+            from ..config import parse_config
+
+            try:
+                self._rules = parse_config({"rules": named}, "Tagger").rules
+            except KcrfError as error:
+                raise ValueError(str(error)) from None
 
     def open(self, name: str | os.PathLike[str]) -> contextlib.closing[Tagger]:
         """Open a model; the result closes it at the end of a `with` block."""
@@ -221,21 +152,11 @@ class Tagger:
         self.close()
         try:
             if data.startswith(ARCHIVE):
-                model = Model.unpack(read_container(source, "model", data=data))
-                if not model.encoding.attributes or model.encoding.vectors:
-                    raise FileFormatError(
-                        f"{source}: the model needs columns or vectors, but items have only attributes"
-                    )
-                rules = LabelRules.of(combined(model.rules, self._rules), model.labels, model.seen)
-                self._open = _Open(model.labels, _items_of(model), model, rules)
+                from .kcrf_models import open_model
+
+                self._open = _Open(*open_model(data, source, self._rules))
             elif data.startswith(b"lCRF"):
-                found = read_crfsuite(data, source)
-                Y = len(found.labels)
-                edges = Edges(found.transitions, np.zeros(Y), np.zeros(Y))
-                names, weights = (found.text, found.starts, found.lengths), (found.ends, found.columns, found.values)
-                made = RuntimeModel(attribute_image(found.labels, names, *weights, edges))
-                rules = LabelRules.of(self._rules, found.labels)
-                self._open = _Open(found.labels, partial(_LibraryItems, made, edges), found, rules)
+                self._open = _open_crfsuite(data, source, self._rules)
             else:
                 raise FileFormatError(f"{source}: not a model of CRFsuite or kcrf (kcrf import reads other kinds)")
         except KcrfError as error:
@@ -251,7 +172,7 @@ class Tagger:
         return self._open
 
     def labels(self) -> list[str]:
-        return list(self._model().labels)
+        return list(self._model().source.labels)
 
     def set(self, xseq: Iterable[Any]) -> None:
         """Take a sequence for calls of `tag`, `probability` and `marginal` in this thread."""
@@ -305,6 +226,8 @@ class Tagger:
 
     def info(self) -> ParsedDump:
         """Return the model's labels, attributes and weights by name."""
+        from ..exchange import crfsuite_of
+
         try:
             source = self._model(RuntimeError).source
             model = source if isinstance(source, CrfsuiteModel) else crfsuite_of(source)[0]

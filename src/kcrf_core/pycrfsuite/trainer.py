@@ -29,7 +29,8 @@ from ..objective.solvers import Event, Note, Observer, Progress
 from ..scoring import Evaluation, metrics
 from ..system import Workers
 from ..training import train as fit
-from .tagger import ItemSequence, Tagger, summed_items
+from .kcrf_models import summed_items
+from .tagger import ItemSequence, Tagger
 
 if TYPE_CHECKING:
     from typing_extensions import Self
