@@ -67,9 +67,7 @@ class _Codes:
     def append(self, column: PackedColumn) -> None:
         numbers = self._strings.add(column)
         if len(self._counts) < self._strings.count:
-            more = np.zeros(2 * self._strings.count, dtype=np.int64)
-            more[: len(self._counts)] = self._counts
-            self._counts = more
+            self._counts = np.pad(self._counts, (0, 2 * self._strings.count))
         self._counts[numbers] += np.bincount(column.codes, minlength=len(numbers))
         self.codes.append(numbers[column.codes])
         self._known = None

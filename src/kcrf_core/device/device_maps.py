@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import DeviceError
 from ..kernels import Inputs, Pivots
 from ..maps import ExplicitMap, FeatureMap, KeptWeights, PivotHead, ReducedMap, RepeatedMap
-from ..system import DOUBLE, Array, Backend, Budget, Workers, ranges, size_text
+from ..system import DOUBLE, Array, Backend, Budget, Workers, offsets_of, ranges, size_text
 from .kernel_blocks import laid_out
 
 ROWS_AT_ONCE, PIECES_AT_ONCE = 8192, 32
@@ -266,7 +266,7 @@ class RepeatedDeviceMap(DeviceMap):
         self.distinct, self._backend, self.stays = distinct, backend, distinct.stays
         self._group = backend.array(own.group, np.dtype(np.int64))
         N, U = len(own.group), int(own.group.max(initial=-1)) + 1
-        ends = np.concatenate([[0], np.cumsum(np.bincount(own.group, minlength=U))])
+        ends = offsets_of(np.bincount(own.group, minlength=U))
         self._positions = backend.sparse(ends, np.argsort(own.group, kind="stable"), np.ones(N), N, DOUBLE)
 
     def ready(self, W: Array) -> Array:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import torch
 
-from ..system import DOUBLE, Backend, free_memory, ranges
+from ..system import DOUBLE, Backend, free_memory, offsets_of, ranges
 
 TYPES: dict[np.dtype, torch.dtype] = {
     np.dtype(np.float64): torch.float64,
@@ -153,13 +153,13 @@ class _Bags:
             columns, values = columns[order], values[order]
         numbers = np.dtype(np.int32 if len(columns) < np.iinfo(np.int32).max else np.int64)
         self._columns = backend.array(columns, numbers)
-        self._ends = backend.array(np.concatenate([[0], np.cumsum(sizes)]), numbers)
+        self._ends = backend.array(offsets_of(sizes), numbers)
         self._values = None if (values == 1).all() else backend.array(values, dtype)
         self._long = None
         if len(long):
             parts = np.argsort(np.concatenate([long, owners]), kind="stable")
             pieces = np.concatenate([long, rows + np.arange(len(owners))])[parts]
-            totals = np.concatenate([[0], np.cumsum(more[long] + 1)])
+            totals = offsets_of(more[long] + 1)
             self._long = tuple(backend.array(each, np.dtype(np.int64)) for each in (long, pieces, totals))
 
     def times(self, values: torch.Tensor) -> torch.Tensor:

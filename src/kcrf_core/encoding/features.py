@@ -35,7 +35,7 @@ from ..errors import ConfigError, DataError
 from ..kernels import NOTHING, UNSEEN
 from ..maps import NO_PAIR, empty_slots, fill_slots, number_pairs
 from ..runtime import by_characters
-from ..system import positions_within, shifted_real
+from ..system import offsets_of, positions_within, shifted_real
 from .label_ratio import LabelRatios, fit_ratios
 
 if TYPE_CHECKING:
@@ -605,7 +605,7 @@ def _added_up(
     columns, values, indptr = numbers[codes], rows.values, rows.indptr.copy()  # which are added up in place
     known = columns >= 0
     if not known.all():
-        indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
+        indptr = offsets_of(known)[indptr]
         columns, values = columns[known], values[known]
     shape = (corpus.positions, size)
     out = scipy.sparse.csr_array((np.array(values), columns, indptr), shape=shape)

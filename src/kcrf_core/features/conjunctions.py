@@ -22,7 +22,7 @@ from ..maps import (
     why_not,
     without_zeros,
 )
-from ..system import Workers, counted
+from ..system import Workers, counted, offsets_of
 from .fitted import TermFootprint, TermPlan, check_memory
 from .linear import (
     BYTES_ON_THE_WAY,
@@ -244,6 +244,6 @@ class ConjunctionTerm(FeatureTerm):
         smaller = replace(
             found, keys=found.keys[kept], columns=number[found.columns[kept]].astype(np.int32), norms=found.norms[used]
         )
-        ends = np.concatenate([[0], np.cumsum(counts[used], dtype=np.int64)])
+        ends = offsets_of(counts[used])
         thinned = replace(self, conjunctions=smaller, weights=replace(weights, ends=ends))
         return super(ConjunctionTerm, thinned).compacted()

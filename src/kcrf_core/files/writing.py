@@ -73,9 +73,9 @@ def naming(path: str, *instead: str) -> Iterator[None]:
 class NamedFile(io.FileIO):
     """An open file to write to, whose errors, such as a full disk, name it."""
 
-    def __init__(self, path: str, number: int, closefd: bool = True):
+    def __init__(self, path: str, number: int):
         self._path = path
-        super().__init__(number, "wb", closefd=closefd)
+        super().__init__(number, "wb")
 
     def write(self, data: Any) -> int:
         with naming(self._path):

@@ -18,7 +18,7 @@ import numpy as np
 from ..chains import Edges, chain, run_probabilities
 from ..model import scores_in_place
 from ..scoring import SpanFinder, detect_scheme
-from ..system import Workers
+from ..system import Workers, offsets_of
 from ..training import Scored
 from .planting import ErrorKinds
 
@@ -214,7 +214,7 @@ def _of_part(part: Scored, channel: Channel, spans: bool, probability: Probabili
         "support": node.node[rows, suggested],
     }
     # A sequence with a label that the model does not know cannot be judged as a whole.
-    strange = np.concatenate([[0], np.cumsum(part.gold < 0)])[part.offsets]
+    strange = offsets_of(part.gold < 0)[part.offsets]
     whole = np.flatnonzero((np.diff(part.offsets) > 0) & (np.diff(strange) == 0))
     first = part.offsets[whole]
     logs = (chain.path_scores(part.scores, part.edges, part.offsets, gold) - node.log_z)[whole]
@@ -237,7 +237,7 @@ def _of_spans(part: Scored, gold: np.ndarray, true: tuple[np.ndarray, Edges], sp
         return dict.fromkeys(("span", "span_wrong", "span_end"), (nothing, nothing))
     finder = SpanFinder(part.labels)
     found = finder.find(gold, part.offsets)
-    unknown = np.concatenate([[0], np.cumsum(part.gold < 0)])
+    unknown = offsets_of(part.gold < 0)
     kept = unknown[found.ends] == unknown[found.starts]
     starts, ends = found.starts[kept], found.ends[kept]
     seen, after = (

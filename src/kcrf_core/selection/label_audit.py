@@ -17,7 +17,7 @@ from ..corpora import PLAIN, CodedColumn, Corpus, Layout, stream_corpus
 from ..errors import DataError, suggestion
 from ..model import Model
 from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, readable_column
-from ..system import Workers, counted
+from ..system import Workers, counted, offsets_of
 from ..training import Scored, scored_parts, train
 from .cross_validation import Plan, Task, cut_parts, fold_data
 from .error_number import ErrorNumber, estimate
@@ -184,7 +184,7 @@ class Audit:
             np.add.reduceat(values, first) if len(first) else np.zeros(0)
             for values in (np.nan_to_num(evidence.wrong), right, np.nan_to_num(evidence.log_probability))
         )
-        strange = np.concatenate([[0], np.cumsum(np.isnan(evidence.wrong))])
+        strange = offsets_of(np.isnan(evidence.wrong))
         ranked = np.lexsort([logs, -expected])  # if none are expected, the least probable one comes first
         ranked = ranked[np.diff(strange[offsets])[there][ranked] == 0]
         return [

@@ -31,7 +31,7 @@ def offsets_of(lengths: np.ndarray) -> np.ndarray:
 
 def complete_sequences(labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return a mask [S] of sequences that have all their labels."""
-    hidden = np.concatenate([[0], np.cumsum(labels < 0)])
+    hidden = offsets_of(labels < 0)
     return hidden[offsets[1:]] == hidden[offsets[:-1]]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..config import Config, default_terms, parse_config, with_options
-from ..corpora import Corpus, Layout, open_vectors, read_corpus, with_vectors
+from ..corpora import CodedColumn, Corpus, Layout, open_vectors, read_corpus, with_vectors
 from ..encoding import (
     UNKNOWN,
     Dataset,
@@ -209,9 +209,8 @@ def groups_of(corpus: Corpus, column: str, names: Sequence[str]) -> np.ndarray:
         raise ConfigError(
             f"there is no column '{column}' to group by{suggestion(column, inputs)} (columns: {listed(inputs)})"
         )
-    values = corpus.columns[list(names).index(column)]
-    numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-    codes = np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
+    values = CodedColumn.of(corpus.columns[list(names).index(column)])
+    codes = values.codes.astype(np.int64)
     first = codes[corpus.offsets[:-1]]
     strange = np.flatnonzero(codes != np.repeat(first, np.diff(corpus.offsets)))
     if len(strange):
