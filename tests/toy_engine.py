@@ -244,11 +244,11 @@ class ToyBlocks:
     engine: ToyEngine
     node: np.ndarray  # [N, Y]
     pairs: np.ndarray  # [N, Y^2], zero at first positions
-    guess: bool
+    diagonals: bool
     operations: int = 0
 
     @property
-    def unsettled(self):
+    def variance_share(self):
         Y = self.engine.problem.label_count
         return float((self.node * (1 - self.node)).mean()) * Y / (1 - 1 / Y)
 
@@ -258,7 +258,7 @@ class ToyBlocks:
         firsts, lasts = problem.offsets[:-1], problem.offsets[1:] - 1
         parts = [
             sum(
-                weight * (np.diag(p) - (not self.guess) * np.outer(p, p))
+                weight * (np.diag(p) - (not self.diagonals) * np.outer(p, p))
                 for weight, p in zip(weights, rows, strict=True)
             )
             for weights, rows in (
@@ -272,7 +272,7 @@ class ToyBlocks:
         for part in parts:
             matrix[at : at + len(part), at : at + len(part)] = part
             at += len(part)
-        return {len(self.engine.features): np.diag(matrix).copy() if self.guess else matrix}
+        return {len(self.engine.features): np.diag(matrix).copy() if self.diagonals else matrix}
 
     def share(self, term):
         return 1.0
@@ -287,7 +287,7 @@ class ToyBlocks:
         Phi, weights = self.engine.features[term], self.engine.problem.position_weights()
         return ((weights[:, None] * Phi**2).T @ (self.node * (1 - self.node))).ravel()
 
-    def leading(self, term, columns, sigma2, settled):
+    def leading(self, term, columns, sigma2, negligible):
         curvature = self.engine.problem.position_weights()[:, None] * self.node * (1 - self.node) / 2
         inverses = [
             np.linalg.inv((columns * q[:, None]).T @ columns + np.eye(columns.shape[1]) / sigma2) for q in curvature.T
@@ -364,7 +364,7 @@ class ToyEngine:
             out += weight * ((p * along) @ counts - (p @ along) * (p @ counts))
         return ToyVector(out)
 
-    def blocks(self, theta, guess=False, settled=0.0):
+    def blocks(self, theta, diagonals=False, negligible=0.0):
         N, Y = self.problem.positions, self.problem.label_count
         node, pairs = np.zeros((N, Y)), np.zeros((N, Y, Y))
         for first, (paths, _, _, p, _) in zip(self.problem.offsets[:-1], self._probabilities(theta), strict=True):
@@ -373,7 +373,7 @@ class ToyEngine:
                     node[first + t, y] += chance
                     if t:
                         pairs[first + t, path[t - 1], y] += chance
-        return ToyBlocks(self, node, pairs.reshape(N, -1), guess)
+        return ToyBlocks(self, node, pairs.reshape(N, -1), diagonals)
 
     def column_squares(self, term):
         return self.problem.position_weights() @ self.features[term] ** 2
@@ -389,7 +389,7 @@ class ToyEngine:
     def real_grams(self, theta, most):
         blocks = self.blocks(theta)
         q = self.problem.position_weights() * (blocks.node * (1 - blocks.node)).mean(axis=1)
-        return {j: (self.features[j] * q[:, None]).T @ self.features[j] for j in most}, blocks.unsettled
+        return {j: (self.features[j] * q[:, None]).T @ self.features[j] for j in most}, blocks.variance_share
 
     def leading_columns(self, term, m):
         return self.features[term][:, :m]

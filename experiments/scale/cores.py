@@ -36,7 +36,7 @@ HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))
 from readme import provenance  # noqa: E402, the folder above is on the path only now
 
-PASSES, SETTLED = 40, 5  # passes of a run, and those before the clock starts
+PASSES, NEGLIGIBLE = 40, 5  # passes of a run, and those before the clock starts
 PAIRS = 10  # of differences that L-BFGS keeps
 TOKENS = 2_000_000
 COPIED, COPIES = 1 << 29, 5  # bytes, and times
@@ -103,7 +103,7 @@ class Bench:
                  "-q", "-o", self.work / "model.npz")  # fmt: skip
         events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
         passes = [event for event in events if event["event"] == "pass"]
-        first, last = passes[SETTLED], passes[-1]
+        first, last = passes[NEGLIGIBLE], passes[-1]
         return (last["seconds"] - first["seconds"]) / (last["pass"] - first["pass"]), events[-1]
 
 

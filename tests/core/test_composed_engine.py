@@ -196,7 +196,7 @@ def test_every_answer_has_the_same_bits(kind, dtype, dealt, rng, workers, monkey
     same((first.labels, first.gold), (second.labels, second.gold))
     for question in ("sequence_log_probabilities", "rounding"):
         same(getattr(whole.engine, question)(theta), getattr(composed.engine, question)(theta))
-    same(whole.curvature_guess(), composed.curvature_guess())
+    same(whole.initial_curvature(), composed.initial_curvature())
     for held in (False, True):
         double, other = whole.engine.in_double(held), composed.engine.in_double(held)
         same(double.evaluate(theta), other.evaluate(theta))
@@ -208,13 +208,13 @@ def test_every_answer_has_the_same_bits(kind, dtype, dealt, rng, workers, monkey
         same(whole.engine.drawn_labels(theta, chance), composed.engine.drawn_labels(theta, chance))
 
 
-@pytest.mark.parametrize("settled", [0.0, 0.02])
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "distances"])  # no label is settled with these
-def test_blocks_have_the_same_bits(kind, settled, rng, workers, monkeypatch):
+@pytest.mark.parametrize("negligible", [0.0, 0.02])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "distances"])  # none is nearly certain with these
+def test_blocks_have_the_same_bits(kind, negligible, rng, workers, monkeypatch):
     whole, composed = both(kind, rng, workers, monkeypatch)
     theta, vector = 5 * rng.normal(size=(2, whole.size))
-    one, other = whole.engine.blocks(theta, False, settled), composed.engine.blocks(theta, False, settled)
-    same((one.operations, one.unsettled), (other.operations, other.unsettled))
+    one, other = whole.engine.blocks(theta, False, negligible), composed.engine.blocks(theta, False, negligible)
+    same((one.operations, one.variance_share), (other.operations, other.variance_share))
     shares = []
     for j, term in enumerate(whole.terms):
         if not term.clique.mapped:
@@ -233,7 +233,7 @@ def test_blocks_have_the_same_bits(kind, settled, rng, workers, monkeypatch):
             narrow, narrow_too = whole.engine.narrowed({j: 11}), composed.engine.narrowed({j: 11})
             few = rng.normal(size=narrow.vectors.size)
             same(narrow.evaluate(few), narrow_too.evaluate(few))
-    assert settled == 0 or min(shares) < 1
+    assert negligible == 0 or min(shares) < 1
 
 
 @pytest.mark.each_choice
@@ -246,7 +246,7 @@ def test_problems_of_all_kinds_have_the_same_bits(kind, more, rng, workers, monk
     theta, vector = rng.normal(size=(2, whole.size))
     same(whole.engine.evaluate(theta), composed.engine.evaluate(theta))
     same(whole.engine.product(theta, vector), composed.engine.product(theta, vector))
-    same(whole.curvature_guess(), composed.curvature_guess())
+    same(whole.initial_curvature(), composed.initial_curvature())
     # Systems of pivots in double precision have other bits for one right side than for several.
     double, other = whole.engine.in_double(True), composed.engine.in_double(True)
     several = list(rng.normal(size=(6, whole.size)))
@@ -261,7 +261,7 @@ def test_partitions_of_empty_sequences_belong_to_others(kind, rng, workers, monk
     same(whole.engine.evaluate(theta), composed.engine.evaluate(theta))
     same(whole.engine.product(theta, vector), composed.engine.product(theta, vector))
     same(whole.engine.sequence_log_probabilities(theta), composed.engine.sequence_log_probabilities(theta))
-    same(whole.curvature_guess(), composed.curvature_guess())
+    same(whole.initial_curvature(), composed.initial_curvature())
 
 
 @pytest.mark.parametrize("name", list(SOLVERS))

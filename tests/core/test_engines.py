@@ -99,14 +99,14 @@ def test_both_engines_agree(rng, workers):
     np.testing.assert_allclose(numbers(here.gradient), there.gradient, rtol=1e-8, atol=1e-10)
     product = threads.hessian_product(theta, vector)
     np.testing.assert_allclose(numbers(toy.hessian_product(*own)), product, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(toy.curvature_guess(), threads.curvature_guess(), rtol=1e-12)
+    np.testing.assert_allclose(toy.initial_curvature(), threads.initial_curvature(), rtol=1e-12)
     ours, theirs = toy.engine.real_grams(own[0], {0: 10, 1: 10}), threads.engine.real_grams(theta, {0: 10, 1: 10})
     for j in (0, 1):
         np.testing.assert_allclose(ours[0][j], theirs[0][j], rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-9)
-    for guess in (False, True):
-        ours, theirs = toy.hessian_blocks(own[0], guess), threads.hessian_blocks(theta, guess)
-        np.testing.assert_allclose(ours.unsettled, theirs.unsettled, rtol=1e-9)
+    for diagonals in (False, True):
+        ours, theirs = toy.hessian_blocks(own[0], diagonals), threads.hessian_blocks(theta, diagonals)
+        np.testing.assert_allclose(ours.variance_share, theirs.variance_share, rtol=1e-9)
         np.testing.assert_allclose(ours.small(2), theirs.small(2), rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(ours.diagonal(), theirs.diagonal(), rtol=1e-8, atol=1e-10)
         for j in (0, 1):

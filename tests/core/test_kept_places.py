@@ -121,12 +121,12 @@ def test_a_pass_never_lays_out_all_weights(rng, workers, monkeypatch):
         return block.reshape(self.rows, self.columns)
 
     monkeypatch.setattr(TermShape, "weights", refused)
-    objective.curvature_guess()
+    objective.initial_curvature()
     tracemalloc.start()
     found = objective.evaluate(theta)
     proven = objective.proven(theta)
     objective.stored_weights(theta, 0)
-    objective.curvature_guess()
+    objective.initial_curvature()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found.value == pytest.approx(expected, rel=1e-5) and proven.lower <= expected

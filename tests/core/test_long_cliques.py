@@ -182,7 +182,7 @@ def test_settled_positions_are_left_out_of_blocks(rng, workers):
     """What they would add is below what they have left, and fewer rows are gone through."""
     objective = random_objective(rng, workers, (NODE, EDGE), 3, sequences=30)
     theta = 20 * rng.normal(size=objective.size)
-    exact, rough = objective.hessian_blocks(theta), objective.hessian_blocks(theta, settled=1e-3)
+    exact, rough = objective.hessian_blocks(theta), objective.hessian_blocks(theta, negligible=1e-3)
     assert exact.share(0) == 1 and rough.share(0) < 0.6
     v = rng.normal(size=objective.blocks[0].stop)
     reach = np.square(dense_map(objective.engine.objective_terms[0].map, objective.problem.positions)).sum()

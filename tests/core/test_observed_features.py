@@ -137,7 +137,7 @@ def test_derivatives_are_those_of_what_is_left(kind):
         np.testing.assert_allclose(found.gradient, expected.gradient[places], rtol=1e-9, atol=1e-12)
         product = whole.hessian_product(wide, wide_direction)[places]
         np.testing.assert_allclose(part.hessian_product(theta, direction), product, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(part.curvature_guess(), whole.curvature_guess()[places], rtol=1e-12)
+        np.testing.assert_allclose(part.initial_curvature(), whole.initial_curvature()[places], rtol=1e-12)
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "newton", "block-jacobi", "subspace"])

@@ -49,7 +49,7 @@ def test_the_same_operator(rng, workers, kind):
         if theta is None:
             theta, v = rng.normal(size=(2, objective.size))
         here = objective.evaluate(theta)
-        found.append((here.value, here.gradient, objective.hessian_product(theta, v), objective.curvature_guess()))
+        found.append((here.value, here.gradient, objective.hessian_product(theta, v), objective.initial_curvature()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(shared.mean_diagonal(), whole.mean_diagonal(), rtol=1e-12)

@@ -56,7 +56,9 @@ def test_the_same_objective_and_gradient(rng, workers, options):
         objective = on_threads(data, [ObjectiveTerm(term.config.clique, 2.0, term.map) for term in of_data], workers)
         theta = rng.normal(size=objective.size) if theta is None else theta
         here = objective.evaluate(theta)
-        found.append((here.value, here.gradient, objective.hessian_product(theta, theta), objective.curvature_guess()))
+        found.append(
+            (here.value, here.gradient, objective.hessian_product(theta, theta), objective.initial_curvature())
+        )
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)  # maps are in single precision
 

@@ -229,7 +229,7 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     np.testing.assert_allclose(after, values[:, None] ** -MATRIX_POWER * before, rtol=0.04)
     counts = objective.problem.clique_counts(1).ravel() + 0.5
     share, pairs = counts / counts.sum(), counts.sum() - 0.5 * Y * Y
-    edges = objective.curvature_guess()[m * C :]
+    edges = objective.initial_curvature()[m * C :]
     edges[: Y * Y] = pairs * share * (1 - share) + 1 / objective.sigma2[1]
     edges = EDGES_BESIDE_MATRIX * edges**MATRIX_POWER
     np.testing.assert_allclose(out[m * C :], vector[m * C :] / edges, rtol=1e-12)
@@ -240,7 +240,7 @@ def test_few_positions_are_not_worth_eigenvectors(rng, workers):
     assert objective.engine.objective_terms[0].map.size > 20  # or they would not be in question
     found = InitialInverse(objective, Run(1e-4, 500)).at(np.zeros(objective.size))
     assert isinstance(found, Diagonal)
-    np.testing.assert_allclose(1 / found.inverse, objective.curvature_guess() ** POWER, rtol=1e-12)
+    np.testing.assert_allclose(1 / found.inverse, objective.initial_curvature() ** POWER, rtol=1e-12)
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "auto"])
@@ -341,7 +341,7 @@ def test_the_diagonal_is_taken_anew_where_labels_have_become_certain(rng, worker
     objective = on_threads(problem, terms, workers, np.float64)
     theta, vector = 2 * rng.normal(size=(2, objective.size))
     first, later = (InitialInverse(objective, Run(1e-4, 500)).at(at) for at in (np.zeros(objective.size), theta))
-    guess = objective.curvature_guess()
+    guess = objective.initial_curvature()
     np.testing.assert_allclose(first(vector), vector * guess**-POWER, rtol=1e-6)
     p, node = objective.errors(theta) + np.eye(Y)[problem.labels], objective.blocks[0]
     squares = [features.column_squares(p[:, y] * (1 - p[:, y])) for y in range(Y)]

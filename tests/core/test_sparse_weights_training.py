@@ -103,7 +103,7 @@ def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
         theta = rng.normal(size=objective.size)
         exact = [objective.hessian_product(theta, unit)[k] for k, unit in enumerate(np.eye(objective.size))]
         own = objective.blocks[0]
-        found = objective.hessian_blocks(theta, guess=True).diagonal()
+        found = objective.hessian_blocks(theta, diagonals=True).diagonal()
         np.testing.assert_allclose(found[own], exact[own], rtol=1e-10)
 
 

@@ -165,13 +165,13 @@ class LabelClique(Clique):
 
     # The block of the Hessian (30): the clique's positions taken as independent of each other.
 
-    def block_form(self, Y: int, guess: bool) -> str:
-        """Return MATRIX, or ABOVE, a diagonal above it, for a large one or a mere `guess`."""
+    def block_form(self, Y: int, diagonals: bool) -> str:
+        """Return MATRIX, or ABOVE, a diagonal above it, for a large one or where `diagonals` are enough."""
         return ABOVE
 
     @abstractmethod
     def block_part(
-        self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
+        self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, negligible: float
     ) -> PartialSum:
         """Return what some sequences add to the block; `weights` [n] are those of positions."""
 
@@ -264,18 +264,18 @@ class Edge(LabelClique):
         at_ends = np.repeat(totals, Y) * (1 - 1 / Y) / Y
         return np.concatenate([counts.sum() * share * (1 - share), at_ends]) + 1 / sigma2
 
-    def block_form(self, Y: int, guess: bool) -> str:
-        return ABOVE if guess or Y * Y > LARGEST_EDGE_BLOCK else MATRIX
+    def block_form(self, Y: int, diagonals: bool) -> str:
+        return ABOVE if diagonals or Y * Y > LARGEST_EDGE_BLOCK else MATRIX
 
     def block_part(
-        self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
+        self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, negligible: float
     ) -> PartialSum:
         if found.edge.ndim == 2:
             return PartialSum(found.edge.ravel(), 0)
         pairs = found.edge.reshape(len(found.node), -1)
         if form == MATRIX:
-            unsettled = (positions_within(offsets) > 0) & (pairs.max(axis=1) < 1 - settled)
-            return PartialSum(_covariance(pairs[unsettled], weights[unsettled]), int(unsettled.sum()))
+            uncertain = (positions_within(offsets) > 0) & (pairs.max(axis=1) < 1 - negligible)
+            return PartialSum(_covariance(pairs[uncertain], weights[uncertain]), int(uncertain.sum()))
         return PartialSum(weights @ pairs, 0)
 
     def finish_block(self, total: np.ndarray, problem: Problem, node: np.ndarray, form: str) -> np.ndarray:
@@ -325,7 +325,7 @@ class Edge2(LabelClique):
         return sums.triple.ravel()
 
     def block_part(
-        self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
+        self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, negligible: float
     ) -> PartialSum:
         assert found.triple is not None
         return PartialSum(found.triple.ravel(), 0)

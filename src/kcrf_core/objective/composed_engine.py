@@ -198,9 +198,9 @@ class ComposedEngine(Engine):
         arguments = ((*points, self._sizes) for points in self._vectors_for_partitions([theta, vector]))
         return self._collected([self.executor.total(self.handles, "product", arguments)])[0]
 
-    def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ComposedBlocks:
-        arguments = [(points[0], guess, settled) for points in self._vectors_for_partitions([theta])]
-        return ComposedBlocks(self, self.executor.derive(self.handles, "blocks", arguments), settled)
+    def blocks(self, theta: np.ndarray, diagonals: bool = False, negligible: float = 0.0) -> ComposedBlocks:
+        arguments = [(points[0], diagonals, negligible) for points in self._vectors_for_partitions([theta])]
+        return ComposedBlocks(self, self.executor.derive(self.handles, "blocks", arguments), negligible)
 
     def raw_squares(self, term: int) -> np.ndarray:
         return self.executor.total(self.handles, "raw_squares", self._each(term, self.terms[term].rows)).ravel()
@@ -258,11 +258,11 @@ class ComposedEngine(Engine):
 class ComposedBlocks(EngineBlocks):
     """Blocks of the Hessian of the negative log-likelihood at one point, where partitions are."""
 
-    def __init__(self, engine: ComposedEngine, handles: Sequence[Handle], settled: float):
-        self._engine, self._handles, self._settled = engine, handles, settled
+    def __init__(self, engine: ComposedEngine, handles: Sequence[Handle], negligible: float):
+        self._engine, self._handles, self._settled = engine, handles, negligible
         summary = engine.executor.total(handles, "summary", engine._each())
         self.operations, variance, small, open_rows = summary
-        self.unsettled = engine.part_of_variance(variance)
+        self.variance_share = engine.part_of_variance(variance)
         self.small = dict(zip(engine.labelled, small, strict=True))
         self._open = dict(zip(engine.mapped, open_rows, strict=True))
 
@@ -283,7 +283,7 @@ class ComposedBlocks(EngineBlocks):
         raw = engine.executor.total(self._handles, "raw_diagonal", engine._each(term, engine._sizes[term]))
         return engine.terms[term].scaled_squares(raw.ravel(), engine.head(term).scale)
 
-    def leading(self, term: int, columns: Sequence[Handle], sigma2: float, settled: float) -> tuple[np.ndarray, int]:
-        arguments = [(term, own, settled) for own in columns]
+    def leading(self, term: int, columns: Sequence[Handle], sigma2: float, negligible: float) -> tuple[np.ndarray, int]:
+        arguments = [(term, own, negligible) for own in columns]
         grams, counts = self._engine.executor.total(self._handles, "leading_grams", arguments)
         return inverted_blocks(grams, counts, sigma2, self._engine.workers)

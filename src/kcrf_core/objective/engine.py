@@ -92,7 +92,7 @@ class EngineBlocks(ABC):
     """Blocks of the Hessian at one point (30), one per term, as if cliques were independent of each other."""
 
     operations: int  # floating-point operations beyond those of half a pass
-    unsettled: float  # mean variance of labels, as a share of the largest possible
+    variance_share: float  # mean variance of labels, as a share of the largest possible
     small: dict[int, np.ndarray]  # blocks of terms over labels alone, without the prior: matrices, or their diagonals
 
     @abstractmethod
@@ -108,10 +108,10 @@ class EngineBlocks(ABC):
         """Return the diagonal of the block of a term with an explicit map, without the prior, [size]."""
 
     @abstractmethod
-    def leading(self, term: int, columns: LeadingColumns, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
+    def leading(self, term: int, columns: LeadingColumns, sigma2: float, negligible: float) -> tuple[np.ndarray, int]:
         """Return inverses [C, m, m] of the block on leading columns, for each label, and the number of operations.
 
-        The prior is included. Nearly deterministic positions, with a variance up to `settled`, are left out.
+        The prior is included. Nearly deterministic positions, with a variance up to `negligible`, are left out.
         """
 
 
@@ -196,8 +196,8 @@ class Engine(ABC):
         """Multiply the Hessian of the negative log-likelihood at theta by a vector."""
 
     @abstractmethod
-    def blocks(self, theta: Vector, guess: bool = False, settled: float = 0.0) -> EngineBlocks:
-        """Return blocks of the Hessian (`guess`: diagonals of small ones), without cliques of variance <= `settled`."""
+    def blocks(self, theta: Vector, diagonals: bool = False, negligible: float = 0.0) -> EngineBlocks:
+        """Return blocks of the Hessian, `diagonals` of small ones, without cliques of `negligible` variance."""
 
     def in_double(self, held: bool) -> Engine:
         """Return an engine of the same problem and vectors in double precision, or itself if it has that.
@@ -263,7 +263,7 @@ class Engine(ABC):
         """Return kernel values with the first m pivots times a matrix [m, m], [N, m]."""
 
     def real_grams(self, theta: Vector, most: Mapping[int, int]) -> tuple[dict[int, np.ndarray], float]:
-        """Return Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and `EngineBlocks.unsettled`.
+        """Return Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and `EngineBlocks.variance_share`.
 
         q is the mean variance of a term's states at each position. The sum is over a sample of at most `most`
         positions, scaled to all.

@@ -318,8 +318,8 @@ class EnginePartition:
     def narrowed(self, sizes: dict[int, int]) -> EnginePartition:
         return EnginePartition(self.engine.narrowed(sizes), self._about)
 
-    def blocks(self, theta: Blocks, guess: bool, settled: float) -> PartitionBlocks:
-        return PartitionBlocks(self, self.engine.blocks(self._vector(theta), guess, settled))
+    def blocks(self, theta: Blocks, diagonals: bool, negligible: float) -> PartitionBlocks:
+        return PartitionBlocks(self, self.engine.blocks(self._vector(theta), diagonals, negligible))
 
 
 class PartitionBlocks:
@@ -341,5 +341,5 @@ class PartitionBlocks:
     def raw_diagonal(self, term: int, size: int) -> Block:
         return self._partition._block(self._blocks.raw_diagonal(term), term, size, squares=True)
 
-    def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:
-        return self._blocks.leading_grams(term, columns, settled)
+    def leading_grams(self, term: int, columns: np.ndarray, negligible: float) -> tuple[np.ndarray, np.ndarray]:
+        return self._blocks.leading_grams(term, columns, negligible)

@@ -204,24 +204,24 @@ class Objective:
         self.vectors.add_curvature(product, vector, self.sigma2)
         return product
 
-    def hessian_blocks(self, theta: Vector, guess: bool = False, settled: float = 0.0) -> HessianBlocks:
+    def hessian_blocks(self, theta: Vector, diagonals: bool = False, negligible: float = 0.0) -> HessianBlocks:
         """Return the Hessian's blocks at theta."""
-        return HessianBlocks(self, self.engine.blocks(theta, guess, settled))
+        return HessianBlocks(self, self.engine.blocks(theta, diagonals, negligible))
 
-    def curvature_guess(self) -> np.ndarray:
+    def initial_curvature(self) -> np.ndarray:
         """Return the Hessian's diagonal at theta = 0, other terms ignored.
 
         Frequent features curve P far more than rare ones: scaled by this, L-BFGS needs about half the passes
         on text.
         """
-        N, guess = self.problem.position_weights().sum(), np.empty(self.size)
+        N, found = self.problem.position_weights().sum(), np.empty(self.size)
         for j, (block, term) in enumerate(zip(self.blocks, self.terms, strict=True)):
             squares = N
             if term.clique.mapped:
                 squares = self.engine.column_squares(j)
                 squares = squares[term.kept // term.columns] if term.kept is not None else squares.repeat(term.columns)
-            guess[block] = self.curvature_at_zero(j, squares)
-        return guess
+            found[block] = self.curvature_at_zero(j, squares)
+        return found
 
     def curvature_at_zero(self, j: int, squares: np.ndarray | float) -> np.ndarray | float:
         """Return the Hessian's diagonal at theta = 0 for columns of a term with these sums of squares."""
@@ -290,7 +290,7 @@ class HessianBlocks:
 
     def __init__(self, objective: Objective, loss: EngineBlocks):
         self.objective, self._loss = objective, loss
-        self.operations, self.unsettled, self.share = loss.operations, loss.unsettled, loss.share
+        self.operations, self.variance_share, self.share = loss.operations, loss.variance_share, loss.share
 
     def small(self, term: int) -> np.ndarray:
         """Return the block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
@@ -322,10 +322,10 @@ class HessianBlocks:
                 out[part] = self._loss.diagonal(j) + 1 / objective.sigma2[j]
             else:
                 small = self._loss.small[j]
-                own = self.unsettled * small if small.ndim == 1 else small.diagonal()
+                own = self.variance_share * small if small.ndim == 1 else small.diagonal()
                 out[part] = own + 1 / objective.sigma2[j]
         return out
 
-    def leading(self, term: int, columns: object, settled: float) -> tuple[np.ndarray, int]:
+    def leading(self, term: int, columns: object, negligible: float) -> tuple[np.ndarray, int]:
         """Return inverses [C, m, m] on leading columns, label by label, and the operations that they took."""
-        return self._loss.leading(term, columns, self.objective.sigma2[term], settled)
+        return self._loss.leading(term, columns, self.objective.sigma2[term], negligible)

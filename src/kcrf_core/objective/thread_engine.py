@@ -2,8 +2,8 @@
 
 Its blocks of the Hessian (30) take each term by itself and its cliques as independent of each other. A term with a map
 has the operator Phi^T [(diag p - p p^T)(Phi v)], p the marginals of its cliques; transitions have a small matrix. Where
-that would be large, for triples, and where a guess is enough, the diagonal sum_t p_t stands in, as diag p - p p^T <=
-diag p. Cliques whose p_t is up to `settled` from 0 or 1 are left out where that pays.
+that would be large, for triples, and where `diagonals` are enough, sum_t p_t stands in, as diag p - p p^T <=
+diag p. Cliques whose p_t is up to `negligible` from 0 or 1 are left out where that pays.
 """
 
 from __future__ import annotations
@@ -205,8 +205,8 @@ class ThreadEngine(Engine):
         self.workers.fold(partial(_tangent, adjoint, potentials, direction), self._tasks, adjoint.add)
         return adjoint.collect()[0]
 
-    def blocks(self, theta: Vector, guess: bool = False, settled: float = 0.0) -> ThreadBlocks:
-        return ThreadBlocks(self, theta, guess, settled)
+    def blocks(self, theta: Vector, diagonals: bool = False, negligible: float = 0.0) -> ThreadBlocks:
+        return ThreadBlocks(self, theta, diagonals, negligible)
 
     def raw_squares(self, term: int) -> np.ndarray:
         counts = self.problem.position_weights()
@@ -402,12 +402,12 @@ class _Adjoint:
 class ThreadBlocks(EngineBlocks):
     """Blocks of the Hessian of the negative log-likelihood at one point."""
 
-    def __init__(self, engine: ThreadEngine, theta: Vector, guess: bool, settled: float):
-        self._engine, self._settled = engine, settled
+    def __init__(self, engine: ThreadEngine, theta: Vector, diagonals: bool, negligible: float):
+        self._engine, self._settled = engine, negligible
         problem, Y = engine.problem, engine.problem.label_count
         self._weights = problem.position_weights()
-        forms = {j: clique.block_form(Y, guess) for j, clique in engine.labelled.items()}
-        found = list(engine.over_chunks(theta, partial(_block_parts, engine, forms, settled)))
+        forms = {j: clique.block_form(Y, diagonals) for j, clique in engine.labelled.items()}
+        found = list(engine.over_chunks(theta, partial(_block_parts, engine, forms, negligible)))
         marginals = [each for each, _ in found]
         self._marginals = {
             clique: np.concatenate([each[clique] for each in marginals]).astype(engine.dtype, copy=False)
@@ -430,7 +430,7 @@ class ThreadBlocks(EngineBlocks):
         self._open: dict[int, tuple[FeatureMap, np.ndarray]] = {}
         p = self._marginals[NODE]
         self.variance = summed_by(engine.partitions, len(p), lambda rows: float((p[rows] * (1 - p[rows])).sum()))
-        self.unsettled = engine.part_of_variance(self.variance)
+        self.variance_share = engine.part_of_variance(self.variance)
 
     def open_part(self, term: int) -> tuple[FeatureMap, np.ndarray]:
         """Return a term's map on positions that are not nearly deterministic, and which they are."""
@@ -507,10 +507,10 @@ class ThreadBlocks(EngineBlocks):
         engine.workers.run(work, range(shape.columns))
         return out
 
-    def leading(self, term: int, columns: np.ndarray, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
-        return inverted_blocks(*self.leading_grams(term, columns, settled), sigma2, self._engine.workers)
+    def leading(self, term: int, columns: np.ndarray, sigma2: float, negligible: float) -> tuple[np.ndarray, int]:
+        return inverted_blocks(*self.leading_grams(term, columns, negligible), sigma2, self._engine.workers)
 
-    def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:
+    def leading_grams(self, term: int, columns: np.ndarray, negligible: float) -> tuple[np.ndarray, np.ndarray]:
         """Return sums [C, m, m] over positions of q_ty phi_t phi_t^T, and how many went into each [C].
 
         q_ty = p_ty (1 - p_ty) / 2: labels share the curvature. With two labels one column holds all of it, 2 p (1 - p).
@@ -521,7 +521,7 @@ class ThreadBlocks(EngineBlocks):
         curvature *= self._weights[:, None]
 
         def work(label: int) -> tuple[np.ndarray, int]:
-            rows = np.flatnonzero(curvature[:, label] > settled)
+            rows = np.flatnonzero(curvature[:, label] > negligible)
 
             def of_partition(part: slice) -> np.ndarray:
                 own = rows[part]
@@ -639,7 +639,7 @@ def _drawn(chance: np.ndarray, chunk: ScoredChunk) -> np.ndarray:
 
 
 def _block_parts(
-    engine: ThreadEngine, forms: dict[int, str], settled: float, chunk: ScoredChunk
+    engine: ThreadEngine, forms: dict[int, str], negligible: float, chunk: ScoredChunk
 ) -> tuple[dict[Clique, np.ndarray], dict[int, PartialSum]]:
     """Return marginals of cliques, and sums for the small blocks."""
     every_pair = any(form != ABOVE for form in forms.values())
@@ -647,7 +647,7 @@ def _block_parts(
     found = (chunk.with_edges_repeated() if every_pair or engine.per_position else chunk).marginals()
     weights = chunk.position_weights()
     parts = {
-        j: engine.labelled[j].block_part(found, chunk.offsets, weights, form, settled) for j, form in forms.items()
+        j: engine.labelled[j].block_part(found, chunk.offsets, weights, form, negligible) for j, form in forms.items()
     }
     return {clique: clique.distribution(found) for clique in dict.fromkeys([NODE, *engine._types])}, parts
 

@@ -91,9 +91,9 @@ class InitialInverse:
         """Return the matrix at a point; that at zero where it does not depend on the point."""
         objective, run = self._objective, self._run
         power = MATRIX_POWER if self._nested or self._real else POWER
-        real, unsettled = self._real_grams(theta) if self._real else ({}, 1.0)
+        real, variance_share = self._real_grams(theta) if self._real else ({}, 1.0)
         looks = self._looks and not objective.vectors.is_zero(theta)
-        scale = (current_curvature(objective, theta, run) if looks else self._diagonal(unsettled)) ** power
+        scale = (current_curvature(objective, theta, run) if looks else self._diagonal(variance_share)) ** power
         if self._nested:
             for part, term in zip(objective.blocks, objective.terms, strict=True):
                 if not term.clique.mapped:
@@ -102,7 +102,7 @@ class InitialInverse:
         matrices = {}
         for j, gram in self._nested.items():
             # Curvatures at zero are the squares of columns times a factor, and the prior's own.
-            factor = objective.curvature_at_zero(j, unsettled) - objective.curvature_at_zero(j, 0.0)
+            factor = objective.curvature_at_zero(j, variance_share) - objective.curvature_at_zero(j, 0.0)
             matrices[j] = 0, self._power(factor * gram, j, power)
         for j, gram in real.items():
             term = objective.terms[j]
@@ -118,18 +118,18 @@ class InitialInverse:
         self._run.add_operations(self._whole, 2 * N * objective.pass_size + operations)
         return objective.engine.real_grams(theta, most)
 
-    def _diagonal(self, unsettled: float) -> np.ndarray:
+    def _diagonal(self, variance_share: float) -> np.ndarray:
         """Return an approximate diagonal of the Hessian: that at zero, less the variance that has vanished since."""
         objective = self._objective
-        guess = objective.curvature_guess()
+        curvature = objective.initial_curvature()
         for part, term, variance in zip(objective.blocks, objective.terms, objective.sigma2, strict=True):
             labels = term.clique if isinstance(term.clique, LabelClique) else None
             if (self._nested or self._real) and labels is not None:
                 better = labels.curvature_in_data(objective.problem, variance, ends=bool(self._real))
-                guess[part][: better.size] = better
-            if unsettled != 1:
-                guess[part] = unsettled * (guess[part] - 1 / variance) + 1 / variance
-        return guess
+                curvature[part][: better.size] = better
+            if variance_share != 1:
+                curvature[part] = variance_share * (curvature[part] - 1 / variance) + 1 / variance
+        return curvature
 
     def _power(self, curvature: np.ndarray, term: int, power: float) -> np.ndarray:
         """Return (curvature + I / sigma^2)^-power."""
@@ -143,8 +143,8 @@ def current_curvature(objective: Objective, theta: Vector, run: Run) -> np.ndarr
     With a weak prior most labels become nearly certain, and their features hardly curve P any longer.
     """
     run.work += 1
-    diagonal = objective.hessian_blocks(theta, guess=True).diagonal()
-    return np.maximum(diagonal, LEAST_SHARE * objective.curvature_guess())
+    diagonal = objective.hessian_blocks(theta, diagonals=True).diagonal()
+    return np.maximum(diagonal, LEAST_SHARE * objective.initial_curvature())
 
 
 def _preconditions_real(term: TermShape, objective: Objective) -> bool:

@@ -186,13 +186,13 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, me
         memory.restore(run.resumed["memory"])
     elif now is None:
         now = run.evaluate(objective, theta)
-    guess = InitialInverse(objective, run)
-    metric = guess.at(renewed)
+    initial = InitialInverse(objective, run)
+    metric = initial.at(renewed)
     hand_back()  # what was needed to begin
     for steps in count(begun):
         run.between_steps(objective, steps=steps, renewal=renewal, renewed=renewed, theta=theta, now=now, memory=memory)
-        if guess.moves and steps == renewal:
-            metric, renewal, renewed = guess.at(theta), steps * RENEWAL_GROWTH, theta
+        if initial.moves and steps == renewal:
+            metric, renewal, renewed = initial.at(theta), steps * RENEWAL_GROWTH, theta
         found = step(partial(run.evaluate, objective), theta, now, memory, metric, objective.vectors, run)
         if found is None:
             run.raise_precision(objective)

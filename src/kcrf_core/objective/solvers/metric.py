@@ -19,10 +19,10 @@ from .run import Run
 
 MOST_STEPS = 200  # of conjugate gradients
 MOST_COLUMNS = 300
-# The blocks are to cost about two passes: m^2 q / (4 D) <= 2, with a part q of about 2 / C of the variances unsettled.
+# The blocks are to cost about two passes: m^2 q / (4 D) <= 2, with a part q of about 2 / C of the variances left.
 PASSES_TO_BUILD = 2
 SMALLEST_VARIANCE = 0.003  # of labels: positions below it are left out of the blocks
-REBUILD = 0.25  # blocks are built anew when what is unsettled has changed by this part
+REBUILD = 0.25  # blocks are built anew when the variance of labels has changed by this part
 
 
 class LeadingColumns:
@@ -31,7 +31,7 @@ class LeadingColumns:
     def __init__(self, objective: Objective, run: Run):
         self._columns: dict[int, object] = {}  # by the number of their term
         self._inverses: dict[int, np.ndarray] = {}  # likewise, [C, m, m]
-        self._unsettled = 0.0  # when those were built
+        self._variance_share = 0.0  # when those were built
         for j in objective.mapped:
             term = objective.terms[j]
             if isinstance(term.clique, MappedClique) and term.clique.axes == 1 and term.nested:
@@ -42,16 +42,16 @@ class LeadingColumns:
 
     def state(self) -> dict[str, Any]:
         """Return the blocks that are kept."""
-        return {"inverses": self._inverses, "unsettled": self._unsettled}
+        return {"inverses": self._inverses, "unsettled": self._variance_share}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state` returned."""
-        self._inverses, self._unsettled = state["inverses"], state["unsettled"]
+        self._inverses, self._variance_share = state["inverses"], state["unsettled"]
 
     def inverses(self, blocks: HessianBlocks, run: Run) -> dict[int, np.ndarray]:
         """Return inverse blocks of each term, built anew where variances have changed much since the last time."""
-        if not self._inverses or abs(blocks.unsettled - self._unsettled) > REBUILD * self._unsettled:
-            self._unsettled = blocks.unsettled
+        if not self._inverses or abs(blocks.variance_share - self._variance_share) > REBUILD * self._variance_share:
+            self._variance_share = blocks.variance_share
             for j, columns in self._columns.items():
                 self._inverses[j], operations = blocks.leading(j, columns, SMALLEST_VARIANCE)
                 run.add_operations(blocks.objective, operations)
@@ -65,7 +65,7 @@ class BlockMetric:
         objective = blocks.objective
         prior = np.repeat(1 / objective.sigma2, [part.stop - part.start for part in objective.blocks])
         # [size] the diagonal at zero, less the variance that has vanished since
-        diagonal = blocks.unsettled * (objective.curvature_guess() - prior) + prior
+        diagonal = blocks.variance_share * (objective.initial_curvature() - prior) + prior
         self._inverses = columns.inverses(blocks, run)  # by the number of their term, [C, m, m]
         self._vectors, self._factors = objective.vectors, {}  # of small blocks that are matrices, likewise
         for j, (part, term) in enumerate(zip(objective.blocks, objective.terms, strict=True)):

@@ -29,7 +29,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
     assert now is not None
     while True:
         run.between_steps(objective, theta=theta, now=now, first_norm=first_norm, columns=columns)
-        metric = BlockMetric(run.blocks(objective, theta, guess=True), columns, run)
+        metric = BlockMetric(run.blocks(objective, theta, diagonals=True), columns, run)
         norm = float(np.sqrt(vectors.dot(now.gradient, metric(now.gradient))))
         first_norm = first_norm or max(norm, 1e-300)
         forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / first_norm)))

@@ -88,18 +88,18 @@ class CurvatureModel(RememberedPairs):
     def __init__(self, objective: Objective, run: Run):
         super().__init__(objective.vectors, most_sparse_pairs(objective.size), run.kept_dtype(objective))
         self._thresholds = self._vectors.zeros() if objective.thresholds is None else objective.thresholds
-        guess = objective.curvature_guess()
-        self._least = LEAST_CURVATURE * guess.max(initial=1e-300)
-        self._take(np.maximum(guess, self._least) ** POWER)
+        curvature = objective.initial_curvature()
+        self._least = LEAST_CURVATURE * curvature.max(initial=1e-300)
+        self._take(np.maximum(curvature, self._least) ** POWER)
         self._crossed = np.zeros((self._most, self._most))  # [i, j] s_i.y_j
-        self._squared = np.zeros((self._most, self._most))  # [i, j] s_i.(guess s_j)
-        self._length = 0.0  # what the guess is multiplied with; zero: nothing is known yet
+        self._squared = np.zeros((self._most, self._most))  # [i, j] s_i.(curvature s_j)
+        self._length = 0.0  # what the curvature is multiplied with; zero: nothing is known yet
 
     def state(self) -> dict[str, Any]:
         """Return all that later steps depend on."""
         return {
             "pairs": self._pairs.stored(self._rows),
-            "guess": self._guess,
+            "guess": self._curvature,
             "order": self._order,
             "crossed": self._crossed,
             "squared": self._squared,
@@ -113,10 +113,10 @@ class CurvatureModel(RememberedPairs):
         self._crossed, self._squared = state["crossed"], state["squared"]
         self._take(state["guess"])
 
-    def _take(self, guess: np.ndarray) -> None:
+    def _take(self, curvature: np.ndarray) -> None:
         """Take a power of the Hessian's diagonal for the initial one."""
-        self._guess = guess
-        self._scale, self._inverse = self._vectors.from_array(self._guess), self._vectors.from_array(1 / self._guess)
+        self._curvature = curvature
+        self._scale, self._inverse = map(self._vectors.from_array, (curvature, 1 / curvature))
 
     def look(self, objective: Objective, theta: Vector, run: Run) -> None:
         """Start from the Hessian's diagonal at these parameters, and keep the pairs."""
@@ -146,7 +146,7 @@ class CurvatureModel(RememberedPairs):
         if not length:  # the first step is about as long as one
             square = self._vectors.dot(now.gradient, self._vectors.product(now.gradient, self._inverse))
             length = max(float(np.sqrt(square)), 1e-300)
-        scale = self._vectors.from_array(length * self._guess)
+        scale = self._vectors.from_array(length * self._curvature)
         free = self._vectors.free_count(theta, now.gradient, self._thresholds)
         used = max(FEWEST_PAIRS, int(np.sqrt(MODEL_OPERATIONS / max(free, 1)) / 2))
         order = self._order[-used:]

@@ -51,7 +51,7 @@ LONG = 1 << 15
 SUFFICIENT_DECREASE, CURVATURE, MOST_TRIALS = 1e-4, 0.9, 20
 
 # Cliques whose label is that nearly deterministic are left out of blocks.
-SETTLED = 1e-3
+NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -333,9 +333,9 @@ class Run:
         self.work += 1
         return objective.hessian_product(theta, vector)
 
-    def blocks(self, objective: Objective, theta: Vector, guess: bool = False) -> HessianBlocks:
+    def blocks(self, objective: Objective, theta: Vector, diagonals: bool = False) -> HessianBlocks:
         """Return blocks of the Hessian at theta: the scores of half a pass, and their own operations."""
-        blocks = objective.hessian_blocks(theta, guess, SETTLED)
+        blocks = objective.hessian_blocks(theta, diagonals, NEGLIGIBLE)
         self.work += 0.5
         self.add_operations(objective, blocks.operations)
         return blocks
