@@ -128,7 +128,7 @@ class LabelNames:
 
     def values(self, names: Sequence[str]) -> list[LabelValue]:
         try:
-            return [LABEL_TYPES[self.type][1](name) for name in names]
+            return list(map(LABEL_TYPES[self.type][1], names))
         except ValueError:  # a file that says so of labels that are no numbers
             return list(names)
 

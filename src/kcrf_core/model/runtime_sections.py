@@ -25,26 +25,22 @@ META = (
     *("row_width", "sorted_bag", "calibrated", "pair_states", "transitions", "separator", "header", "comments"),
     *("format", "bag_family", "reserved"),
 )
-ITEMS = {"names": 8, "slots": 16, "pairs": 16, "parts": 24, "families": 56, "terms": 72, "fields": 24}
+ITEM_BYTES = (4 * len(META) + 48, 1, 8, 56, 24, 16, 16, 72, 24, 4, 2, 1, 4, 8, 4, 1, 4)  # of sections
 NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG = range(6)
 PackedNames: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # text [bytes], where names begin, their lengths
+# Width, where the weights of rows begin and end [D+1], their columns [K], weights [K].
+WeightRows: TypeAlias = tuple[int, np.ndarray, np.ndarray, np.ndarray]
 WORTH_FILLING = 4  # a row is whole that has weights for at least one in so many columns
 
 
-def attribute_image(
-    labels: Sequence[str], names: PackedNames, ends: np.ndarray, columns: np.ndarray, weights: np.ndarray, edges: Edges
-) -> bytes:
-    """Return the file of a linear model with weights of attributes, by row and label, and by the bytes of their names.
-
-    `ends` [A+1] is where the weights of each attribute begin and end.
-    """
-    image, count = Image(QUANTIZED["none"]), len(ends) - 1
+def attribute_image(labels: Sequence[str], names: PackedNames, weights: WeightRows, edges: Edges) -> bytes:
+    """Return the file of a linear model with a row of weights for each attribute, by the bytes of their names."""
+    image, count = Image(QUANTIZED["none"]), len(names[1])
     every = np.arange(count)
     image.add_family(Family(BAG, count, table=image.table(names, every), number=0))
     image.add("fields", np.array([[0, 0, 0, 1, 0, 0]], "<u4"))
-    first = image.add_rows(len(labels), ends, columns, weights, every)
-    image.add_term([0, len(labels), 0, 1, 0, 0, 0, 0], [first, count, 0, NONE64, 0])
+    image.add_term([0, len(labels), 0, 1, 0, 0, 0, 0], [image.add_rows(weights, every), count, 0, NONE64, 0])
     return image.packed(image.meta(labels, edges, attributes=1, format=1))
 
 
@@ -86,10 +82,9 @@ class Image:
 
     def __init__(self, value_bytes: int):
         self.value_bytes = value_bytes
-        self.text: list[bytes | bytearray] = [b"\0"]
-        self.text_size = 1
         self.parts: dict[str, list[np.ndarray]] = {name: [] for name in SECTIONS}
         self.sizes = dict.fromkeys(SECTIONS, 0)
+        self._add_text(b"\0")
 
     def add(self, section: str, rows: np.ndarray) -> int:
         """Put items behind those of a section; return the number of the first."""
@@ -99,16 +94,13 @@ class Image:
         return first
 
     def _add_text(self, text: bytes | bytearray) -> int:
-        first = self.text_size
-        self.text.append(text)
-        self.text_size += len(text)
-        if self.text_size > NONE:
+        if self.sizes["text"] + len(text) > NONE:
             raise unsupported("the model has more than 4 GiB of text")
-        return first
+        return self.add("text", np.frombuffer(text, np.uint8))
 
     def table(self, names: PackedNames, codes: np.ndarray) -> tuple[int, int]:
         """Add the hash table of names with their codes [n]; return its first slot and its bits."""
-        text, slots, bits = text_table(*names, codes.astype(np.uint32), self.text_size)
+        text, slots, bits = text_table(*names, codes.astype(np.uint32), self.sizes["text"])
         self._add_text(text)
         return self.add("slots", slots), bits
 
@@ -133,13 +125,9 @@ class Image:
         """Add a `struct term`, by its numbers of 32 and of 64 bits."""
         self.add("terms", np.concatenate([np.array(small, "<u4").view("u1"), np.array(wide, "<u8").view("u1")])[None])
 
-    def add_rows(
-        self, width: int, ends: np.ndarray, labels: np.ndarray, weights: np.ndarray, source: np.ndarray
-    ) -> int:
-        """Add rows of weights [D, width], by their numbers, -1 for none; return the place of their first start."""
-        starts, columns, values = weight_rows(
-            width, ends, labels, weights, source, self.sizes["columns"], WORTH_FILLING
-        )
+    def add_rows(self, weights: WeightRows, source: np.ndarray) -> int:
+        """Add rows of weights, by their numbers, -1 for none; return the place of their first start."""
+        starts, columns, values = weight_rows(*weights, source, self.sizes["columns"], WORTH_FILLING)
         if starts[-1] > NONE:
             raise unsupported("the model has more than 4,000 million weights")
         scales = np.ones(len(starts), np.float32)
@@ -189,24 +177,12 @@ class Image:
 
     def packed(self, meta: bytes) -> bytes:
         """Return the file."""
-        self.parts["text"] = [np.frombuffer(b"".join(self.text), np.uint8)]
-        self.sizes["text"] = self.text_size
         body, table, at = [], list[int](), 32 + 24 * len(SECTIONS)
-        items = {
-            "meta": len(meta),
-            "starts": 4,
-            "columns": 2,
-            "scales": 4,
-            "numbers": 8,
-            "states": 4,
-            "codes": 4,
-            **ITEMS,
-        }
-        self.parts["meta"], self.sizes["meta"] = [np.frombuffer(meta, np.uint8)], 1
-        for number, name in enumerate(SECTIONS):
+        self.add("meta", np.frombuffer(meta, np.uint8)[None])
+        for number, (name, item) in enumerate(zip(SECTIONS, ITEM_BYTES, strict=True)):
             data = b"".join(part.tobytes() for part in self.parts[name])
-            assert len(data) == self.sizes[name] * items.get(name, 1), name
-            table += number | items.get(name, 1) << 32, at, self.sizes[name]
+            assert len(data) == self.sizes[name] * item, name
+            table += number | item << 32, at, self.sizes[name]
             data += b"\0" * (-len(data) % 8)
             body.append(data)
             at += len(data)

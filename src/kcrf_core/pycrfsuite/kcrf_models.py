@@ -102,9 +102,11 @@ class ItemRules:
 
     def label_names(self, items: RuntimeTagger | ModelItems) -> list[str]:
         """Return the best labels that obey."""
-        rules = self._rules
-        if self._decode == VITERBI and rules.runs.counters.obeyed(items.labels()):
-            return items.label_names()
+        rules, names = self._rules, self._rules.names.labels
+        if self._decode == VITERBI:
+            best = items.labels()
+            if rules.runs.counters.obeyed(best):
+                return [names[number] for number in best.tolist()]
         edges, offsets = items.edges if isinstance(items, ModelItems) else self._edges, np.array([0, len(items)])
         found = Inference(items.scores(), edges, offsets, rules, self._decode, self._bonuses)
         assert found.status is not None
@@ -116,4 +118,4 @@ class ItemRules:
             warnings.warn(remark, UserWarning, stacklevel=4)
         if found.status[0] > LIMITED and rules.config.when_impossible == "blank":
             return ["_"] * len(found.labels)
-        return [rules.names.labels[number] for number in found.labels.tolist()]
+        return [names[number] for number in found.labels.tolist()]

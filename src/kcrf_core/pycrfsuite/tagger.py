@@ -80,8 +80,7 @@ class _Open(threading.local):
         """Return the best labels that obey of a sequence, or of the one that this thread has set."""
         items, rules = self.items, self.rules
         if xseq is not None:
-            self._marginals = None
-            items.set_attributes(xseq)
+            self.set(xseq)
         if not len(items):
             return []
         return items.label_names() if rules is None else rules.label_names(items)
@@ -91,8 +90,8 @@ def _open_crfsuite(data: bytes, source: str, given: RulesConfig | None) -> _Open
     found, rules = read_crfsuite(data, source), None
     Y = len(found.labels)
     edges = Edges(found.transitions, np.zeros(Y), np.zeros(Y))
-    names, weights = (found.text, found.starts, found.lengths), (found.ends, found.columns, found.values)
-    made = RuntimeModel(attribute_image(found.labels, names, *weights, edges))
+    names, weights = (found.text, found.starts, found.lengths), (Y, found.ends, found.columns, found.values)
+    made = RuntimeModel(attribute_image(found.labels, names, weights, edges))
     if given is not None:
         from .kcrf_models import ItemRules
 

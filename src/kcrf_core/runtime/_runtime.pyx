@@ -53,7 +53,6 @@ cdef extern from "kcrf_runtime.h" nogil:
         kcrf_tagger* tagger, const kcrf_attribute* attributes, const size_t* ends, size_t positions
     )
     const int32_t* kcrf_labels(kcrf_tagger* tagger)
-    const int32_t* kcrf_viterbi(kcrf_tagger* tagger)
     const double* kcrf_marginals(kcrf_tagger* tagger)
     int kcrf_log_probability(kcrf_tagger* tagger, const int32_t* labels, double* result)
     size_t kcrf_nbest(
@@ -523,38 +522,30 @@ cdef class RuntimeModel:
         """Label sequences of attributes in the same way."""
         cdef RuntimeTagger tagger = self.borrowed()
         cdef ItemRows rows = ItemRows(())
-        cdef Py_ssize_t s, k, bad
+        cdef Py_ssize_t s, t, k, T, first, most = longest(indptr, starts.shape[0]), bad = -1
         cdef int* out = room_for(path, offsets)
         cdef const char* text = <const char*>&data[0] if data.shape[0] else NULL
         enlarge(<void**>&rows.ends, &rows.item_room, longest(offsets, indptr.shape[0] - 1), sizeof(size_t))
-        k = longest(indptr, starts.shape[0])  # with an error where they do not fit
         for s in range(offsets.shape[0] - 1):
-            k = max(k, indptr[offsets[s + 1]] - indptr[offsets[s]])
-        enlarge(<void**>&rows.entries, &rows.room, k, sizeof(kcrf_attribute))
-        cdef PyThreadState* state = tagger.leave(offsets[offsets.shape[0] - 1] - offsets[0])
-        bad = label_each(tagger, rows, text, starts, lengths, values, indptr, offsets, out)
-        tagger.enter(state)
+            most = max(most, indptr[offsets[s + 1]] - indptr[offsets[s]])
+        enlarge(<void**>&rows.entries, &rows.room, most, sizeof(kcrf_attribute))
+        with nogil:
+            for s in range(offsets.shape[0] - 1):
+                T, first = offsets[s + 1] - offsets[s], indptr[offsets[s]]
+                for k in range(first, indptr[offsets[s + 1]]):
+                    rows.entries[k - first].name.text = text + starts[k]
+                    rows.entries[k - first].name.size = lengths[k]
+                    rows.entries[k - first].value = values[k]
+                for t in range(T):
+                    rows.ends[t] = indptr[offsets[s] + t + 1] - first
+                if (
+                    kcrf_set_attributes(tagger.tagger, rows.entries, rows.ends, T) != KCRF_OK
+                    or not tagger.put_labels(T, out)
+                ):
+                    bad = s
+                    break
+                out += T
         return self.returned(tagger, bad)
-
-
-cdef Py_ssize_t label_each(
-    RuntimeTagger tagger, ItemRows rows, const char* text, const int64_t[::1] starts, const int[::1] lengths,
-    const double[:] values, const int64_t[::1] indptr, const int64_t[::1] offsets, int* out,
-) noexcept nogil:
-    """Do the work of `label_attributes`, with the room of `rows`; return the first that cannot be labelled, or -1."""
-    cdef Py_ssize_t s, t, k, T, first
-    for s in range(offsets.shape[0] - 1):
-        T, first = offsets[s + 1] - offsets[s], indptr[offsets[s]]
-        for k in range(first, indptr[offsets[s + 1]]):
-            rows.entries[k - first].name.text = text + starts[k]
-            rows.entries[k - first].name.size = lengths[k]
-            rows.entries[k - first].value = values[k]
-        for t in range(T):
-            rows.ends[t] = indptr[offsets[s] + t + 1] - first
-        if kcrf_set_attributes(tagger.tagger, rows.entries, rows.ends, T) != KCRF_OK or not tagger.put_labels(T, out):
-            return s
-        out += T
-    return -1
 
 
 cdef Py_ssize_t longest(const int64_t[::1] offsets, Py_ssize_t most) except -1:
@@ -699,35 +690,29 @@ cdef class RuntimeTagger:
         cdef double[:, ::1] every = <double[:self.T, :self.model.model.stride]>self.tagger.scores.memory
         return np.ascontiguousarray(every[:, :Y])
 
-    cdef const int32_t* found(self, const int32_t* (*find)(kcrf_tagger*) noexcept nogil) except NULL:
+    cdef const int32_t* found(self) except NULL:
         self.alone()
         cdef PyThreadState* state = self.leave(self.T)
-        cdef const int32_t* found = find(self.tagger)
+        cdef const int32_t* found = kcrf_labels(self.tagger)
         self.enter(state)
         if found == NULL:
             raise self.error()
         return found
 
-    cdef object path(self, const int32_t* found):
+    def labels(self):
+        """Return numbers of the best labels by the model's decoder, [T] int32."""
+        cdef const int32_t* found = self.found()
         out = np.empty(self.T, dtype=np.int32)
         cdef int32_t[::1] labels = out
         if self.T:
             memcpy(&labels[0], found, self.T * sizeof(int32_t))
         return out
 
-    def labels(self):
-        """Return numbers of the best labels by the model's decoder, [T] int32."""
-        return self.path(self.found(kcrf_labels))
-
     def label_names(self):
         """Return the best labels by the model's decoder, a list."""
-        cdef const int32_t* found = self.found(kcrf_labels)
+        cdef const int32_t* found = self.found()
         cdef Py_ssize_t t
         return [self.model.labels[found[t]] for t in range(self.T)]
-
-    def viterbi(self):
-        """Return numbers of the labels of the most probable labelling, [T] int32."""
-        return self.path(self.found(kcrf_viterbi))
 
     def marginals(self):
         """Return p(y_t | x), [T, Y]."""
