@@ -83,6 +83,29 @@ def nested(depth):
     return item
 
 
+def test_items_that_change_while_they_are_read(path):
+    class Value:
+        def __float__(self):
+            item["more"] = 1
+            return 1.0
+
+    item = {"a": Value(), "b": 1}
+    with Tagger().open(path) as tagger, pytest.raises(RuntimeError, match="changed size"):
+        tagger.tag([item])
+
+
+def test_attributes_of_value_zero_say_nothing(path):
+    """A tagger does not write their names, but looks at them."""
+    with Tagger().open(path) as tagger:
+        tagger.set([{"word": "the", "first": True}])
+        wanted = [tagger.marginal(label, 0) for label in tagger.labels()]
+        zeros = {"length": False, "word:cat": 0, "next": {"word:sat": False, "first": 0.0}}
+        tagger.set([{**zeros, "word": "the", "first": True}])
+        assert [tagger.marginal(label, 0) for label in tagger.labels()] == wanted
+        with pytest.raises(TypeError, match="must be a string"):
+            tagger.set([{3: False}])
+
+
 def test_items_within_items_have_an_end():
     assert len(ItemSequence([nested(40)]).items()) == 1
     with pytest.raises(ValueError, match="deep"):
