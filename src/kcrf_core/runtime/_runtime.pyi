@@ -3,9 +3,6 @@ from typing import Any
 
 import numpy as np
 
-NESTED: tuple[type, ...]
-NUMBERS: tuple[type, ...]
-
 class ItemRows:
     def __init__(self, xseq: Iterable[Any], arrays: dict[str, list[tuple[int, np.ndarray]]] | None = None) -> None: ...
     def __len__(self) -> int: ...

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-NESTED = (list, tuple, set, frozenset, Mapping)
-NUMBERS = (np.number, np.bool_)
+cdef tuple NESTED = (list, tuple, set, frozenset, Mapping), NUMBERS = (np.number, np.bool_)
 
 cdef extern from "internal.h" nogil:
     struct room:
@@ -613,9 +612,10 @@ cdef class RuntimeTagger:
             raise RuntimeError("another thread uses this tagger: each thread needs its own")
         return 0
 
-    cdef PyThreadState* leave(self, size_t T) noexcept nogil:
+    cdef PyThreadState* leave(self, size_t T) except? NULL:
         """Release the interpreter's lock for a sequence that is long."""
         cdef size_t Y = kcrf_label_count(self.model.model)
+        self.alone()
         self.busy = T * Y * Y >= LONG
         return PyEval_SaveThread() if self.busy else NULL
 
@@ -667,7 +667,6 @@ cdef class RuntimeTagger:
             self.T = 0
             kcrf_set_attributes(self.tagger, NULL, NULL, 0)
             raise
-        self.alone()
         state = self.leave(rows.items)
         status = kcrf_set_attributes(self.tagger, rows.entries, rows.ends, rows.items)
         self.enter(state)
@@ -691,7 +690,6 @@ cdef class RuntimeTagger:
         return np.ascontiguousarray(every[:, :Y])
 
     cdef const int32_t* found(self) except NULL:
-        self.alone()
         cdef PyThreadState* state = self.leave(self.T)
         cdef const int32_t* found = kcrf_labels(self.tagger)
         self.enter(state)
@@ -716,7 +714,6 @@ cdef class RuntimeTagger:
 
     def marginals(self):
         """Return p(y_t | x), [T, Y]."""
-        self.alone()
         cdef PyThreadState* state = self.leave(self.T)
         cdef const double* found = kcrf_marginals(self.tagger)
         self.enter(state)
@@ -732,7 +729,6 @@ cdef class RuntimeTagger:
         """Return the logarithm of the probability of numbers of labels [T]."""
         cdef const int32_t[::1] path = np.array(labels, dtype=np.int32)
         cdef double result = 0
-        self.alone()
         if path.shape[0] != self.T:
             raise ValueError(f"{path.shape[0]} labels, expected {self.T}")
         cdef PyThreadState* state = self.leave(self.T)
@@ -746,7 +742,6 @@ cdef class RuntimeTagger:
         """Return the most probable labellings [K, T] int32 and the logarithms of their probabilities [K]."""
         cdef const int32_t* labels
         cdef const double* logs
-        self.alone()
         cdef PyThreadState* state = self.leave(self.T * number)
         cdef size_t found = kcrf_nbest(self.tagger, number, &labels, &logs)
         self.enter(state)
