@@ -1,4 +1,4 @@
-"""Work that threads share: items that they fetch themselves, results that are taken in order."""
+"""Work that threads share, with results that are taken in order."""
 
 from __future__ import annotations
 

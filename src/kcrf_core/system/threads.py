@@ -11,11 +11,11 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from enum import Enum
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -107,6 +107,11 @@ if hasattr(os, "register_at_fork"):
         before=lambda: ONE_BLAS_THREAD._lock.acquire(), after_in_parent=lambda: ONE_BLAS_THREAD._lock.release()
     )
 _ALONE = Team(1)
+_HERE = threading.local()  # `in_pool`: True on threads of a pool
+
+
+def _begin() -> None:
+    _HERE.in_pool = True
 
 
 class Workers:
@@ -137,13 +142,13 @@ class Workers:
         """Start other threads in a process that was forked, where none of these is."""
         self._opening, self._team = threading.Lock(), None
         if self._pool is not None:
-            self._pool = ThreadPoolExecutor(self.threads)
+            self._pool = ThreadPoolExecutor(self.threads, initializer=_begin)
         self.memory.renew()
 
     def __enter__(self) -> Workers:
         ONE_BLAS_THREAD.__enter__()
         if self.threads > 1:
-            self._pool = ThreadPoolExecutor(self.threads)
+            self._pool = ThreadPoolExecutor(self.threads, initializer=_begin)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -171,8 +176,9 @@ class Workers:
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield results of `function` in the order of `items`, a bounded number of them ahead of the consumer."""
-        # One item is done sooner than another thread can be asked to do it.
-        if self._pool is None or (isinstance(items, Sized) and len(items) == 1):
+        # One item is done sooner than another thread can be asked to do it. A task must not wait for other tasks.
+        alone = isinstance(items, Sized) and len(items) == 1
+        if self._pool is None or alone or getattr(_HERE, "in_pool", False):
             yield from map(function, items)
             return
         yield from self.stream(function, items)
@@ -226,110 +232,15 @@ class Workers:
 
     def run(self, function: Callable[[Item], object], items: Iterable[Item]) -> None:
         """Call `function` on all items, for its effects."""
-        self.fold(function, items if isinstance(items, Sequence) else list(items), None)
+        self.fold(function, items, None)
 
     def fold(
-        self, function: Callable[[Item], Result], items: Sequence[Item], take: Callable[[Result], object] | None
+        self, function: Callable[[Item], Result], items: Iterable[Item], take: Callable[[Result], object] | None
     ) -> None:
-        """Call `take` on the results of `function`, one after another in the order of the items.
-
-        Threads fetch items themselves, this one among them, and the one that has the next result takes it: no thread is
-        woken up for a single item. Of several failures, the first in order is raised.
-        """
-        if self._pool is None or len(items) <= 1:
-            for item in items:
-                found = function(item)
-                if take is not None:
-                    take(found)
-            return
-        line = _Line(function, items, take, len(items) if take is None else 2 * self.threads)
-        for _ in range(min(len(items), self.threads) - 1):  # a busy one comes to it later, with nothing left to do
-            self._pool.submit(line.work)
-        try:
-            line.work()
-            line.wait()
-        except BaseException:  # an interruption may come anywhere: no thread may go on with items, or wait for them
-            line.close()
-            raise
-
-
-class _Line(Generic[Item, Result]):
-    """Items that threads fetch, and results that are taken in order."""
-
-    def __init__(
-        self,
-        function: Callable[[Item], Result],
-        items: Sequence[Item],
-        take: Callable[[Result], object] | None,
-        ahead: int,  # results that may wait to be taken
-    ):
-        self._function, self._items, self._take, self._ahead = function, items, take, ahead
-        self._next = self._taken = self._begun = 0  # items fetched, results taken, items being worked on
-        self._ready: dict[int, Result] = {}
-        self._failed: dict[int, BaseException] = {}
-        self._taking = False
-        self._lock = threading.Lock()
-        self._room = threading.Condition(self._lock)
-
-    def work(self) -> None:
-        """Fetch items until there are no more."""
-        while True:
-            with self._lock:
-                while self._next < len(self._items) and self._next >= self._taken + self._ahead:
-                    self._room.wait()
-                number = self._next
-                if number >= len(self._items):
-                    return
-                self._next += 1
-                self._begun += 1
-            try:
-                self._hand_in(number, self._function(self._items[number]))
-            except BaseException as failure:
-                self._failed[number] = failure
-                self.close()
-            with self._lock:
-                self._begun -= 1
-                if not self._begun:
-                    self._room.notify_all()
-
-    def _hand_in(self, number: int, result: Result) -> None:
-        if self._take is None:
-            return
-        with self._lock:
-            self._ready[number] = result
-            if self._taking:
-                return  # the thread that takes results comes to this one
-            self._taking = True
-        while True:
-            with self._lock:
-                if self._taken not in self._ready:
-                    self._taking = False
-                    return
-                result = self._ready.pop(self._taken)
-            self._take(result)
-            with self._lock:
-                self._taken += 1
-                self._room.notify_all()
-
-    def close(self) -> None:
-        """Let no thread begin another item."""
-        with self._lock:
-            self._next = len(self._items)
-            self._room.notify_all()
-
-    def wait(self) -> None:
-        """Wait for items that other threads have begun, and raise what went wrong with the first that failed.
-
-        Threads that have begun none are not waited for: a task may itself have asked for this.
-        """
-        with self._lock:
-            while self._begun:
-                self._room.wait()
-            # A thread may come to its call only now: memory that is no longer referred to can be used again at once.
-            del self._function, self._take
-            self._items, self._next = (), 0
-        if self._failed:
-            raise self._failed[min(self._failed)]
+        """Call `take` on the results of `function`, one after another in the order of the items."""
+        for found in self.map(function, items):
+            if take is not None:
+                take(found)
 
 
 def ranges(total: int, size: int) -> list[slice]:
