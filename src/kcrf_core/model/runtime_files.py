@@ -305,11 +305,8 @@ class _ModelImage(Image):
             assert isinstance(feature.table, Lexicon)
             self._lexicon(found, feature.table)
         else:
-            found.transform, found.length, found.encode = (
-                TRANSFORMS[config.transform],
-                config.length or 0,
-                feature.encode,
-            )
+            found.transform, found.length = TRANSFORMS[config.transform], config.length or 0
+            found.encode = feature.encode
             if config.transform == "identity":
                 found.values = values
             found.table = self._table(values, np.arange(len(values)))
@@ -352,13 +349,13 @@ class _ModelImage(Image):
                 for family, own, size in zip(families, codes, old, strict=True)
             )
             tuples.append(np.stack(list(new), axis=1).reshape(-1, len(families)))
-        found, numbers = np.unique(np.concatenate(tuples), axis=0, return_inverse=True)
+        found = np.concatenate(tuples).astype(np.int64)
         offsets = [offset for _, offset in feature.config.parts]
-        family = Family(CONJUNCTION, len(found), parts=[(families[0], offsets[0], 0, 0, 0, 0)])
-        combined = found[:, 0] if len(found) else np.zeros(0, np.int64)
+        family, numbers = Family(CONJUNCTION, 0, parts=[(families[0], offsets[0], 0, 0, 0, 0)]), found[:, 0]
         for k in range(1, len(families)):
             size = families[k].codes + 2 * self.reach
-            keys, combined = np.unique(combined.astype(np.int64) * size + found[:, k], return_inverse=True)
+            keys, numbers = np.unique(numbers * size + found[:, k], return_inverse=True)
+            family.codes = len(keys)
             places = size * (1 + int(keys[-1]) // size) if len(keys) else 0
             if places <= WORTH_INDEXING * len(keys):
                 every = np.full(places, NONE, np.uint32)
@@ -367,11 +364,9 @@ class _ModelImage(Image):
             else:
                 family.parts.append((families[k], offsets[k], *self._pairs(keys, np.arange(len(keys))), size, 0))
         family.parts[0] = (*family.parts[0][:2], *family.parts[1][2:])  # any table: it is not looked at
-        # The last stage numbers tuples in their sorted order, as `found` has them.
-        assert (combined.ravel() == np.arange(len(found))).all()
         self.families[feature.config.name] = family
         ends = np.cumsum([len(own) for own in tuples])[:-1]
-        self.conjoined[feature.config.name] = np.split(numbers.ravel(), ends)
+        self.conjoined[feature.config.name] = np.split(numbers, ends)
 
     def _codes(self, own: int, codes: np.ndarray, size: int, reach: int) -> np.ndarray:
         """Return codes of this file for those of a feature with `size` values and its own symbols beyond the ends."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -177,15 +177,14 @@ class Image:
 
     def packed(self, meta: bytes) -> bytes:
         """Return the file."""
-        body, table, at = [], list[int](), 32 + 24 * len(SECTIONS)
+        body, table, at = list[Any](), list[int](), 32 + 24 * len(SECTIONS)
         self.add("meta", np.frombuffer(meta, np.uint8)[None])
         for number, (name, item) in enumerate(zip(SECTIONS, ITEM_BYTES, strict=True)):
-            data = b"".join(part.tobytes() for part in self.parts[name])
-            assert len(data) == self.sizes[name] * item, name
+            size = self.sizes[name] * item
+            assert size == sum(part.nbytes for part in self.parts[name]), name
             table += number | item << 32, at, self.sizes[name]
-            data += b"\0" * (-len(data) % 8)
-            body.append(data)
-            at += len(data)
-        rest = np.array(table, "<u8").tobytes() + b"".join(body)
+            body += *self.parts[name], bytes(-size % 8)
+            at += size + -size % 8
+        rest = b"".join([np.array(table, "<u8").tobytes(), *body])
         head = np.array([FILE_VERSION | len(SECTIONS) << 32, 32 + len(rest), checksum(rest)], "<u8")
         return MAGIC + head.tobytes() + rest
