@@ -23,6 +23,8 @@ struct chain {
     size_t Y, P, T, stride, begin, step; /* stride: of rows of states; begin: the first position that has a state; step: of scores */
     const double *scores, *start, *end, *pairs, *table;
     size_t pairs_step, table_step; /* 0: all positions share them */
+    const double *lead;            /* [stride] of a chain of first order; NULL: not known */
+    uint64_t *likely;              /* [T] labels that the next ones may follow, as bits */
     const int32_t *first, *second, *from, *into, *into_from, *block;
 };
 
@@ -46,7 +48,8 @@ static struct chain chain_of(const kcrf_tagger *tagger, const double *scores)
     } else if (meta->edges_apart) {
         C.table = tagger->edges.memory;
         C.table_step = C.Y * C.Y;
-    }
+    } else
+        C.lead = model->lead;
     return C;
 }
 
@@ -110,6 +113,74 @@ EACH_WIDTH static void max_plus(const double *restrict before, const struct bloc
     }
 }
 
+/* The same and `scores`, without labels that nothing follows: every label has a better score behind the best one, even
+   if all else speaks for them. Returns the labels that are left as bits. *top is the largest entry, before and now. */
+EACH_WIDTH static uint64_t max_plus_likely(const struct chain *C, const double *restrict before, const double *restrict scores, double *top, double *restrict now)
+{
+    const size_t Y = C->Y, S = C->stride;
+    const double limit = *top - 1e-9 * (1 + fabs(*top)), *lead = C->lead; /* far above rounding */
+    uint64_t likely = 0;
+    size_t n = 0, rows[64];
+#if defined(__aarch64__) && defined(__ARM_NEON)
+    uint64x2_t bit = {1, 2}, found = vdupq_n_u64(0);
+    float64x2_t best = vdupq_n_f64(-INFINITY);
+    for (size_t y = 0; y < S; y += 2, bit = vshlq_n_u64(bit, 2))
+        found = vorrq_u64(found, vandq_u64(bit, vcgeq_f64(vaddq_f64(vld1q_f64(before + y), vld1q_f64(lead + y)), vdupq_n_f64(limit))));
+    likely = (vgetq_lane_u64(found, 0) | vgetq_lane_u64(found, 1)) & (~(uint64_t)0 >> (64 - Y));
+    for (uint64_t left = likely; left; left &= left - 1)
+        rows[n++] = LOWEST(left);
+    for (size_t j = 0; j < S; j += 8) {
+        float64x2_t a = vdupq_n_f64(-INFINITY), b = a, c = a, d = a;
+        for (size_t i = 0; i < n; i++) {
+            const double *row = C->table + rows[i] * S + j;
+            float64x2_t value = vdupq_n_f64(before[rows[i]]);
+            a = vmaxnmq_f64(a, vaddq_f64(value, vld1q_f64(row)));
+            b = vmaxnmq_f64(b, vaddq_f64(value, vld1q_f64(row + 2)));
+            c = vmaxnmq_f64(c, vaddq_f64(value, vld1q_f64(row + 4)));
+            d = vmaxnmq_f64(d, vaddq_f64(value, vld1q_f64(row + 6)));
+        }
+        a = vaddq_f64(a, vld1q_f64(scores + j));
+        b = vaddq_f64(b, vld1q_f64(scores + j + 2));
+        c = vaddq_f64(c, vld1q_f64(scores + j + 4));
+        d = vaddq_f64(d, vld1q_f64(scores + j + 6));
+        vst1q_f64(now + j, a);
+        vst1q_f64(now + j + 2, b);
+        vst1q_f64(now + j + 4, c);
+        vst1q_f64(now + j + 6, d);
+        best = vmaxnmq_f64(best, vmaxnmq_f64(vmaxnmq_f64(a, b), vmaxnmq_f64(c, d)));
+    }
+    *top = vmaxnmvq_f64(best);
+#else
+    double best[8], most[8];
+    for (size_t y = 0; y < Y; y++) {
+        uint64_t kept = before[y] + lead[y] >= limit;
+        rows[n] = y;
+        n += kept;
+        likely |= kept << y;
+    }
+    for (size_t k = 0; k < 8; k++)
+        best[k] = -INFINITY;
+    for (size_t j = 0; j < S; j += 8) {
+        for (size_t k = 0; k < 8; k++)
+            most[k] = -INFINITY;
+        for (size_t i = 0; i < n; i++) {
+            const double value = before[rows[i]], *row = C->table + rows[i] * S + j;
+            for (size_t k = 0; k < 8; k++)
+                most[k] = value + row[k] > most[k] ? value + row[k] : most[k];
+        }
+        for (size_t k = 0; k < 8; k++) {
+            now[j + k] = most[k] += scores[j + k];
+            best[k] = most[k] > best[k] ? most[k] : best[k];
+        }
+    }
+    for (size_t k = 4; k; k /= 2)
+        for (size_t j = 0; j < k; j++)
+            best[j] = best[j + k] > best[j] ? best[j + k] : best[j];
+    *top = best[0];
+#endif
+    return likely;
+}
+
 static void first_row(const struct chain *C, double *now)
 {
     for (size_t p = 0; p < C->P; p++) {
@@ -121,10 +192,18 @@ static void first_row(const struct chain *C, double *now)
 /* Best scores of beginnings that end in each state, rows [T, stride]; gathered [P] is scratch. Returns the last row. */
 static double *best_beginnings(const struct chain *C, double *rows, double *gathered)
 {
-    double *now = rows + C->begin * C->stride;
+    double *now = rows + C->begin * C->stride, top = -INFINITY;
     first_row(C, now);
+    for (size_t p = 0; p < C->stride && C->likely; p++) {
+        now[p] = p < C->P ? now[p] : -INFINITY;
+        top = now[p] > top ? now[p] : top;
+    }
     for (size_t t = C->begin + 1; t < C->T; t++, now += C->stride) {
         double *next = now + C->stride;
+        if (C->likely) {
+            C->likely[t - 1] = max_plus_likely(C, now, C->scores + t * C->step, &top, next);
+            continue;
+        }
         for (size_t j = 0; j < blocks(C); j++) {
             struct block B = block_of(C, j, t);
             for (size_t a = 0; a < B.height && B.into; a++)
@@ -156,7 +235,8 @@ static size_t best_before(const struct chain *C, const double *now, size_t state
     double top = -INFINITY;
     if (!C->first && !C->table_step) { /* the transpose: its entries stand together */
         column = C->table + (C->Y + state) * C->stride;
-        for (size_t a = 0; a < B.height; a++) {
+        uint64_t likely = C->likely ? C->likely[t - 1] : 0;
+        for (size_t a = C->likely ? LOWEST(likely) : 0; a < B.height; likely &= likely - 1, a = C->likely ? LOWEST(likely) : a + 1) {
             double value = now[a] + column[a];
             if (value > top) {
                 top = value;
@@ -216,11 +296,12 @@ static int impossible(kcrf_tagger *tagger)
     return kcrf_fail(&tagger->error, KCRF_NUMERIC, "no labelling of a sequence has a finite score");
 }
 
-static int32_t *best_of(kcrf_tagger *tagger, const struct chain *C)
+static int32_t *best_of(kcrf_tagger *tagger, struct chain *C)
 {
     int32_t *path = kcrf_grow(tagger, &tagger->path, tagger->T + 1, sizeof *path);
     double *rows = kcrf_grow(tagger, &tagger->forward, (tagger->T + 1) * C->stride, sizeof *rows);
-    if (!path || !rows)
+    C->likely = C->lead ? kcrf_grow(tagger, &tagger->likely, tagger->T + 1, sizeof *C->likely) : NULL;
+    if (!path || !rows || (C->lead && !C->likely))
         return NULL;
     if (tagger->T && !(best_path(C, rows, rows + tagger->T * C->stride, path) > -INFINITY)) {
         impossible(tagger);
@@ -475,8 +556,8 @@ const int32_t *kcrf_labels(kcrf_tagger *tagger)
     if (!scores)
         return NULL;
     for (size_t t = 0; t < C.T; t++)
-        for (size_t y = 0; y < C.Y; y++)
-            scores[t * C.step + y] = C.scores[t * C.step + y] + bonus[y];
+        for (size_t y = 0; y < C.step; y++)
+            scores[t * C.step + y] = C.scores[t * C.step + y] + (y < C.Y ? bonus[y] : 0.0);
     C.scores = scores;
     tagger->has_marginals = false; /* the room of their messages is used */
     return best_of(tagger, &C);

@@ -3,8 +3,8 @@
    All values of a column are hashed once, and looked up in the tables of the families of the column. Values that were
    met before are remembered in a table of fixed size, with their codes and what they add to scores around them; so are
    values together with those behind them, where conjunctions of one column use them. Scores are sums of rows of weights
-   in double precision: for each column and distance in the order of the fields, then over columns and distances. What is
-   remembered changes no bit. */
+   in double precision: for each column and distance in the order of the fields, then over columns and distances. Sums
+   of a column are stored in single precision if weights are no doubles. What is remembered changes no bit. */
 
 #include "internal.h"
 
@@ -399,11 +399,16 @@ INLINE uint64_t row_of(const struct field *field, int32_t code)
     return field->first_row + (uint64_t)(uint32_t)code * field->stride;
 }
 
-/* Sums of the rows of fields of a column for each distance; the code of family f is codes[(f - first) * step]. */
-EACH_WIDTH static void column_sums(const kcrf_model *model, uint32_t column, uint32_t first, const int32_t *codes, size_t step, double *out)
+/* Sums of the rows of fields of a column for each distance; the code of family f is codes[(f - first) * step]. Where
+   weights are not doubles, sums are stored in single precision: they take half the memory, which is what lookups cost. */
+EACH_WIDTH static void column_sums(const kcrf_tagger *tagger, uint32_t column, uint32_t first, const int32_t *codes, size_t step, char *out)
 {
-    for (uint32_t d = model->column_distances[column]; d < model->column_distances[column + 1]; d++, out += model->stride) {
-        memset(out, 0, model->stride * sizeof *out);
+    const kcrf_model *model = tagger->model;
+    const uint32_t bytes = model->meta->value_bytes;
+    size_t S = model->stride;
+    double *restrict row_sums = tagger->row;
+    for (uint32_t d = model->column_distances[column]; d < model->column_distances[column + 1]; d++, out += S * tagger->sum_bytes) {
+        memset(row_sums, 0, S * sizeof *row_sums);
         for (uint32_t k = model->distances[d].first; k < model->distances[d].last; k++) {
             const struct term *term = model->terms + model->summed[k].term;
             const struct field *field = model->fields + model->summed[k].field;
@@ -411,35 +416,42 @@ EACH_WIDTH static void column_sums(const kcrf_model *model, uint32_t column, uin
             if (code < 0)
                 continue;
             uint64_t row = row_of(field, code);
-            if (model->meta->value_bytes == 8)
-                add_row(model, term, 8, 1, row, 1.0, out);
-            else if (model->meta->value_bytes == 4)
-                add_row(model, term, 4, 1, row, 1.0, out);
+            if (bytes == 8)
+                add_row(model, term, 8, 1, row, 1.0, row_sums);
+            else if (bytes == 4)
+                add_row(model, term, 4, 1, row, 1.0, row_sums);
             else
-                add_row(model, term, 1, 1, row, 1.0, out);
+                add_row(model, term, 1, 1, row, 1.0, row_sums);
         }
+        if (tagger->sum_bytes == 8)
+            memcpy(out, row_sums, S * sizeof *row_sums);
+        else
+            for (size_t y = 0; y < S; y++)
+                ((float *)out)[y] = (float)row_sums[y];
     }
 }
 
-/* What a column adds to a position at one distance; `places` [columns, N] of its values from that position on. */
-INLINE const double *row_near(const kcrf_model *model, const double *const *places, size_t N, const struct distance *near)
+/* out [stride] = the sum of `count` rows. */
+INLINE void add_rows(const char *const *rows, size_t count, size_t S, const int bytes, double *restrict out)
 {
-    return places[near->column * N + (size_t)(ptrdiff_t)near->offset] + near->number * model->stride;
-}
-
-/* out [stride] = the sum of all that columns add to a position. */
-EACH_WIDTH static void add_sums(const kcrf_model *model, const double *const *places, size_t N, double *restrict out)
-{
-    size_t S = model->stride, count = model->column_distances[model->meta->columns];
     for (size_t y = 0; y < S; y += 8) {
 #if defined(__aarch64__) && defined(__ARM_NEON)
         float64x2_t a = vdupq_n_f64(0), b = a, c = a, e = a; /* held in registers, which GCC does not do by itself */
         for (size_t d = 0; d < count; d++) {
-            const double *row = row_near(model, places, N, model->distances + d) + y;
-            a = vaddq_f64(a, vld1q_f64(row));
-            b = vaddq_f64(b, vld1q_f64(row + 2));
-            c = vaddq_f64(c, vld1q_f64(row + 4));
-            e = vaddq_f64(e, vld1q_f64(row + 6));
+            const char *row = rows[d] + y * (size_t)bytes;
+            if (bytes == 8) {
+                const double *values = (const double *)row;
+                a = vaddq_f64(a, vld1q_f64(values));
+                b = vaddq_f64(b, vld1q_f64(values + 2));
+                c = vaddq_f64(c, vld1q_f64(values + 4));
+                e = vaddq_f64(e, vld1q_f64(values + 6));
+            } else {
+                float32x4_t low = vld1q_f32((const float *)row), high = vld1q_f32((const float *)row + 4);
+                a = vaddq_f64(a, vcvt_f64_f32(vget_low_f32(low)));
+                b = vaddq_f64(b, vcvt_high_f64_f32(low));
+                c = vaddq_f64(c, vcvt_f64_f32(vget_low_f32(high)));
+                e = vaddq_f64(e, vcvt_high_f64_f32(high));
+            }
         }
         vst1q_f64(out + y, a);
         vst1q_f64(out + y + 2, b);
@@ -448,21 +460,54 @@ EACH_WIDTH static void add_sums(const kcrf_model *model, const double *const *pl
 #else
         double sum[8] = {0};
         for (size_t d = 0; d < count; d++) {
-            const double *row = row_near(model, places, N, model->distances + d) + y;
+            const char *row = rows[d] + y * (size_t)bytes;
             for (size_t k = 0; k < 8; k++)
-                sum[k] += row[k];
+                sum[k] += bytes == 8 ? ((const double *)row)[k] : ((const float *)row)[k];
         }
         memcpy(out + y, sum, sizeof sum);
 #endif
     }
 }
 
+/* out [stride] = the sum of all that columns add to a position; `places` [columns, N] of their values from it on. */
+EACH_WIDTH static void add_sums(const kcrf_tagger *tagger, const char *const *places, size_t N, double *out)
+{
+    const kcrf_model *model = tagger->model;
+    size_t S = model->stride, count = model->column_distances[model->meta->columns];
+    const char **rows = tagger->rows;
+    for (size_t d = 0; d < count; d++) {
+        const struct distance *near = model->distances + d;
+        rows[d] = places[near->column * N + (size_t)(ptrdiff_t)near->offset] + near->number * S * tagger->sum_bytes;
+    }
+    if (tagger->sum_bytes == 8)
+        add_rows(rows, count, S, 8, out);
+    else
+        add_rows(rows, count, S, 4, out);
+}
+
 /* Positions from the last one that has a value to the first at which it may be forgotten. */
 static size_t near_of(const kcrf_model *model) { return 3 * (size_t)model->meta->reach + AHEAD + 1; }
 
-static size_t slot_of(const kcrf_tagger *tagger, uint32_t column, uint64_t hash)
+static struct known_slot *slots_of(const kcrf_tagger *tagger, uint64_t hash)
 {
-    return (size_t)((hash ^ column * 0x9E3779B1u) & (tagger->known_slots - 1));
+    return tagger->slots + (hash & (tagger->known_slots - 1) & ~(uint64_t)(WAYS - 1));
+}
+
+static struct remembered *known_at(const kcrf_tagger *tagger, size_t number)
+{
+    return (struct remembered *)(void *)(tagger->known + number * tagger->known_bytes);
+}
+
+/* Have memory fetched for a value that may be known. */
+static void fetch_known(const kcrf_tagger *tagger, uint64_t hash)
+{
+    const struct known_slot *slots = slots_of(tagger, hash);
+    for (size_t k = 0; k < WAYS; k++)
+        if (slots[k].tag == (uint32_t)(hash >> 32) && slots[k].number) {
+            const char *known = (const char *)known_at(tagger, slots[k].number - 1);
+            for (size_t at = 0; at < tagger->known_bytes; at += 64)
+                FETCH(known + at);
+        }
 }
 
 /* Code of a conjunction at place b, from those of its parts. */
@@ -495,58 +540,82 @@ INLINE int32_t conjunction_code(const kcrf_model *model, const struct family *fa
     return combined >= 0 && combined < family->codes ? (int32_t)combined : (int32_t)family->missing;
 }
 
-static bool is_value(const struct remembered *known, uint32_t column, uint64_t hash, kcrf_text text)
+/* The known value of a text, or NULL and the slot that it may take, which is NULL if there is none. */
+static struct remembered *find_known(const kcrf_tagger *tagger, uint32_t column, uint64_t hash, kcrf_text text, struct known_slot **out)
 {
-    return known->used && known->hash == hash && known->column == column && known->size == text.size &&
-           !memcmp(known->text, text.text, text.size);
+    struct known_slot *slots = slots_of(tagger, hash), *oldest = NULL;
+    uint64_t least = tagger->clock - near_of(tagger->model) + 1; /* those in use stay */
+    for (size_t k = 0; k < WAYS; k++) {
+        struct remembered *known = slots[k].number ? known_at(tagger, slots[k].number - 1) : NULL;
+        if (known && slots[k].tag == (uint32_t)(hash >> 32) && known->hash == hash && known->column == column &&
+            known->size == text.size && !memcmp(known->text, text.text, text.size))
+            return known;
+    }
+    for (size_t k = 0; k < WAYS; k++) {
+        uint64_t used = slots[k].number ? known_at(tagger, slots[k].number - 1)->used : 0;
+        if (used < least) {
+            least = used;
+            oldest = slots + k;
+        }
+    }
+    *out = text.size <= LONGEST_KNOWN ? oldest : NULL;
+    return NULL;
 }
 
 /* What a value of a column adds to scores around place b; `text` is the value or, where conjunctions of the column are
    summed with it, its code and those of the next `span` values. NULL: no memory. */
-static const double *sums_of(kcrf_tagger *tagger, uint32_t column, uint64_t hash, kcrf_text text, int32_t *codes, size_t N, size_t b)
+static const char *sums_of(kcrf_tagger *tagger, uint32_t column, uint64_t hash, kcrf_text text, int32_t *codes, size_t N, size_t b)
 {
     const kcrf_model *model = tagger->model;
     uint32_t first = model->column_families[column], last = model->column_families[column + 1];
-    size_t room = tagger->most_distances * model->stride, near = near_of(model), slot = slot_of(tagger, column, hash);
-    bool found = is_value(tagger->known + slot, column, hash, text);
-    if (!found) { /* it has two places; of others, the one that was used last stays */
-        found = is_value(tagger->known + (slot ^ 1), column, hash, text);
-        slot ^= found || tagger->known[slot ^ 1].used < tagger->known[slot].used;
-    }
-    struct remembered *known = tagger->known + slot;
-    double *sums = tagger->known_sums + slot * room;
-    int32_t *own = tagger->known_codes + slot * tagger->most_families;
-    if (found) {
-        known->used = tagger->clock;
-        for (size_t k = 0; k < room; k += 8)
-            FETCH(sums + k);
-    } else {
-        bool kept = text.size <= LONGEST_KNOWN && known->used + near <= tagger->clock;
-        if (kept)
-            known->size = NONE;
-        else {
-            own = tagger->known_codes + tagger->known_slots * tagger->most_families;
-            sums = tagger->spilled + (column * near + tagger->clock % near) * room;
-        }
+    struct known_slot *slot;
+    struct remembered *known = find_known(tagger, column, hash, text, &slot);
+    bool found = known != NULL;
+    if (!found && slot) {
+        if (!slot->number)
+            slot->number = (uint32_t)++tagger->known_count;
+        known = known_at(tagger, slot->number - 1);
+        known->used = 0; /* forgotten if this fails */
+        known->size = NONE;
+    } else if (!found)
+        known = (struct remembered *)(void *)(tagger->spilled + (column * near_of(model) + tagger->clock % near_of(model)) * tagger->known_bytes);
+    char *sums = (char *)(known + 1);
+    int32_t *own = (int32_t *)(void *)(sums + tagger->sums_room);
+    if (!found) {
         if (model->spans[column]) {
             for (uint32_t f = last; f < model->count[FAMILIES]; f++)
                 if (model->summed_with[f] == column)
                     codes[f * N + b] = conjunction_code(model, model->families + f, codes, N, b);
-            column_sums(model, column, 0, codes + b, N, sums);
+            column_sums(tagger, column, 0, codes + b, N, sums);
         } else {
-            if (value_codes(tagger, column, text.text, text.size, hash, own))
+            if (value_codes(tagger, column, text.text, text.size, hash ^ column * 0x9E3779B97F4A7C15ull, own))
                 return NULL;
-            column_sums(model, column, first, own, 1, sums);
+            column_sums(tagger, column, first, own, 1, sums);
         }
-        if (kept) {
-            *known = (struct remembered){.hash = hash, .column = column, .size = (uint32_t)text.size, .used = tagger->clock};
+        if (slot) {
+            slot->tag = (uint32_t)(hash >> 32);
+            known->hash = hash;
+            known->column = column;
+            known->size = (uint32_t)text.size;
             memcpy(known->text, text.text, text.size);
         }
     }
-    for (uint32_t f = first; f < last && !model->spans[column]; f++)
+    known->used = tagger->clock;
+    for (uint32_t f = first; f < last && model->needed_of[column]; f++)
         if (model->needed[f])
             codes[f * N + b] = own[f - first];
     return sums;
+}
+
+/* The number of a value and those of the next `span` ones, at place b. */
+static uint64_t span_key(const int32_t *codes, size_t N, size_t b, uint32_t span, int32_t *key)
+{
+    uint64_t hash = 0;
+    for (size_t k = 0; k <= span; k++) {
+        key[k] = b + k < N ? codes[b + k] : -1;
+        hash = (hash ^ (uint32_t)key[k]) * 0x9E3779B97F4A7C15ull;
+    }
+    return kcrf_mix(hash);
 }
 
 /* Codes of families of values [families, N], and scores of labels [T, stride] by columns. */
@@ -555,13 +624,13 @@ static int column_scores(kcrf_tagger *tagger, const kcrf_text *cells, size_t T, 
     const kcrf_model *model = tagger->model;
     size_t reach = model->meta->reach, S = model->stride;
     uint32_t columns = model->meta->columns;
-    const double **places = kcrf_grow(tagger, &tagger->places, columns * N + 1, sizeof *places);
-    uint64_t *hashes = kcrf_grow(tagger, &tagger->hashes, columns * T + 1, sizeof *hashes);
+    const char **places = kcrf_grow(tagger, &tagger->places, columns * N + 1, sizeof *places);
+    uint64_t *hashes = kcrf_grow(tagger, &tagger->hashes, columns * N + 1, sizeof *hashes);
     if (!places || !hashes)
         return tagger->error.status;
     for (uint32_t c = 0; c < columns; c++) {
-        size_t own_room = (model->column_distances[c + 1] - model->column_distances[c]) * S;
-        const double *beyond = tagger->beyond + model->column_distances[c] * 2 * reach * S;
+        size_t row = S * tagger->sum_bytes, own_room = (model->column_distances[c + 1] - model->column_distances[c]) * row;
+        const char *beyond = tagger->beyond + model->column_distances[c] * 2 * reach * row;
         for (size_t d = 0; d < 2 * reach; d++) {
             size_t at = d < reach ? reach - 1 - d : T + d;
             places[c * N + at] = beyond + d * own_room;
@@ -570,36 +639,47 @@ static int column_scores(kcrf_tagger *tagger, const kcrf_text *cells, size_t T, 
                     codes[f * N + at] = (int32_t)(model->families[f].codes + d);
         }
     }
-    for (size_t b = 0; b < T + 2 * reach + AHEAD; b++) { /* what a position sees is looked up before it is scored */
+    /* Each value is hashed, then its memory is fetched, then it is used, at one position after the other. Values with
+       those behind them are `reach` positions later, as places beyond the ends have them too. */
+    for (size_t b = 0; b < T + 2 * reach + AHEAD; b++) {
         tagger->clock++;
-        for (size_t k = b ? (b + AHEAD) * columns : 0; k < (b + AHEAD + 1) * columns && k < T * columns; k++) {
-            hashes[k] = kcrf_hash(cells[k].text, cells[k].size);
-            FETCH(tagger->known + slot_of(tagger, (uint32_t)(k % columns), hashes[k]));
-        }
         for (uint32_t c = 0; c < columns; c++) {
             uint32_t first = model->column_families[c], span = model->spans[c];
+            uint64_t *own = hashes + c * N, of_column = c * 0x9E3779B97F4A7C15ull;
+            int32_t key[LONGEST_KNOWN / 4];
+            kcrf_text text = {(const char *)key, (span + 1) * 4};
             if (first == model->column_families[c + 1])
                 continue;
-            if (b < T) {
-                kcrf_text cell = cells[b * columns + c];
-                uint64_t hash = hashes[b * columns + c];
-                if (span ? value_codes(tagger, c, cell.text, cell.size, hash, codes + first * N + reach + b)
-                         : !(places[c * N + reach + b] = sums_of(tagger, c, hash, cell, codes, N, reach + b)))
-                    return tagger->error.status;
-            }
-            if (span && b < N) { /* all of its values are known by now */
-                int32_t key[LONGEST_KNOWN / 4];
-                uint64_t hash = 0;
-                for (size_t k = 0; k <= span; k++) {
-                    key[k] = b + k < N ? codes[first * N + b + k] : -1;
-                    hash = (hash ^ (uint32_t)key[k]) * 0x9E3779B97F4A7C15ull;
+            if (span) {
+                if (b < T) {
+                    kcrf_text cell = cells[b * columns + c];
+                    if (value_codes(tagger, c, cell.text, cell.size, kcrf_hash(cell.text, cell.size), codes + first * N + reach + b))
+                        return tagger->error.status;
                 }
-                kcrf_text text = {(const char *)key, (span + 1) * 4};
-                places[c * N + b] = sums_of(tagger, c, hash ^ hash >> 32, text, codes, N, b);
+                if (b < N) { /* all of its values are known by now */
+                    own[b] = span_key(codes + first * N, N, b, span, key) ^ of_column;
+                    FETCH(slots_of(tagger, own[b]));
+                }
+                if (b >= 1 && b - 1 < N)
+                    fetch_known(tagger, own[b - 1]);
+                if (b < AHEAD || b - AHEAD >= N)
+                    continue;
+                span_key(codes + first * N, N, b - AHEAD, span, key);
+                if (!(places[c * N + b - AHEAD] = sums_of(tagger, c, own[b - AHEAD], text, codes, N, b - AHEAD)))
+                    return tagger->error.status;
+                continue;
             }
+            for (size_t k = b ? b + AHEAD : 0; k <= b + AHEAD && k < T; k++) {
+                own[k] = kcrf_hash(cells[k * columns + c].text, cells[k * columns + c].size) ^ of_column;
+                FETCH(slots_of(tagger, own[k]));
+            }
+            for (size_t k = b ? b + 1 : 0; k <= b + 1 && k < T; k++)
+                fetch_known(tagger, own[k]);
+            if (b < T && !(places[c * N + reach + b] = sums_of(tagger, c, own[b], cells[b * columns + c], codes, N, reach + b)))
+                return tagger->error.status;
         }
         if (b >= 2 * reach + AHEAD)
-            add_sums(model, places + b - reach - AHEAD, N, scores + (b - 2 * reach - AHEAD) * S);
+            add_sums(tagger, places + b - reach - AHEAD, N, scores + (b - 2 * reach - AHEAD) * S);
     }
     return KCRF_OK;
 }
@@ -853,7 +933,7 @@ EACH_WIDTH static int score(kcrf_tagger *tagger, const struct input *in, size_t 
         return tagger->error.status;
     if (pairs)
         memset(pairs, 0, T * width * sizeof *pairs);
-    for (size_t t = 0; t < T; t++) {
+    for (size_t t = 0; t < T && !model->plain; t++) {
         double *own = scores + t * S;
         uint32_t kinds = 0;
         const struct place *places = model->summed + model->others;
@@ -900,42 +980,47 @@ kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)
     if (!tagger)
         return NULL;
     tagger->model = model;
-    tagger->most_families = tagger->most_distances = 1;
+    size_t most_distances = tagger->most_families = 1;
     for (size_t c = 0; c < columns; c++) {
         size_t families = model->column_families[c + 1] - model->column_families[c];
         size_t distances = model->column_distances[c + 1] - model->column_distances[c];
         tagger->most_families = families > tagger->most_families ? families : tagger->most_families;
-        tagger->most_distances = distances > tagger->most_distances ? distances : tagger->most_distances;
+        most_distances = distances > most_distances ? distances : most_distances;
     }
-    size_t slots = columns ? MOST_KNOWN : 2, near = near_of(model), room = tagger->most_distances * S;
-    double every = (double)S * (double)tagger->most_distances; /* room, which may be too large for a size_t */
-    while (slots > 16 && (double)slots * (8 * every + 4 * (double)tagger->most_families) > (double)KNOWN_BYTES)
+    size_t slots = columns ? MOST_KNOWN : WAYS, near = near_of(model), bytes = tagger->sum_bytes = model->meta->value_bytes == 8 ? 8 : 4;
+    size_t distances = model->column_distances[columns];
+    double row = (double)S * (double)bytes, every = 128 + row * (double)most_distances + 4 * (double)tagger->most_families; /* may not fit a size_t */
+    while (slots > 16 && (double)slots * every > (double)KNOWN_BYTES)
         slots /= 2;
-    every = (17 + (double)columns * (double)near) * every + 2.0 * (double)reach * (double)S * (double)model->column_distances[columns];
-    if (8 * every > MOST_BEYOND) {
+    if ((17 + (double)columns * (double)near) * every + 2.0 * (double)reach * row * (double)distances > MOST_BEYOND) {
         kcrf_tagger_free(tagger);
         return NULL;
     }
     tagger->known_slots = slots;
     tagger->clock = near;
-    tagger->known = calloc(slots, sizeof *tagger->known);
-    tagger->known_codes = malloc((slots + 1) * tagger->most_families * sizeof *tagger->known_codes);
-    tagger->known_sums = malloc(((slots + 1) * room + 65536) * sizeof(double));
-    tagger->spilled = malloc((columns * near * room + 65536) * sizeof(double));
-    tagger->beyond = malloc((model->column_distances[columns] * 2 * reach * S + 65536) * sizeof(double));
-    if (!tagger->known || !tagger->known_codes || !tagger->known_sums || !tagger->spilled || !tagger->beyond) {
+    tagger->sums_room = most_distances * S * bytes;
+    tagger->known_bytes = (sizeof(struct remembered) + tagger->sums_room + 4 * tagger->most_families + 63) / 64 * 64;
+    tagger->slots = calloc(slots, sizeof *tagger->slots);
+    tagger->known_memory = malloc((slots + columns * near) * tagger->known_bytes + 64);
+    tagger->beyond = malloc(distances * 2 * reach * S * bytes + 1);
+    tagger->rows = malloc((distances + 1) * sizeof *tagger->rows);
+    tagger->row = malloc((S + 65536) * sizeof *tagger->row);
+    if (!tagger->slots || !tagger->known_memory || !tagger->beyond || !tagger->rows || !tagger->row) {
         kcrf_tagger_free(tagger);
         return NULL;
     }
-    double *out = tagger->beyond;
+    tagger->known = (char *)tagger->known_memory + (64 - (uintptr_t)tagger->known_memory % 64) % 64;
+    tagger->spilled = tagger->known + slots * tagger->known_bytes;
+    int32_t *codes = (int32_t *)(void *)tagger->known;
+    char *out = tagger->beyond;
     for (uint32_t c = 0; c < columns; c++)
         for (size_t d = 0; d < 2 * reach; d++) {
             for (uint32_t f = model->column_families[c]; f < model->column_families[c + 1]; f++)
-                tagger->known_codes[f - model->column_families[c]] =
+                codes[f - model->column_families[c]] =
                     model->families[f].kind == VALUE ? (int32_t)(model->families[f].codes + d) : -1;
             if (!model->spans[c])
-                column_sums(model, c, model->column_families[c], tagger->known_codes, 1, out);
-            out += (model->column_distances[c + 1] - model->column_distances[c]) * S;
+                column_sums(tagger, c, model->column_families[c], codes, 1, out);
+            out += (model->column_distances[c + 1] - model->column_distances[c]) * S * bytes;
         }
     return tagger;
 }
@@ -946,14 +1031,14 @@ void kcrf_tagger_free(kcrf_tagger *tagger)
         return;
     struct room *rooms[] = {&tagger->codes, &tagger->numbers, &tagger->scores, &tagger->edges, &tagger->text, &tagger->bag, &tagger->forward,
                             &tagger->backward, &tagger->path, &tagger->best, &tagger->memory, &tagger->work, &tagger->sums, &tagger->places,
-                            &tagger->hashes};
+                            &tagger->hashes, &tagger->likely};
     for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++)
         free(rooms[k]->memory);
-    free(tagger->known);
-    free(tagger->known_codes);
-    free(tagger->known_sums);
-    free(tagger->spilled);
+    free(tagger->slots);
+    free(tagger->known_memory);
     free(tagger->beyond);
+    free(tagger->rows);
+    free(tagger->row);
     free(tagger);
 }
 

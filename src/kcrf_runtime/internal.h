@@ -100,13 +100,14 @@ struct field {
 #ifdef __wasm__
 #define MOST_KNOWN 8192          /* values that a tagger remembers */
 #else
-#define MOST_KNOWN 32768
+#define MOST_KNOWN 65536
 #endif
 #endif
-#define KNOWN_BYTES ((size_t)MOST_KNOWN << 10) /* about as much as it takes for that */
+#define KNOWN_BYTES ((size_t)MOST_KNOWN * 768) /* as much as they take at most; there are fewer if each is large */
 #define MOST_BEYOND (1 << 28)    /* bytes of sums beyond the ends; a damaged file may ask for more */
-#define AHEAD 2                  /* positions between the lookup of a value and its use, while memory is fetched */
-#define LONGEST_KNOWN 24         /* bytes of such a value */
+#define AHEAD 2                  /* positions between the first look for a value and its use, while memory is fetched */
+#define LONGEST_KNOWN 40         /* bytes of such a value */
+#define WAYS 4                   /* places in the table that a value may have */
 
 enum term_kind { OF_CONJUNCTIONS = 1, OF_PAIRS = 2, IN_HALVES = 4 }; /* halves: one column of weights for two labels */
 enum part_flag { FROM_ENDS = 1, WAPITI = 2, LAST_OF_LINE = 4, IN_CODES = 8 };
@@ -154,17 +155,24 @@ struct kcrf_model {
     uint64_t others;      /* where those begin */
     uint32_t *term_others; /* [terms] their number */
     uint8_t *needed;      /* [families] codes are looked at by other families or terms */
+    uint8_t *needed_of;   /* [columns] those of a family of the column are, and stand with its values */
+    bool plain;           /* scores are sums by columns and no more */
     size_t longest;            /* positions whose arrays have sizes that fit a size_t */
     double *padded;            /* of first order: [4, Y, stride] transitions, their transpose, and exponentials of both */
+    double *lead;              /* [stride] how much better than behind another label one can be behind this; NULL: over 64 labels */
     size_t stride;
     double shift, depth;       /* largest transition, which exponentials are divided by, and its distance to the least */
 };
 
+/* A value of a column; what it adds to scores stands behind it [most distances of a column, stride], then its codes. */
 struct remembered {
-    uint64_t hash;
+    uint64_t hash, used; /* used: by the clock. Positions near the last one that has it are scored before it is forgotten */
     uint32_t column, size;
     char text[LONGEST_KNOWN];
-    uint64_t used; /* by the clock: positions near the last one that has it must be scored before it is forgotten */
+};
+
+struct known_slot {
+    uint32_t tag, number; /* 1 + the number of the value, or 0 */
 };
 
 struct room {
@@ -176,13 +184,15 @@ struct kcrf_tagger {
     const kcrf_model *model;
     kcrf_error error;
     size_t T;
-    struct room codes, numbers, scores, edges, text, bag, forward, backward, path, best, memory, work, sums, places, hashes;
-    struct remembered *known;  /* [known_slots] */
-    int32_t *known_codes;      /* [known_slots + 1, most families of a column] */
-    double *known_sums;        /* [known_slots + 1, most distances of a column, stride] */
-    double *spilled;           /* [columns, near, most distances, stride] of values that found no place among these */
-    double *beyond;            /* [distances, 2 reach, stride] sums of positions beyond the ends */
-    size_t known_slots, most_families, most_distances;
+    struct room codes, numbers, scores, edges, text, bag, forward, backward, path, best, memory, work, sums, places, hashes, likely;
+    struct known_slot *slots;  /* [known_slots], in groups of WAYS */
+    char *known;               /* [known_slots, known_bytes] values in the order of their first use, so that frequent ones are near */
+    char *spilled;             /* [columns, near, known_bytes] values that found no place among these */
+    char *beyond;              /* [distances, 2 reach, stride] sums of positions beyond the ends */
+    const char **rows;         /* [distances] */
+    double *row;               /* [stride + 65536] */
+    void *known_memory;
+    size_t known_slots, known_count, known_bytes, most_families, sum_bytes, sums_room; /* room: bytes of the sums of a value */
     uint64_t clock; /* positions so far */
     bool scored, has_marginals;
     double log_z;
@@ -213,9 +223,17 @@ static inline size_t kcrf_stride(size_t width) { return (width + 7) / 8 * 8; }
 #define EACH_WIDTH
 #endif
 #if defined(__GNUC__)
+#define LOWEST(bits) ((bits) ? (size_t)__builtin_ctzll(bits) : (size_t)64) /* number of the lowest bit that is set */
 #define INLINE static inline __attribute__((always_inline))
 #define FETCH(address) __builtin_prefetch(address)
 #else
+static inline size_t LOWEST(uint64_t bits)
+{
+    size_t number = 0;
+    while (number < 64 && !(bits >> number & 1))
+        number++;
+    return number;
+}
 #define FETCH(address) (void)(address)
 #define INLINE static inline
 #endif

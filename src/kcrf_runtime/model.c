@@ -280,9 +280,10 @@ static int plan_sums(kcrf_model *model, kcrf_error *error)
     model->summed_with = malloc((families + 1) * sizeof(uint32_t));
     model->term_others = calloc(model->count[TERMS] + 1, sizeof(uint32_t));
     model->needed = calloc(families + 1, 1);
+    model->needed_of = calloc((size_t)meta->columns + 1, 1);
     uint32_t *with = model->summed_with;
     bool there = keys && sorted && model->summed && model->distances && model->column_distances && model->spans &&
-                 model->needed && model->term_others && with;
+                 model->needed && model->needed_of && model->term_others && with;
     for (uint32_t f = 0; there && f < families; f++) {
         const struct family *family = model->families + f;
         with[f] = column_of(model, family);
@@ -315,6 +316,12 @@ static int plan_sums(kcrf_model *model, kcrf_error *error)
         model->summed[last] = place;
     }
     model->others = others;
+    model->plain = others == count && !meta->calibrated;
+    for (uint32_t k = 0; k < model->count[TERMS]; k++)
+        model->plain &= !model->terms[k].kind && model->terms[k].bias == NONE64;
+    for (uint32_t f = 0; there && f < families; f++)
+        if (model->needed[f] && model->families[f].kind == VALUE && !model->spans[model->families[f].column])
+            model->needed_of[model->families[f].column] = 1;
     if (there)
         qsort(keys, begin, sizeof *keys, by_column);
     for (uint64_t k = 0; there && k < begin; k++) {
@@ -349,7 +356,7 @@ static int measure(kcrf_model *model, kcrf_error *error)
         most = widths[k] > most ? widths[k] : most;
     uint64_t positions = SIZE_MAX / 64 / most, ends = 2 * (uint64_t)meta->reach + 2;
     model->longest = (size_t)(positions > ends ? positions - ends : 0);
-    if ((4.0 * (double)Y + 2) * (double)(Y + 8) > (double)(SIZE_MAX / 64)) /* of transitions in several forms */
+    if ((4.0 * (double)Y + 3) * (double)(Y + 8) > (double)(SIZE_MAX / 64)) /* of transitions in several forms */
         return kcrf_fail(error, KCRF_MEMORY, "out of memory");
     return KCRF_OK;
 }
@@ -361,7 +368,7 @@ static int prepare(kcrf_model *model, kcrf_error *error)
     size_t Y = meta->labels, S = model->stride = kcrf_stride(Y);
     if (meta->order > 1 || meta->edges_apart)
         return KCRF_OK;
-    model->padded = malloc(4 * Y * S * sizeof(double));
+    model->padded = malloc((4 * Y + 1) * S * sizeof(double));
     double top = -INFINITY, bottom = INFINITY;
     if (!model->padded)
         return kcrf_fail(error, KCRF_MEMORY, "out of memory");
@@ -378,6 +385,14 @@ static int prepare(kcrf_model *model, kcrf_error *error)
         }
     for (size_t k = 0; k < 2 * Y * S; k++)
         model->padded[2 * Y * S + k] = exp(model->padded[k] - top);
+    model->lead = Y <= 64 ? model->padded + 4 * Y * S : NULL;
+    for (size_t j = 0; j < S && model->lead; j++) {
+        model->lead[j] = -INFINITY;
+        for (size_t k = 0; k < Y * Y && j < Y; k++) {
+            double more = edges[j * Y + k % Y] - edges[k]; /* NaN: no label can follow either */
+            model->lead[j] = more > model->lead[j] ? more : model->lead[j];
+        }
+    }
     model->shift = top;
     model->depth = top > -INFINITY ? top - bottom : INFINITY;
     return KCRF_OK;
@@ -471,6 +486,7 @@ void kcrf_close(kcrf_model *model)
     free(model->distances);
     free(model->summed);
     free(model->needed);
+    free(model->needed_of);
     free(model->term_others);
     free(model->padded);
     free(model);
