@@ -137,15 +137,21 @@ def speed(root: Path) -> str:
 
 
 def taggers(root: Path) -> str:
-    names, columns = {"tokens/s": "", "test part": ", start included"}, ["tokens/s"]
-    out: dict[str, dict[str, str]] = {}
+    """Tokens per second of each program, without its start and with it, and below it times by the clock."""
+    rates, clock = {"tokens/s": "", "test part": ", start included"}, "by the clock"
+    programs: dict[str, dict[str, str]] = {}
+    times = []
     for header, line in table_rows(root, "speed/taggers"):
         row = dict(zip(header, line, strict=False))
-        for name, more in names.items():
-            if row.get(name, name) != name:  # neither of another table nor the header itself
-                out.setdefault(row["program"], {})[row["processor"] + more] = row[name]
-    columns += dict.fromkeys(column for found in out.values() for column in found)
-    return table(columns, ([program, *(found.get(one, "") for one in columns[1:])] for program, found in out.items()))
+        if row.get(clock, clock) != clock:  # neither of the other table nor the header itself
+            times.append(line)
+        for rate, more in rates.items():
+            if row.get(rate, rate) != rate:
+                programs.setdefault(row["program"], {})[row["processor"] + more] = row[rate]
+    columns = list(dict.fromkeys(column for found in programs.values() for column in found))
+    rows = ([program, *(found.get(one, "") for one in columns)] for program, found in programs.items())
+    tables = [table(("tokens/s", *columns), rows)] + [table(("what", "processor", clock), times, 3)] * bool(times)
+    return "\n\n".join(tables)
 
 
 GPU = (

@@ -107,6 +107,18 @@ def test_figures_that_are_older_than_a_release_are_listed(figures, tmp_path):
     assert figures.last_release("## 0.10.0 (unreleased)\n\n## 0.9.1 (2025-01-01)\n") == "0.9.1"
 
 
+def test_rates_of_processors_stand_side_by_side(figures, tmp_path):
+    page = tmp_path / "experiments/speed/README.md"
+    page.parent.mkdir(parents=True)
+    programs = "| program | processor | F1 | tokens/s | test part |\n| --- | --- | ---: | ---: | ---: |\n"
+    programs += "| a | x86_64 | 90 | 3 | 2 |\n| a | aarch64 | 90 | 2 | 1 |\n| b | aarch64 | 80 | 5 | 4 |"
+    clock = "| what | processor | by the clock |\n| --- | --- | --- |\n| a, first line | x86_64 | 1 ms |"
+    page.write_text(f"<!-- taggers -->\n\n{programs}\n\n{clock}\n\n(kcrf 1.0.0)\n\n<!-- end of taggers -->\n")
+    head = "| tokens/s | x86_64 | x86_64, start included | aarch64 | aarch64, start included |"
+    rows = ["| --- | ---: | ---: | ---: | ---: |", "| a | 3 | 2 | 2 | 1 |", "| b |  |  | 5 | 4 |"]
+    assert figures.taggers(tmp_path) == "\n".join([head, *rows]) + f"\n\n{clock}"
+
+
 def test_experiments_import_names_that_there_are():
     """They are run before a release, seldom enough for names to change in between."""
     found = [
