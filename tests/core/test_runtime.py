@@ -411,6 +411,21 @@ def test_mistakes_of_callers_are_errors():
     assert len(tagger.labels()) == 0
 
 
+def test_sequences_that_are_not_as_long_as_they_say():
+    class Row(list):
+        def __iter__(self):
+            return iter(["x"] * 1000)
+
+    made = RuntimeModel(runtime_image(random_model("words")[0]))
+    row, path = ["the", "N", ""], np.empty(2, np.int32)
+    assert made.label_sequences([[Row(row), tuple(row)]], path) == (-1, "")
+    with pytest.raises(ValueError, match="do not fit"):
+        made.label_sequences([[row], [row, row]], path)
+    for wrong in (np.array([row], dtype=object), [np.array(row)], [["the", 3, ""]]):
+        with pytest.raises(TypeError, match=r"not (ndarray|int)"):
+            made.label_sequences([wrong], path)
+
+
 def test_rows_of_weights_and_names_are_checked():
     ends, labels, weights = np.array([0, 2, 2, 3]), np.array([2, 0, 5], np.int32), np.array([1.0, 2.0, 3.0])
     starts, columns, values = weight_rows(6, ends, labels, weights, np.array([2, -1, 0]), 10, 4)

@@ -4,6 +4,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_Next
 from cpython.object cimport PyObject
+from cpython.sequence cimport PySequence_Fast_GET_ITEM, PySequence_Fast_GET_SIZE
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -487,11 +488,9 @@ cdef class RuntimeModel:
         """Label lists of rows of texts, or of items by the rules of estimators, in the same way."""
         cdef RuntimeTagger tagger = self.borrowed()
         cdef ItemRows items
-        cdef Py_ssize_t s, T, bad = -1
-        cdef int* out = &path[0] if path.shape[0] else NULL
+        cdef Py_ssize_t s, T, left = path.shape[0], bad = -1
+        cdef int* out = &path[0] if left else NULL
         cdef int status
-        if sum(map(len, sequences)) != path.shape[0]:
-            raise ValueError("labels do not fit the data")
         for s, rows in enumerate(sequences):
             if kcrf_takes_attributes(self.model):
                 arrays = {}
@@ -502,6 +501,9 @@ cdef class RuntimeModel:
             else:
                 T = tagger.fill(rows)
                 status = kcrf_set_columns(tagger.tagger, tagger.cells, T)
+            left -= T
+            if left < 0:
+                raise ValueError("labels do not fit the data")
             if status != KCRF_OK or not tagger.put_labels(T, out):
                 bad = s
                 break
@@ -625,21 +627,30 @@ cdef class RuntimeTagger:
         self.busy = False
 
     cdef Py_ssize_t fill(self, rows) except -1:
-        """Put the texts of rows, which must be lists or tuples, into cells; return the number of rows."""
-        cdef Py_ssize_t columns = kcrf_column_count(self.model.model), size, at = 0
-        cdef kcrf_text* cells = self.cells_for(len(rows) * columns)
-        for row in rows:
+        """Put the texts of rows into cells; return the number of rows.
+
+        Lists and tuples are read as they are in memory: no code of theirs can change them meanwhile.
+        """
+        cdef Py_ssize_t columns = kcrf_column_count(self.model.model), T, t, c, size
+        cdef kcrf_text* cells
+        if not isinstance(rows, (list, tuple)):
+            raise TypeError(f"a list of rows, not {type(rows).__name__}")
+        T = PySequence_Fast_GET_SIZE(rows)
+        cells = self.cells_for(T * columns)
+        for t in range(T):
+            row = <object>PySequence_Fast_GET_ITEM(rows, t)
             if not isinstance(row, (list, tuple)):
                 raise TypeError(f"a row of texts, not {type(row).__name__}")
-            if len(row) != columns:
+            if PySequence_Fast_GET_SIZE(row) != columns:
                 raise ValueError(f"{len(row)} columns, expected {columns}")
-            for value in row:
+            for c in range(columns):
+                value = <object>PySequence_Fast_GET_ITEM(row, c)
                 if not isinstance(value, str):
                     raise TypeError(f"a text, not {type(value).__name__}")
-                cells[at].text = utf8_of(value, &size)
-                cells[at].size = size
-                at += 1
-        return len(rows)
+                cells[0].text = utf8_of(value, &size)
+                cells[0].size = size
+                cells += 1
+        return T
 
     def set_columns(self, rows):
         """Set a sequence by the texts of its columns, [positions][columns]."""
