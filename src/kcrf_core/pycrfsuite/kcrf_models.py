@@ -26,8 +26,8 @@ def open_model(
     model = Model.unpack(read_container(source, "model", data=data))
     if not model.encoding.attributes or model.encoding.vectors:
         raise FileFormatError(f"{source}: the model needs columns or vectors, but items have only attributes")
-    config = model.rules if given is None else combined(model.rules, given)
-    rules = None if config is None else ItemRules.of(config, model.labels, model.used_edges, model)
+    own = LabelRules.of(combined(model.rules, given or RulesConfig()), model.labels, model.seen)
+    rules = None if own is None else ItemRules(own, model.used_edges, model.decode, model.bonuses)
     try:
         if any(term.clique.axes != 1 for term in model.terms):
             raise ConfigError("potentials of transitions that depend on the input")
@@ -87,18 +87,10 @@ class ModelItems:
 
 
 class ItemRules:
-    """Labels that obey rules, by the decoder of a model, or by Viterbi decoding."""
+    """Labels that obey rules, by a decoder."""
 
-    def __init__(self, rules: LabelRules, edges: Edges, model: Model | None):
-        self._rules, self._edges = rules, edges
-        self._decode, self._bonuses = (VITERBI, None) if model is None else (model.decode, model.bonuses)
-
-    @classmethod
-    def of(
-        cls, config: RulesConfig, labels: tuple[str, ...], edges: Edges, model: Model | None = None
-    ) -> ItemRules | None:
-        rules = LabelRules.of(config, labels, None if model is None else model.seen)
-        return None if rules is None else cls(rules, edges, model)
+    def __init__(self, rules: LabelRules, edges: Edges, decode: str = VITERBI, bonuses: np.ndarray | None = None):
+        self._rules, self._edges, self._decode, self._bonuses = rules, edges, decode, bonuses
 
     def label_names(self, items: RuntimeTagger | ModelItems) -> list[str]:
         """Return the best labels that obey."""

@@ -93,9 +93,11 @@ def _open_crfsuite(data: bytes, source: str, given: RulesConfig | None) -> _Open
     names, weights = (found.text, found.starts, found.lengths), (Y, found.ends, found.columns, found.values)
     made = RuntimeModel(attribute_image(found.labels, names, weights, edges))
     if given is not None:
+        from ..model import LabelRules
         from .kcrf_models import ItemRules
 
-        rules = ItemRules.of(given, found.labels, edges)
+        own = LabelRules.of(given, found.labels)
+        rules = None if own is None else ItemRules(own, edges)
     return _Open(partial(RuntimeTagger, made), found, rules)
 
 
