@@ -74,7 +74,7 @@ cdef extern from "Python.h":
     void PyEval_RestoreThread(PyThreadState* state) noexcept nogil
     bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
     Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
-    const char* PyUnicode_1BYTE_DATA(object text) noexcept
+    const void* PyUnicode_DATA(object text) noexcept
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 cdef enum:
@@ -220,7 +220,7 @@ cdef inline const char* utf8_of(object text, Py_ssize_t* size) except NULL:
     """Return the bytes of a text, which belong to it."""
     if PyUnicode_IS_COMPACT_ASCII(text):
         size[0] = PyUnicode_GET_LENGTH(text)
-        return PyUnicode_1BYTE_DATA(text)
+        return <const char*>PyUnicode_DATA(text)
     return PyUnicode_AsUTF8AndSize(text, size)
 
 
