@@ -114,7 +114,11 @@ def trained(name: str, command: Sequence[object]) -> Path:
 
 
 def program(variable: str) -> str | None:
-    return shutil.which(os.environ.get(variable, variable.lower()))
+    given = os.environ.get(variable)
+    found = shutil.which(given or variable.lower())
+    if given and found is None:
+        raise SystemExit(f"{variable}={given}: there is no such program")
+    return found
 
 
 def exported(model: Path, form: str) -> Path:
@@ -146,10 +150,10 @@ def taggers(train: Path) -> Iterator[Tagger]:
         lines.write_text("\n".join(patterns()) + "\n")
         path = trained("wapiti", [wapiti, "train", "-t", 1, "-i", ITERATIONS, "-c", "-p", lines, rows, "MODEL"])
         yield Tagger("Wapiti", path, [wapiti, "label", "-m", path, "INPUT", "OUTPUT"])
-    learn, test = program("CRF_LEARN"), program("CRF_TEST")
-    if learn and test:
+    if test := program("CRF_TEST"):
         lines, rows = BUILD / "template", write_rows(BUILD / "train-wide.txt", [*map(widened, sentences)])
         lines.write_text("\n".join(template()) + "\n")
+        learn = program("CRF_LEARN") or "crf_learn"
         path = trained("crfpp", [learn, "-p", 1, "-a", "CRF-L1", "-m", ITERATIONS, lines, rows, "MODEL"])
         yield Tagger("CRF++", path, [test, "-m", path, "-o", "OUTPUT", "INPUT"], wide=True)
 
