@@ -352,9 +352,8 @@ def _confusion(axes: Any, found: Judgement, labelling: Labelling) -> None:
     # Rare errors can be seen beside frequent ones by the root.
     errors = axes.imshow(np.ma.masked_array(shares, right | none), cmap="Oranges", norm=PowerNorm(0.5, 0, 100))
     for cells, colours in ((right & ~mixed, "Blues"), (mixed, "Greys")):
-        axes.imshow(
-            np.ma.masked_array(shares, ~cells | none), cmap=colours, vmin=0, vmax=200
-        )  # light: counts are black
+        # Light colours, as counts are black.
+        axes.imshow(np.ma.masked_array(shares, ~cells | none), cmap=colours, vmin=0, vmax=200)
     side = 72 * _matrix_side(Y) / Y
     for row, column in zip(*np.nonzero(counts), strict=True):
         dark = not right[row, column] and shares[row, column] > 50

@@ -59,12 +59,7 @@ class Sums:
 
     def add(self, other: Sums, operation: np.ufunc = np.add) -> None:
         """Add other sums to these in place, or combine them by another operation."""
-        for own, more in (
-            (self.edge, other.edge),
-            (self.start, other.start),
-            (self.end, other.end),
-            (self.triple, other.triple),
-        ):
+        for own, more in zip(vars(self).values(), vars(other).values(), strict=True):
             if own is not None:
                 operation(own, more, out=own)
 

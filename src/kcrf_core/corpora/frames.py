@@ -107,9 +107,8 @@ class FrameRows(list[range]):
         back = len(ends) + bool(keys) - len(set(keys))
         if back:
             message = f"sequence: {counted(back, 'value')} of {listed(names)} came again after another one, and began "
-            warnings.warn(
-                f"{message}a new sequence each time: sort the rows first?", UserWarning, stacklevel=6
-            )  # in the caller of `fit`
+            message += "a new sequence each time: sort the rows first?"
+            warnings.warn(message, UserWarning, stacklevel=6)  # in the caller of `fit`
         return ends
 
     def inputs(self, names: Iterable[str], words: Collection[str] | None = None) -> tuple[Sequence[str], ...]:

@@ -260,9 +260,8 @@ class Cells(ColumnList):
     data: Any  # bytes, or an array of them
     starts: np.ndarray  # [width, n] int64, C-contiguous
     lengths: np.ndarray  # [width, n] int32, C-contiguous
-    _coded: dict[int, PackedColumn] = field(
-        default_factory=dict, init=False
-    )  # no columns that refer to this: freed late
+    # No columns that refer to this, which would be freed late.
+    _coded: dict[int, PackedColumn] = field(default_factory=dict, init=False)
 
     def __len__(self) -> int:
         return len(self.starts)

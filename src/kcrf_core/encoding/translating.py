@@ -117,11 +117,8 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
                 continue
             to_w = to_view.offsets.index(offset)
             if isinstance(feature, RealFeature) and isinstance(other, RealFeature):
-                own, others = (
-                    (feature.mean.tolist(), feature.scale.tolist()),
-                    (other.mean.tolist(), other.scale.tolist()),
-                )
-                scales = zip(*own, *others, strict=True)
+                units = (feature.mean, feature.scale, other.mean, other.scale)
+                scales = zip(*(numbers.tolist() for numbers in units), strict=True)
                 r = len(feature.mean)
                 for i, (mean, scale, to_mean, to_scale) in enumerate(scales):
                     real.append((places[w * r + i], to_places[to_w * r + i], mean, scale, to_mean, to_scale))

@@ -21,11 +21,8 @@ class LabelledInput:
     @property
     def categories(self) -> list[str]:
         """Columns of categories among the inputs."""
-        return (
-            [name for name in self.X.categories if name in (self.columns or ())]
-            if isinstance(self.X, FrameRows)
-            else []
-        )
+        known = self.X.categories if isinstance(self.X, FrameRows) else []
+        return [name for name in known if name in (self.columns or ())]
 
 
 def as_table(X: Any, sequence: ColumnNames | None) -> Any:

@@ -65,9 +65,8 @@ def documented(kind: type[Estimator]) -> type[Estimator]:
     options = [one for one in declared_options().values() if one.section in MODEL_SECTIONS and one.name in known]
     lines: list[str] = []
     for one in options:
-        choices = (
-            [", ".join(f'"{each}"' for each in one.setting.kind) + "."] if isinstance(one.setting.kind, OneOf) else []
-        )
+        names = one.setting.kind if isinstance(one.setting.kind, OneOf) else ()
+        choices = [", ".join(f'"{each}"' for each in names) + "."] if names else []
         text = " ".join([f"{one.name} :", *choices, one.setting.help])
         lines += wrap(text, 116, subsequent_indent=" " * 4, break_on_hyphens=False)
     # Python takes indentation off docstrings since 3.13.

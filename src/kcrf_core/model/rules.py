@@ -162,11 +162,8 @@ class LabelRules:
         if name is None:
             return None
         if corpus.attributes is not None or name not in columns[:-1]:
-            known = (
-                "attribute files have no columns"
-                if corpus.attributes is not None
-                else f"there are {listed(columns[:-1])}"
-            )
+            files = corpus.attributes is not None
+            known = "attribute files have no columns" if files else f"there are {listed(columns[:-1])}"
             hint = suggestion(name, columns[:-1])
             raise ConfigError(
                 f"the model has no column '{name}' of allowed labels{hint}: {known}", settings=["allowed"]

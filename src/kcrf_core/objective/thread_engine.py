@@ -381,11 +381,10 @@ class _Adjoint:
                 engine.host.put(vector, j, found)
         for j, own in engine.mapped.items():
             term = engine.terms[j]
-            place: np.ndarray | KeptWeights = (
-                term.of_map(engine.host.take(out[0], j))
-                if self.points == 1
-                else engine.host.buffers.empty((term.rows, self.points * term.columns))
-            )
+            if self.points == 1:
+                place = term.of_map(engine.host.take(out[0], j))
+            else:
+                place = engine.host.buffers.empty((term.rows, self.points * term.columns))
             parts = [partition.parts[j] for partition in self.partitions if j in partition.parts]
             summed = tree_sum(parts, iadd) if parts else None
             made = engine.maps[j].adjoint(summed, self.residuals[own], engine.workers, place, engine.partitions)
@@ -626,12 +625,8 @@ def _drawn(chance: np.ndarray, chunk: ScoredChunk) -> np.ndarray:
     labels = np.zeros((draws, len(chunk.labels)), dtype=np.int32)
     for t in range(int(lengths.max(initial=0))):
         rows = chunk.offsets[:-1][lengths > t] + t
-        # [draws, rows, Y] probabilities of labels given the one before, up to a factor
-        likely = (
-            found.edge[rows, labels[:, rows - 1]]
-            if t
-            else np.broadcast_to(found.node[rows], (draws, len(rows), found.node.shape[1]))
-        )
+        # [draws, rows, Y] probabilities of labels given the one before, up to a factor; [1, rows, Y] of first ones
+        likely = found.edge[rows, labels[:, rows - 1]] if t else found.node[rows][None]
         steps = np.cumsum(likely, axis=2, dtype=np.float64)
         aim = chance[:, chunk.rows][:, rows, None] * steps[:, :, -1:]
         labels[:, rows] = (steps <= aim).sum(axis=2)

@@ -123,7 +123,12 @@ class Judgement:
 
     def to_dict(self) -> dict:
         """Return plain values for JSON, those of `Evaluation` first."""
-        options = self.options
+        options, intervals, comparison = self.options, None, None
+        if self.intervals:
+            intervals = {name: getattr(options, name) for name in ("confidence", "resamples", "seed")}
+            intervals["figures"] = {name: asdict(found) for name, found in self.intervals.items()}
+        if self.comparison is not None:
+            comparison = {"draws": options.draws, "seed": options.seed, **self.comparison.to_dict()}
         return {
             **self.scores.to_dict(),
             **self.errors.to_dict(),
@@ -135,17 +140,8 @@ class Judgement:
             **({} if self.blocks is None else {"blocks": self.blocks}),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             **({} if self.uncalibrated is None else {"uncalibrated": self.uncalibrated.to_dict()}),
-            "intervals": None
-            if not self.intervals
-            else {
-                "confidence": options.confidence,
-                "resamples": options.resamples,
-                "seed": options.seed,
-                "figures": {name: asdict(found) for name, found in self.intervals.items()},
-            },
-            "comparison": None
-            if self.comparison is None
-            else {"draws": options.draws, "seed": options.seed, **self.comparison.to_dict()},
+            "intervals": intervals,
+            "comparison": comparison,
         }
 
 

@@ -207,12 +207,12 @@ def _of_part(part: Scored, channel: Channel, spans: bool, probability: Probabili
         "marginal": node.node[rows, gold],
         "context": beside[rows, gold] / beside.sum(axis=1),
         "doubt": log_odds(1 - right),
-        "wrong": 1 - right
-        if probability is None
-        else probability.of_labels(channel.doubts(part, node.node, after.node)),
+        "wrong": 1 - right,
         "suggested": suggested,
         "support": node.node[rows, suggested],
     }
+    if probability is not None:
+        positions["wrong"] = probability.of_labels(channel.doubts(part, node.node, after.node))
     # A sequence with a label that the model does not know cannot be judged as a whole.
     strange = offsets_of(part.gold < 0)[part.offsets]
     whole = np.flatnonzero((np.diff(part.offsets) > 0) & (np.diff(strange) == 0))
