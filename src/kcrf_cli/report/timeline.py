@@ -56,7 +56,6 @@ class Stretch:
     lines: np.ndarray  # [T]
 
     def part(self, first: int, last: int) -> Stretch:
-        """Return some of the positions."""
         rows = slice(first, last)
         sure = None if self.confidence is None else self.confidence[rows]
         return Stretch(self.gold[rows], self.predicted[rows], self.wrong[rows], sure, self.lines[rows])

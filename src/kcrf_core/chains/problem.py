@@ -73,7 +73,6 @@ class Problem:
         return borders_with_positions(borders, self.offsets)
 
     def partition(self, number: int) -> Problem:
-        """Return one partition."""
         first, last = self.borders[number : number + 2].tolist()
         rows = slice(int(self.offsets[first]), int(self.offsets[last]))
         return Problem(

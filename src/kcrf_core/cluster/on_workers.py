@@ -89,7 +89,6 @@ def about() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Return the kind of processor."""
     found = platform.processor()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

@@ -48,7 +48,6 @@ class _Stored:
         self._count += len(values)
 
     def read(self, first: int, last: int) -> np.ndarray:
-        """Return the values first:last."""
         out = np.fromfile(self._path, self._dtype, last - first, offset=first * self._dtype.itemsize)
         if len(out) < last - first:
             raise OSError("a scratch file was cut short")
@@ -123,7 +122,6 @@ class _Numbers:
         return coded(text, ends[:-1] - ends[0], np.diff(ends).astype(np.int32))
 
     def as_codes(self) -> _Codes:
-        """Return all of it as codes."""
         out = _Codes(self._folder)
         for first in range(0, len(self.numbers), COPIED_AT_ONCE):
             out.append(self.coded(first, min(first + COPIED_AT_ONCE, len(self.numbers))))
@@ -152,7 +150,6 @@ class _Attributes:
         self.names.append(CodedColumn.of(rows.names).packed())
 
     def read(self, first: int, last: int) -> AttributeRows:
-        """Return the attributes of positions first:last."""
         indptr = self._indptr.read(first, last + 1)
         begin, end = int(indptr[0]), int(indptr[-1])
         names = self.names.column(begin, end)

@@ -270,7 +270,6 @@ class Cells(ColumnList):
         return LateColumn(self.starts.shape[1], partial(self.coded, number), partial(self._numbers, number))
 
     def coded(self, column: int) -> PackedColumn:
-        """Return a column as codes."""
         if column not in self._coded:
             self._coded[column] = self._coded_columns(np.array([column]))[0]
         return self._coded[column]
@@ -348,7 +347,6 @@ class NumberTexts:
         return self.text[begin:end], self.lengths[place].astype(np.int32)
 
     def coded(self, column: int) -> PackedColumn:
-        """Return a column as codes."""
         text, lengths = self.of(column)
         return coded(text, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
 
@@ -376,7 +374,6 @@ class Table(ColumnList):
         return LateColumn(self.numbers.shape[1], partial(self.coded, number), partial(self._numbers, number))
 
     def coded(self, column: int) -> PackedColumn:
-        """Return a column as codes."""
         if column not in self._known:
             self._known[column] = joined_columns([own.coded(column) for own in self.texts])
         return self._known[column]

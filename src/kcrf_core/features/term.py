@@ -74,7 +74,6 @@ class StoredTerm:
 
     @property
     def columns(self) -> int:
-        """Columns of its weights."""
         return mapped_clique(self.type).columns(len(self.encoding.labels))
 
     @property
@@ -198,7 +197,6 @@ class Term(ABC):
 
     @property
     def clique(self) -> MappedClique:
-        """Type of its cliques."""
         return mapped_clique(self.type)
 
     def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:

@@ -68,7 +68,6 @@ class Inputs:
         return sum(array.nbytes for array in arrays)
 
     def take(self, rows: slice | np.ndarray) -> Inputs:
-        """Return some rows."""
         bag = None if self.bag is None else self.bag[rows]
         return Inputs(self.codes[rows], self.sizes, self.real[rows], bag, self.unseen[rows])
 

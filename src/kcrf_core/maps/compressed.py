@@ -76,7 +76,6 @@ class CompressedRows:
         return CompressedRows(N, ends, rows, values, self.scale)
 
     def take(self, rows: np.ndarray) -> CompressedRows:
-        """Return some rows, by number."""
         rows = np.asarray(rows, dtype=np.int64)
         ends = offsets_of(np.diff(self.indptr)[rows])
         indices = np.empty(ends[-1], dtype=np.int32)

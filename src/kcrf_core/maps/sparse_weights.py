@@ -58,7 +58,6 @@ class SparseWeights:
         return SparseWeights(self.width, offsets_of(counts), self.columns[kept], self.values[kept])
 
     def take(self, rows: np.ndarray) -> SparseWeights:
-        """Return some rows, by number."""
         rows = np.asarray(rows, dtype=np.int64)
         ends = offsets_of(np.diff(self.ends)[rows])
         columns, values = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1])
@@ -183,7 +182,6 @@ def as_dense(matrix: np.ndarray | scipy.sparse.csr_array) -> np.ndarray:
 
 
 def held_values(weights: Weights) -> np.ndarray:
-    """Return the numbers that are held."""
     return weights if isinstance(weights, np.ndarray) else weights.values
 
 

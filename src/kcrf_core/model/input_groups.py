@@ -43,7 +43,6 @@ class InputGroup:
 
     @property
     def bag_feature(self) -> AttributeFeature:
-        """Feature of attributes."""
         assert isinstance(self.feature, AttributeFeature)
         return self.feature
 

@@ -127,7 +127,6 @@ class Model:
 
     @property
     def order(self) -> int:
-        """Order of the chain."""
         return 1 if self.edges.triples is None else 2
 
     def potentials(self, dataset: Dataset) -> tuple[np.ndarray, chain.Edges]:

@@ -205,7 +205,6 @@ class Objective:
         return product
 
     def hessian_blocks(self, theta: Vector, diagonals: bool = False, negligible: float = 0.0) -> HessianBlocks:
-        """Return the Hessian's blocks at theta."""
         return HessianBlocks(self, self.engine.blocks(theta, diagonals, negligible))
 
     def initial_curvature(self) -> np.ndarray:

@@ -27,7 +27,6 @@ class Transitions:
 
     @classmethod
     def every(cls, Y: int) -> Transitions:
-        """Return all transitions of Y labels."""
         return cls(np.ones((Y, Y), dtype=bool), np.ones(Y, dtype=bool), np.ones(Y, dtype=bool))
 
     def __and__(self, other: Transitions) -> Transitions:

@@ -596,7 +596,6 @@ class TrainingRun:
         return gain, certify
 
     def data_digest(self) -> str:
-        """Return a hash of the data."""
         return digest(self._dataset)
 
 
