@@ -151,32 +151,27 @@ EACH_WIDTH static uint64_t max_plus_likely(const struct chain *C, const double *
     }
     *top = vmaxnmvq_f64(best);
 #else
-    double best[8], most[8];
     for (size_t y = 0; y < Y; y++) {
-        uint64_t kept = before[y] + lead[y] >= limit;
         rows[n] = y;
-        n += kept;
-        likely |= kept << y;
+        n += before[y] + lead[y] >= limit;
     }
-    for (size_t k = 0; k < 8; k++)
-        best[k] = -INFINITY;
-    for (size_t j = 0; j < S; j += 8) {
-        for (size_t k = 0; k < 8; k++)
-            most[k] = -INFINITY;
-        for (size_t i = 0; i < n; i++) {
-            const double value = before[rows[i]], *row = C->table + rows[i] * S + j;
-            for (size_t k = 0; k < 8; k++)
-                most[k] = value + row[k] > most[k] ? value + row[k] : most[k];
-        }
-        for (size_t k = 0; k < 8; k++) {
-            now[j + k] = most[k] += scores[j + k];
-            best[k] = most[k] > best[k] ? most[k] : best[k];
-        }
+    for (size_t j = 0; j < S; j++)
+        now[j] = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        const double value = before[rows[i]], *restrict row = C->table + rows[i] * S;
+        likely |= (uint64_t)1 << rows[i];
+        for (size_t j = 0; j < S; j++)
+            now[j] = value + row[j] > now[j] ? value + row[j] : now[j];
     }
-    for (size_t k = 4; k; k /= 2)
-        for (size_t j = 0; j < k; j++)
-            best[j] = best[j + k] > best[j] ? best[j + k] : best[j];
-    *top = best[0];
+    for (size_t j = 0; j < S; j++)
+        now[j] += scores[j];
+    double best[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    for (size_t j = 0; j < S; j += 4)
+        for (size_t k = 0; k < 4; k++)
+            best[k] = now[j + k] > best[k] ? now[j + k] : best[k];
+    best[0] = best[1] > best[0] ? best[1] : best[0];
+    best[2] = best[3] > best[2] ? best[3] : best[2];
+    *top = best[2] > best[0] ? best[2] : best[0];
 #endif
     return likely;
 }
