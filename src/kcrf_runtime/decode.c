@@ -11,6 +11,8 @@
 
 #if defined(__aarch64__) && defined(__ARM_NEON)
 #include <arm_neon.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 struct block {
@@ -151,15 +153,22 @@ EACH_WIDTH static uint64_t max_plus_likely(const struct chain *C, const double *
     }
     *top = vmaxnmvq_f64(best);
 #else
-    for (size_t y = 0; y < Y; y++) {
-        rows[n] = y;
-        n += before[y] + lead[y] >= limit;
+#if defined(__SSE2__)
+    for (size_t y = 0; y < S; y += 2) {
+        __m128d sum = _mm_add_pd(_mm_loadu_pd(before + y), _mm_loadu_pd(lead + y));
+        likely |= (uint64_t)_mm_movemask_pd(_mm_cmpge_pd(sum, _mm_set1_pd(limit))) << y;
     }
+    likely &= ~(uint64_t)0 >> (64 - Y);
+#else
+    for (size_t y = 0; y < Y; y++)
+        likely |= (uint64_t)(before[y] + lead[y] >= limit) << y;
+#endif
+    for (uint64_t left = likely; left; left &= left - 1)
+        rows[n++] = LOWEST(left);
     for (size_t j = 0; j < S; j++)
         now[j] = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         const double value = before[rows[i]], *restrict row = C->table + rows[i] * S;
-        likely |= (uint64_t)1 << rows[i];
         for (size_t j = 0; j < S; j++)
             now[j] = value + row[j] > now[j] ? value + row[j] : now[j];
     }

@@ -369,7 +369,8 @@ static int label_block(struct worker *worker, struct job *job, size_t begin, siz
     const char *data = job->in.data;
     struct buffer copy = {0};
     size_t size = job->in.size, T = 0, first_line = line, copied = 0, count = 0;
-    job->status = KCRF_OK;
+    if ((job->status = check_text(job, form)))
+        return job->status;
     char *own = NULL; /* names of attributes lose their backslashes in a copy */
     if (form->attributes)
         own = memcpy(room_for(&copy, size + 1), data, size);
@@ -585,7 +586,7 @@ static int run(struct program *program, struct worker *workers, int input, int o
         size_t begin = line == 1 && starts_with(job->in.data, end, "\xEF\xBB\xBF", 3) ? 3 : 0, own_line = line;
         line += lines_before(job->in.data, end);
         bool labelled = known;
-        if (!check_text(job, form) && !known) {
+        if (!known && !check_text(job, form)) {
             bool mark = begin > 0;
             labelled = known = begin_file(program, job, &begin, &own_line);
             if (labelled && (mark || program->model->meta->header)) { /* by this thread, as lines begin elsewhere */

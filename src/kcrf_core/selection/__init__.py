@@ -9,6 +9,6 @@ from .._lazy import lazy
 
 # Work of the efforts, as `arena.pass_cost` estimates it: 20 seconds, 20 minutes and 4 hours of processor time. It
 # stands here because the help of commands names them, which should not have to wait for NumPy.
-EFFORTS = {"small": 2e10, "normal": 1.2e12, "large": 1.4e13}
+EFFORTS = {"small": 2e10, "normal": 1e12, "large": 1.4e13}
 
 __getattr__, __dir__, __all__ = lazy(__name__)
