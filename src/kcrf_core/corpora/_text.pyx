@@ -26,6 +26,7 @@ cdef enum:
     UNCLOSED = -1
     TOO_LONG = -2
 
+cdef const unsigned char* EMPTY = b""  # C compares and copies no bytes at NULL, not even none
 cdef double LARGEST_OF_VECTOR = 1e18   # as of all numbers that are computed with
 
 cdef enum:
@@ -339,7 +340,7 @@ def code_columns(
 ):
     """Number the distinct values of some columns, and return the number of their bytes."""
     cdef Py_ssize_t m, i, total = 0
-    cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
+    cdef const unsigned char* text = &data[0] if data.shape[0] else EMPTY
     with nogil:
         for m in range(which.shape[0]):
             counts[m] = number_values(
@@ -365,7 +366,7 @@ def copy_values(
     """Copy the distinct values of columns end to end."""
     cdef Py_ssize_t m, i, at = 0, length, value = 0
     cdef int64 start
-    cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
+    cdef const unsigned char* text = &data[0] if data.shape[0] else EMPTY
     with nogil:
         for m in range(which.shape[0]):
             for i in range(counts[m]):
@@ -387,7 +388,7 @@ def copy_texts(
 ):
     """Copy all values of some columns end to end, column by column."""
     cdef Py_ssize_t m, t, at = 0, length
-    cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
+    cdef const unsigned char* text = &data[0] if data.shape[0] else EMPTY
     with nogil:
         for m in range(which.shape[0]):
             for t in range(starts.shape[1]):
@@ -412,7 +413,7 @@ def merge_values(
     cdef Py_ssize_t i, known, length, size, start
     cdef uint64 place, h, mask = slots.shape[0] - 1
     cdef const unsigned char* value
-    cdef const unsigned char* text = &part[0] if part.shape[0] else NULL
+    cdef const unsigned char* text = &part[0] if part.shape[0] else EMPTY
     with nogil:
         for i in range(part_ends.shape[0]):
             start = part_ends[i - 1] if i else 0
@@ -461,7 +462,7 @@ def number_columns(
     cdef bint mark, keep = kinds.shape[0] > 0
     cdef bint begins[256]
     cdef const unsigned char* value
-    cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
+    cdef const unsigned char* text = &data[0] if data.shape[0] else EMPTY
     with nogil:
         for i in range(256):
             begins[i] = False
@@ -608,7 +609,7 @@ def parse_vectors(
     cdef Py_ssize_t n = 0, first = begin, last, left, right, size = data.shape[0], width = row.shape[0], k
     cdef int wrong = 0
     cdef double largest, scale
-    cdef const unsigned char* text = &data[0] if size else NULL
+    cdef const unsigned char* text = &data[0] if size else EMPTY
     left = right = begin
     with nogil:
         while first < size:
