@@ -156,13 +156,14 @@ $(BUILD)/browser.html: docs/browser.html $(BUILD)/kcrf.mjs $(BUILD)/kcrf.wasm
 	    print(page.replace("./kcrf.wasm", url("$(BUILD)/kcrf.wasm", "application/wasm")))' > $@
 
 # Python does not know of sanitizers: what they need is loaded before it. What Python itself keeps is no leak of ours, and
-# some tests ask for more memory than there is. What is found goes to build/sanitize/report.*, since pytest holds stderr.
+# some tests ask for more memory than there is. Wrong uses of memory are described in build/sanitize/report.*; undefined
+# behaviour is on stderr whatever log_path says, so pytest must not hold that back.
 sanitize: $(VENV)/test-tools
 	KCRF_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base build/sanitize --build-lib build/sanitize/lib
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
-	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0:log_path=build/sanitize/report \
-	    UBSAN_OPTIONS=print_stacktrace=1:log_path=build/sanitize/report PYTHONMALLOC=malloc \
-	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest $(SANITIZED)
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0:log_path=$(CURDIR)/build/sanitize/report \
+	    UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
+	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest --capture=sys $(SANITIZED)
 
 # For a short trial: make fuzz FUZZ_SECONDS=30, make soak ROUNDS=5, make certificates FITS=10, make sanitize SANITIZED=tests/core/test_chain.py
 SANITIZED ?= tests/core
