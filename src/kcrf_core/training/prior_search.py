@@ -2,9 +2,11 @@
 
 A setting gives sigma2 of each term that has none, on a grid of half decades. The search begins at c2 = 1 and moves all
 of these terms together, then each of them but the first alone, in the way that helps. Of the settings whose metric is
-within one paired standard error of the best, those whose log p is within one of the best are alike; the search takes
-the one nearest to where it began, then the one with the smaller variances. F1 of spans is that with a bonus for spans
-(`scoring.costs`), unless a decoder is given: without one, it depends on how cautious probabilities are.
+within one paired standard error of the best, those whose log p is within one of the best are alike. With accuracy,
+which counts the same labels with more noise and depends on the decoder, and with log-loss, log p alone decides, within
+two standard errors. The search takes the one nearest to where it began, then the one with the smaller variances. F1 of
+spans is that with a bonus for spans (`scoring.costs`), unless a decoder is given: without one, it depends on how
+cautious probabilities are.
 
 The same data give the same choice on every machine and engine: fits are in double precision and begin anew at rounded
 parameters after some passes, so that rounding errors, which grow a thousandfold in 30 passes, are lost in time; and
@@ -52,8 +54,9 @@ STRIDE, MOST_STRIDES = 2, 2
 PATH_TOLERANCE, PATH_PASSES, ROUNDED_AFTER = 3e-3, 120, 60
 # Bits of their root mean square that rounded parameters have.
 START_BITS = 4
-# With accuracy, which counts what log p does, settings that are worse by so many standard errors of log p are left out.
-WORSE_BY = 2.0
+# Standard errors within which settings are alike, and those where log p alone decides: of the several settings that a
+# search compares, one is often better than the beginning by one standard error by chance.
+ERRORS, ERRORS_OF_LOG_P = 1.0, 2.0
 # Digits after the point of log p and of a metric that are compared; rounding errors are smaller by far.
 DIGITS = 7
 
@@ -209,7 +212,7 @@ def preferred(metric: Yardstick, counts: Mapping[Steps, np.ndarray], logs: Mappi
     """Return the setting nearest to (0, ..., 0), then the smaller variances, of those that are alike.
 
     They are within one standard error of the best by the metric, and of these by log p, in paired differences of
-    units. `counts` are those of the metric, `logs` those of the log-loss.
+    units; with accuracy or log-loss, within two by log p. `counts` are those of the metric, `logs` those of log p.
 
     >>> import numpy as np
     >>> from kcrf_core.scoring import choose_yardstick
@@ -222,9 +225,10 @@ def preferred(metric: Yardstick, counts: Mapping[Steps, np.ndarray], logs: Mappi
     (1,)
     """
     log_loss = choose_yardstick(metric.labels, "log-loss")
-    if metric.name == "accuracy":
-        counts = {steps: counts[steps] for steps in _alike(log_loss, logs, WORSE_BY)}
-    alike = _alike(log_loss, {steps: logs[steps] for steps in _alike(metric, counts, 1.0)}, 1.0)
+    if metric.name in ("accuracy", "log-loss"):
+        alike = _alike(log_loss, logs, ERRORS_OF_LOG_P)
+    else:
+        alike = _alike(log_loss, {steps: logs[steps] for steps in _alike(metric, counts, ERRORS)}, ERRORS)
     return min(alike, key=lambda steps: (sum(map(abs, steps)), steps))
 
 
