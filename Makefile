@@ -113,7 +113,7 @@ UNCHECKED := tuning tuning_search scikit_learn plugins architecture config grid 
 
 test-debug: $(VENV)/test-tools
 	KCRF_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/debug --build-lib build/debug/lib
-	PYTHONPATH=build/debug/lib $(PYTEST) tests/core $(UNCHECKED:%=--ignore tests/core/test_%.py)
+	PYTHONPATH=$(CURDIR)/build/debug/lib $(PYTEST) tests/core $(UNCHECKED:%=--ignore tests/core/test_%.py)
 
 # Of the C library and what it is compiled to.
 BUILD := build
@@ -163,7 +163,7 @@ sanitize: $(VENV)/test-tools
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0:log_path=$(CURDIR)/build/sanitize/report \
 	    UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
-	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest --capture=sys $(SANITIZED)
+	    PYTHONPATH=$(CURDIR)/build/sanitize/lib $(BIN)/python -m pytest --capture=sys $(SANITIZED)
 
 # For a short trial: make fuzz FUZZ_SECONDS=30, make soak ROUNDS=5, make certificates FITS=10, make sanitize SANITIZED=tests/core/test_chain.py
 SANITIZED ?= tests/core
