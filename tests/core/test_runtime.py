@@ -58,6 +58,7 @@ WORDS = [
     "York",
 ]
 WORDS += ["ǅ", "e\u0301E", "a" * 40, "", "NA", "12", "-3.5e1", "é"]
+UNKNOWN = [f"{word}{end}" for word in WORDS for end in ("e", "Σ")]  # with prefixes that are known
 TAGS = ["A", "B", "C", "New York", "é"]
 
 
@@ -147,7 +148,7 @@ def random_model(
     else:
         config = {"features": FEATURES[features], "separator": "\t", **(LEXICON if features == "lexicon" else {})}
         training = corpus_of(text(seed, 40, labels, WORDS[:-3] if features != "numbers" else WORDS))
-        new = corpus_of(text(seed + 1, 25, labels))
+        new = corpus_of(text(seed + 1, 25, labels, WORDS + UNKNOWN))
     encoding, dataset = fit_encoding(parse_config(config), training)
     names, Y = tuple(encoding.names), len(encoding.labels)
     made = []
