@@ -830,28 +830,72 @@ struct input {
     size_t N;
 };
 
-INLINE void add_conjunction(const kcrf_model *model, const struct term *term, const int bytes, uint64_t key, double square, double *out)
+struct conjunction {
+    uint64_t key, row;
+    double square;
+};
+
+struct conjunctions {
+    const kcrf_model *model;
+    const struct term *term;
+    double *out;
+    size_t count;
+    struct conjunction all[256];
+};
+
+/* Add the rows of conjunctions: places in the table, then in the rows, are fetched for all before they are used. */
+INLINE void add_all(struct conjunctions *C, const int bytes)
 {
-    const struct pair *found = find_pair(model, term->first_pair, term->bits, key);
-    if (found && found->number < term->rows)
-        add_row(model, term, bytes, 0, found->number, square, out);
+    const kcrf_model *model = C->model;
+    const struct term *term = C->term;
+    const struct pair *pairs = model->pairs + term->first_pair;
+    uint64_t mask = ((uint64_t)1 << term->bits) - 1;
+    size_t found = 0;
+    for (size_t k = 0; k < C->count; k++)
+        FETCH(pairs + (kcrf_mix(C->all[k].key) & mask));
+    for (size_t k = 0; k < C->count; k++) {
+        const struct pair *pair = find_pair(model, term->first_pair, term->bits, C->all[k].key);
+        if (pair && pair->number < term->rows) {
+            C->all[found] = (struct conjunction){0, pair->number, C->all[k].square};
+            FETCH(model->starts + term->first_start + pair->number);
+            found++;
+        }
+    }
+    for (size_t k = 0; k < found; k++) {
+        uint64_t start = model->starts[term->first_start + C->all[k].row];
+        FETCH(model->columns + start);
+        FETCH(model->values + start * (uint64_t)bytes);
+    }
+    for (size_t k = 0; k < found; k++)
+        add_row(model, term, bytes, 0, C->all[k].row, C->all[k].square, C->out);
+    C->count = 0;
+}
+
+INLINE void take(struct conjunctions *C, const int bytes, uint64_t key, double square)
+{
+    if (C->count == sizeof C->all / sizeof *C->all)
+        add_all(C, bytes);
+    C->all[C->count++] = (struct conjunction){key, 0, square};
 }
 
 static void add_conjunctions(const kcrf_model *model, const struct term *term, const int bytes, const uint32_t *features, size_t n, double *out)
 {
     const double *squares = model->numbers + term->squares;
     uint64_t base = term->base;
-    add_conjunction(model, term, bytes, 0, squares[0], out);
+    struct conjunctions C;
+    C.model = model, C.term = term, C.out = out, C.count = 0;
+    take(&C, bytes, 0, squares[0]);
     for (size_t i = 0; i < n && term->degree > 0; i++) {
         uint64_t one = features[i] + (uint64_t)1;
-        add_conjunction(model, term, bytes, one, squares[1], out);
+        take(&C, bytes, one, squares[1]);
         for (size_t j = i + 1; j < n && term->degree > 1; j++) {
             uint64_t two = one * base + features[j] + 1;
-            add_conjunction(model, term, bytes, two, squares[2], out);
+            take(&C, bytes, two, squares[2]);
             for (size_t k = j + 1; k < n && term->degree > 2; k++)
-                add_conjunction(model, term, bytes, two * base + features[k] + 1, squares[3], out);
+                take(&C, bytes, two * base + features[k] + 1, squares[3]);
         }
     }
+    add_all(&C, bytes);
 }
 
 INLINE int add_term(kcrf_tagger *tagger, const struct term *term, const int bytes, const struct place *places, size_t count, const struct input *in, size_t t, double *restrict out)

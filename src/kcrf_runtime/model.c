@@ -245,7 +245,8 @@ static int by_column(const void *a, const void *b)
     return order ? order : (one[1] > other[1]) - (one[1] < other[1]);
 }
 
-/* Column that fields of a family are summed with: its own, or that of all parts of a conjunction, if those are near. */
+/* Column that fields of a family are summed with: its own, or that of all parts of a conjunction, if those are near and
+   their values few, so that the same ones come again. */
 static uint32_t column_of(const kcrf_model *model, const struct family *family)
 {
     uint32_t column = family->column;
@@ -255,7 +256,7 @@ static uint32_t column_of(const kcrf_model *model, const struct family *family)
     for (uint32_t k = 0; k < family->parts && family->kind == CONJUNCTION; k++) {
         const struct family *own = model->families + parts[k].family;
         column = k ? column : own->column;
-        if (own->kind != VALUE || own->column != column || parts[k].offset < 0 || parts[k].offset >= LONGEST_KNOWN / 4 ||
+        if (own->kind != VALUE || own->column != column || parts[k].offset < 0 || parts[k].offset >= LONGEST_KNOWN / 4 || own->codes > 512 ||
             model->column_families[column + 1] - model->column_families[column] > 1)
             return NONE;
     }

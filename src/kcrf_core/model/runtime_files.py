@@ -7,6 +7,7 @@ weights of all distances of a feature stand together, code by code, so that they
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from ..encoding import (
 )
 from ..errors import ConfigError, DataError
 from ..features import AffineTerm, ConjunctionTerm, ExplicitTerm, Term
-from ..maps import squared_weights, without_zeros
+from ..maps import held_values, squared_weights, without_zeros
 from ..runtime import QUANTIZED, TRANSFORMS, RuntimeModel, unicode_table
 from ..system import sequence_chunks
 from .model import MOST_ROWS, VITERBI, Model
@@ -57,6 +58,7 @@ FROM_ENDS, WAPITI, LAST_OF_LINE, IN_CODES = 1, 2, 4, 8
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
 FEWEST_LED = 3  # families of a column whose codes stand beside those of its values
 FEW_POSITIONS = 4096  # of more at once, threads of the model itself label
+WEIGHTS_A_POSITION = 4  # that are put into the library's form in the time that it gains at a position, about
 WORTH_INDEXING = 8  # numbers of pairs are in an array of at most so many places for each
 
 
@@ -134,7 +136,15 @@ class QuickLabels:
     """
 
     def __init__(self, model: Model):
-        self.model, self._calls = model, 0
+        self.model, self._calls, self._positions = model, 0, 0
+
+    @cached_property
+    def _pays(self) -> float:
+        """Positions of a file from which on the library's form of the model pays. Conjunctions of kernels never do."""
+        if any(isinstance(term, ConjunctionTerm) for term in self.model.terms):
+            return math.inf
+        explicit = [term for term in self.model.terms if isinstance(term, ExplicitTerm)]
+        return sum(held_values(term.weights).size for term in explicit) / WEIGHTS_A_POSITION
 
     @cached_property
     def made(self) -> RuntimeModel | None:
@@ -167,8 +177,9 @@ class QuickLabels:
         return QuickLabels, (self.model,)
 
     def prepared(self, corpus: Corpus) -> CorpusPart | Dataset:
-        """Return a block of a file to label, checked against the model; the library labels large ones."""
-        if corpus.positions < FEW_POSITIONS or self.made is None:
+        """Return a block of a file to label, checked against the model; the library labels many large ones."""
+        self._positions += corpus.positions
+        if corpus.positions < FEW_POSITIONS or self._positions < self._pays or self.made is None:
             return self.model.encoding.encode(corpus)
         return CorpusPart.of(corpus, self.model.encoding)
 
