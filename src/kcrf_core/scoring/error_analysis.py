@@ -125,16 +125,18 @@ def found_spans(labelling: Labelling, strict: str | None = None) -> tuple[tuple[
 
 
 def among(spans: Spans, others: Spans) -> np.ndarray:
-    """Return True for each of the spans that is one of the others, [n]."""
-    size = 1 + max(spans.ends.max(initial=0), others.ends.max(initial=0))
-    return np.isin(*((each.kinds * size + each.starts) * size + each.ends for each in (spans, others)))
+    """Return True for each of the spans that is one of the others, [n]; those of a labelling are in order."""
+    at = np.searchsorted(others.starts, spans.starts)
+    found = at < len(others.starts)
+    for own, other in ((spans.starts, others.starts), (spans.ends, others.ends), (spans.kinds, others.kinds)):
+        found[found] = own[found] == other[at[found]]
+    return found
 
 
 def _span_errors(gold: Spans, predicted: Spans, types: list[str]) -> SpanErrors:
     right, wanted = among(gold, predicted), among(predicted, gold)
-    counts = {name: dict.fromkeys(("correct", *SPAN_ERRORS), 0) for name in types}
-    for kind in gold.kinds[right].tolist():
-        counts[types[kind]]["correct"] += 1
+    correct = np.bincount(gold.kinds[right], minlength=len(types)).tolist()
+    counts = {name: {"correct": n, **dict.fromkeys(SPAN_ERRORS, 0)} for name, n in zip(types, correct, strict=True)}
     gold, predicted = gold.take(~right), predicted.take(~wanted)
     # Spans of one labelling are in order and do not overlap: those that share positions with one are a run.
     first = np.searchsorted(predicted.ends, gold.starts, side="right")
