@@ -90,7 +90,12 @@ def same_model(kcrf, engine, tmp_path, *arguments):
             "pivots are chosen, exact certificates are worked out",
             marks=pytest.mark.slow,
         ),
-        (COLUMNS, ("--order", "2", "--init", "FIRST", "--prune", "0.01"), "on this machine weights are pruned"),
+        pytest.param(
+            COLUMNS,
+            ("--order", "2", "--init", "FIRST", "--prune", "0.01"),
+            "on this machine weights are pruned",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["edge-x with dev", "growth and exact", "second order from a model, pruned"],
 )

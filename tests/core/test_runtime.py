@@ -525,10 +525,11 @@ def test_large_blocks_are_labelled_as_by_the_model(name):
     np.testing.assert_array_equal(np.concatenate(found), wanted)
 
 
-def test_the_library_labels_where_its_form_of_the_model_pays(monkeypatch):
-    model, _ = random_model(*MODELS["words"][:1], **MODELS["words"][1])
+@pytest.mark.parametrize(("sparse", "name"), [(True, "SPARSE_A_POSITION"), (False, "DENSE_A_POSITION")])
+def test_the_library_labels_where_its_form_of_the_model_pays(monkeypatch, sparse, name):
+    model, _ = random_model("words", sparse=sparse)
     (parsed,) = FORMATS["conll"].parse(blocks(io.BytesIO(text(9, 1800, 3).encode()), "data"), "data")
     weights = sum(held_values(term.weights).size for term in model.terms)
-    monkeypatch.setattr("kcrf_core.model.runtime_files.WEIGHTS_A_POSITION", weights / (1.5 * parsed.corpus.positions))
+    monkeypatch.setattr(f"kcrf_core.model.runtime_files.{name}", weights / (1.5 * parsed.corpus.positions))
     labeller = QuickLabels(model)
     assert [isinstance(labeller.prepared(parsed.corpus), CorpusPart) for _ in range(3)] == [False, True, True]

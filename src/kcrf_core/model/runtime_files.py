@@ -34,7 +34,7 @@ from ..encoding import (
 )
 from ..errors import ConfigError, DataError
 from ..features import AffineTerm, ConjunctionTerm, ExplicitTerm, Term
-from ..maps import held_values, squared_weights, without_zeros
+from ..maps import squared_weights, without_zeros
 from ..runtime import QUANTIZED, TRANSFORMS, RuntimeModel, unicode_table
 from ..system import sequence_chunks
 from .model import MOST_ROWS, VITERBI, Model
@@ -58,7 +58,9 @@ FROM_ENDS, WAPITI, LAST_OF_LINE, IN_CODES = 1, 2, 4, 8
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
 FEWEST_LED = 3  # families of a column whose codes stand beside those of its values
 FEW_POSITIONS = 4096  # of more at once, threads of the model itself label
-WEIGHTS_A_POSITION = 4  # that are put into the library's form in the time that it gains at a position, about
+# Weights that are put into the library's form in the time that it gains at a position, about. The model itself adds up
+# rows of all labels quickly.
+SPARSE_A_POSITION, DENSE_A_POSITION = 4, 1
 WORTH_INDEXING = 8  # numbers of pairs are in an array of at most so many places for each
 
 
@@ -143,8 +145,10 @@ class QuickLabels:
         """Positions of a file from which on the library's form of the model pays. Conjunctions of kernels never do."""
         if any(isinstance(term, ConjunctionTerm) for term in self.model.terms):
             return math.inf
-        explicit = [term for term in self.model.terms if isinstance(term, ExplicitTerm)]
-        return sum(held_values(term.weights).size for term in explicit) / WEIGHTS_A_POSITION
+        weights = [term.weights for term in self.model.terms if isinstance(term, ExplicitTerm)]
+        dense = sum(each.size for each in weights if isinstance(each, np.ndarray))
+        sparse = sum(len(each.values) for each in weights if not isinstance(each, np.ndarray))
+        return dense / DENSE_A_POSITION + sparse / SPARSE_A_POSITION
 
     @cached_property
     def made(self) -> RuntimeModel | None:
