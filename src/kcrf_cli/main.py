@@ -52,6 +52,30 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
     raise Terminated
 
 
+@contextlib.contextmanager
+def no_lost_signals() -> Iterator[None]:
+    """Send signals again whose exceptions came where Python only prints them, such as in callbacks of its importer."""
+    before = sys.unraisablehook
+    numbers: dict[Any, int] = {Terminated: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}
+
+    def hook(found: Any) -> None:
+        if found.exc_type not in numbers:
+            before(found)
+            return
+        from threading import Timer, main_thread
+
+        # Later and by another thread, as this is no place to raise either.
+        number, send = numbers[found.exc_type], getattr(signal, "pthread_kill", None)
+        by = Timer(0.02, send, (main_thread().ident, number)) if send else Timer(0.02, signal.raise_signal, (number,))
+        by.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
 class _Group(click.Group):
     """Runs a command and turns errors into exit codes. An unexpected error is a bug and shows its traceback."""
 
@@ -85,7 +109,7 @@ class _Group(click.Group):
             signal.signal(signal.SIGTERM, _on_sigterm)
             if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-        with exit_codes():
+        with exit_codes(), no_lost_signals():
             try:
                 result = super().invoke(ctx)
             except click.UsageError as error:

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from kcrf_cli.main import Terminated, exit_codes
+from kcrf_cli.main import Terminated, exit_codes, no_lost_signals
 from kcrf_core.model import Model
 
 
@@ -420,6 +420,27 @@ def test_a_signal_while_a_module_is_imported_is_no_bug(cause, code, capfd):
     assert left.value.code == code and "Traceback" not in capfd.readouterr().err
     with pytest.raises(RuntimeError, match="a bug"), exit_codes():
         raise RuntimeError("a bug")
+
+
+@pytest.mark.parametrize(("cause", "number"), [(Terminated, signal.SIGTERM), (KeyboardInterrupt, signal.SIGINT)])
+def test_a_signal_in_a_callback_is_not_lost(cause, number, capfd):
+    """Where nothing can be raised, as in callbacks of Python's importer, it would only be printed."""
+
+    class Callback:
+        def __del__(self):
+            raise cause
+
+    def handler(*_):
+        raise cause("again")
+
+    before, hook = signal.signal(number, handler), sys.unraisablehook
+    try:
+        with pytest.raises(cause, match="again"), no_lost_signals():
+            Callback()
+            time.sleep(10)
+        assert sys.unraisablehook is hook and capfd.readouterr().err == ""
+    finally:
+        signal.signal(number, before)
 
 
 # What is said on stderr when a stage is under way, and options that lead there.
