@@ -9,18 +9,22 @@ from pathlib import Path
 import pytest
 
 LIBRARY = Path(__file__).parents[2] / "src" / "kcrf_runtime"
+SAMPLES = Path(__file__).parents[2] / "sample_data"
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 COLUMNS = "the\tDT\tB\ncat\tNN\tI\n\nThe\tDT\tB\nÉlan\tNN\tO\nran\tVB\tO\n\na\tDT\tB\ndog\tNN\tI\n"
 ATTRIBUTES = "B\tw=the\tbias\nI\tw=c\\:at:2\tbias\n\nO\tw=ran:0.5\n\n@weight:2\nB\tbias\tw=a\n"
 
 
+def compiled(path, *options):
+    flags = ["-std=c99", "-O0", "-ffp-contract=off", *options]
+    subprocess.run(["cc", *flags, "-o", path, *sorted(LIBRARY.glob("*.c")), "-lm", "-lpthread"], check=True)
+    return path
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    path = tmp_path_factory.mktemp("program") / "kcrf-tag"
-    sources = sorted(LIBRARY.glob("*.c"))
-    subprocess.run(["cc", "-std=c99", "-O0", "-ffp-contract=off", "-o", path, *sources, "-lm", "-lpthread"], check=True)
-    return path
+    return compiled(tmp_path_factory.mktemp("program") / "kcrf-tag")
 
 
 def model_of(kcrf, tmp_path, data, *options, name="data.conll"):
@@ -140,3 +144,14 @@ def test_export_refuses_and_counts(kcrf, tmp_path):
     done = kcrf("export", tmp_path / "p.npz", "-o", tmp_path / "p.kcrf")
     assert done.code == 2
     assert "has pivots" in done.err
+
+
+@pytest.mark.slow
+def test_values_that_are_forgotten_change_no_label(kcrf, tmp_path):
+    """A tagger has room for four values, so that most make room for others, or find none while others are in use."""
+    small = compiled(tmp_path / "kcrf-tag", "-DMOST_KNOWN=4")
+    data = (SAMPLES / "addresses.conll").read_text()
+    npz, model = model_of(kcrf, tmp_path, data)
+    kcrf("tag", "-m", npz, tmp_path / "data.conll", "-q", "-o", tmp_path / "wanted")
+    code, found, said = run(small, model, data=data.encode())
+    assert (code, found) == (0, (tmp_path / "wanted").read_bytes()), said
