@@ -127,8 +127,8 @@ def test_whole_spans_and_sequences_are_judged_by_their_joint_probability(decode)
     model, corpus = models.random_model(np.random.default_rng(5), ("explicit",), labels)
     model = replace(model, decode=decode)
     with Workers(1) as workers:
-        found = from_model(model, corpus, workers, also=Also(spans=True))
-        assert np.isnan(from_model(model, corpus, workers).wholes.spans).all()  # nobody asked
+        found = from_model(model, corpus, workers, also=Also(wholes=True))
+        assert from_model(model, corpus, workers).wholes is None  # nobody asked
     dataset, right, of_spans, of_sequences = model.encoding.encode(corpus), [], [], []
     for s in range(dataset.sequences):
         one, rows = dataset.span(s, s + 1), slice(int(corpus.offsets[s]), int(corpus.offsets[s + 1]))

@@ -380,12 +380,12 @@ def _labellings(
             return from_model(model, with_vectors(texts[key], opened), workers, decision, also)
 
     curves = run.plot is not None and run.plot_kind in (None, "all", "precision-recall", "roc")
-    spans = run.details or run.json or run.tsv or run.html is not None or system.calibration is not None
-    found, second, plain = labelled(model, system, Also(curves, spans)), None, None
+    wholes = run.details or run.json or run.tsv or run.html is not None or system.calibration is not None
+    found, second, plain = labelled(model, system, Also(curves, wholes)), None, None
     if other is not None and compare is not None:
-        second = labelled(compare, other, Also(False, spans))
+        second = labelled(compare, other, Also(False, wholes))
     elif compare is not None:
         second = from_tagged(run.read(compare, COLUMN_FORMAT))
     if system.calibration is not None:
-        plain = labelled(model, replace(system, calibration=None), Also(spans=True))
+        plain = labelled(model, replace(system, calibration=None), Also(wholes=True))
     return found, second, trained_by(system), plain

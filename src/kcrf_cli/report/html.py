@@ -17,8 +17,8 @@ import numpy as np
 from kcrf_core._version import __version__
 from kcrf_core.corpora import CodedColumn
 from kcrf_core.files import file_digest
-from kcrf_core.scoring import WHOLES, found_spans, readable_column
-from kcrf_core.system import counted
+from kcrf_core.scoring import WHOLES, readable_column
+from kcrf_core.system import counted, without_empty
 
 from ..options import ARGUMENTS
 from ..render import evaluation_text as plain
@@ -29,7 +29,7 @@ from . import svg, timeline
 from .svg import safe
 
 if TYPE_CHECKING:
-    from kcrf_core.scoring import Calibration, ErrorAnalysis, Evaluation, Judgement, Labelling, Spans
+    from kcrf_core.scoring import Calibration, ErrorAnalysis, Evaluation, Judgement, Labelling, SpanMatches
     from kcrf_core.selection import Audit, DoubtfulPosition
 
 # Of a long sequence only what stands beside errors is shown, and not more than so many positions.
@@ -44,10 +44,10 @@ LONGEST_TABLE = 40  # rows; longer tables are folded away
 GAP = '<span class="t gap">… {:,} right …</span>'
 
 
-def worst_sequences(labelling: Labelling, number: int, spans: SpansOfTypes | None) -> str:
+def worst_sequences(labelling: Labelling, number: int, spans: SpanMatches | None) -> str:
     """Return at most `number` sequences: most errors first, of equal ones the shortest, then as in the data."""
     wrong = ~labelling.right
-    offsets = np.unique(labelling.offsets)
+    offsets = without_empty(labelling.offsets)
     errors = np.add.reduceat(wrong, offsets[:-1], dtype=np.int64)  # [S]
     lengths = np.diff(offsets)
     order = np.lexsort((np.arange(len(errors)), lengths, -errors))[:number]
@@ -91,9 +91,6 @@ def worst_sequences(labelling: Labelling, number: int, spans: SpansOfTypes | Non
     return "\n".join(parts)
 
 
-SpansOfTypes = tuple[tuple["Spans", "Spans"], list[str]]  # gold and predicted ones, and the types that they number
-
-
 class Region(NamedTuple):
     """Positions of gold and predicted spans that overlap, directly or by way of others."""
 
@@ -108,14 +105,14 @@ class Region(NamedTuple):
         ]
 
 
-def _regions(spans: SpansOfTypes, begin: int, end: int) -> list[Region]:
+def _regions(spans: SpanMatches, begin: int, end: int) -> list[Region]:
     """Return the regions of a sequence, positions begin:end, in order."""
     found: list[Region] = []
     items = []
-    for side, each in enumerate(spans[0]):
+    for side, each in enumerate((spans.gold, spans.predicted)):
         some = slice(*np.searchsorted(each.starts, [begin, end]))
         columns = (each.starts[some].tolist(), each.ends[some].tolist(), each.kinds[some].tolist())
-        items += [(first, last, side, spans[1][kind] or "span") for first, last, kind in zip(*columns, strict=True)]
+        items += [(first, last, side, spans.types[kind] or "span") for first, last, kind in zip(*columns, strict=True)]
     for item in sorted(items):
         if found and item[0] < found[-1].end:
             last = found.pop()
@@ -126,7 +123,7 @@ def _regions(spans: SpansOfTypes, begin: int, end: int) -> list[Region]:
 
 
 def _tokens(
-    labelling: Labelling, wrong: np.ndarray, begin: int, end: int, spans: SpansOfTypes | None = None
+    labelling: Labelling, wrong: np.ndarray, begin: int, end: int, spans: SpanMatches | None = None
 ) -> list[str]:
     regions = {region.begin: region for region in ([] if spans is None else _regions(spans, begin, end))}
     near = np.ones(end - begin, dtype=bool)  # [T]
@@ -352,7 +349,7 @@ def page(
         title += f" on {os.path.basename(labelling.source)}"
     spans = None
     if found.scores.scheme is not None:
-        spans = found_spans(labelling, found.scores.scheme if found.options.strict else None)
+        spans = labelling.spans.strict(found.scores.scheme if found.options.strict else None)
     (seen_head, *seen), (wrong_head, *wrong) = plain.seen_rows(found.errors), plain.wrong_word_rows(found.errors)
     errors, long = found.errors, len(found.scores.labels) > WIDE_MATRIX
     sections = [

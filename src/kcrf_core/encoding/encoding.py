@@ -291,16 +291,29 @@ class Encoding:
 
     def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
         """Return the blocks of the named features."""
-        discrete = [feature for feature in self.features if not isinstance(feature, RealFeature | AttributeFeature)]
-        sizes = np.array([size for feature in discrete for size in feature.field_sizes], dtype=np.int64)  # [C]
-        every = Inputs(dataset.codes, sizes, dataset.real, dataset.bag, dataset.bag_unseen)
-        whole = self.groups(self.names)
-        chosen = Group()
-        for view in self.views(names):
-            group = whole[view.feature.config.name]
-            codes, real = ([block[column] for column in view.columns if block] for block in (group.codes, group.real))
-            chosen |= Group(tuple(codes), tuple(real), group.bag)
-        return every.columns(chosen)
+        every = Inputs(dataset.codes, self._field_sizes, dataset.real, dataset.bag, dataset.bag_unseen)
+        return every.columns(self._columns_of(tuple(names)))
+
+    @cached_property
+    def _field_sizes(self) -> np.ndarray:
+        """The number of values of each column of codes, [C]."""
+        discrete = (one for one in self.features if not isinstance(one, RealFeature | AttributeFeature))
+        return np.array([size for feature in discrete for size in feature.field_sizes], dtype=np.int64)
+
+    def _columns_of(self, names: tuple[str, ...]) -> Group:
+        """Return the columns of the named features; of many features they take long to collect."""
+        if names not in self._collected:
+            whole, chosen = self.groups(self.names), Group()
+            for view in self.views(names):
+                group = whole[view.feature.config.name]
+                codes, real = ([block[one] for one in view.columns if block] for block in (group.codes, group.real))
+                chosen |= Group(tuple(codes), tuple(real), group.bag)
+            self._collected[names] = chosen
+        return self._collected[names]
+
+    @cached_property
+    def _collected(self) -> dict[tuple[str, ...], Group]:
+        return {}
 
     def groups(self, names: Sequence[str]) -> dict[str, Group]:
         """Return the columns of each of the named features in the inputs of all of them, by the features' own names."""

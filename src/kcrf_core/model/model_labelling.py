@@ -40,10 +40,10 @@ ENCODED_AT_ONCE = 1 << 14  # positions: their distinct values are looked up by o
 
 @dataclass(frozen=True)
 class Also:
-    """Results besides labels, their own probabilities and those of whole sequences."""
+    """Results besides labels and their own probabilities."""
 
     marginals: bool = False  # probabilities of all labels
-    spans: bool = False  # probabilities of whole spans
+    wholes: bool = False  # probabilities of whole spans and sequences
 
 
 LABELS = Also()
@@ -136,12 +136,12 @@ def _labelled(
     """Label all positions, then leave out those whose label is not observed."""
     costs = decision.costs(model.labels)
     model = model.deciding(decision)
-    finder = SpanFinder(model.labels) if also.spans and detect_scheme(model.labels) is not None else None
+    finder = SpanFinder(model.labels) if also.wholes and detect_scheme(model.labels) is not None else None
 
     rules = model.label_rules
 
-    def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, np.ndarray | None, WholeProbabilities, Any]:
-        """Return labels [n], probabilities of observed ones, those of all labels [n, Y] and of spans, and remarks."""
+    def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, np.ndarray | None, WholeProbabilities | None, Any]:
+        """Return labels [n], probabilities of observed ones, of all labels [n, Y] and of wholes, and remarks."""
         place = int(np.searchsorted(found.lines, part.lines[0])) if part.positions else 0
         rows = slice(place, place + part.positions)
         inferred = model.infer(part, costs, None if rules is None else allowed(rules, rows))
@@ -149,19 +149,22 @@ def _labelled(
         if rules is not None and inferred.status is not None:
             remarks = rules.remarks(inferred.status, part.lines[part.offsets[:-1]], found.source)
         scores, edges, every, best = inferred.scores, inferred.edges, inferred.marginals, inferred.labels
-        of_sequences = np.exp(chain.path_scores(scores, edges, part.offsets, best) - every.log_z)
-        of_spans = np.full(len(best), np.nan)
-        if finder is not None:
-            own = finder.find(best, part.offsets)
-            of_spans[own.starts] = run_probabilities(
-                scores, edges, part.offsets, best, own.starts, own.ends, finder.apart
-            )
-        kept = part.known_labels != UNOBSERVED
+        wholes = None
+        if also.wholes:
+            of_sequences = np.exp(chain.path_scores(scores, edges, part.offsets, best) - every.log_z)
+            of_spans = np.full(len(best), np.nan)
+            if finder is not None:
+                own = finder.find(best, part.offsets)
+                ends = own.starts, own.ends
+                of_spans[own.starts] = run_probabilities(scores, edges, part.offsets, best, *ends, finder.apart)
+            wholes = WholeProbabilities(of_spans, np.minimum(of_sequences, 1.0))
+        kept: Any = part.known_labels != UNOBSERVED
+        kept = slice(None) if kept.all() else kept  # which copies nothing
         return (
             best,
             Probabilities.of(every.node[kept], part.known_labels[kept], best[kept]),
             every.node[kept].astype(np.float32) if also.marginals else None,
-            WholeProbabilities(of_spans, np.minimum(of_sequences, 1.0)),
+            wholes,
             remarks,
         )
 
@@ -177,7 +180,7 @@ def _labelled(
         predicted=CodedColumn(list(model.labels), np.concatenate(labels)),
         probabilities=Probabilities.joined(probabilities),
         marginals=LabelProbabilities(model.labels, np.concatenate(every)) if also.marginals else None,
-        wholes=WholeProbabilities.joined(wholes),
+        wholes=WholeProbabilities.joined(wholes) if also.wholes else None,
         known_labels=model.labels,
         decode=model.decode,
         span_bonus=model.span_bonus if model.decode == "viterbi" else 0.0,

@@ -16,7 +16,7 @@ from .costs import (
     span_bonuses as span_bonuses,
     threshold_costs as threshold_costs,
 )
-from .error_analysis import SPAN_ERRORS as SPAN_ERRORS, ErrorAnalysis as ErrorAnalysis, found_spans as found_spans
+from .error_analysis import SPAN_ERRORS as SPAN_ERRORS, ErrorAnalysis as ErrorAnalysis
 from .evaluation import Evaluation as Evaluation, check_label_count as check_label_count, evaluate as evaluate
 from .judgement import (
     Comparison as Comparison,
@@ -51,6 +51,7 @@ from .significance import (
 from .spans import (
     Score as Score,
     SpanFinder as SpanFinder,
+    SpanMatches as SpanMatches,
     Spans as Spans,
     Transitions as Transitions,
     allowed_transitions as allowed_transitions,

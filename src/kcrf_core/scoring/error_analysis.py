@@ -22,7 +22,7 @@ import numpy as np
 
 from ..corpora import CodedColumn
 from .labelling import Labelling
-from .spans import Score, SpanFinder, Spans, ratio
+from .spans import Score, SpanMatches, ratio
 
 PAIRS = ("type", "boundary", "boundary_and_type")
 SPAN_ERRORS = (*PAIRS, "missed", "spurious")
@@ -91,20 +91,17 @@ class ErrorAnalysis:
 def analyse_errors(labelling: Labelling, scheme: str | None, strict: bool = False) -> ErrorAnalysis:
     """Return errors by kind and by word; with `strict`, of spans that are written as the scheme demands."""
     gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
-    spans, errors = None, None
-    if scheme is not None:
-        spans, types = found_spans(labelling, scheme if strict else None)
-        errors = _span_errors(*spans, types)
+    spans = None if scheme is None else labelling.spans.strict(scheme if strict else None)
+    errors = None if spans is None else _span_errors(spans)
     seen, figures = labelling.seen, dict[bool, WordFigures]()
     if seen is not None:
+        # A span has an unseen word where the count of these grows within it.
+        unseen = np.concatenate([[0], np.cumsum(~seen.values)])
         for side in (True, False):
             own, score = seen.values == side, None
             if spans is not None:
-                # A span has an unseen word where the count of these grows within it.
-                unseen = np.concatenate([[0], np.cumsum(~seen.values)])
-                inside = [each.take((unseen[each.ends] == unseen[each.starts]) == side) for each in spans]
-                right = int(np.count_nonzero(among(*inside)))
-                score = Score("", len(inside[0].starts), len(inside[1].starts), right)
+                inside = [(unseen[each.ends] == unseen[each.starts]) == side for each in (spans.gold, spans.predicted)]
+                score = Score("", *(int(np.count_nonzero(each)) for each in (*inside, inside[0] & spans.found)))
             figures[side] = WordFigures(int(own.sum()), int(np.count_nonzero(labelling.right & own)), score)
     words = None
     if labelling.words is not None:
@@ -113,31 +110,9 @@ def analyse_errors(labelling: Labelling, scheme: str | None, strict: bool = Fals
     return ErrorAnalysis(errors, figures.get(True), figures.get(False), rare, words)
 
 
-def found_spans(labelling: Labelling, strict: str | None = None) -> tuple[tuple[Spans, Spans], list[str]]:
-    """Return gold and predicted spans, those that are written strictly if a scheme is given, and their types."""
-    gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
-    alphabet = sorted(gold.present | predicted.present)
-    finder, offsets = SpanFinder(alphabet), np.unique(labelling.offsets)
-    first, second = (finder.find(each.numbered(alphabet), offsets) for each in (gold, predicted))
-    if strict is not None:
-        first, second = first.well_formed(strict), second.well_formed(strict)
-    return (first, second), finder.types
-
-
-def among(spans: Spans, others: Spans) -> np.ndarray:
-    """Return True for each of the spans that is one of the others, [n]; those of a labelling are in order."""
-    at = np.searchsorted(others.starts, spans.starts)
-    found = at < len(others.starts)
-    for own, other in ((spans.starts, others.starts), (spans.ends, others.ends), (spans.kinds, others.kinds)):
-        found[found] = own[found] == other[at[found]]
-    return found
-
-
-def _span_errors(gold: Spans, predicted: Spans, types: list[str]) -> SpanErrors:
-    right, wanted = among(gold, predicted), among(predicted, gold)
-    correct = np.bincount(gold.kinds[right], minlength=len(types)).tolist()
-    counts = {name: {"correct": n, **dict.fromkeys(SPAN_ERRORS, 0)} for name, n in zip(types, correct, strict=True)}
-    gold, predicted = gold.take(~right), predicted.take(~wanted)
+def _span_errors(spans: SpanMatches) -> SpanErrors:
+    types, K = spans.types, len(spans.types)
+    gold, predicted = spans.gold.take(~spans.found), spans.predicted.take(~spans.correct)
     # Spans of one labelling are in order and do not overlap: those that share positions with one are a run.
     first = np.searchsorted(predicted.ends, gold.starts, side="right")
     last = np.maximum(np.searchsorted(predicted.starts, gold.ends), first)
@@ -146,14 +121,20 @@ def _span_errors(gold: Spans, predicted: Spans, types: list[str]) -> SpanErrors:
     shared = np.minimum(gold.ends[mine], predicted.ends[yours]) - np.maximum(gold.starts[mine], predicted.starts[yours])
     same_place = (gold.starts[mine] == predicted.starts[yours]) & (gold.ends[mine] == predicted.ends[yours])
     rank = np.where(same_place, 0, np.where(gold.kinds[mine] == predicted.kinds[yours], 1, 2))
-    partners = [np.zeros(len(gold.starts), dtype=bool), np.zeros(len(predicted.starts), dtype=bool)]
-    for pair in np.lexsort((np.arange(len(mine)), -shared, rank)).tolist():
-        if not partners[0][mine[pair]] and not partners[1][yours[pair]]:
-            partners[0][mine[pair]] = partners[1][yours[pair]] = True
-            counts[types[gold.kinds[mine[pair]]]][PAIRS[rank[pair]]] += 1
-    for spans, paired, kind in zip((gold, predicted), partners, ("missed", "spurious"), strict=True):
-        for number in spans.kinds[~paired].tolist():
-            counts[types[number]][kind] += 1
+    pairs = np.zeros((len(PAIRS), K), dtype=np.int64)
+    alone = [np.ones(len(each.starts), dtype=bool) for each in (gold, predicted)]
+    order = np.lexsort((-shared, rank))
+    for own, other, kind in np.stack([mine, yours, rank])[:, order].T.tolist():
+        if alone[0][own] and alone[1][other]:
+            alone[0][own] = alone[1][other] = False
+            pairs[kind, gold.kinds[own]] += 1
+    columns = (
+        np.bincount(spans.gold.kinds[spans.found], minlength=K),
+        *pairs,
+        *(np.bincount(each.kinds[one], minlength=K) for each, one in zip((gold, predicted), alone, strict=True)),
+    )
+    named = zip(types, np.stack(columns, axis=1).tolist(), strict=True)
+    counts = {name: dict(zip(("correct", *SPAN_ERRORS), row, strict=True)) for name, row in named}
     occurring = {name: each for name, each in counts.items() if any(each.values())}
     total = {kind: sum(each[kind] for each in counts.values()) for kind in ("correct", *SPAN_ERRORS)}
     return SpanErrors(total, occurring)

@@ -13,9 +13,11 @@ import numpy as np
 
 from ..corpora import MOST_LABELS, CodedColumn
 from ..errors import ConfigError, DataError
+from ..system import without_empty
 from . import SCHEMES
+from .labelling import Labelling
 from .schemes import detect_scheme, split_label
-from .spans import Score, SpanFinder, SpanMatches, SpanScores, mean_f1, ratio, score_rows, tell_iob_apart
+from .spans import Score, SpanMatches, SpanScores, mean_f1, ratio, score_rows, tell_iob_apart
 
 
 @dataclass(frozen=True, eq=False)  # no ==: it would be ambiguous for the matrix
@@ -88,17 +90,27 @@ def evaluate(
         raise ValueError(f"{N} gold labels but {len(predicted)} predicted ones")
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != N or (np.diff(offsets) < 0).any():
         raise ValueError(f"offsets do not lead from 0 to {N}")
-    if N == 0:
-        raise DataError("nothing to evaluate")
+    known = None if known_labels is None else tuple(known_labels)
+    columns = CodedColumn.of(gold), CodedColumn.of(predicted)
+    return evaluate_labelling(Labelling("", *columns, offsets, np.arange(N), known_labels=known), scheme, units)
 
-    known = None if known_labels is None else set(known_labels)
-    gold, predicted = CodedColumn.of(gold), CodedColumn.of(predicted)
+
+def evaluate_labelling(labelling: Labelling, scheme: str | None, units: np.ndarray | None = None) -> Evaluation:
+    """Compare gold and predicted labels, as `evaluate` does."""
+    gold, predicted, source = (
+        CodedColumn.of(labelling.gold),
+        CodedColumn.of(labelling.predicted),
+        labelling.source or None,
+    )
+    N, offsets = len(gold), without_empty(labelling.offsets)  # an empty sequence has nothing to be right about
+    if N == 0:
+        raise DataError("nothing to evaluate", source)
+    known = None if labelling.known_labels is None else set(labelling.known_labels)
     for column in (gold, predicted):
-        check_label_count(column)
+        check_label_count(column, source)
     alphabet = sorted(gold.present | predicted.present)
     Y = len(alphabet)
     gold_codes, predicted_codes = gold.numbered(alphabet), predicted.numbered(alphabet)
-    offsets = np.unique(offsets)  # an empty sequence has nothing to be right about
     detected = scheme == "auto"
     if detected:
         scheme = detect_scheme(alphabet if known is None else known.union(alphabet))
@@ -109,14 +121,15 @@ def evaluate(
         for label in alphabet:
             part = split_label(label)
             if part is None or part[0] not in letters:
-                raise DataError(f"label {label!r} does not belong to the scheme {scheme} ({', '.join(letters)})")
+                raise DataError(
+                    f"label {label!r} does not belong to the scheme {scheme} ({', '.join(letters)})", source
+                )
     matches: list[SpanMatches] = []  # of all spans, and of those that are written strictly
     if scheme is not None:
-        finder = SpanFinder(alphabet)
-        gold_spans, predicted_spans = (finder.find(codes, offsets) for codes in (gold_codes, predicted_codes))
+        spans = labelling.spans
         if detected:
-            scheme = tell_iob_apart(scheme, gold_spans)
-        matches = [SpanMatches(finder, gold_spans, predicted_spans, N, strict) for strict in (None, scheme)]
+            scheme = tell_iob_apart(scheme, spans.gold)
+        matches = [spans, spans.strict(scheme)]
 
     confusion = np.bincount(gold_codes * Y + predicted_codes, minlength=Y * Y).reshape(Y, Y)
     confusion.setflags(write=False)
@@ -127,14 +140,14 @@ def evaluate(
     if known is not None:
         unknown_gold = sum(int(gold_counts[y]) for y, label in enumerate(alphabet) if label not in known)
 
-    right = np.add.reduceat(gold_codes == predicted_codes, offsets[:-1], dtype=np.int64) == np.diff(offsets)  # [S]
+    right = np.add.reduceat(labelling.right, offsets[:-1], dtype=np.int64) == np.diff(offsets)  # [S]
     units = offsets if units is None else units
     counts = np.zeros((len(units) - 1, 4), dtype=np.int64)
     counts[:, 0] = np.diff(units)
-    counts[:, 1] = np.add.reduceat(gold_codes == predicted_codes, units[:-1], dtype=np.int64)
+    counts[:, 1] = np.add.reduceat(labelling.right, units[:-1], dtype=np.int64)
     counts[:, 2] = np.isin(units[:-1], offsets)
     counts[counts[:, 2] > 0, 3] = right
-    spans: list[SpanScores | None] = [one.scores() for one in matches] or [None, None]
+    scores: list[SpanScores | None] = [one.scores() for one in matches] or [None, None]
     unit_counts, strict_counts = [np.hstack([counts, one.by_unit(units)]) for one in matches] or [counts, counts]
     labels = score_rows(alphabet, gold_counts, predicted_counts, correct)
     return Evaluation(
@@ -147,8 +160,8 @@ def evaluate(
         confusion=confusion,
         scheme=scheme,
         scheme_detected=detected,
-        spans=spans[0],
-        strict_spans=spans[1],
+        spans=scores[0],
+        strict_spans=scores[1],
         unit_counts=unit_counts,
         strict_counts=strict_counts,
         accuracy=int(correct.sum()) / N,

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..corpora import CodedColumn
 from ..errors import DataError
-from ..system import counted
+from ..system import counted, without_empty
 from .calibration import Calibration, calibrate, calibrate_events
-from .error_analysis import ErrorAnalysis, among, analyse_errors, found_spans
-from .evaluation import Evaluation, evaluate
+from .error_analysis import ErrorAnalysis, analyse_errors
+from .evaluation import Evaluation, evaluate_labelling
 from .labelling import Labelling, LabelProbabilities
 from .schemes import split_label
 from .significance import Difference, Interval, bootstrap, differences, figures, unit_offsets
@@ -150,20 +150,20 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     if second is not None:
         check_same_data(first, second)
     units = unit_offsets(CodedColumn.of(first.gold).codes, np.asarray(first.offsets, dtype=np.int64), options.block)
-    scores = _evaluate(first, options.scheme, units)
+    scores = evaluate_labelling(first, options.scheme, units)
     if options.strict and scores.scheme is None:
         message = "no spans to count strictly: the labels are of no scheme known"
         raise DataError(message, first.source, settings=["scheme"])
     yardstick = _yardstick(first, scores, options)
-    measured = _measured(yardstick, first, units)
+    measured = _measured(yardstick, first, scores, units)
     counts = scores.strict_counts if options.strict else scores.unit_counts
     # A single sequence has a single resample, whose interval would look like certainty.
     resamples = options.resamples if len(counts) > 1 else 0
     comparison = None
     if second is not None:
         # The same scheme for both, even if the labels of the second suggest another.
-        other = _evaluate(second, scores.scheme, units)
-        also = _measured(yardstick, second, units)
+        other = evaluate_labelling(second, scores.scheme, units)
+        also = _measured(yardstick, second, other, units)
         difference, error = yardstick.difference(measured, also)
         ours, theirs = first.right, second.right
         other_counts = other.strict_counts if options.strict else other.unit_counts
@@ -199,13 +199,6 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     )
 
 
-def _evaluate(labelling: Labelling, scheme: str | None, units: np.ndarray) -> Evaluation:
-    try:
-        return evaluate(labelling.gold, labelling.predicted, labelling.offsets, scheme, labelling.known_labels, units)
-    except DataError as error:
-        raise DataError(error.message, labelling.source, settings=error.settings) from None
-
-
 def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptions) -> Yardstick:
     """Return the requested yardstick, else that of the scheme, over all labels of the data."""
     labels = tuple(score.name for score in scores.labels)
@@ -220,8 +213,13 @@ def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptio
     return Yardstick(name, labels, spans, scores.scheme if options.strict else None)
 
 
-def _measured(yardstick: Yardstick, labelling: Labelling, units: np.ndarray) -> np.ndarray:
+def _measured(yardstick: Yardstick, labelling: Labelling, scores: Evaluation, units: np.ndarray) -> np.ndarray:
     """Return the counts of the yardstick for each unit, a sequence or a block."""
+    positions, right, _, _, *spans = (scores.unit_counts if yardstick.strict is None else scores.strict_counts).T
+    if yardstick.name == "accuracy":
+        return np.stack([right, positions], axis=1).astype(np.float64)
+    if yardstick.name == "f1":
+        return np.stack([2 * spans[2], spans[0] + spans[1]], axis=1).astype(np.float64)
     labels = yardstick.labels
     gold, predicted = (
         CodedColumn.of(own).numbered(labels, len(labels)) for own in (labelling.gold, labelling.predicted)
@@ -232,7 +230,7 @@ def _measured(yardstick: Yardstick, labelling: Labelling, units: np.ndarray) -> 
             assert labelling.probabilities is not None and labelling.probabilities.gold is not None
             logs = np.log(labelling.probabilities.gold)
         gold = np.where(np.isnan(logs), -1, gold)
-    return yardstick.counts(gold, predicted, logs, units, sequences=np.unique(labelling.offsets))
+    return yardstick.counts(gold, predicted, logs, units, sequences=without_empty(labelling.offsets))
 
 
 def finite(error: float) -> float | None:
@@ -251,10 +249,9 @@ def calibration_of(labelling: Labelling, bins: int, scheme: str | None) -> Calib
     whole = np.add.reduceat(labelling.right, offsets[:-1], dtype=np.int64) == np.diff(offsets)
     spans = None
     if scheme is not None:
-        (gold, predicted), _ = found_spans(labelling)
-        of_spans = labelling.wholes.spans[predicted.starts]
+        of_spans = labelling.wholes.spans[labelling.spans.predicted.starts]
         if not np.isnan(of_spans).any():
-            spans = calibrate_events(of_spans, among(predicted, gold), bins)
+            spans = calibrate_events(of_spans, labelling.spans.correct, bins)
     return replace(found, spans=spans, sequences=calibrate_events(labelling.wholes.sequences, whole, bins))
 
 
@@ -313,7 +310,7 @@ def f1_intervals(found: Judgement, labelling: Labelling) -> dict[str, Interval]:
     labels = tuple(score.name for score in found.scores.labels)
     yardstick = Yardstick("macro-f1", labels, spans is not None, found.headline.yardstick.strict)
     gold, predicted = (CodedColumn.of(own).numbered(labels, 0) for own in (labelling.gold, labelling.predicted))
-    counts = yardstick.counts(gold, predicted, None, units, sequences=np.unique(labelling.offsets))
+    counts = yardstick.counts(gold, predicted, None, units, sequences=without_empty(labelling.offsets))
     K = counts.shape[1] // 2
     names = yardstick.classes
     kept = [k for k in range(K) if names[k] in {score.name for score in scores_shown(found)}]

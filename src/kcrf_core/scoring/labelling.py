@@ -18,6 +18,7 @@ from ..corpora import MISSING, CodedColumn, Corpus, joined_columns
 from ..errors import DataError
 from ..system import counted, offsets_of
 from .calibration import Probabilities, WholeProbabilities, from_marginals
+from .spans import SpanMatches, match_spans
 
 # Printed probabilities are rounded: their sum may be off 1 by this much times the number of labels.
 _ROUNDING = 0.002
@@ -72,6 +73,11 @@ class Labelling:
         """Positions whose predicted label is the gold label, [N] bool."""
         gold = CodedColumn.of(self.gold)
         return gold.codes == CodedColumn.of(self.predicted).numbered(gold.values)
+
+    @cached_property
+    def spans(self) -> SpanMatches:
+        """Gold and predicted spans, where labels are those of a scheme."""
+        return match_spans(CodedColumn.of(self.gold), CodedColumn.of(self.predicted), self.offsets)
 
 
 def from_tagged(corpus: Corpus) -> Labelling:

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from ..system import without_empty
+
 # Draws times sequences held at a time.
 _CELLS_AT_ONCE = 1 << 22
 
@@ -176,6 +178,6 @@ def block_borders(
 
 def unit_offsets(labels: np.ndarray, offsets: np.ndarray, block: int | None = None) -> np.ndarray:
     """Return offsets [U+1] of units of labels [N]: sequences that are not empty, or blocks of a few long ones."""
-    offsets = np.unique(offsets)
+    offsets = without_empty(offsets)
     borders = block_borders(offsets, np.arange(len(offsets) - 1), block, median_run(labels, offsets))
     return offsets if borders is None else np.append(borders[0], offsets[-1])

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..corpora import CodedColumn
 from ..errors import DataError
+from ..system import without_empty
 from . import SCHEMES
 from .schemes import CLOSING, OPENING, WHOLE, Ends, split_label
 
@@ -95,6 +97,8 @@ class Spans:
 
     def take(self, some: np.ndarray) -> Spans:
         """Return some of the spans, given by [n] bool."""
+        if some.all():
+            return self
         written = Ends(*(each[some] for each in vars(self.written).values()))
         return Spans(self.starts[some], self.ends[some], self.kinds[some], written)
 
@@ -207,26 +211,37 @@ class SpanScores:
 
 
 class SpanMatches:
-    """The gold, predicted and correct spans of two labellings of N positions.
+    """The gold and predicted spans of two labellings of N positions, and those that agree."""
 
-    With `strict`, a scheme, spans that are not written as the scheme demands do not count.
-    """
-
-    def __init__(self, finder: SpanFinder, gold: Spans, predicted: Spans, N: int, strict: str | None = None):
-        if strict is not None:
-            gold, predicted = gold.well_formed(strict), predicted.well_formed(strict)
+    def __init__(self, types: list[str], gold: Spans, predicted: Spans, N: int):
+        self.types, self.gold, self.predicted, self.N = types, gold, predicted, N
         # Spans of one labelling do not overlap, so a start names at most one of them: the gold span that begins where
         # a predicted one does is looked up by it.
         number_at = np.full(N, -1, dtype=np.int32)  # [N] of the gold span that begins there
         number_at[gold.starts] = np.arange(len(gold.starts), dtype=np.int32)
         rivals = number_at[predicted.starts]
-        both = np.flatnonzero(rivals >= 0)
-        rivals = rivals[both]
-        right = both[(gold.ends[rivals] == predicted.ends[both]) & (gold.kinds[rivals] == predicted.kinds[both])]
-        self.types = finder.types
-        # Starts and types of gold, predicted and correct spans.
-        self.items = [(gold.starts, gold.kinds), (predicted.starts, predicted.kinds),
-                      (predicted.starts[right], predicted.kinds[right])]  # fmt: skip
+        agree = rivals >= 0
+        agree[agree] = (gold.ends[rivals[agree]] == predicted.ends[agree]) & (
+            gold.kinds[rivals[agree]] == predicted.kinds[agree]
+        )
+        self.correct = agree  # of predicted spans, bool
+        self.found = np.zeros(len(gold.starts), dtype=bool)  # of gold spans
+        self.found[rivals[agree]] = True
+
+    def strict(self, scheme: str | None) -> SpanMatches:
+        """Return the spans that are written as a scheme demands; all of them for None."""
+        if scheme is None:
+            return self
+        gold, predicted = self.gold.well_formed(scheme), self.predicted.well_formed(scheme)
+        same = gold is self.gold and predicted is self.predicted
+        return self if same else SpanMatches(self.types, gold, predicted, self.N)
+
+    @property
+    def items(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Starts and types of gold, predicted and correct spans."""
+        gold, predicted, right = self.gold, self.predicted, self.correct
+        both = predicted.starts[right], predicted.kinds[right]
+        return [(gold.starts, gold.kinds), (predicted.starts, predicted.kinds), both]
 
     def scores(self) -> SpanScores:
         counts = [np.bincount(kinds, minlength=len(self.types)) for _, kinds in self.items]
@@ -237,3 +252,11 @@ class SpanMatches:
         """Count gold, predicted and correct spans [U, 3] that begin in each unit; `units` [U+1] are offsets."""
         # Starts are in order: those of a unit stand between the first from its beginning and from that of the next.
         return np.stack([np.diff(np.searchsorted(starts, units)) for starts, _ in self.items], axis=1)
+
+
+def match_spans(gold: CodedColumn, predicted: CodedColumn, offsets: np.ndarray) -> SpanMatches:
+    """Find the spans of two labellings; sequence s is positions offsets[s]:offsets[s+1]."""
+    alphabet = sorted(gold.present | predicted.present)
+    finder, offsets = SpanFinder(alphabet), without_empty(offsets)
+    first, second = (finder.find(each.numbered(alphabet), offsets) for each in (gold, predicted))
+    return SpanMatches(finder.types, first, second, len(gold))

@@ -137,7 +137,7 @@ class Yardstick:
         hidden, finder = gold < 0, SpanFinder(self._alphabet)
         right = finder.find(np.where(hidden, outside, np.minimum(gold, unknown)), offsets)
         found = finder.find(np.where(hidden, outside, predicted), offsets)
-        return SpanMatches(finder, right, found, len(gold), self.strict)
+        return SpanMatches(finder.types, right, found, len(gold)).strict(self.strict)
 
     def _macro_counts(
         self, gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray, weights: np.ndarray, whole: np.ndarray

@@ -17,6 +17,7 @@ from .ragged import (
     positions_within as positions_within,
     sequence_rows as sequence_rows,
     shifted_real as shifted_real,
+    without_empty as without_empty,
 )
 from .registry import NotRegistered as NotRegistered, Registry as Registry
 from .settings import (

@@ -29,6 +29,11 @@ def offsets_of(lengths: np.ndarray) -> np.ndarray:
     return out
 
 
+def without_empty(offsets: np.ndarray) -> np.ndarray:
+    """Return the offsets of sequences that are not empty."""
+    return np.append(offsets[:-1][offsets[1:] > offsets[:-1]], offsets[-1:])
+
+
 def complete_sequences(labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return a mask [S] of sequences that have all their labels."""
     hidden = offsets_of(labels < 0)

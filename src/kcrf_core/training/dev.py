@@ -20,7 +20,7 @@ from ..model import Model
 from ..objective import Objective, Vector
 from ..objective.solvers import BEST, DevProgress, DevScore, Observer, Progress, Tolerance, moved
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
-from ..system import Workers
+from ..system import Workers, without_empty
 from .held_out import VITERBI, DecoderChoice, blocks_of, choose_decoder, try_bonus
 from .task import Solution, TrainingTask
 
@@ -89,7 +89,7 @@ class Watch:
         self._problem = Problem(np.maximum(labels, 0), dataset.offsets, np.ones(dataset.sequences), Y)
         # Offsets of units whose spread tells how sure a comparison is: sequences, or blocks of a few long ones.
         blocks = blocks_of(self._problem, None, 0)
-        self._blocks = np.unique(dataset.offsets) if blocks is None else np.append(blocks.pieces.first, len(labels))
+        self._blocks = without_empty(dataset.offsets) if blocks is None else np.append(blocks.pieces.first, len(labels))
         self._objective = self._of_data(task)
         # One score takes about a pass over the held-out data.
         cost = dataset.positions / task.problem.positions
