@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..kernels import Inputs, Pivots
-from ..maps import ExplicitMap, FeatureMap, KeptWeights, PivotHead, ReducedMap, RepeatedMap
+from ..maps import ExplicitMap, FeatureMap, Head, KeptWeights, PivotHead, ReducedMap, RepeatedMap
 from ..system import DOUBLE, Array, Backend, Budget, Workers, offsets_of, ranges, size_text
 from .kernel_blocks import laid_out
 
@@ -189,14 +189,45 @@ class DeviceTriangle:
 
     @cached_property
     def _inverse(self) -> Array:
-        self._memory.spend(self, 8 * len(self.values) ** 2)
-        return self._backend.solve_lower(self.values, self._backend.array(np.eye(len(self.values))))
+        M = len(self.values)
+        self._memory.spend(self, 8 * M**2)
+        identity = self._backend.zeros((M, M))
+        identity.reshape(-1)[:: M + 1] = 1.0
+        return self._backend.solve_lower(self.values, identity)
 
     def solve(self, right: Array, dtype: np.dtype, transposed: bool = False) -> Array:
         """Return L^-1 R, or L^-T R; by substitution for passes in double precision, which proofs rest on."""
         if dtype == DOUBLE:
             return self._backend.solve_lower(self.values, right, transposed)
         return (self._inverse.T if transposed else self._inverse) @ right
+
+    @cached_property
+    def inverse_norm(self) -> float:
+        """Upper bound of |L^-1|, from its norms by rows and by columns."""
+        sizes = abs(self._inverse)
+        return float(np.sqrt(float(sizes.sum(0).max()) * float(sizes.sum(1).max())))
+
+
+def triangle_on(place: ArrayPlace, head: PivotHead) -> DeviceTriangle:
+    """Return L there, copied once for as long as the head lives."""
+    if head not in place.triangles:
+        place.triangles[head] = DeviceTriangle(head, place)
+    return place.triangles[head]
+
+
+class LentHead(PivotHead):
+    """The triangle of pivots, with its systems in double precision solved on a device."""
+
+    def __init__(self, here: PivotHead, place: ArrayPlace):
+        vars(self).update(vars(here))
+        self._there, self._backend = triangle_on(place, here), place.backend
+
+    def dual(self, W: np.ndarray) -> np.ndarray:
+        return self._backend.numpy(self._there.solve(self._backend.array(W, DOUBLE), DOUBLE, transposed=True))
+
+    @property
+    def inverse_norm(self) -> float:
+        return self._there.inverse_norm
 
 
 class BlockMaker:
@@ -232,9 +263,7 @@ class PivotMap(DeviceMap):
         for part in ranges(count, ROWS_AT_ONCE):
             self._held[part] = self._maker.block(part)
         self.stays = count == self._size or self._maker.stays
-        if own.head not in place.triangles:
-            place.triangles[own.head] = DeviceTriangle(own.head, place)
-        self._triangle: DeviceTriangle = place.triangles[own.head]
+        self._triangle = triangle_on(place, own.head)
 
     def _pieces(self) -> Iterator[tuple[slice, Array]]:
         """Yield rows, the held ones first and all at once."""
@@ -290,6 +319,11 @@ class LentMap:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.here, name)
+
+    @cached_property
+    def head(self) -> Head:
+        own = self.here.head
+        return LentHead(own, self._place) if isinstance(own, PivotHead) else own
 
     def prepare(self, W: Any, dtype: np.dtype, workers: Workers | None = None, empty: Any = None) -> np.ndarray:
         """Return scores of all positions, [N, C]."""

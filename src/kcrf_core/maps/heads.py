@@ -190,7 +190,7 @@ class PivotHead:
         return -np.diff(self.curve) * raw[0]  # what each pivot took from the trace when it was chosen
 
     @cached_property
-    def _inverse_norm(self) -> float:
+    def inverse_norm(self) -> float:
         """Estimate of |L^-1|, from LAPACK's estimates of its norms by rows and by columns."""
         norms = []
         for kind, axis in (("I", 0), ("1", 1)):  # of L^T, which LAPACK can take as it lies in memory
@@ -200,7 +200,7 @@ class PivotHead:
 
     def rounding(self, W: np.ndarray | KeptWeights, about: Evaluated) -> Rounding:
         assert isinstance(W, np.ndarray)
-        alpha, inverse = self.dual(W), self._inverse_norm
+        alpha, inverse = self.dual(W), self.inverse_norm
         length, tallest = float(np.linalg.norm(alpha)), float(np.abs(alpha).sum(axis=0).max(initial=0.0))
         M, extent, error_sum = max(self.size, 1), about.extent, about.error_sum
         largest, value = extent.largest, extent.value_error
