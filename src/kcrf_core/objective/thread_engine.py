@@ -161,9 +161,9 @@ class ThreadEngine(Engine):
         Y = self.problem.label_count
         for partition, tasks in zip(adjoint.partitions, self._partition_tasks.slices, strict=True):
             total = np.add.reduce(small[tasks], axis=0)  # one task after another
-            pairs, first, last, likelihood = np.split(total, [Y * Y, Y * Y + Y, Y * Y + 2 * Y])
-            partition.log_likelihoods[0] = likelihood[0]
-            partition.sums[0].add(Sums(pairs.reshape(Y, Y), first, last, None))
+            pairs, (first, last) = total[: Y * Y].reshape(Y, Y), total[Y * Y : -1].reshape(2, Y)
+            partition.log_likelihoods[0] = total[-1]
+            partition.sums[0].add(Sums(pairs, first, last, None))
             for j, parts in zip(terms, sums, strict=True):
                 if parts is not None:
                     partition.parts[j] = np.empty(parts.shape[1:])
