@@ -109,6 +109,24 @@ def test_systems_that_are_alike_and_systems_that_are_not(rng):
     assert (turned.only_first, turned.only_second) == (found.only_second, found.only_first)
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("metric", ["f1", "accuracy"])
+def test_the_difference_is_that_of_the_figures_shown(rng, metric, strict):
+    """Of a system, too, whose labels the other one and the data do not have; its longer spans are one each."""
+    gold = random_gold(rng, 30)
+    good = random_system(rng, gold, 0.9)
+    strange = [["B-z", "I-z", *labels[2:]] if len(labels) > 3 else labels for labels in good]
+    found = judge(labelling(gold, good), labelling(gold, strange), JudgementOptions(metric=metric, strict=strict))
+    other = found.comparison
+    if metric == "accuracy":
+        values = found.scores.accuracy, other.scores.accuracy
+    else:
+        spans = [each.strict_spans if strict else each.spans for each in (found.scores, other.scores)]
+        values = [each.total.f1 for each in spans]
+    assert [found.headline.value, other.headline.value] == pytest.approx(values)
+    assert other.difference == pytest.approx(values[0] - values[1])
+
+
 def test_under_no_difference_small_p_values_are_as_rare_as_they_should_be(rng):
     small = 0
     for trial in range(200):
