@@ -115,6 +115,7 @@ def test_labels_in_schemes(options, kcrf, engine, spans, tmp_path):
     assert "on this machine" not in same_model(kcrf, engine, tmp_path, spans, *OPTIONS[2:], "--c2", "0.5", *options)
 
 
+@pytest.mark.slow
 def test_folds_and_bases(kcrf, engine, data, tmp_path):
     """Folds have the same figures, and whoever chooses pivots says that the cluster is not asked."""
     arguments = ("crossval", data, "--folds", "2", "--json", "-q", *OPTIONS)

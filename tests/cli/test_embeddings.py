@@ -189,6 +189,7 @@ def test_tune_tries_kernels_on_embeddings(task):
     assert {"linear", "rbf"} <= kernels
 
 
+@pytest.mark.slow
 def test_a_tuned_model_has_the_whole_table(kcrf, task):
     data, table = task / "train.conll", ("--embeddings", task / "table.txt")
     more = ("--effort", "small", "--dev", task / "test.conll", "-q")

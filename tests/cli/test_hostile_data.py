@@ -74,6 +74,7 @@ def test_every_file_has_its_outcome(kcrf, tmp_path, name):
     assert tagged.code == 0 and tagged.out.count(b"\n") >= path.read_bytes().count(b"\n")
 
 
+@pytest.mark.slow
 def test_one_sequence_of_100_000_positions(kcrf, tmp_path):
     path, model = tmp_path / "data.conll", tmp_path / "m.npz"
     path.write_text(rows(100_000, lambda i: f"w{i % 50}\t{label(i)}", every=10**9))
@@ -91,6 +92,7 @@ def test_a_million_sequences(kcrf, tmp_path, count):
     assert kcrf("tag", "-m", model, path).out.count(b"\n") == 2 * count
 
 
+@pytest.mark.slow
 def test_a_thousand_labels(kcrf, tmp_path):
     path, model = tmp_path / "data.conll", tmp_path / "m.npz"
     # Few of them follow each other: each transition takes as many steps as there are pairs of labels.

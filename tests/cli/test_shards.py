@@ -52,6 +52,7 @@ def test_from_text_to_figures(kcrf, data, shards, tmp_path):
     assert many.code == 0 and many.text.startswith("# 1 ")
 
 
+@pytest.mark.slow
 def test_sigma2_is_chosen_on_a_sample_which_is_told(kcrf, shards, tmp_path):
     done = kcrf("train", shards, "--tolerance", 0.1, "-o", tmp_path / "model.npz")
     assert done.code == 0

@@ -99,7 +99,7 @@ def runner(name, sample_data, workers, tmp_path, **changed):
     return run
 
 
-EVERYDAY = ("lbfgs", "newton", "sparse")
+EVERYDAY = ("lbfgs", "sparse")
 
 
 @pytest.mark.parametrize(

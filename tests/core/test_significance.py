@@ -127,6 +127,7 @@ def test_the_difference_is_that_of_the_figures_shown(rng, metric, strict):
     assert other.difference == pytest.approx(values[0] - values[1])
 
 
+@pytest.mark.slow
 def test_under_no_difference_small_p_values_are_as_rare_as_they_should_be(rng):
     small = 0
     for trial in range(200):

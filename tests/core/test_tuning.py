@@ -267,6 +267,7 @@ def test_groups_are_held_out_together(accents):
     assert splits.units == 7
 
 
+@pytest.mark.slow
 def test_dev_data_judges_and_is_not_fitted_on(accents, tiny):
     data, dev = accents.subset(range(40)), accents.subset(range(40, 60))
     rung = make_rungs(data, HoldOut(), 0, dev)[-1]
