@@ -23,7 +23,7 @@ from kcrf_core.config import load_template, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import DTYPES, fit_terms
-from kcrf_core.objective import Objective, ObjectiveTerm, Point, ThreadEngine
+from kcrf_core.objective import Objective, ObjectiveTerm, Point, ThreadEngine, Vectors
 from kcrf_core.objective.solvers import SOLVERS, Observer, Progress, Run, SolverResult, lbfgs
 from kcrf_core.objective.solvers.initial_inverse import Diagonal
 from kcrf_core.objective.solvers.run import until_stopped
@@ -89,8 +89,8 @@ TASKS = {
 class _OnePoint:
     """Lemma 9 alone, in the place of a bundle."""
 
-    def add(self, objective: Objective, theta: np.ndarray, found: Point, dtype: type) -> float:
-        return found.lower
+    def add(self, objective: Objective, theta: np.ndarray, found: Point, dtype: type) -> None:
+        return None  # the run takes the bound of each point by itself
 
 
 class _PlainRun(Run):
@@ -99,11 +99,17 @@ class _PlainRun(Run):
         self._bundle = _OnePoint()
 
 
+class _FewPairs(lbfgs.Memory):
+    def __init__(self, vectors: Vectors):
+        super().__init__(vectors)
+        self._most = min(self._most, lbfgs.FEWEST_PAIRS)
+
+
 def _descend_plainly(objective: Objective, theta: np.ndarray, now: Point | None, run: Run) -> NoReturn:
-    """Twelve pairs and no scaling: what textbooks call L-BFGS."""
+    """Ten pairs and no scaling: what textbooks call L-BFGS."""
     if now is None:
         now = run.evaluate(objective, theta)
-    memory = lbfgs.Memory(objective.vectors, most=lbfgs.FEWEST_PAIRS)
+    memory = _FewPairs(objective.vectors)
     unscaled = Diagonal(np.ones(objective.size), objective.vectors)  # its length is that of the last pair
     while True:
         found = lbfgs.step(
