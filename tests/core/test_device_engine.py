@@ -23,6 +23,7 @@ from kcrf_core.device import (
     open_device,
 )
 from kcrf_core.errors import DeviceError
+from kcrf_core.maps import PivotHead
 from kcrf_core.objective import HostVectors, Objective, ThreadEngine
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.system import Backend
@@ -167,6 +168,20 @@ def test_whatever_else_is_asked_has_the_answers_of_threads(kind, rng, workers, d
         # |L^-1| is taken from L^-1 itself: LAPACK's estimate may be less, but never more.
         assert found.factor >= expected.factor * (1 - 1e-9)
         assert expected.gradient * (1 - 1e-9) <= found.gradient <= 3 * expected.gradient
+
+
+@pytest.mark.parametrize("kind", ["poly", "repeated"])
+def test_rounding_errors_of_pivots_are_bounded_on_the_device(kind, rng, workers, device, monkeypatch):
+    """Solvers ask for these bounds again and again, and a system of 20,000 pivots takes this process a second."""
+    _, other = both(kind, rng, workers, device)
+
+    def refused(*given):
+        raise AssertionError("a system of pivots is solved by this process")
+
+    monkeypatch.setattr(PivotHead, "dual", refused)
+    monkeypatch.setattr(PivotHead, "inverse_norm", property(refused))
+    found = other.engine.rounding(other.vectors.from_array(rng.normal(size=other.size)))
+    assert any(each.prior > 0 for each in found)
 
 
 @pytest.mark.parametrize("kind", ["rbf", "edge-x"])

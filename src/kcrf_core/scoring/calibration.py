@@ -54,7 +54,7 @@ class Probabilities(_Arrays):
 class WholeProbabilities(_Arrays):
     """The probabilities of whole predicted spans and sequences."""
 
-    spans: np.ndarray  # [N] at the first position of a span that of all its labels, NaN elsewhere, or where not wanted
+    spans: np.ndarray  # [N] at the first position of a span that of all its labels; NaN elsewhere, and without a scheme
     sequences: np.ndarray  # [S]
 
 

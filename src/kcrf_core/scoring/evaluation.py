@@ -97,11 +97,8 @@ def evaluate(
 
 def evaluate_labelling(labelling: Labelling, scheme: str | None, units: np.ndarray | None = None) -> Evaluation:
     """Compare gold and predicted labels, as `evaluate` does."""
-    gold, predicted, source = (
-        CodedColumn.of(labelling.gold),
-        CodedColumn.of(labelling.predicted),
-        labelling.source or None,
-    )
+    gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
+    source = labelling.source or None
     N, offsets = len(gold), without_empty(labelling.offsets)  # an empty sequence has nothing to be right about
     if N == 0:
         raise DataError("nothing to evaluate", source)

@@ -59,7 +59,7 @@ class Labelling:
     seen: SeenWords | None = None  # those of `words`, where a model with such a column gave the labels
     probabilities: Probabilities | None = None
     marginals: LabelProbabilities | None = None  # of all labels, if they are known and wanted
-    wholes: WholeProbabilities | None = None  # of spans and sequences, where a model gave the labels
+    wholes: WholeProbabilities | None = None  # of spans and sequences, if they are wanted
     known_labels: tuple[str, ...] | None = None  # those of the model
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
