@@ -13,7 +13,7 @@ from kcrf_core.model import Model
 
 HERE = Path(__file__).parent
 TASKS = {"ocr": "OCR small, poly-3", "adl": "activities, rbf"}
-METHODS = ("random", "greedy", "uniform", "kmeans", "gradient")
+METHODS = ("random", "greedy", "gradient")
 HEADER = ("method", "pivots", "P", "gain outside / P", "test error %", "passes", "work", "seconds")
 
 
@@ -73,7 +73,7 @@ def figure(runs: list[dict[str, Any]], path: Path) -> None:
     tasks = [task for task in TASKS if any(run["task"] == task for run in runs)]
     figure, axes = plt.subplots(2, len(tasks), figsize=(5.2 * len(tasks), 7), squeeze=False, sharex="col")
     for column, task in enumerate(tasks):
-        for method, marker in zip(METHODS, "osv^D", strict=True):
+        for method, marker in zip(METHODS, "osv", strict=True):
             mine = [run for run in runs if (run["task"], run["method"], run["enough"]) == (task, method, False)]
             mine.sort(key=lambda run: run["pivots"])
             pivots = [run["pivots"] for run in mine]

@@ -38,7 +38,7 @@ def test_kernel_values_are_those_of_this_process(kind, rng, both):
     np.testing.assert_allclose(scorer.scores(inputs), gram(kernel, inputs, pivots) @ alpha, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("method", ["random", "greedy", "uniform", "kmeans"])
+@pytest.mark.parametrize("method", ["random", "greedy"])
 @pytest.mark.parametrize("enough", [0.0, 0.3])
 def test_the_same_pivots_are_chosen(method, enough, rng, both):
     inputs = inputs_of(rng, 300)

@@ -109,8 +109,7 @@ class MapConfig:
         OneOf(lambda: (*METHODS, GRADIENT)),
         "random",
         "Choice of pivots: at random with the unexplained part of the kernel as probability (random), greedily the "
-        "least explained position, uniformly, centres of clusters, or during training those that lower the objective "
-        "most (gradient). Default: random.",
+        "least explained position, or during training those that lower the objective most (gradient). Default: random.",
         aliases=("method",),
     )
     residual: float = declared(

@@ -10,8 +10,6 @@ METHODS = Registry(
     {
         "random": "pivot_choice:random_pivots",
         "greedy": "pivot_choice:greedy_pivots",
-        "uniform": "pivot_choice:uniform_pivots",
-        "kmeans": "pivot_choice:kmeans_pivots",
     },
 )
 

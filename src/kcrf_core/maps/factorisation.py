@@ -159,11 +159,9 @@ class Factorisation:
         dtype: np.dtype,
         progress: Callable[[int, int], None] | None = None,
         enough: float = 0.0,  # part of the trace that may be left
-        on_threads: bool = False,  # even if there is a device
     ):
         self.inputs, self.kernel, self.size, self.workers, self.dtype = inputs, kernel, size, workers, dtype
-        device = None if on_threads else workers.device
-        found = None if device is None else device.source(inputs, kernel, workers, dtype)
+        found = None if workers.device is None else workers.device.source(inputs, kernel, workers, dtype)
         self._source = ThreadSource(inputs, kernel, workers, dtype) if found is None else found
         self.backend, self._enough, self._progress = self._source.backend, enough, progress
         self.diagonal = kernel.diagonal(inputs)  # [N]

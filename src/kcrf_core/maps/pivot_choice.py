@@ -7,8 +7,6 @@ d = diag(K) - diag(G G^T), what is left at each position. They differ in which p
     random    drawn with probability ~ d: randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2022), in
               blocks of proposals that are accepted or rejected so that the outcome is distributed as if
               drawn one by one (Epperly, Tropp, Webber 2024)
-    uniform   any, with equal probability
-    kmeans    the position nearest to the middle of each of M clusters, large clusters first
 
 **A growing basis** gets pivots by what a model still gets wrong. With errors m_t and r = k - <Phi, Phi>, a new pivot
 x_c lowers P by at most (sigma^2 / 2) |sum_t m_t r(x_t, x_c)|^2 / r(x_c, x_c) (Corollary 10 for one direction).
@@ -35,7 +33,6 @@ LITTLE_LEFT = 1e-4
 
 GREEDY_BLOCK = 48
 RANDOM_BLOCK = 160
-KMEANS_PIVOTS, KMEANS_ROUNDS = 200, 5
 
 # The kernel matrix of `full` is factorised in memory, in double precision.
 FULL_LIMIT = 20_000
@@ -124,67 +121,6 @@ def random_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
         block = min(RANDOM_BLOCK, max(8, factor.size // 10))
         proposals = open_rows[rng.choice(len(open_rows), block, p=d / d.sum())]
         _take(factor, proposals, rng.random(block))
-
-
-def uniform_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
-    """Take positions in random order; those that add nothing are passed over."""
-    _take_in_order(factor, rng.permutation(len(factor.inputs)))
-
-
-def kmeans_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
-    """Take the medoids of clusters in the kernel's feature space, which a few pivots approximate."""
-    N = len(factor.inputs)
-    size = min(KMEANS_PIVOTS, N)
-    few = Factorisation(factor.inputs, factor.kernel, size, factor.workers, factor.dtype, on_threads=True)
-    random_pivots(few, rng)
-    nearest, distance = _clusters(few, rng.choice(N, min(factor.size, N), replace=False))
-    del few  # its rows of G make room for those of the factorisation
-    counts = np.bincount(nearest)
-    order = np.lexsort((distance, nearest))
-    medoids = order[np.concatenate([[0], np.flatnonzero(np.diff(nearest[order])) + 1])]
-    _take_in_order(factor, medoids[np.argsort(-counts[nearest[medoids]], kind="stable")])
-
-
-def _clusters(few: Factorisation, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each position's cluster and distance to its centre, by Lloyd's rounds from the positions `first`."""
-    N, m, clusters = len(few.inputs), len(few.chosen), len(first)
-    centres = np.empty((clusters, m))
-    for part in few.tasks:
-        mine = np.flatnonzero((first >= part.start) & (first < part.stop))
-        if len(mine):
-            centres[mine] = few.rows(part)[first[mine] - part.start]
-    nearest, distance = np.empty(N, dtype=np.int64), np.empty(N)
-    for _ in range(KMEANS_ROUNDS):
-        halves, transposed = (np.square(centres).sum(axis=1) / 2).astype(few.dtype), centres.T.astype(few.dtype)
-
-        def task(
-            part: slice, halves: np.ndarray = halves, transposed: np.ndarray = transposed
-        ) -> tuple[np.ndarray, np.ndarray]:
-            phi = few.rows(part)
-            scores = phi @ transposed - halves
-            nearest[part] = scores.argmax(axis=1)
-            distance[part] = -scores.max(axis=1) + np.square(phi, dtype=np.float64).sum(axis=1) / 2
-            order = np.argsort(nearest[part], kind="stable")
-            present, begin = np.unique(nearest[part][order], return_index=True)
-            return present, np.add.reduceat(phi[order].astype(np.float64), begin)
-
-        sums = np.zeros_like(centres)
-        for present, part_sums in few.workers.map(task, few.tasks):
-            sums[present] += part_sums
-        counts = np.bincount(nearest, minlength=clusters)
-        filled = counts > 0
-        centres[filled] = sums[filled] / counts[filled, None]
-    return nearest, distance
-
-
-def _take_in_order(factor: Factorisation, rows: np.ndarray) -> None:
-    for part in ranges(len(rows), RANDOM_BLOCK):
-        if factor.done():
-            return
-        block = rows[part]
-        block = block[factor.residual[block] > factor.floor]
-        if len(block):
-            _take(factor, block, np.zeros(len(block)))
 
 
 def _take(factor: Factorisation, proposals: np.ndarray, draws: np.ndarray) -> None:

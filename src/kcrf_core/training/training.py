@@ -305,7 +305,6 @@ class TrainingRun:
         else:
             here = {
                 "decoding of held-out data": options.dev is not None or None in self._given.values(),
-                "clusters of inputs": any(term.map.select == "kmeans" for term in pivots) and self._basis is None,
                 "the factors of a full map": any(term.map.type == "full" for term in pivots),
                 "pruning": options.prune is not None,
             }
