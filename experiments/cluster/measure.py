@@ -130,7 +130,7 @@ def _of_file(path: str, options: list[str], workers):
     from kcrf_core.objective.solvers import Observer
     from kcrf_core.training.problems import problem_of
 
-    context = train.make_context("train", [path, *options, "--dry-run"])
+    context = train.make_context("train", [path, *options, "--dump-config"])
     prepared = read_options(TrainArguments, context.params).prepared()
     fitted = fit_terms(prepared.encoding, prepared.dataset, prepared.config, None, workers, Observer())
     terms = [ObjectiveTerm(term.config.clique, 1.0, term.map, term.kept) for term in fitted]

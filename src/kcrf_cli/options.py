@@ -659,7 +659,6 @@ SHARED: dict[str, Any] = {  # options of several commands, by the name of their 
     ),
     "threads": COMPUTATION.count("Number of threads; it does not change the result. Default: all cores."),
     "engine": group(EngineOptions),
-    "dry_run": switch("Print how much memory the command would need, and stop."),
     "dump_config": switch("Print the complete configuration as YAML, and stop; -c reads it for the same run."),
     "json": switch("Print the results as JSON on stdout."),
     "quiet": switch("Print nothing but errors on stderr.", "-q", "--quiet", is_eager=True),
@@ -671,20 +670,15 @@ class PreparedArguments:
     """Arguments of commands that encode training data, and can print what they would do instead."""
 
     data: str
-    output: str | None = output("Output file (required unless --dry-run or --dump-config).", required=False)
+    output: str | None = output("Output file (required unless --dump-config).", required=False)
     configuration: Configuration
     format: str | None
     vectors: tuple[tuple[str, str], ...]
     engine: EngineOptions
-    dry_run: bool
     dump_config: bool
     json: bool
     quiet: bool
 
     def __post_init__(self) -> None:
         """Refuse a command without an output, unless something else is asked for."""
-        instead = self.dry_run or self.dump_config
-        refuse(
-            (self.dry_run and self.dump_config, "--dry-run and --dump-config print different things: give one of them"),
-            (self.output is None and not instead, "Missing option '-o' / '--output'."),
-        )
+        refuse((self.output is None and not self.dump_config, "Missing option '-o' / '--output'."))

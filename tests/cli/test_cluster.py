@@ -224,14 +224,6 @@ def test_without_dask(data, tmp_path):
     )
 
 
-def test_what_each_worker_has_to_hold(kcrf, data):
-    done = kcrf("train", data, "--dry-run", "--engine", "dask://127.0.0.1:8786")
-    last = done.text.splitlines()[-1]
-    assert done.code == 0 and last.startswith("on a cluster: 8 shards of up to ") and "8 workers" in last
-    shard = json.loads(kcrf("train", data, "--dry-run", "--json").text)
-    assert shard["shards"] == 8 and 0 < shard["shard"] < shard["total"]
-
-
 DEPLOYMENT = Path(__file__).parents[2] / "docs" / "cluster"
 
 

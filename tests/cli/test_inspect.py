@@ -227,18 +227,6 @@ def test_small_models_tag_without_scipy(kcrf, data, tmp_path, options):
     assert done.returncode == 0 and len(done.stdout.splitlines()) == len(data.read_text().splitlines())
 
 
-def test_dry_run_counts_observed_weights(kcrf, data, tmp_path):
-    totals = []
-    for options in ((), ("--observed-features",)):
-        done = kcrf("train", data, "--sigma2", "1", *options, "--dry-run", "--json")
-        totals.append(json.loads(done.text)["solver"])
-    assert totals[1] < totals[0]
-    done = kcrf("train", data, "--sigma2", "1", "--observed-features", "-v", "-o", tmp_path / "m.npz")
-    told = kcrf("train", data, "--sigma2", "1", "--observed-features", "--dry-run").text
-    fitted = next(line for line in done.err.split("\n") if "those of pairs seen" in line)
-    assert f"with {fitted.split()[2]} weights" in told
-
-
 def test_three_labels_in_a_row(kcrf, sample_data, tmp_path):
     model = tmp_path / "m.npz"
     data = sample_data / "pitch_accent.conll"

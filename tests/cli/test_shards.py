@@ -78,15 +78,6 @@ def test_a_folder_tells_what_it_holds(kcrf, shards):
     assert kcrf("inspect", shards, "--dump").code == 2
 
 
-def test_a_forecast_of_memory(kcrf, shards):
-    done = kcrf("train", shards, "--dry-run")
-    assert done.code == 0 and done.text.startswith("memory: about ") and "shards held" in done.text
-    much, little = (
-        json.loads(kcrf("train", shards, "--dry-run", "--json", "--memory", size).text) for size in ("1G", "1K")
-    )
-    assert much["waiting"] > little["waiting"] == 0 and much["total"] > little["total"]
-
-
 def test_several_files_without_shards_are_one_dataset(kcrf, data, tmp_path):
     one, two = tmp_path / "one.npz", tmp_path / "two.npz"
     (tmp_path / "twice.conll").write_text(data.read_text() + "\n" + data.read_text())

@@ -62,7 +62,6 @@ def test_training_and_all_that_is_printed_of_it(kcrf, data, tmp_path):
     done = listened(kcrf, "train", data, "-o", output, "-c", config, "-v", "--dev", data)
     assert "\\x1b]0;owned" in done.err and "\\u202e" in done.err and "\\x9b2J" in done.err
     assert not any(line.startswith("forged") for line in done.err.split("\n"))
-    listened(kcrf, "train", data, "-c", config, "--dry-run")
     listened(kcrf, "train", data, "-o", output, "--columns", columns, "--weight", f"w{HOSTILE}", code=2)
     listened(kcrf, "train", data, "-o", output, "-c", config, "--select-terms", "--sigma2", 1)
     listened(kcrf, "train", data, "-o", output, "--sigma2", 1, "--json", "--init", output)

@@ -248,8 +248,8 @@ def test_a_kernel_by_the_command_line(plugin, accent, tmp_path):
 def test_settings_of_a_kernel_are_options_and_keys(plugin, accent, tmp_path):
     text = kcrf("train", "--help-all").stdout
     assert "image|cauchy]" in text and "Power of cauchy. Default: 1." in text and "[0<x<=10]" in text
-    assert "--power" in kcrf("train", accent, "--kernel", "cauchy", "--power", "11", "--dry-run", code=2).stderr
-    line = kcrf("train", accent, "--kernel", "rbf", "--power", "2", "--dry-run", code=2).stderr
+    assert "--power" in kcrf("train", accent, "--kernel", "cauchy", "--power", "11", "--dump-config", code=2).stderr
+    line = kcrf("train", accent, "--kernel", "rbf", "--power", "2", "--dump-config", code=2).stderr
     assert "'power' does not belong to the kernel 'rbf'" in line
 
     dumped = kcrf("train", accent, "--kernel", "cauchy", "--power", "3", "--dump-config").stdout

@@ -10,21 +10,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kcrf_core.chains import chain, score_columns
+from kcrf_core.chains import chain
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import AttributeRows, Corpus, read_corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import DataError, FileFormatError, Interrupted
 from kcrf_core.features import ExplicitTerm, KernelTerm, StoredBasis, load_basis, save_basis, select_bases
-from kcrf_core.features.plans import fit_terms
 from kcrf_core.files import read_container, write_container
 from kcrf_core.kernels import gram
 from kcrf_core.maps import sparse_block
 from kcrf_core.model import Model
 from kcrf_core.objective.solvers import Observer, Stage
 from kcrf_core.system import Workers
-from kcrf_core.training import footprint, train
+from kcrf_core.training import train
 from listening import Recorder
 from problems import random_inputs
 
@@ -513,53 +512,3 @@ def test_a_map_that_nobody_knows_is_an_error(rng, tmp_path):
         altered(tmp_path / "m.npz", lambda header, wrong=wrong: header["terms"][0].update(map=wrong))
         with pytest.raises(FileFormatError, match="unknown map"):
             Model.load(tmp_path / "m.npz")
-
-
-FORECASTS = {
-    "linear": {},
-    "cosine": {"cosine": True},
-    "affine": {"kernel": "poly", "degree": 1},
-    "reduced": {"kernel": "rbf", "size": 7},
-    "full": {"kernel": "rbf", "map": "full"},
-    "edge-x": {"terms": [{"type": "node"}, {"type": "edge-x"}, {"type": "edge"}]},
-}
-
-
-@pytest.mark.parametrize("kind", FORECASTS)
-def test_the_forecast_counts_what_the_fit_makes(rng, kind):
-    config = parse_config(with_options({}, {"sigma2": 1.0, **FORECASTS[kind]}))
-    encoding, dataset = fit_encoding(config, toy_corpus(rng))
-    with Workers(1) as workers:
-        found = footprint(encoding, dataset, config, None, workers.memory)
-        fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
-    widths = {"node": score_columns(len(encoding.labels)), "edge-x": len(encoding.labels) ** 2}
-    mapped = [term for term in fitted if term.map is not None]
-    assert [term.name for term in found.terms] == [term.config.name for term in mapped]
-    assert [term.parameters for term in found.terms] == [term.map.size * widths[term.config.type] for term in mapped]
-
-
-def test_the_forecast_knows_that_inputs_are_shared_within_partitions(rng):
-    """What recurs in another partition is there once more: it may be on another machine."""
-    config = parse_config(with_options({}, {"sigma2": 1.0, "kernel": "rbf", "size": 5}))
-    encoding, dataset = fit_encoding(config, toy_corpus(rng, sequences=600))
-    rows = rng.integers(0, 40, dataset.positions)
-    dataset = replace(dataset, codes=dataset.codes[rows], real=dataset.real[rows])
-    assert len(dataset.borders) > 3
-    with Workers(1) as workers:
-        [found] = footprint(encoding, dataset, config, None, workers.memory).terms
-        fitted = fit_terms(encoding, dataset, config, None, workers, Observer())[0]
-    shared = len(np.unique(fitted.map.group))
-    assert shared > 40 and f"kernel values of {shared} distinct inputs" in found.map
-
-
-def test_the_forecast_of_a_basis_that_grows_is_not_that_of_a_stored_one(rng):
-    """Training grows it from its own first pivots, whatever a basis file has."""
-    config = parse_config(with_options({}, {"sigma2": 1.0, "kernel": "rbf", "size": 5}))
-    encoding, dataset = fit_encoding(config, toy_corpus(rng))
-    growing = parse_config(with_options({}, {"sigma2": 1.0, "kernel": "rbf", "size": 9, "select": "gradient"}))
-    with Workers(1) as workers:
-        basis = select_bases(encoding, dataset, config, workers, Observer())
-        assert "5 pivots" in footprint(encoding, dataset, config, basis, workers.memory).terms[0].map
-        assert "9 pivots" in footprint(encoding, dataset, growing, basis, workers.memory).terms[0].map
-        fitted = fit_terms(encoding, dataset, growing, basis, workers, Observer())
-    assert fitted[0].growing.size == 9

@@ -52,7 +52,7 @@ def select_basis(run: BasisArguments) -> None:
     vectors = (path for _, path in run.vectors)
     files.check_outputs((run.output, run.plot), run.data, run.configuration.config, *vectors)
     prepared = files.prepare(run)
-    if files.printed_instead(run, lambda: prepared):
+    if files.configuration_printed(run, lambda: prepared):
         return
     dataset, config, folder = prepared.dataset, prepared.config, prepared.folder
     device = engine if isinstance(engine, DeviceChoice) else None
@@ -63,8 +63,6 @@ def select_basis(run: BasisArguments) -> None:
         if isinstance(engine, ClusterEngine):
             messages.report(f"pivots are chosen on this machine: {engine.address} is not used")
         prepared.describe(messages)
-        if not run.quiet:  # working it out goes through the data
-            messages.tell(files.memory_note(prepared, workers))
         if folder is not None:
             check_shard_terms(config)
             sample = folder.sample(SAMPLE_POSITIONS)

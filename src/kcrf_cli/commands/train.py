@@ -108,7 +108,7 @@ class TrainArguments(options.PreparedArguments):
         inputs = (self.data, self.configuration.config, self.basis, self.dev, self.held_out.folds_file, *vectors)
         if self.output is not None:
             files.check_writable(self.output, *inputs)  # it may be --init, whose place the new model takes
-        if not self.dry_run and not self.dump_config:
+        if not self.dump_config:
             twice = self.log == "-" and self.json
             options.refuse((twice, "--log - and --json both write to stdout: the last line of the log has the figures"))
             files.check_outputs((self.log, self.checkpoint), self.init, *inputs)
@@ -165,11 +165,10 @@ def train(run: TrainArguments) -> None:
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/pitch_accent.conll --sigma2 3 --calibrate -o calibrated.npz
       kcrf train sample_data/pitch_accent.conll --checkpoint run.ck -o model.npz
-      kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
-      kcrf train sample_data/digits.conll --kernel rbf --engine cuda --dry-run
+      kcrf train sample_data/digits.conll --kernel rbf --memory 1G -o model.npz
       kcrf featurize sample_data/pitch_accent.conll -o accent.shards/ --shards 8
       kcrf train accent.shards/ --memory 1G -o model.npz
-      kcrf train sample_data/digits.conll --kernel rbf --engine tcp://127.0.0.1:8786 --dry-run
+      kcrf train sample_data/pitch_accent.conll --engine dask --threads 2 --sigma2 1 -o model.npz
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
       kcrf train sample_data/pitch_accent.conll --embeddings sample_data/pitch_accent.vec --sigma2 1 -o model.npz
       kcrf train sample_data/sentences.conllu --lexicon name=sample_data/names.txt --sigma2 1 -o model.npz
@@ -196,7 +195,7 @@ def train(run: TrainArguments) -> None:
     run.check_files()
     threads = run.engine.threads
     prepare = partial(files.prepare, run, run.basis, run.held_out.group)
-    if files.printed_instead(run, prepare):
+    if files.configuration_printed(run, prepare):
         return
     with RunLog(run.log) as run_log:
         earlier = start = dev_set = own = kept = calibrated = None
@@ -242,8 +241,6 @@ def train(run: TrainArguments) -> None:
                 wrong = [f"{counted(unknown, 'label')} not in DATA, counted wrong"] if unknown else []
                 for remark in (*wrong, *missing_remarks(dev_set.missing)):
                     interruption.report(f"dev: {remark}")
-            if not run.quiet or run.log is not None:  # working it out goes through the data
-                interruption.tell(files.memory_note(prepared, workers))
             if prepared.folder is None:
                 begin = partial(fit, encoding, dataset, config)
             else:

@@ -20,7 +20,7 @@ from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.files import naming
 
 from ..options import PreparedArguments
-from ..render.visible import shown, shown_lines
+from ..render.visible import shown_lines
 from .progress import progress, say
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
     from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.encoding import Dataset
-    from kcrf_core.objective.solvers import Note
     from kcrf_core.selection import Journal
-    from kcrf_core.system import Budget, Workers
-    from kcrf_core.training import Footprint, Prepared
+    from kcrf_core.training import Prepared
 
 
 def load_config(path: str | None) -> dict[str, Any]:
@@ -95,45 +93,14 @@ def prepare(
     )
 
 
-def printed_instead(run: PreparedArguments, prepared: Callable[[], Prepared]) -> bool:
-    """Print what --dry-run or --dump-config asks for in the place of the work; return True if one of them is given."""
-    if run.dry_run:
-        from kcrf_core.cluster import ClusterEngine
-        from kcrf_core.device import DeviceChoice
-        from kcrf_core.system import Budget
-
-        found, engine = _footprint(prepared(), Budget(run.engine.memory), run.engine.threads), run.engine.choice()
-        lines = found.lines()
-        if isinstance(engine, ClusterEngine):
-            lines += found.cluster_lines()
-        elif isinstance(engine, DeviceChoice):
-            lines = found.beside_device().lines() + found.device_lines(engine.address)
-        if run.json:
-            write_json(found.to_dict())
-        else:
-            show("\n".join(map(shown, lines)))
+def configuration_printed(run: PreparedArguments, prepared: Callable[[], Prepared]) -> bool:
+    """Print the configuration if --dump-config asks for it; return True then."""
     if run.dump_config:
         import yaml
 
         text = yaml.safe_dump(prepared().config.to_dict(), sort_keys=False, allow_unicode=True, width=120)
         write_out(f"# configuration of kcrf {__version__}\n{text.rstrip()}")
-    return run.dry_run or run.dump_config
-
-
-def memory_note(prepared: Prepared, workers: Workers) -> Note:
-    """Return the estimate of memory for a run, a detail unless kernel values do not fit."""
-    from kcrf_core.objective.solvers import Note
-
-    found = _footprint(prepared, workers.memory, workers.threads)
-    return Note(found.summary(), detail=found.held == found.table)
-
-
-def _footprint(prepared: Prepared, budget: Budget, threads: int | None) -> Footprint:
-    from kcrf_core.training import footprint, shard_footprint
-
-    if prepared.folder is not None:
-        return shard_footprint(prepared.folder, prepared.config, prepared.basis, budget, threads)
-    return footprint(prepared.encoding, prepared.dataset, prepared.config, prepared.basis, budget, threads)
+    return run.dump_config
 
 
 def fold_numbers(path: str | None, corpus: Corpus | Dataset) -> np.ndarray | None:

@@ -8,7 +8,6 @@ from .fitted import (
     LabelMatch as LabelMatch,
     MakeMap as MakeMap,
     MappedTerm as MappedTerm,
-    TermFootprint as TermFootprint,
     TermInputs as TermInputs,
     TrainingData as TrainingData,
 )

@@ -23,12 +23,8 @@ from ..maps import (
     without_zeros,
 )
 from ..system import Workers, counted, offsets_of
-from .fitted import TermFootprint, TermPlan, check_memory
+from .fitted import TermPlan, check_memory
 from .linear import (
-    BYTES_ON_THE_WAY,
-    BYTES_PER_COLUMN,
-    BYTES_PER_ENTRY,
-    BYTES_PER_VALUE,
     FeatureTerm,
     FittedFeatures,
     explicit_map,
@@ -38,7 +34,7 @@ from .term import PartsOfRow, StoredTerm, WeightTable
 if TYPE_CHECKING:
     import scipy.sparse
 
-    from ..encoding import Dataset, Encoding, Translation
+    from ..encoding import Encoding, Translation
     from ..kernels import Inputs
     from ..maps import CompressedRows, FeatureMap, Weights
     from .fitted import FitContext, LabelMatch
@@ -47,13 +43,6 @@ if TYPE_CHECKING:
 MOST_CONJUNCTIONS = 300_000_000
 # Numbers, keys and hashes while columns are merged, if every conjunction were seen once: what is refused beforehand.
 BYTES_PER_CONJUNCTION = 60
-# A conjunction that is kept has its key and the number of its column.
-BYTES_PER_KEY = 12
-# While they are found, each distinct one has its key, a slot to be found by, a hash of its rows, how many these are,
-# its weight and four numbers; one in a row has its number, that of its column, and its place among those that stay.
-BYTES_PER_DISTINCT, BYTES_PER_FOUND = 64, 24
-# Conjunctions that a forecast goes through, to estimate how many are distinct.
-SAMPLED_CONJUNCTIONS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -101,39 +90,6 @@ class ConjunctionPlan(TermPlan):
             own, partitions = self.data.mapped(made, False, workers)
         roots = np.sqrt(np.bincount(found.columns, minlength=found.size)) if by_degree else None
         return FittedConjunctions(term, self.data.features, own, roots=roots, partitions=partitions, conjunctions=found)
-
-    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
-        keys, columns, entries = self._sizes()
-        what = f"{counted(self.entries, 'conjunction')}, some {keys:,} distinct ones in {counted(columns, 'column')}"
-        values = BYTES_PER_VALUE if self.term.kernel.cosine else 0  # else all entries of a column have the same
-        fixed = entries * (BYTES_PER_ENTRY + values) + keys * BYTES_PER_KEY + columns * BYTES_PER_COLUMN
-        finding = keys * BYTES_PER_DISTINCT + self.entries * BYTES_PER_FOUND + entries * BYTES_ON_THE_WAY
-        building = self.data.input_bytes + max(finding, fixed + entries * BYTES_ON_THE_WAY)
-        return TermFootprint(self.term.name, what, 0, fixed, building, columns * width)
-
-    def _sizes(self) -> tuple[int, int, int]:
-        """Estimate the number of distinct conjunctions, of their columns and of entries of those.
-
-        Each grows with a power of the number of rows, which two samples tell, one twice as large as the other.
-        """
-        from ..maps import ConjunctionCounter
-
-        inputs = self.data.whole
-        N, kernel = len(inputs), PolynomialKernel(self.term.kernel.degree, 1.0, 1.0, 1.0)
-        most = N if self.entries <= SAMPLED_CONJUNCTIONS else int(N * SAMPLED_CONJUNCTIONS / self.entries)
-        found = []
-        for rows in (most // 2, most) if most < N else (N,):
-            sample = inputs.take(np.linspace(0, N - 1, max(rows, 1)).astype(np.int64))
-            counter = ConjunctionCounter(kernel, feature_base(inputs), Workers(1, memory=0))
-            counter.add(sample)
-            conjunctions, phi = counter.conjunctions(self.term.map.cut_off, rows=True)
-            assert phi is not None
-            found.append((len(conjunctions.keys), conjunctions.size, len(phi.indices)))
-        if len(found) == 1:
-            return found[0]
-        doublings = np.log2(N / most)
-        grown = [int(much * (much / max(less, 1)) ** doublings) for less, much in zip(*found, strict=True)]
-        return min(grown[0], self.entries), min(grown[1], self.entries), min(grown[2], self.entries)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,6 @@ class TermInputs(ABC):
     is_empty = False  # True if the inputs are in memory and no row has anything
     where_shared = ""  # where each distinct input is computed once
     whole: Inputs  # all inputs, if they are in memory
-    input_bytes: int  # likewise
     dataset: Dataset  # likewise
 
     @abstractmethod
@@ -69,11 +68,6 @@ class TermInputs(ABC):
     def distinct(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         """Return the first row of each group of equal inputs of a partition, and the group of each row."""
         return inputs.distinct()
-
-    def shared_rows(self) -> np.ndarray | None:
-        """Return the first row of each group of equal inputs in memory, where enough of them recur; else None."""
-        rows = self.distinct(self.whole)[0]
-        return rows if len(rows) <= (1 - WORTH_SHARING) * len(self.whole) else None
 
     def scanned(self, name: str, observer: Observer, visit: Callable[[Inputs], None] | None = None) -> bool:
         """Hand each partition's inputs to `visit`; True if enough inputs recur to compute each of them once."""
@@ -114,7 +108,6 @@ class InputsInMemory(TermInputs):
     def __init__(self, features: tuple[str, ...], inputs: Inputs, dataset: Dataset):
         self.features, self.like = features, inputs.take(slice(0, 0))
         self.whole, self.dataset, self.is_empty = inputs, dataset, inputs.is_empty
-        self.input_bytes = inputs.nbytes
 
     def __iter__(self) -> Iterator[Inputs]:
         yield self.whole
@@ -160,18 +153,6 @@ class FitContext:
 
 
 @dataclass(frozen=True)
-class TermFootprint:
-    """Memory of one term's map."""
-
-    name: str
-    map: str  # in words
-    table: int  # bytes that are held where they fit, else computed again
-    fixed: int  # bytes that have to be there while a model is fitted
-    building: int  # bytes that are there at once, beside those of a table, while the map is made
-    parameters: int  # D times the columns of weights; of conjunctions it is an estimate
-
-
-@dataclass(frozen=True)
 class TermPlan(ABC):
     """Map that a term which looks at the input will get."""
 
@@ -183,10 +164,6 @@ class TermPlan(ABC):
     @abstractmethod
     def fit(self, context: FitContext) -> MappedTerm:
         """Carry out the plan."""
-
-    @abstractmethod
-    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
-        """Return the memory for `width` columns of weights, or for those of pairs with observed labels alone."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ import numpy as np
 from ..encoding import CONSTANT
 from ..kernels import Inputs, fit_kernel, inverse_roots
 from ..maps import (
-    ColumnOrder,
     SparseWeights,
     add_products,
     as_dense,
@@ -30,7 +29,7 @@ from ..maps import (
     without_zeros,
 )
 from ..system import Workers, counted, ranges
-from .fitted import MappedTerm, TermFootprint, TermPlan
+from .fitted import MappedTerm, TermPlan
 from .term import ROWS_PER_TASK, PartsOfRow, StoredTerm, Term, WeightTable
 
 if TYPE_CHECKING:
@@ -39,21 +38,12 @@ if TYPE_CHECKING:
 
     from ..chains import Problem
     from ..config import TermConfig
-    from ..encoding import Dataset, Encoding, Translation
+    from ..encoding import Encoding, Translation
     from ..kernels import PolynomialKernel
     from ..maps import ExplicitMap, FeatureMap, MergedColumns, Weights
     from ..objective import MapSpec
     from ..objective.solvers import Observer
     from .fitted import FitContext, LabelMatch
-
-# An entry of a sparse map: its index by rows and by columns; where entries of a column differ, both of these with
-# values in single and in double precision, too. On the way there are features before they are merged, or values.
-BYTES_PER_ENTRY, BYTES_PER_VALUE, BYTES_ON_THE_WAY = 8, 24, 12
-# A column has its norm, and where its entries begin.
-BYTES_PER_COLUMN = 24
-# Where only some weights are solved for: each has its place, and is held once more by a pass, in double precision for a
-# proof, some rows of them whole; and of every column it is known where its own begin.
-BYTES_PER_KEPT, BYTES_PER_KEPT_COLUMN = 32, 16
 
 HALVINGS = 10  # of the range, on a logarithmic scale, in which the largest influence of pruned weights is searched
 
@@ -238,54 +228,6 @@ class LinearPlan(TermPlan):
         context.observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map, {columns}")
         return fitted
 
-    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
-        from ..maps import ColumnSupports
-
-        merged = None
-        if self.data.like.bag is None and not self.term.kernel.cosine:
-            supports = ColumnSupports(self.data.like)
-            supports.add(self.data.whole)
-            merged = supports.merged()
-        return self._of_columns(width, dataset, observed, merged)
-
-    def _of_columns(
-        self, width: int, dataset: Dataset, observed: bool, merged: MergedColumns | None, constant: int = 0
-    ) -> TermFootprint:
-        """Return the memory of the columns of inputs, and of so many more that are dense."""
-        rows, inputs = self.data.shared_rows(), self.data.whole
-        inputs = inputs if rows is None else inputs.take(rows)
-        order, bag = ColumnOrder.of(inputs), inputs.bag
-        entries = int((inputs.codes >= 0).sum()) + (0 if bag is None else bag.nnz)
-        size = order.size + constant
-        what, columns = f"explicit map of {counted(size, 'feature')}", size
-        ones = bag is None or bool((bag.data == 1).all())
-        if merged is not None:
-            columns += merged.size - len(merged.column)
-            what += f" in {counted(columns, 'column')}"
-            entries = merged.entries(inputs)
-        real = len(inputs) * (inputs.real.shape[1] + constant) * 8  # in single precision with what rounding took
-        fixed = entries * (BYTES_PER_ENTRY + (0 if ones else BYTES_PER_VALUE)) + real + columns * BYTES_PER_COLUMN
-        building = self.data.input_bytes + fixed + entries * BYTES_ON_THE_WAY
-        parameters = columns * width
-        if observed:
-            labels = dataset.labels
-            assert labels is not None
-            parameters = min(_pairs(self.data.whole, labels if width > 1 else np.minimum(labels, 0), width), parameters)
-            fixed += BYTES_PER_KEPT * parameters + BYTES_PER_KEPT_COLUMN * columns
-            what += f" with {counted(parameters, 'weight')}"
-        return TermFootprint(self.term.name, what, 0, fixed, building, parameters)
-
-
-def _pairs(inputs: Inputs, columns: np.ndarray, width: int) -> int:
-    """Count the pairs of a feature and a column of weights that are observed, real columns at most."""
-    pairs, bag = inputs.real.shape[1] * width, inputs.bag
-    if bag is not None:
-        own, known = np.repeat(columns, np.diff(bag.indptr)), np.repeat(columns >= 0, np.diff(bag.indptr))
-        pairs += len(np.unique((bag.indices.astype(np.int64) * width + own)[known]))
-    for codes in inputs.codes.T.astype(np.int64):
-        pairs += len(np.unique((codes * width + columns)[(codes >= 0) & (columns >= 0)]))
-    return pairs
-
 
 def linear_columns(term: TermConfig, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
     """Return sparse and real columns of inputs, divided by their lengths for a cosine kernel."""
@@ -410,9 +352,6 @@ class AffinePlan(LinearPlan):
             f"term {term.name}: poly kernel of degree 1, explicit map, {counted(own.size, 'feature')}"
         )
         return FittedAffine(term, self.data.features, own, partitions=partitions, kernel=kernel)
-
-    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
-        return self._of_columns(width, dataset, observed, None, constant=1)
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,15 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..kernels import Inputs, Kernel, Pivots, fit_kernel, inverse_roots
-from ..system import Factor, Workers, counted, ranges
+from ..system import Factor, Workers, counted, ranges, size_text
 from . import TERMS
-from .fitted import DataInMemory, InputsInMemory, MappedTerm, TermFootprint, TermPlan, check_memory
+from .fitted import DataInMemory, InputsInMemory, MappedTerm, TermPlan, check_memory
 from .term import ROWS_PER_TASK, StoredTerm, Term, TermBasis, WeightTable, pack_pivots
 
 if TYPE_CHECKING:
     from ..config import TermConfig
     from ..device import Device
-    from ..encoding import Dataset, Encoding, Translation
+    from ..encoding import Encoding, Translation
     from ..maps import Basis, FeatureMap, GrowingBasis, PivotHead, ReducedMap, Weights
     from .fitted import FitContext, LabelMatch
 
@@ -68,23 +68,16 @@ class PivotPlan(TermPlan):
             own = None if residual is None else residual[rows]
             return ReducedMap.of(inputs, basis.kernel, basis.pivots, basis.curve, workers, dtype, own, self.whole)
 
-        own, _ = self.data.mapped(made, self.data.scanned(self.term.name, context.observer), workers)
+        shared = self.data.scanned(self.term.name, context.observer)
+        own, _ = self.data.mapped(made, shared, workers)
+        rows = len(self.data.distinct(self.data.whole)[0] if shared else self.data.whole)
+        table = rows * own.size * dtype.itemsize
+        if workers.device is None and table > workers.memory.total:
+            context.observer.report(
+                f"term {self.term.name}: {size_text(table)} of kernel values do not all fit into "
+                f"{size_text(workers.memory.total)} of memory: some are computed again in every pass"
+            )
         return FittedPivots(self.term, self.data.features, own, basis=basis, growing=growing)
-
-    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
-        from ..maps import inverse_bytes
-
-        N, shared, input_bytes = len(self.data.whole), self.data.shared_rows(), self.data.input_bytes
-        rows = N if shared is None else len(shared)
-        pivots = counted(self.size, "pivot")
-        if self.whole:
-            pivots = f"every one of {counted(self.size, 'distinct input')} as a pivot"
-        what = f"kernel values of {rows:,} {'distinct inputs' if rows < N else 'positions'} with {pivots}"
-        # A map holds L and its inputs, to compute rows with; while it is made the kernel matrix of pivots is there too.
-        fixed = BYTES_PER_PAIR * self.size**2 + input_bytes * rows // max(N, 1)
-        fixed += inverse_bytes(self.size) if itemsize < 8 else 0
-        building = (BYTES_PER_PAIR + self.bytes_per_pair) * self.size**2 + input_bytes
-        return TermFootprint(self.term.name, what, rows * self.size * itemsize, fixed, building, self.size * width)
 
     def _kernel(self, what: str, context: FitContext) -> Kernel:
         """Return the kernel; an error where the matrix of so many pivots, in words, takes too much memory."""

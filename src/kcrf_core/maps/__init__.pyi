@@ -62,7 +62,6 @@ from .pivot_choice import (
     full_basis as full_basis,
 )
 from .reduced import (
-    PIECE_VALUES as PIECE_VALUES,
     KernelRows as KernelRows,
     KernelSpec as KernelSpec,
     ReducedMap as ReducedMap,
@@ -81,6 +80,5 @@ from .sparse_weights import (
     unpack_weights as unpack_weights,
     without_zeros as without_zeros,
 )
-from .triangles import inverse_bytes as inverse_bytes
 
 METHODS: Registry[Callable[[Factorisation, Generator], None]]

@@ -292,10 +292,6 @@ class MergedColumns:
         """Return the map of the linear kernel on merged columns."""
         return ExplicitMap(self.compressed(inputs), inputs.real, dtype, self.counts)
 
-    def entries(self, inputs: Inputs) -> int:
-        """Count the entries of training rows: all features of a column are in a row, or none of them."""
-        return round(float((1 / self.counts)[self.column[one_hot(inputs)[1]]].sum()))
-
     def spread(self, weights: Weights) -> Weights:
         """Return weights [D + R, C] of single features from weights [G + R, C] of columns; R real ones are last."""
         D = len(self.column)

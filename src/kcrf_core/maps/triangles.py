@@ -66,7 +66,9 @@ class Triangle:
     def _inverses(self, workers: Workers) -> list[np.ndarray]:
         """Return the inverses of the blocks on the diagonal, [b, b] each."""
         if not self._inverted:
-            self._memory.spend(self, inverse_bytes(len(self.values)))
+            self._memory.spend(
+                self, sum((block.stop - block.start) ** 2 for block in ranges(len(self.values), BLOCK)) * 8 // 2
+            )
             self._inverted = list(workers.map(lambda block: inverted(self.values[block, block]), self._blocks))
         return self._inverted
 
@@ -86,11 +88,6 @@ class Triangle:
                 product(team, others, X[known], left, less=B[block])
             product(team, inverse.T if transposed else inverse, left, X[block], UPPER if transposed else LOWER)
         return X
-
-
-def inverse_bytes(M: int) -> int:
-    """Return the memory of the inverses of blocks."""
-    return sum((block.stop - block.start) ** 2 for block in ranges(M, BLOCK)) * 8 // 2
 
 
 def inverted(triangle: np.ndarray) -> np.ndarray:

@@ -1,4 +1,3 @@
-from .chunks import MOST_POSITIONS as MOST_POSITIONS
 from .composed_engine import ComposedEngine as ComposedEngine
 from .engine import Engine as Engine, EngineBlocks as EngineBlocks, Predictions as Predictions, TermShape as TermShape
 from .engine_partition import (

@@ -7,7 +7,6 @@ from .calibrating import (
 from .checkpoint import EVERY as EVERY, Checkpoint as Checkpoint
 from .dev import DevReport as DevReport
 from .engines import open_engine as open_engine
-from .forecast import Footprint as Footprint, footprint as footprint, shard_footprint as shard_footprint
 from .growth import Growth as Growth
 from .held_out import (
     SEQUENCES as SEQUENCES,

@@ -1,8 +1,6 @@
 from collections.abc import Callable
 
 from ...system import Registry
-from .bundle import PROOF_POINTS as PROOF_POINTS
-from .lbfgs import fit_bytes as fit_bytes
 from .observer import (
     ALL_TERMS as ALL_TERMS,
     ALWAYS as ALWAYS,

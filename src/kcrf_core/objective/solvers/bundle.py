@@ -22,7 +22,6 @@ import numpy as np
 from .. import Objective, Point, Slack, Vector, mixed_bound
 
 POINTS = 5
-PROOF_POINTS = POINTS + 1  # those of a bound, and the one where P is the smallest
 # Points whose own bound is below this part of P are of no use yet, and would only cost memory traffic.
 USEFUL = 0.5
 MOST_EXCHANGES = 1_000

@@ -16,9 +16,8 @@ import numpy as np
 
 from ...system import hand_back
 from .. import Objective, Point, Vector, Vectors
-from .bundle import POINTS
 from .initial_inverse import Diagonal, InitialInverse, Unsized
-from .run import LONG, Run
+from .run import Run
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes. On text 12
 # need no fewer passes than 10 (108, 147 and 161 on three tasks; 111, 147 and 155 with 12), 8 up to a tenth more, and 23
@@ -33,9 +32,6 @@ MOST_SPARSE_PAIRS, SPARSE_PAIR_VALUES = 40, 1 << 24
 # penalty, 2,000 sentences of CoNLL-2000, c1 0.1, c2 0.01, 158 and 126.
 FIRST_RENEWAL, RENEWAL_GROWTH = 30, 2
 
-# Vectors of conjugate gradients: the solution, the residual, what it is scaled to, the search, its image, the metric's.
-CONJUGATE_VECTORS = 6
-
 Metric = Callable[[Vector], Vector]  # an approximate inverse Hessian, times a vector
 Evaluate = Callable[[Vector], Point]
 
@@ -47,24 +43,6 @@ def _most_pairs(size: int) -> int:
 def most_sparse_pairs(size: int) -> int:
     """Return how many pairs are kept with an L1 penalty: there a step costs what nonzero parameters cost."""
     return int(np.clip(SPARSE_PAIR_VALUES // max(size, 1), FEWEST_PAIRS, MOST_SPARSE_PAIRS))
-
-
-def fit_bytes(size: int, single: bool, solver: str, max_passes: int) -> int:
-    """Return the bytes that the vectors of a fit take at once, for so many parameters.
-
-    Pairs of steps that are remembered, linearisations with their points, the direction, the metric and the weights that
-    are laid out for a pass are short where vectors are long and passes in single precision. Eight more are in double
-    precision: the point and the next one, the best one, both gradients, what the metric is made of, two for a proof.
-    """
-    short = 4 if single and size > LONG else 8
-    pairs = 2 * min(_most_pairs(size), max_passes)
-    if solver == "newton":
-        own = 8 * CONJUGATE_VECTORS
-    elif solver == "proximal":  # pairs, and a model of twice the fewest where all parameters are free
-        own = (2 * most_sparse_pairs(size) + 4 * FEWEST_PAIRS) * short
-    else:
-        own = pairs * (short if solver in ("auto", "lbfgs") else 8)
-    return size * (own + (2 * POINTS + 3) * short + 8 * 8)
 
 
 class RememberedPairs:
