@@ -1,4 +1,4 @@
-"""Checkpoints: a run that is killed anywhere and begun again writes the bytes of a run that nobody stopped."""
+"""Checkpoints: a run that is killed anywhere and begun again reaches the optimum of a run that was never stopped."""
 
 from __future__ import annotations
 
@@ -59,15 +59,14 @@ class Mortal(Checkpoint):
 
     def __init__(self, path, moment=None):
         super().__init__(path, every=0.0)
-        self.moments, self._last, self.double, self.renewals = 0, moment, set(), set()
+        self.moments, self._last = 0, moment
+        self.partial = []  # True for files with a fit under way, in the order of files
 
-    def keep(self, state):
+    def write(self, partial):
         self.moments += 1
-        if state is not None:
-            self.double.add(state["double"])
-            self.renewals.add(state["solver"].get("renewal"))
+        self.partial.append(partial is not None)
         if self.moments == self._last:
-            super().keep(state)
+            super().write(partial)
             raise Killed
 
 
@@ -105,37 +104,44 @@ EVERYDAY = ("lbfgs", "sparse")
 @pytest.mark.parametrize(
     "name", [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.slow) for name in RUNS]
 )
-def test_a_run_that_is_killed_goes_on_with_the_same_bytes(name, sample_data, workers, tmp_path):
+def test_a_run_that_is_killed_reaches_the_same_optimum(name, sample_data, workers, tmp_path):
     run = runner(name, sample_data, workers, tmp_path)
     path = tmp_path / "run.checkpoint"
     whole = Mortal(path)
     expected, report = run(whole)
     assert not path.exists()
-    assert name != "rises-to-double" or whole.double == {False, True}
-    assert name != "metric-renewed" or len(whole.renewals) > 1
     for moment in sorted({1, whole.moments * 2 // 3, whole.moments}):
         with pytest.raises(Killed):
             run(Mortal(path, moment))
-        found, again = run(Mortal(path))
-        assert found == expected, f"moment {moment} of {whole.moments}"
-        assert again.result.passes == report.result.passes
+        rest = Mortal(path)
+        found, again = run(rest)
+        if "keep" not in RUNS[name][2]:  # else parameters on the way are taken, and that was another way
+            assert again.result.reason == report.result.reason
+        if name == "unobserved":  # P is not convex: no bound says how far it is from the optimum
+            np.testing.assert_allclose(again.result.value, report.result.value, rtol=0.01)
+        elif "keep" not in RUNS[name][2]:
+            assert max(report.result.lower, again.result.lower) <= min(report.result.value, again.result.value)
+        if not whole.partial[moment - 1]:
+            assert found == expected, f"moment {moment} of {whole.moments}"
+        assert rest.moments < whole.moments or moment == 1
         path.unlink()
-    assert run()[0] == expected  # keeping states changes nothing
+    assert run()[0] == expected  # keeping parameters changes nothing
 
 
 def test_a_run_may_be_killed_again_and_again(sample_data, workers, tmp_path):
-    """Each time a little further on, in the search for sigma2 and in the final fit."""
+    """Each time a little further on: in the search for sigma2, where bytes stay the same, and in the final fit."""
     run = runner("search", sample_data, workers, tmp_path)
     whole = Mortal(tmp_path / "run.checkpoint")
-    expected, _ = run(whole)
+    _, report = run(whole)
     deaths = 0
     while deaths < whole.moments:
         try:
-            found, _ = run(Mortal(tmp_path / "run.checkpoint", whole.moments // 6))
+            _, again = run(Mortal(tmp_path / "run.checkpoint", max(whole.moments // 6, 2)))
             break
         except Killed:
             deaths += 1
-    assert deaths >= 5 and found == expected
+    assert deaths >= 3 and again.sigma2 == report.sigma2
+    assert max(report.result.lower, again.result.lower) <= min(report.result.value, again.result.value)
 
 
 def test_folds_of_a_calibration_belong_to_the_run(sample_data, workers, tmp_path):
@@ -151,16 +157,17 @@ def test_folds_of_a_calibration_belong_to_the_run(sample_data, workers, tmp_path
     path = tmp_path / "run.checkpoint"
     whole = Mortal(path)
     expected = run(whole)
+    ends = np.flatnonzero(~np.array(whole.partial)) + 1  # files between fits
     with pytest.raises(Killed):
-        run(Mortal(path, whole.moments - 20))
+        run(Mortal(path, ends[-3]))
     again = Mortal(path)
-    assert run(again) == expected and again.moments <= 21  # the last step is kept again
+    assert run(again) == expected and again.moments < whole.moments / 2
 
 
 def test_an_interruption_leaves_a_checkpoint_of_its_moment(sample_data, workers, tmp_path):
-    """A model of the best parameters so far, and nothing of the run is lost."""
+    """A model of the best parameters so far, from which the next run goes on."""
     run = runner("lbfgs", sample_data, workers, tmp_path)
-    expected, whole = run()
+    _, whole = run()
     seen = []
 
     class Listening(Observer):
@@ -172,8 +179,10 @@ def test_an_interruption_leaves_a_checkpoint_of_its_moment(sample_data, workers,
     _, report = run(Checkpoint(path), observer=Listening(), interrupted=lambda: len(seen) > 10)
     assert report.result.reason == "interrupted" and report.result.passes < whole.result.passes
     seen.clear()
-    found, _ = run(Checkpoint(path), observer=Listening())
-    assert found == expected and len(seen) < whole.result.passes - 5
+    _, again = run(Checkpoint(path), observer=Listening())
+    assert again.result.reason == "certified" and again.result.lower <= whole.result.value
+    assert seen[1].value == pytest.approx(report.result.value, rel=1e-5)  # the first pass is at the stored parameters
+    assert seen[1].passes > 10
 
 
 def test_a_checkpoint_of_another_run_is_refused_with_the_difference(sample_data, workers, tmp_path):

@@ -75,7 +75,7 @@ def test_bundles_never_bound_above_the_optimum(rng, workers, cases):
                 continue
             assert bound.value >= found.lower - 1e-9 * abs(found.value)  # a combination, so no worse than one alone
             assert bound.proven(objective) < bound.value <= best.value * (1 + 1e-12)
-            assert len(bundle.state()["_gradients"]) <= POINTS
+            assert len(bound.parts) <= POINTS
 
 
 def test_best_combination_against_a_grid(rng):

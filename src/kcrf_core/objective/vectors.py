@@ -505,15 +505,6 @@ class Pairs:
         self._steps[slot] = 0.0
         self._changes[slot] = 0.0
 
-    def stored(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the steps and the changes of the first slots, [rows, size] each; they are not to be changed."""
-        return self._vectors.to_array(self._steps[:rows]), self._vectors.to_array(self._changes[:rows])
-
-    def restore(self, steps: np.ndarray, changes: np.ndarray) -> None:
-        """Put what `stored` returned into the first slots."""
-        self._steps[: len(steps)] = self._vectors.from_array(steps, self.dtype)
-        self._changes[: len(changes)] = self._vectors.from_array(changes, self.dtype)
-
     def step(self, slot: int) -> Vector:
         return self._steps[slot]
 

@@ -1,7 +1,9 @@
-"""A file from which training goes on, with the bytes of a run that was never stopped.
+"""A file from which training goes on.
 
 All that is between the fits of a run follows from data, settings and results of fits. So a checkpoint holds these
-results in their order and the state of the fit under way; a stage such as the search for sigma2 stands for its fits.
+results in their order; a stage such as the search for sigma2 stands for its fits. A fit of such a stage that was
+stopped begins again. The final fit goes on from its best parameters so far: it reaches the same certified optimum as a
+run that was never stopped, by other steps.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from ..files import content_digest, pack_tree, read_container, unpack_tree, writ
 from ..objective import Objective, Vector
 from ..objective.solvers import (
     INTERRUPTED,
-    STATE_CLASSES,
     DevScore,
     Observer,
     Run,
@@ -53,6 +54,14 @@ class FinishedFit:
 
 
 @dataclass(frozen=True)
+class PartialFit:
+    """The best parameters of a fit under way."""
+
+    theta: Vector
+    counters: dict[str, Any]  # of its run
+
+
+@dataclass(frozen=True)
 class FinishedStage:
     """The findings of a stage, in the place of its fits."""
 
@@ -60,9 +69,8 @@ class FinishedStage:
 
 
 CLASSES = (
-    *STATE_CLASSES,
-    *(FinishedFit, FinishedStage, Prior, HeldOut, Splits, Split, Pieces, Yardstick, DecoderChoice, Trial),
-    *(Structure, TermJudgement, Look, DevScore),
+    *(FinishedFit, PartialFit, FinishedStage, SolverResult, Prior, HeldOut, Splits, Split, Pieces, Yardstick),
+    *(DecoderChoice, Trial, Structure, TermJudgement, Look, DevScore),
 )
 
 
@@ -93,7 +101,8 @@ class Checkpoint:
         self._about: dict[str, Any] | None = None  # what the run is one of; None until it has begun
         self._written = time.monotonic()
         self._before: deque[FinishedFit | FinishedStage] = deque()  # out of the file, still to be gone through
-        self._state: dict[str, Any] | None = None  # of the fit after those
+        self._partial: PartialFit | None = None  # the fit after those
+        self._stages = 0  # stages under way, whose fits are kept as a whole or not at all
         self._records: list[FinishedFit | FinishedStage] = []
         self._backend: Any = None  # of the device; vectors without one are arrays
         self._observer = Observer()
@@ -120,12 +129,12 @@ class Checkpoint:
         tree = contents.arrays.pop("tree").tobytes().decode("utf-8")
         arrays = [contents.arrays[str(number)] for number in range(len(contents.arrays))]
         found = unpack_tree(tree, arrays, CLASSES, lambda values: self._backend.array(values, values.dtype))
-        records, self._state = found["records"], found["state"]
+        records, self._partial = found["records"], found["partial"]
         self._before.extend(records)
         there = ["choices that were made"] if any(isinstance(record, FinishedStage) for record in records) else []
         there.append(counted(sum(isinstance(record, FinishedFit) for record in records), "finished fit"))
-        if self._state is not None:
-            there.append(f"{counted(self._state['run']['passes'], 'pass', 'passes')} of the next one")
+        if self._partial is not None:
+            there.append(f"{counted(self._partial.counters['passes'], 'pass', 'passes')} of the next one")
         observer.report(f"going on from {self.path}: {', '.join(there)}")
 
     def solver(self, solve: Solver) -> Solver:
@@ -138,15 +147,20 @@ class Checkpoint:
                     raise FileFormatError(f"{self.path}: damaged or altered: its fits are not those of this run")
                 run.restore_counters(record.counters)
             else:
-                run.keep_with(self, self._state)
-                self._state = None
+                if self._partial is not None:
+                    theta = self._partial.theta
+                    run.restore_counters(self._partial.counters)
+                    self._partial = None
+                run.keeper = None if self._stages else self
                 result = solve(objective, theta, run)
                 if result.reason == INTERRUPTED:
+                    if self._stages:  # else the run has kept the best parameters
+                        self.write(None)
                     return result
                 record = FinishedFit(result, run.counters())
             self._records.append(record)
             if self.due():
-                self.keep(None)
+                self.write(None)
             return record.result
 
         return kept
@@ -158,17 +172,25 @@ class Checkpoint:
             self._records.append(self._before.popleft())
             return first.found
         begun = len(self._records)
-        found = work()
+        self._stages += 1
+        try:
+            found = work()
+        finally:
+            self._stages -= 1
         self._records[begun:] = [FinishedStage(found)]
         return found
 
     def due(self) -> bool:
         """Return True if the last file is old enough, and none of its fits is still to be gone through."""
-        return not self._before and self._state is None and time.monotonic() - self._written >= self._every
+        return not self._before and self._partial is None and time.monotonic() - self._written >= self._every
 
-    def keep(self, state: dict[str, Any] | None) -> None:
-        """Write the fits so far, and the state of the one under way; the run goes on where that cannot be."""
-        text, packed = pack_tree({"records": self._records, "state": state}, lambda own: self._backend.numpy(own))
+    def keep(self, theta: Vector, counters: dict[str, Any]) -> None:
+        """Write the fits so far, and the best parameters of the one under way."""
+        self.write(PartialFit(theta, counters))
+
+    def write(self, partial: PartialFit | None) -> None:
+        """Write the fits so far; the run goes on where that cannot be."""
+        text, packed = pack_tree({"records": self._records, "partial": partial}, lambda own: self._backend.numpy(own))
         arrays = {str(number): array for number, array in enumerate(packed)}
         arrays["tree"] = np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
         try:

@@ -29,7 +29,6 @@ from .run import (
     PASSES as PASSES,
     PRUNED as PRUNED,
     SHARE as SHARE,
-    STATE_CLASSES as STATE_CLASSES,
     STATIONARY as STATIONARY,
     Progress as Progress,
     Run as Run,

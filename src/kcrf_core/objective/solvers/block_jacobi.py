@@ -32,16 +32,10 @@ def descend_by_subspace(objective: Objective, theta: Vector, now: Point | None, 
 
 def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, one_term: bool = False) -> NoReturn:
     """Take steps until the run raises `Stop` or `Restart`."""
-    if now is None and run.resumed is None:
+    if now is None:
         now = run.evaluate(objective, theta)
     columns, memory = LeadingColumns(objective, run), Memory(objective.vectors)
-    if run.resumed is not None:
-        theta, now = run.resumed["theta"], run.resumed["now"]
-        columns.restore(run.resumed["columns"])
-        memory.restore(run.resumed["memory"])
-    assert now is not None
     while True:
-        run.between_steps(objective, theta=theta, now=now, columns=columns, memory=memory)
         blocks = run.blocks(objective, theta)
         metric = BlockMetric(blocks, columns, run)
         which: Iterable[int] = range(len(objective.blocks))

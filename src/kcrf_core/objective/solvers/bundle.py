@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any
 
 import numpy as np
 
@@ -102,15 +101,6 @@ class Bundle:
         self._shares = np.empty(0)  # [K] l_k of the best combination
         self._points: list[Point] = []  # K, without their gradients, with an L1 penalty
         self._gold: dict[int, np.ndarray] = {}  # log p(y | x) of each sequence [S], by the identity of a point
-
-    def state(self) -> dict[str, Any]:
-        """Return all that later bounds depend on."""
-        own = {name: value for name, value in vars(self).items() if name != "_gold"}
-        return {**own, "_gold": [(theta, self._gold[id(theta)]) for theta in self._thetas if id(theta) in self._gold]}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
-        vars(self).update(state, _gold={id(theta): gold for theta, gold in state["_gold"]})
 
     def add(
         self, objective: Objective, theta: Vector, found: Point, dtype: np.dtype | type = np.float64

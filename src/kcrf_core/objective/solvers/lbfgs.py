@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -91,16 +91,6 @@ class Memory(RememberedPairs):
         # The gradient that the newest pair ended at, and its products with all steps.
         self._known: tuple[Vector, np.ndarray] | None = None
 
-    def state(self) -> dict[str, Any]:
-        """Return all that later directions depend on."""
-        pairs = self._pairs.stored(self._rows)
-        return {"pairs": pairs, "order": self._order, "products": self._products, "known": self._known}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
-        self._pairs.restore(*state["pairs"])
-        self._order, self._products, self._known = state["order"], state["products"], state["known"]
-
     def add(self, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector) -> None:
         """Take up a step between two points, with the gradients there."""
         put = self._put(before, after, gradient, new_gradient)
@@ -156,21 +146,13 @@ def memory_for(objective: Objective, run: Run) -> Memory:
 def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, memory: Memory | None = None) -> NoReturn:
     """Take steps until the run raises `Stop` or `Restart`."""
     memory = memory_for(objective, run) if memory is None else memory
-    begun, renewal, renewed = 0, FIRST_RENEWAL, theta  # `renewed` is where the metric was taken
-    if run.resumed is not None:
-        begun, renewal, renewed, theta, now = (
-            run.resumed[name] for name in ("steps", "renewal", "renewed", "theta", "now")
-        )
-        memory.restore(run.resumed["memory"])
-    elif now is None:
-        now = run.evaluate(objective, theta)
-    initial = InitialInverse(objective, run)
-    metric = initial.at(renewed)
+    now = run.evaluate(objective, theta) if now is None else now
+    initial, renewal = InitialInverse(objective, run), FIRST_RENEWAL
+    metric = initial.at(theta)
     hand_back()  # what was needed to begin
-    for steps in count(begun):
-        run.between_steps(objective, steps=steps, renewal=renewal, renewed=renewed, theta=theta, now=now, memory=memory)
+    for steps in count():
         if initial.moves and steps == renewal:
-            metric, renewal, renewed = initial.at(theta), steps * RENEWAL_GROWTH, theta
+            metric, renewal = initial.at(theta), steps * RENEWAL_GROWTH
         found = step(partial(run.evaluate, objective), theta, now, memory, metric, objective.vectors, run)
         if found is None:
             run.raise_precision(objective)

@@ -8,7 +8,6 @@ steps to a gap of 1e-4 on OCR (poly-2, 500 pivots) need 209 products where a dia
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -39,14 +38,6 @@ class LeadingColumns:
                 m = int(min(term.rows, MOST_COLUMNS, wanted))
                 self._columns[j] = objective.engine.leading_columns(j, m)
                 run.add_operations(objective, objective.problem.positions * m * m)
-
-    def state(self) -> dict[str, Any]:
-        """Return the blocks that are kept."""
-        return {"inverses": self._inverses, "unsettled": self._variance_share}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
-        self._inverses, self._variance_share = state["inverses"], state["unsettled"]
 
     def inverses(self, blocks: HessianBlocks, run: Run) -> dict[int, np.ndarray]:
         """Return inverse blocks of each term, built anew where variances have changed much since the last time."""

@@ -23,7 +23,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
     if objective.thresholds is not None:
         proximal.descend(objective, theta, now, run)
     memory = None
-    if now is None and run.resumed is None and objective.vectors.is_zero(theta):
+    if now is None and objective.vectors.is_zero(theta):
         theta, memory = _begin_on_part(objective, run)
     lbfgs.descend(objective, theta, now, run, memory)
 

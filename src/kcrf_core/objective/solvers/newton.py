@@ -19,16 +19,11 @@ LOOSEST, TIGHTEST = 0.5, 1e-3
 
 def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Take steps until the run raises `Stop` or `Restart`."""
-    if now is None and run.resumed is None:
+    if now is None:
         now = run.evaluate(objective, theta)
     columns, vectors = LeadingColumns(objective, run), objective.vectors
     first_norm = None
-    if run.resumed is not None:
-        theta, now, first_norm = (run.resumed[name] for name in ("theta", "now", "first_norm"))
-        columns.restore(run.resumed["columns"])
-    assert now is not None
     while True:
-        run.between_steps(objective, theta=theta, now=now, first_norm=first_norm, columns=columns)
         metric = BlockMetric(run.blocks(objective, theta, diagonals=True), columns, run)
         norm = float(np.sqrt(vectors.dot(now.gradient, metric(now.gradient))))
         first_norm = first_norm or max(norm, 1e-300)

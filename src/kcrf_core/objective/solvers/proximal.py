@@ -14,7 +14,7 @@ CoNLL-2000, c1 0.1, c2 0.01: after 120 passes it is 0.2 % above the optimum, and
 from __future__ import annotations
 
 from itertools import count
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -41,16 +41,11 @@ LEAST_CURVATURE = 1e-10
 
 def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Take steps until the run raises `Stop` or `Restart`."""
-    model, begun = CurvatureModel(objective, run), 1
+    model = CurvatureModel(objective, run)
     look = 0 if any(term.nested for term in objective.terms) else FIRST_RENEWAL  # of pivots there is no such diagonal
-    if run.resumed is not None:
-        begun, look, theta, now = (run.resumed[name] for name in ("taken", "look", "theta", "now"))
-        model.restore(run.resumed["model"])
-    elif now is None:
-        now = run.evaluate(objective, theta)
+    now = run.evaluate(objective, theta) if now is None else now
     hand_back()  # what was needed to begin
-    for taken in count(begun):
-        run.between_steps(objective, taken=taken, look=look, theta=theta, now=now, model=model)
+    for taken in count(1):
         if taken == look:
             model.look(objective, theta, run)
             look *= RENEWAL_GROWTH
@@ -94,24 +89,6 @@ class CurvatureModel(RememberedPairs):
         self._crossed = np.zeros((self._most, self._most))  # [i, j] s_i.y_j
         self._squared = np.zeros((self._most, self._most))  # [i, j] s_i.(curvature s_j)
         self._length = 0.0  # what the curvature is multiplied with; zero: nothing is known yet
-
-    def state(self) -> dict[str, Any]:
-        """Return all that later steps depend on."""
-        return {
-            "pairs": self._pairs.stored(self._rows),
-            "guess": self._curvature,
-            "order": self._order,
-            "crossed": self._crossed,
-            "squared": self._squared,
-            "length": self._length,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
-        self._pairs.restore(*state["pairs"])
-        self._order, self._length = state["order"], state["length"]
-        self._crossed, self._squared = state["crossed"], state["squared"]
-        self._take(state["guess"])
 
     def _take(self, curvature: np.ndarray) -> None:
         """Take a power of the Hessian's diagonal for the initial one."""

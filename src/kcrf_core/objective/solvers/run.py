@@ -11,7 +11,7 @@ Work is counted in passes over all columns of all maps, of 4 N D C floating-poin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
@@ -20,7 +20,7 @@ import numpy as np
 from ...chains import Problem
 from ...errors import NumericError
 from .. import HessianBlocks, Objective, Point, Vector, Vectors
-from .bundle import Bound, Bundle, BundlePart, Combination
+from .bundle import Bound, Bundle, Combination
 
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
 # Where P is not convex: the gradient is so small that it would be certified if it were.
@@ -161,11 +161,11 @@ class _Best:
 
 
 class Keeper(Protocol):
-    """A place for the state of a solver, from which another process can go on."""
+    """A place for parameters of a fit under way, from which another process can go on."""
 
-    def due(self) -> bool: ...  # True when it is time to keep a state
+    def due(self) -> bool: ...  # True when it is time to keep some
 
-    def keep(self, state: dict[str, Any]) -> None: ...  # in the place of the last one
+    def keep(self, theta: Vector, counters: dict[str, Any]) -> None: ...  # in the place of the last ones
 
 
 class Watching(Protocol):
@@ -176,9 +176,7 @@ class Watching(Protocol):
     def restore(self, state: dict[str, Any]) -> None: ...
 
 
-# Attributes of a run: those that are carried on from fit to fit, and all that later passes depend on.
-COUNTERS = ("passes", "products", "steps", "work")
-BOOKS = (*COUNTERS, "_proven", "_attempts", "_strictness", "_best", "_lower", "_bound", "_mixed_gap")
+COUNTERS = ("passes", "products", "steps", "work")  # attributes of a run that are carried on from fit to fit
 
 
 class Run:
@@ -199,10 +197,7 @@ class Run:
         self.max_passes, self.proves = max_passes, proves
         self._observe, self._interrupted = observe, interrupted
         self._watching: Watching | None = None
-        self._keeper: Keeper | None = None
-        self._resumed: dict[str, Any] | None = None  # a state to go on from, until that has happened
-        self.resumed: dict[str, Any] | None = None  # the solver's own part of it, as it was given to `between_steps`
-        self._steps_apart = False  # the solver says where its steps end
+        self.keeper: Keeper | None = None  # gets the best parameters of a fit now and then
         self.passes = self.products = self.steps = 0
         self.work = 0.0
         self._begin()
@@ -220,43 +215,17 @@ class Run:
         self._mixed_gap = np.inf  # of the last bound that gold labellings were mixed into, without that
 
     def watch(self, observe: Callable[[Progress], None], watching: Watching | None = None) -> None:
-        """Report every pass from now on; the state of `watching` belongs to that of the run."""
+        """Report every pass from now on; the state of `watching` belongs to the counters of the run."""
         self._observe, self._watching = observe, watching
 
-    def keep_with(self, keeper: Keeper, state: dict[str, Any] | None = None) -> None:
-        """Let a keeper have the states of the next fit, which goes on from one where that is given."""
-        self._keeper, self._resumed, self._steps_apart = keeper, state, False
-        self.resumed = None if state is None else state["solver"]
-
-    def between_steps(self, objective: Objective, **state: Any) -> None:
-        """Take up all that later steps of a solver depend on; every solver calls it before a step.
-
-        Where the solver goes on from a state, the run's own attributes are those of that moment from here on. An
-        interruption that keeps a state waits for the end of a step.
-        """
-        if self._resumed is not None:
-            self.restore_counters(self._resumed["run"], BOOKS)
-            self._bundle.restore(self._resumed["run"]["bundle"])
-            self._resumed = self.resumed = None
-        if self._keeper is None:
-            return
-        self._steps_apart = True
-        ended = self._interrupted is not None and self._interrupted()
-        if ended or self._keeper.due():
-            own = {name: value.state() if hasattr(value, "state") else value for name, value in state.items()}
-            books = self.counters(BOOKS) | {"bundle": self._bundle.state()}
-            self._keeper.keep({"double": objective.dtype == np.float64, "run": books, "solver": own})
-        if ended:
-            self._stop(objective, INTERRUPTED)
-
-    def counters(self, names: Sequence[str] = COUNTERS) -> dict[str, Any]:
-        """Return what a later fit of the same run depends on, once this one has ended."""
+    def counters(self) -> dict[str, Any]:
+        """Return what a later fit of the same run depends on."""
         watching = None if self._watching is None else self._watching.state()
-        return {name: getattr(self, name) for name in names} | {"watching": watching}
+        return {name: getattr(self, name) for name in COUNTERS} | {"watching": watching}
 
-    def restore_counters(self, counters: dict[str, Any], names: Sequence[str] = COUNTERS) -> None:
-        """Go on after a fit that ended with these counters."""
-        for name in names:
+    def restore_counters(self, counters: dict[str, Any]) -> None:
+        """Go on after a fit, or a part of one, that ended with these counters."""
+        for name in COUNTERS:
             setattr(self, name, counters[name])
         if self._watching is not None:
             self._watching.restore(counters["watching"])
@@ -356,7 +325,10 @@ class Run:
     def _check_budget(self, objective: Objective) -> None:
         if self.passes + self.products >= self.max_passes:
             self._stop(objective, PASSES)
-        if self._interrupted is not None and not self._steps_apart and self._interrupted():
+        interrupted = self._interrupted is not None and self._interrupted()
+        if self.keeper is not None and self._best is not None and (interrupted or self.keeper.due()):
+            self.keeper.keep(self._best.theta, self.counters())
+        if interrupted:
             self._stop(objective, INTERRUPTED)
 
     def raise_precision(self, objective: Objective) -> NoReturn:
@@ -513,17 +485,11 @@ def cubic_minimum(a: float, fa: float, da: float, b: float, fb: float, db: float
     return min(max(point, a + 0.1 * (b - a)), a + 0.9 * (b - a))
 
 
-# Dataclasses that states are made of.
-STATE_CLASSES = (SolverResult, Point, Bound, BundlePart, _Best)
-
-
 def until_stopped(
     descend: Callable[[Objective, Vector, Point | None, Run], NoReturn], objective: Objective, theta: Vector, run: Run
 ) -> SolverResult:
     """Call `descend`, again from where a rise of precision left it, until the run stops it."""
-    now, resumed = None, run._resumed
-    if resumed is not None and resumed["double"] and objective.dtype != np.float64:
-        objective = objective.in_double(held=True)
+    now = None
     while True:
         try:
             descend(objective, theta, now, run)
