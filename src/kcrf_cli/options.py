@@ -143,7 +143,7 @@ class _Settings:
         for one in self._options():
             setting = one.setting
             if one.name not in _MADE or _MADE[one.name][0] != setting:
-                names = [flag(name) for name in (one.name, *setting.aliases)]
+                names = [flag(one.name)]
                 looks: dict[str, Any] = {"is_flag": True, "default": None}
                 if setting.kind is boolean and setting.default is None:  # else the data decides
                     names = [f"{name}/--no-{name.removeprefix('--')}" for name in names]

@@ -247,7 +247,7 @@ def first_digits(sample_data, tmp_path):
 
 def test_select_basis_json(kcrf, sample_data, tmp_path):
     done = kcrf("select-basis", sample_data / "digits.conll", "--kernel", "poly", "--degree", "3", "--size", "40",
-                "--method", "greedy", "--json", "-q", "-o", tmp_path / "b.npz")  # fmt: skip
+                "--select", "greedy", "--json", "-q", "-o", tmp_path / "b.npz")  # fmt: skip
     [term] = json.loads(done.out)["terms"]
     assert term["pivots"] == 40 and 0 < term["unexplained"] < 1
 

@@ -313,11 +313,10 @@ def test_needs_are_a_list_of_words(path, needs):
     assert "damaged or altered: the header's 'needs'" in refusal(load_dataset, path)
 
 
-def test_formats_without_needs_are_not_asked_for_them(saved):
+def test_earlier_formats_are_refused_with_what_to_do(saved):
     contents = read_container(saved, "dataset")
-    assert contents.header["format"] == 4 and contents.header.pop("needs") == []
-    write_container(saved, "dataset", contents.header | {"format": 3, "needs": ["whatever"]}, contents.arrays)
-    assert load_dataset(saved).dataset.positions == load_dataset(saved).dataset.offsets[-1]
+    write_container(saved, "dataset", contents.header | {"format": 3, "version": "0.0.9"}, contents.arrays)
+    assert "format 3, written by kcrf 0.0.9" in refusal(load_dataset, saved)
 
 
 def test_a_file_that_is_not_there_is_no_matter_of_format(tmp_path):

@@ -29,10 +29,10 @@ def test_numbers_of_a_grid_are_read_as_people_write_them():
 
 
 def test_settings_are_named_as_typed_and_mean_options():
-    settings = make_settings(parse_grid(["c2=0.5,1e-1", "min-count=2", "method=greedy"]), {"kernel": "poly"})
+    settings = make_settings(parse_grid(["c2=0.5,1e-1", "min-count=2", "select=greedy"]), {"kernel": "poly"})
     assert [setting.name for setting in settings] == [
-        "c2=0.5 min-count=2 method=greedy",
-        "c2=0.1 min-count=2 method=greedy",
+        "c2=0.5 min-count=2 select=greedy",
+        "c2=0.1 min-count=2 select=greedy",
     ]
     assert settings[0].options == {"kernel": "poly", "sigma2": 1.0, "min_count": 2, "select": "greedy"}
     assert settings[1].options["sigma2"] == 5.0

@@ -469,7 +469,7 @@ def altered(path, change):
     return path
 
 
-def test_precision_belongs_to_the_term_and_in_older_files_to_the_configuration(rng, tmp_path):
+def test_precision_belongs_to_the_term(rng, tmp_path):
     model, _ = fit(toy_corpus(rng), {"kernel": "rbf", "size": 9, "sigma2": 1.0, "precision": "single"})
     path = tmp_path / "m.npz"
 
@@ -480,15 +480,8 @@ def test_precision_belongs_to_the_term_and_in_older_files_to_the_configuration(r
     def in_double(header):
         header["info"]["config"]["training"]["precision"] = "double"
 
-    def older(header):
-        header["format"] = 3
-        del header["terms"][0]["precision"]
-
     assert load(in_double).terms[0].precision == "single"
     assert load(lambda header: header.update(info={})).terms[0].precision == "single"
-    assert load(older).terms[0].precision == "single"
-    assert load(lambda header: (older(header), in_double(header))).terms[0].precision == "double"
-    assert load(lambda header: (older(header), header.update(info={}))).terms[0].precision == "double"
     for wrong in (None, "half", 1, ["single"]):
         with pytest.raises(FileFormatError, match="'precision'"):
             load(lambda header, wrong=wrong: header["terms"][0].update(precision=wrong))

@@ -110,7 +110,6 @@ class MapConfig:
         "random",
         "Choice of pivots: at random with the unexplained part of the kernel as probability (random), greedily the "
         "least explained position, or during training those that lower the objective most (gradient). Default: random.",
-        aliases=("method",),
     )
     residual: float = declared(
         values.fraction,

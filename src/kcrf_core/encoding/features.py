@@ -685,5 +685,4 @@ def view_called(name: str, features: dict[str, Feature]) -> View | None:
         view = View.of(feature, offsets)
     except ValueError:  # no number, or none of the window
         return None
-    listed = f"{found[1]}[{','.join(map(str, offsets))}]"  # as earlier versions wrote steps
-    return view if view.places and name in (view.name, listed) else None
+    return view if view.places and name == view.name else None

@@ -27,9 +27,6 @@ from ..system import Workers
 if TYPE_CHECKING:
     from ..device import Device
 
-# The first format in which terms have their precision.
-PRECISION_WITH_TERM = 4
-
 ROWS_PER_TASK = 2048  # of inputs whose scores pruning looks at
 
 
@@ -123,19 +120,11 @@ class StoredTerm:
         return Inputs(codes, like.sizes, real, bag, np.zeros(M)), lines
 
     def precision(self) -> str:
-        """Return the precision that the term computes in.
-
-        Up to format 3 models had it in the configuration of their training, if at all; double where it is not there.
-        """
-        if self.contents.header["format"] >= PRECISION_WITH_TERM:
-            found = self.entry.get("precision")
-            if found not in PRECISIONS:
-                raise self.contents.error(f"'{self.at}' has a 'precision' that is neither single nor double")
-            return found
-        info: Any = self.contents.get("info", dict)
-        for key in ("config", "training", "precision"):
-            info = info.get(key) if isinstance(info, dict) else None
-        return "single" if info == "single" else "double"
+        """Return the precision that the term computes in."""
+        found = self.entry.get("precision")
+        if found not in PRECISIONS:
+            raise self.contents.error(f"'{self.at}' has a 'precision' that is neither single nor double")
+        return found
 
 
 def read_terms(contents: Contents, encoding: Encoding) -> Iterator[StoredTerm]:

@@ -34,12 +34,8 @@ HASHED_AT_ONCE = 1 << 20  # bytes
 SPOOLED = 1 << 26  # bytes of a container that is written to memory, to find its size
 Made = TypeVar("Made")
 
-# 2: models may have triples, terms over edges and forbidden transitions. 3: weights may be sparse. 4: the header lists
-# what a reader must know, and terms have their precision.
-READABLE = (1, 2, 3, 4)
-# The first format with a list `needs`, and the words that this version knows. A later version that adds something which
-# older readers would get wrong adds a word here, and writes it into those files alone that have the new thing.
-NEEDS_SINCE = 4
+# Words of the header's list `needs` that this version knows. A later version that adds something which older readers
+# would get wrong adds a word here, and writes it into those files alone that have the new thing.
 KNOWN_NEEDS: frozenset[str] = frozenset({"posterior-decoding", "calibration", "lookups", "rules", "span-bonus"})
 
 
@@ -198,16 +194,16 @@ def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None
         found, number, version = header["kind"], header["format"], header["version"]
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
         raise FileFormatError(f"{shown}: an .npz file, but not one of kcrf (expected {expected})") from None
-    if number not in READABLE:
+    if number != FORMAT:
         later = isinstance(number, int) and number > FORMAT
         raise FileFormatError(
             f"{shown}: format {number}, written by {'a later version, ' if later else ''}kcrf {version}; this is kcrf "
-            f"{__version__}, which reads up to {FORMAT}{': upgrade kcrf' if later else ''}"
+            f"{__version__}, which reads format {FORMAT}: {'upgrade kcrf' if later else 'train the model again'}"
         )
     if found not in kinds:
         raise FileFormatError(f"{shown}: a kcrf {found} file, expected {expected}")
     contents = Contents(shown, header, arrays)
-    needs = contents.get("needs", list) if number >= NEEDS_SINCE else []
+    needs = contents.get("needs", list)
     if not all(isinstance(word, str) for word in needs):
         raise contents.error("the header's 'needs' is no list of words")
     unknown = [word for word in needs if word not in KNOWN_NEEDS]

@@ -14,8 +14,8 @@ import yaml
 from ..config import load_value, option_paths, resolve_c2
 from ..errors import ConfigError, suggestion
 
-# Short names of options that stand for others.
-ALIASES = {"method": "select", "c2": "sigma2"}
+# Names of options that stand for others.
+ALIASES = {"c2": "sigma2"}
 
 # Options and sections that are keys of the configuration themselves.
 PLAIN_KEYS = ("order", "window", "min_count", "unobserved", "weight", "columns", "features", "terms", "training")

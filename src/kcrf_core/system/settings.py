@@ -33,7 +33,6 @@ class DeclaredSetting:
     needed: str | None = None  # how an error goes on where it is missing; None if it may be
     section: str | None = None  # the group of options that it belongs to; None for that of its class
     option: str | None = None  # its name as an option, if it is not that of the key
-    aliases: tuple[str, ...] = ()  # further names of the option
     text: Callable[[str], Any] | None = None  # reads the value of the option, where that is not written as in YAML
     heading: str | None = None  # the section of the help that lists the option; None for that of `section`
     common: bool = False  # the short help lists the option, too
