@@ -292,15 +292,18 @@ const char *kcrf_transformed(
     }
 }
 
+/* Parse a decimal number, rounded as strtod rounds it in the C locale. Numbers of few digits are one product or quotient
+   of doubles. Others go to strtod as an integer with an exponent, since its decimal point depends on the locale. The
+   point between two doubles has at most 767 significant digits: of longer numbers the end is one more digit. */
 bool kcrf_number(const char *text, size_t size, double *out)
 {
     static const double TENS[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     uint64_t digits = 0;
-    size_t at = 0;
-    int exponent = 0, written = 0;
+    size_t at = 0, begin;
+    int64_t exponent = 0, written = 0;
     bool negative = size && text[0] == '-', any = false, point = false, large = false, below = false;
-    at += negative || (size && text[0] == '+');
+    begin = at += negative || (size && text[0] == '+');
     for (; at < size; at++) {
         if (text[at] >= '0' && text[at] <= '9') {
             any = true;
@@ -313,6 +316,7 @@ bool kcrf_number(const char *text, size_t size, double *out)
         else
             break;
     }
+    size_t end = at;
     if (!any)
         return false;
     if (at < size && (text[at] | 32) == 'e') {
@@ -322,23 +326,39 @@ bool kcrf_number(const char *text, size_t size, double *out)
         if (at == size)
             return false;
         for (; at < size && text[at] >= '0' && text[at] <= '9'; at++)
-            written = written < 100000 ? 10 * written + (text[at] - '0') : written;
+            written = written < (int64_t)1 << 50 ? 10 * written + (text[at] - '0') : written;
         exponent += below ? -written : written;
     }
     if (at != size)
         return false;
-    if (!large && exponent >= -22 && exponent <= 22) {
+    if (!large && exponent >= -22 && exponent <= 22)
         *out = exponent < 0 ? (double)digits / TENS[-exponent] : (double)digits * TENS[exponent];
-        *out = negative ? -*out : *out;
-        return true;
+    else if (digits == 0)
+        *out = 0;
+    else {
+        char copy[800];
+        size_t count = 0;
+        bool rest = false;
+        for (size_t k = begin; k < end; k++) {
+            if (text[k] == '.' || (count == 0 && text[k] == '0'))
+                continue;
+            if (count < 768)
+                copy[count++] = text[k];
+            else {
+                rest |= text[k] != '0';
+                exponent++;
+            }
+        }
+        if (rest) {
+            copy[count++] = '1';
+            exponent--;
+        }
+        exponent = exponent < -9999 ? -9999 : exponent > 9999 ? 9999 : exponent;
+        snprintf(copy + count, sizeof copy - count, "e%d", (int)exponent);
+        *out = strtod(copy, NULL);
     }
-    char copy[400], *end;
-    if (size >= sizeof copy)
-        return false;
-    memcpy(copy, text, size);
-    copy[size] = 0;
-    *out = strtod(copy, &end);
-    return isfinite(*out) && end == copy + size;
+    *out = negative ? -*out : *out;
+    return isfinite(*out);
 }
 
 /* ---------------------------------------------------------------------------------------------------- codes */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import locale
 import pickle
 import shutil
 import struct
@@ -12,6 +13,7 @@ import unicodedata
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
+from decimal import Decimal
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -126,6 +128,7 @@ FEATURES = {
         {"name": "line", "templates": ["U%x[-1,0]-%x[9,1]"], "type": "categorical"},
         {"column": "c1", "window": [-1, 0]},
     ],
+    "one number": [{"column": "c2", "type": "real", "window": [0]}],
     "numbers": [{"column": "c2", "type": "real", "window": [-1, 0, 2]}, {"column": "c0", "window": [0]}],
     "lexicon": [{"column": "c0", "lookup": "town", "window": [-1, 0, 1]}, {"column": "c1", "window": [0]}],
 }
@@ -336,13 +339,17 @@ def test_damaged_files_are_refused():
         RuntimeModel(bytes(changed)).verify()
 
 
+def section(data: bytes, name: str) -> tuple[int, int]:
+    """Return the place of a section in a file, and its number of items."""
+    return struct.unpack_from("<QQ", data, 32 + 24 * SECTIONS.index(name) + 8)
+
+
 def test_sizes_that_a_damaged_file_asks_for_are_refused():
     """Sums beyond the ends would take two hundred thousand rows of labels for each distance."""
     model, _ = random_model("words", labels=90)
     data = bytearray(runtime_image(model))
-    at = {kind: struct.unpack_from("<QQ", data, 32 + 24 * kind + 8) for kind in range(len(SECTIONS))}
-    struct.pack_into("<I", data, at[SECTIONS.index("meta")][0] + 4 * META.index("reach"), 100_000)
-    first, count = at[SECTIONS.index("fields")]
+    struct.pack_into("<I", data, section(data, "meta")[0] + 4 * META.index("reach"), 100_000)
+    first, count = section(data, "fields")
     for place in range(first, first + 24 * count, 24):
         struct.pack_into("<II", data, place + 8, 0, 0)  # all codes have the same row
     made = RuntimeModel(bytes(data))
@@ -391,6 +398,77 @@ def test_damaged_files_under_sanitizers():
     """`make fuzz-runtime` does more of it."""
     program = Path(__file__).parents[1] / "runtime" / "fuzz.py"
     subprocess.run([sys.executable, program, "--files", "5000"], check=True)
+
+
+def numbers_read(cells: list[str], scale: float) -> np.ndarray:
+    """Return numbers of cells, divided by a power of two, as the library reads them."""
+    model, _ = random_model("one number")
+    term = replace(model.terms[0], weights=SparseWeights.of(np.ones(model.terms[0].weights.shape)))
+    data = bytearray(runtime_image(replace(model, terms=(term,))))
+    (place,) = struct.unpack_from("<Q", data, section(data, "families")[0] + 48)
+    struct.pack_into("<2d", data, section(data, "numbers")[0] + 8 * place, 0.0, scale)  # mean and scale
+    tagger = RuntimeTagger(RuntimeModel(bytes(data)))
+    tagger.set_columns([["", "", cell] for cell in cells])
+    return tagger.scores()[:, 0]
+
+
+def many_numbers() -> list[str]:
+    """Return numbers of up to 25 digits, points between two doubles with their neighbours, subnormal and large ones."""
+    rng, out = np.random.default_rng(5), []
+    for bits in rng.integers(1 << 63, size=400, dtype=np.uint64):
+        value = abs(float(bits.view(np.float64)))
+        if not np.isfinite(value) or value > 1e308:
+            continue
+        halfway = (Decimal(value) + Decimal(float(np.nextafter(value, np.inf)))) / 2
+        digits = f"{halfway:.800e}" if bits % 2 else f"{halfway:f}"
+        out += [repr(value), f"{value:.16e}", f"{value:+.24e}", digits, f"{digits}1" if "e" not in digits else digits]
+        out.append(f"-{''.join(map(str, rng.integers(10, size=17)))}.{rng.integers(10**8)}E{rng.integers(-320, 290)}")
+    zeros = "0" * 1500
+    out += ["5e-324", "2.4703282292062328e-324", "2.4703282292062327e-324", "1.7976931348623157e308", "0e99999999999"]
+    out += ["2.2250738585072011e-308", "2.2250738585072014e-308", "9007199254740993", "9007199254740993." + zeros + "1"]
+    out += [f"0.{zeros}12345678901234567e1501", f"1{zeros}e-1500", f"-.{zeros}1", "1e-999999999999999999999", "1.e5"]
+    return out
+
+
+def test_numbers_are_rounded_correctly():
+    """Quotients by a power of two are exact: Python's numbers, which are rounded correctly, have the same bits."""
+    by_scale: dict[float, list[str]] = {}
+    for cell in many_numbers():
+        size = abs(float(cell))
+        by_scale.setdefault(2.0**-1000 if size < 1e-290 else 1.0 if size < 1 else 2.0**1000, []).append(cell)
+    assert min(map(len, by_scale.values())) > 50
+    for scale, cells in by_scale.items():
+        wanted = np.array([float(cell) for cell in cells]) / scale
+        wanted += 0.0  # a sum of scores has no negative zero
+        np.testing.assert_array_equal(numbers_read(cells, scale).view(np.uint64), wanted.view(np.uint64))
+
+
+@pytest.mark.parametrize(
+    "cell", ["0x10", "inf", "-nan", "1e400", "-1.8e308", "1,5", "1_0", "1e", "1e+", ".", "+-1", " 1"]
+)
+def test_cells_that_are_no_finite_numbers(cell):
+    with pytest.raises(ValueError, match="is not a number"):
+        numbers_read([cell], 1.0)
+
+
+@pytest.mark.skipif(shutil.which("localedef") is None, reason="there is no program to make a locale with")
+def test_numbers_do_not_depend_on_the_locale(tmp_path, monkeypatch):
+    """In many locales strtod expects a decimal comma."""
+    (tmp_path / "source").write_text('LC_NUMERIC\ndecimal_point ","\nthousands_sep "."\ngrouping 3\nEND LC_NUMERIC\n')
+    command = ["localedef", "-c", "--no-archive", "-i", "source", "-f", "ANSI_X3.4-1968", "./comma"]
+    subprocess.run(command, cwd=tmp_path, capture_output=True)  # it warns of what the locale lacks
+    monkeypatch.setenv("LOCPATH", str(tmp_path))
+    before = locale.setlocale(locale.LC_NUMERIC)
+    try:
+        locale.setlocale(locale.LC_NUMERIC, "comma")
+        assert locale.localeconv()["decimal_point"] == ","
+        assert numbers_read(["1.2345678901234567", "123.5e-60"], 1.0).tolist() == [1.2345678901234567, 123.5e-60]
+        with pytest.raises(ValueError, match="is not a number"):
+            numbers_read(["1,2345678901234567"], 1.0)
+    except locale.Error:
+        pytest.skip("this system does not take the locale")
+    finally:
+        locale.setlocale(locale.LC_NUMERIC, before)
 
 
 def test_mistakes_of_callers_are_errors():
