@@ -339,12 +339,47 @@ static double log_sum(const double *values, size_t n)
     return top + log(sum);
 }
 
-/* Logarithms of forward and backward messages, rows [T, stride] each; scratch [P]. Returns log Z. */
+/* Subtract the largest value, which is returned, from all, so that sums of them are exact to the last bits. */
+static double lower(double *values, size_t n)
+{
+    double top = -INFINITY;
+    for (size_t k = 0; k < n; k++)
+        top = values[k] > top ? values[k] : top;
+    for (size_t k = 0; k < n && isfinite(top); k++)
+        values[k] -= top;
+    return top;
+}
+
+/* Put scores of labels less the largest of each position into `node` [T, Y], and let the chain use them: transitions
+   and messages would be lost beside large scores. Returns the sum of what was subtracted. */
+static double lower_scores(struct chain *C, const double *scores, size_t step, double *node)
+{
+    double total = 0;
+    for (size_t t = 0; t < C->T; t++) {
+        memcpy(node + t * C->Y, scores + t * step, C->Y * sizeof *node);
+        total += lower(node + t * C->Y, C->Y);
+    }
+    C->scores = node;
+    C->step = C->Y;
+    return total;
+}
+
+/* Turn logarithms into shares of their sum, which are exact where large scores leave log Z with an error. */
+static void to_shares(double *values, size_t n)
+{
+    lower(values, n);
+    double total = log_sum(values, n);
+    for (size_t k = 0; k < n; k++)
+        values[k] = exp(values[k] - total);
+}
+
+/* Logarithms of forward and backward messages, rows [T, stride] each less their largest; scratch [P]. Returns log Z. */
 static double log_messages(const struct chain *C, double *forward, double *backward, double *scratch)
 {
     size_t S = C->stride, last = C->T - 1;
     first_row(C, forward + C->begin * S);
-    for (size_t t = C->begin + 1; t < C->T; t++)
+    double total = lower(forward + C->begin * S, C->P);
+    for (size_t t = C->begin + 1; t < C->T; t++) {
         for (size_t j = 0; j < blocks(C); j++) {
             struct block B = block_of(C, j, t);
             for (size_t b = 0; b < B.width && B.after + b < C->P; b++) {
@@ -353,9 +388,12 @@ static double log_messages(const struct chain *C, double *forward, double *backw
                 forward[t * S + B.after + b] = log_sum(scratch, B.height) + own_score(C, t, B.after + b);
             }
         }
+        total += lower(forward + t * S, C->P);
+    }
     for (size_t p = 0; p < C->P; p++)
         backward[last * S + p] = C->end[label_of(C, p)];
-    for (size_t t = last; t > C->begin; t--)
+    for (size_t t = last; t > C->begin; t--) {
+        lower(backward + t * S, C->P);
         for (size_t j = 0; j < blocks(C); j++) {
             struct block B = block_of(C, j, t);
             size_t width = B.width < C->P - B.after ? B.width : C->P - B.after;
@@ -365,13 +403,16 @@ static double log_messages(const struct chain *C, double *forward, double *backw
                 backward[(t - 1) * S + source(&B, a)] = log_sum(scratch, width);
             }
         }
+    }
+    lower(backward + C->begin * S, C->P);
     for (size_t p = 0; p < C->P; p++)
         scratch[p] = forward[last * S + p] + C->end[label_of(C, p)];
-    return log_sum(scratch, C->P);
+    return total + log_sum(scratch, C->P);
 }
 
-/* Scaled messages of a chain of first order with shared transitions. False where an entry may have been lost by
-   underflow: all terms are positive, so that results are right where the smallest is far from underflow at every step. */
+/* Scaled messages of a chain of first order with shared transitions; its scores are in `node`. False where an entry may
+   have been lost by underflow: all terms are positive, so that results are right where the smallest is far from underflow
+   at every step. */
 EACH_WIDTH static bool scaled_messages(
     const struct chain *C, const kcrf_model *model, double *forward, double *backward, double *node, double *log_z)
 {
@@ -380,9 +421,9 @@ EACH_WIDTH static bool scaled_messages(
     double total = 0, *factors = backward + T * S; /* [stride] */
     for (size_t t = 0; t < T; t++) {
         double top = -INFINITY, bottom = INFINITY, sum = 0, least = 1.0, *now = forward + t * S, *own = node + t * Y;
-        const double *scores = C->scores + t * C->step, *before = now - S;
+        const double *before = now - S;
         for (size_t y = 0; y < Y; y++) {
-            own[y] = t ? scores[y] : scores[y] + C->start[y];
+            own[y] = t ? own[y] : own[y] + C->start[y];
             top = own[y] > top ? own[y] : top;
             bottom = own[y] < bottom && own[y] > -INFINITY ? own[y] : bottom;
         }
@@ -458,8 +499,9 @@ static double *marginals(kcrf_tagger *tagger)
         not_set(tagger);
         return NULL;
     }
-    struct chain C = chain_of(tagger, tagger->scores.memory);
-    size_t Y = C.Y, P = C.P, S = C.stride, T = C.T;
+    const double *scores = tagger->scores.memory;
+    struct chain C = chain_of(tagger, scores);
+    size_t Y = C.Y, P = C.P, S = C.stride, T = C.T, step = C.step;
     double *node = kcrf_grow(tagger, &tagger->best, T * Y + 1, sizeof *node);
     double *forward = kcrf_grow(tagger, &tagger->forward, (T + 1) * S, sizeof *forward);
     double *backward = kcrf_grow(tagger, &tagger->backward, (T + 2) * S, sizeof *backward);
@@ -470,26 +512,32 @@ static double *marginals(kcrf_tagger *tagger)
         return node;
     }
     const kcrf_model *model = tagger->model;
+    double total = lower_scores(&C, scores, step, node);
     if (C.table == model->padded && scaled_messages(&C, model, forward, backward, node, &tagger->log_z)) {
+        tagger->log_z += total;
         tagger->has_marginals = true;
         return node;
     }
+    lower_scores(&C, scores, step, node);
     if (T == 1 && C.begin) {
         for (size_t y = 0; y < Y; y++)
-            node[y] = C.start[y] + C.scores[y] + C.end[y];
-        tagger->log_z = log_sum(node, Y);
-        for (size_t y = 0; y < Y; y++)
-            node[y] = exp(node[y] - tagger->log_z);
+            node[y] = C.start[y] + node[y] + C.end[y];
+        tagger->log_z = total + log_sum(node, Y);
+        to_shares(node, Y);
     } else {
-        tagger->log_z = log_messages(&C, forward, backward, backward + (T + 1) * S);
+        double *shares = backward + (T + 1) * S; /* [P] */
+        tagger->log_z = total + log_messages(&C, forward, backward, shares);
         memset(node, 0, T * Y * sizeof *node);
-        for (size_t t = C.begin; t < T; t++)
+        for (size_t t = C.begin; t < T; t++) {
+            for (size_t p = 0; p < P; p++)
+                shares[p] = forward[t * S + p] + backward[t * S + p];
+            to_shares(shares, P);
             for (size_t p = 0; p < P; p++) {
-                double value = exp(forward[t * S + p] + backward[t * S + p] - tagger->log_z);
-                node[t * Y + label_of(&C, p)] += value;
+                node[t * Y + label_of(&C, p)] += shares[p];
                 if (t == 1 && C.begin)
-                    node[first_of(&C, p)] += value;
+                    node[first_of(&C, p)] += shares[p];
             }
+        }
     }
     if (!isfinite(tagger->log_z)) {
         impossible(tagger);

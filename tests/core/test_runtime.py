@@ -14,7 +14,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from decimal import Decimal
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -260,19 +260,57 @@ def test_the_library_gives_what_python_gives(name):
             np.testing.assert_array_equal(tagger.labels(), best[rows])  # after the rooms were used for others
 
 
-def test_potentials_far_apart_do_not_underflow():
-    model, corpus = random_model("words", forbidden=True)
-    for size in (1e2, 1e3, 1e5):
-        edges = Edges(*(size * part for part in (model.edges.transitions, model.edges.start, model.edges.end)))
-        terms = tuple(
-            replace(term, weights=term.weights.times(np.full(term.weights.shape[0], size))) for term in model.terms
-        )
-        large = replace(model, edges=edges, terms=terms)
+def exact_marginals(scores: np.ndarray, edges: Edges) -> np.ndarray:
+    """Return the marginals of a sequence whose potentials are multiples of 1/2, by all labellings in integers."""
+    T, Y = scores.shape
+    every = np.array(list(product(range(Y), repeat=T)))
+    terms = [scores[t, every[:, t]] for t in range(T)] + [edges.start[every[:, 0]], edges.end[every[:, -1]]]
+    for t in range(1, T):
+        table = edges.transitions if edges.transitions.ndim == 2 else edges.transitions[t]
+        terms.append(table[every[:, t - 1], every[:, t]])
+        if edges.triples is not None and t > 1:
+            terms.append(edges.triples[every[:, t - 2], every[:, t - 1], every[:, t]])
+    possible = np.all(np.isfinite(terms), axis=0)
+    sums = sum((2 * term[possible]).astype(np.int64) for term in terms)
+    p = np.exp((sums - sums.max()) / 2.0)
+    p /= p.sum()
+    return np.array([np.bincount(every[possible, t], p, Y) for t in range(T)])
+
+
+def enlarged(model: Model, size: float, of_edges: float, halves: bool) -> Model:
+    """Return a model with larger weights and transitions, multiples of 1/2 where scores must be exact."""
+    parts = (model.edges.transitions, model.edges.start, model.edges.end, model.edges.triples)
+    make = (lambda values: np.round(values) / 2) if halves else np.asarray
+    edges = Edges(*(None if part is None else of_edges * make(part) for part in parts))
+    terms = (replace(term, weights=SparseWeights.of(size * make(term.weights.dense()))) for term in model.terms)
+    return replace(model, edges=edges, terms=tuple(terms))
+
+
+@pytest.mark.parametrize("name", ["words", "forbidden", "pairs", "second order", "second order with pairs"])
+def test_potentials_far_apart(name):
+    features, options = MODELS[name]
+    model, corpus = random_model(features, **options)
+    spans = list(enumerate(pairwise(corpus.offsets.tolist())))[:12]
+    for sizes in ((1e2, 1e2), (1e3, 1e3), (1e5, 1e5), (1e17, 1e17), (1e17, 1), (1, 1e17), (1e17, 1e8)):
+        large = enlarged(model, *sizes, halves=False)
         tagger, dataset = RuntimeTagger(RuntimeModel(runtime_image(large))), large.encoding.encode(corpus)
         every = large.marginals(dataset)
-        for first, last in pairwise(corpus.offsets.tolist()):
+        for _, (first, last) in spans:
             tagger.set_columns(rows_of(large, corpus, first, last))
             np.testing.assert_allclose(tagger.marginals(), every[first:last], rtol=1e-6, atol=1e-9)
+    for sizes in ((1e3, 1e3), (2.0**52, 1), (2.0**52, 2.0**52), (1, 2.0**52), (2.0**52, 2.0**25)):
+        large = enlarged(model, *sizes, halves=True)
+        tagger, dataset = RuntimeTagger(RuntimeModel(runtime_image(large))), large.encoding.encode(corpus)
+        for s, (first, last) in spans:
+            tagger.set_columns(rows_of(large, corpus, first, last))
+            marginals = tagger.marginals()
+            np.testing.assert_allclose(marginals.sum(axis=1), 1, rtol=1e-12)
+            if sizes[1] <= 1e3 and name in (
+                "words",
+                "second order",
+            ):  # else messages need more digits than doubles have
+                exact = exact_marginals(*large.potentials(dataset.span(s, s + 1)))
+                np.testing.assert_allclose(marginals, exact, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("quantize", ["float32", "int8"])
