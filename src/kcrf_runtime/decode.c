@@ -696,7 +696,7 @@ size_t kcrf_nbest(kcrf_tagger *tagger, size_t number, const int32_t **labels, co
     if (!marginals(tagger))
         return 0;
     struct chain C = chain_of(tagger, tagger->scores.memory);
-    size_t T = C.T, S = C.stride, most = number;
+    size_t T = C.T, most = number;
     double all = pow((double)C.Y, (double)T); /* as many as there are */
     if (all < (double)most)
         most = (size_t)all;
@@ -708,8 +708,10 @@ size_t kcrf_nbest(kcrf_tagger *tagger, size_t number, const int32_t **labels, co
         C.first = C.second = NULL;
         C.pairs = NULL;
         C.P = C.Y;
+        C.stride = tagger->model->stride;
         C.begin = 0;
     }
+    size_t S = C.stride;
     tagger->has_marginals = false;
     double *rows = kcrf_grow(tagger, &tagger->forward, (T + 1) * S, sizeof *rows);
     struct candidate *entries = kcrf_grow(tagger, &tagger->bag, most + 1, sizeof *entries);

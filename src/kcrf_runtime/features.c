@@ -55,7 +55,7 @@ static void *grown(struct room *room, size_t items, size_t item)
     if (items > (SIZE_MAX / 4 - 64) / item)
         return NULL;
     if (items * item > room->bytes || !room->memory) {
-        size_t bytes = items * item + items * item / 2 + 64;
+        size_t bytes = items * item + SPARE(items * item);
         void *memory = realloc(room->memory, bytes);
         if (!memory)
             return NULL;
@@ -285,7 +285,7 @@ const char *kcrf_transformed(
         *size = count;
         return text;
     default:
-        out = grown(room, *size + 1, 8); /* a byte becomes 6 at most: three characters of four for one of two */
+        out = grown(room, *size + 1, 12); /* a byte that is no UTF-8 may become three characters of four bytes */
         if (out)
             *size = transform == SHAPE ? shape(table, text, *size, out) : lower(table, transform == FOLD, text, *size, out);
         return out;

@@ -103,6 +103,9 @@ struct field {
 #define MOST_KNOWN 65536
 #endif
 #endif
+#ifndef SPARE
+#define SPARE(bytes) ((bytes) / 2 + 64) /* that room has for more; tests have none, so that sanitizers see its end */
+#endif
 #define KNOWN_BYTES ((size_t)MOST_KNOWN * 768) /* as much as they take at most; there are fewer if each is large */
 #define MOST_BEYOND (1 << 28)    /* bytes of sums beyond the ends; a damaged file may ask for more */
 #define AHEAD 2                  /* positions between the first look for a value and its use, while memory is fetched */

@@ -97,11 +97,14 @@ static int check_states(const kcrf_model *model, kcrf_error *error)
                meta->transitions <= 0x7FFFFFFF;
         good = good && ascending(begin, Y + 1, 0, P) && ascending(into_begin, Y + 1, 0, P) &&
                ascending(block, Y + 1, 0, meta->transitions);
-        for (uint64_t p = 0; good && p < P; p++)
-            good = first[p] >= 0 && first[p] < (int64_t)Y && second[p] >= 0 && second[p] < (int64_t)Y &&
-                   into[p] >= 0 && into[p] < (int64_t)P;
-        for (uint64_t j = 0; good && j < Y; j++)
+        /* Pairs come in ascending order, and so do those that end in a label: each stands in one block from and into. */
+        for (uint64_t j = 0; good && j < Y; j++) {
             good = (int64_t)(into_begin[j + 1] - into_begin[j]) * (begin[j + 1] - begin[j]) == block[j + 1] - block[j];
+            for (int32_t p = begin[j]; good && p < begin[j + 1]; p++)
+                good = first[p] == (int64_t)j && second[p] >= 0 && second[p] < (int64_t)Y && (p == begin[j] || second[p] > second[p - 1]);
+            for (int32_t k = into_begin[j]; good && k < into_begin[j + 1]; k++)
+                good = into[k] >= 0 && into[k] < (int64_t)P && second[into[k]] == (int64_t)j && (k == into_begin[j] || into[k] > into[k - 1]);
+        }
     }
     return good ? KCRF_OK : damaged(error, "transitions");
 }
@@ -175,6 +178,7 @@ static int check_terms(const kcrf_model *model, kcrf_error *error)
                within(own->first_start, own->rows + 1, model->count[STARTS]) &&
                (bytes > 1 || within(own->first_start, own->rows + 1, model->count[SCALES])) &&
                (own->bias == NONE64 || within(own->bias, width, model->count[NUMBERS]));
+        uint32_t bags = 0;
         halves |= own->kind & IN_HALVES;
         whole |= !(own->kind & (IN_HALVES | OF_PAIRS));
         if (good && own->kind & OF_CONJUNCTIONS)
@@ -184,7 +188,9 @@ static int check_terms(const kcrf_model *model, kcrf_error *error)
             const struct field *field = model->fields + f;
             good = field->family < model->count[FAMILIES] && field->offset >= -(int64_t)meta->reach &&
                    field->offset <= (int64_t)meta->reach;
-            if (good && !(own->kind & OF_CONJUNCTIONS)) {
+            if (good && own->kind & OF_CONJUNCTIONS) /* features of a position have room for one bag */
+                good = model->families[field->family].kind != BAG || bags++ == 0;
+            else if (good) {
                 const struct family *family = model->families + field->family;
                 uint64_t codes = family->kind == NUMBER ? 1 : (uint64_t)family->codes + 2 * meta->reach;
                 codes = family->kind == BAG || family->kind == CONJUNCTION ? family->codes : codes;
@@ -251,16 +257,18 @@ static uint32_t column_of(const kcrf_model *model, const struct family *family)
 {
     uint32_t column = family->column;
     const struct part *parts = model->parts + family->first_part;
+    bool behind = false; /* else the value alone decides, and codes of values have no place for the conjunction's */
     if (family->kind == VALUE)
         return column;
     for (uint32_t k = 0; k < family->parts && family->kind == CONJUNCTION; k++) {
         const struct family *own = model->families + parts[k].family;
         column = k ? column : own->column;
+        behind |= parts[k].offset > 0;
         if (own->kind != VALUE || own->column != column || parts[k].offset < 0 || parts[k].offset >= LONGEST_KNOWN / 4 || own->codes > 512 ||
             model->column_families[column + 1] - model->column_families[column] > 1)
             return NONE;
     }
-    return family->kind == CONJUNCTION ? column : NONE;
+    return family->kind == CONJUNCTION && behind ? column : NONE;
 }
 
 /* Collect fields by columns and distances, in the order of terms and fields. */

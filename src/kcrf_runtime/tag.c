@@ -89,7 +89,7 @@ static int fail(struct job *job, int status, const struct form *form, size_t lin
 static void *room_for(struct buffer *buffer, size_t size)
 {
     if (size > buffer->room) {
-        size_t room = size + size / 2 + 4096;
+        size_t room = size + SPARE(size);
         char *data = realloc(buffer->data, room);
         if (!data) {
             fputs("kcrf-tag: out of memory\n", stderr);

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import unicodedata
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from decimal import Decimal
@@ -39,7 +40,7 @@ from kcrf_core.model import (
     runtime_image,
     runtime_labels,
 )
-from kcrf_core.model.runtime_sections import META, SECTIONS
+from kcrf_core.model.runtime_sections import BAG, META, SECTIONS
 from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, by_characters, text_table, weight_rows
 
 WORDS = [
@@ -116,6 +117,10 @@ OF_ONE_COLUMN = [
 TEMPLATES = ["U00:%x[-2,0]", "U01:%x[0,0]/%x[1,1]", "U:%x[-1,0]", "U:%x[1,0]", "U"]
 FEATURES = {
     "words": WORD_FEATURES,
+    "one place": [
+        {"column": "c1", "window": [-1, 0]},
+        {"name": "again", "conjunction": ["c1", "c1"], "window": [-1, 0]},
+    ],
     "conjunctions": CONJUNCTIONS,
     "of one column": OF_ONE_COLUMN,
     "templates": [{"name": "bag", "templates": TEMPLATES}, {"column": "c1", "window": [-1, 0]}],
@@ -178,6 +183,8 @@ def random_model(
         transitions, start = edges.transitions.copy(), edges.start.copy()
         transitions[0, 1] = transitions[2, 0] = start[1] = -np.inf
         edges = replace(edges, transitions=transitions, start=start)
+    if more.get("few_pairs"):  # most labels stand alone
+        edges.transitions[3:] = edges.transitions[:, 2:] = -np.inf
     calibration = ScoreCalibration(0.7, rng.normal(size=Y)) if more.get("calibrated") else None
     if more.get("spans"):
         encoding = replace(encoding, labels=("B-X", "I-X", "O"))
@@ -194,6 +201,7 @@ MODELS = {
     "many labels": ("words", {"labels": 12}),
     "conjunctions": ("conjunctions", {}),
     "conjunctions of one column": ("of one column", {}),
+    "conjunctions of one place": ("one place", {}),
     "conjunctions of one column, pairs": ("of one column", {"terms": ("node", "edge-x")}),
     "templates": ("templates", {}),
     "wapiti": ("wapiti", {}),
@@ -210,6 +218,7 @@ MODELS = {
     "pairs alone": ("words", {"terms": ("edge-x",), "calibrated": True}),
     "second order": ("words", {"order": 2}),
     "second order, forbidden": ("conjunctions", {"order": 2, "forbidden": True}),
+    "second order, few pairs": ("words", {"order": 2, "labels": 40, "few_pairs": True}),
     "second order with pairs": ("words", {"order": 2, "terms": ("node", "edge-x"), "forbidden": True}),
     "forbidden": ("words", {"forbidden": True}),
     "calibrated": ("words", {"calibrated": True}),
@@ -393,6 +402,57 @@ def test_sizes_that_a_damaged_file_asks_for_are_refused():
     made = RuntimeModel(bytes(data))
     with pytest.raises(MemoryError):
         RuntimeTagger(made)
+
+
+def states_changed(P: int, Y: int) -> dict[str, Callable[[np.ndarray], None]]:
+    """Return changes of a section of states: first and second labels [P], begin [Y+1], into [P], into_begin, block."""
+    begin, into, into_begin, block = 2 * P, 2 * P + Y + 1, 3 * P + Y + 1, 3 * P + 2 * (Y + 1)
+
+    def swap(a, b):
+        def change(states):
+            states[[a, b]] = states[[b, a]]
+
+        return change
+
+    def put(at, value):
+        return lambda states: states.__setitem__(at, value)
+
+    return {
+        "first label of another block": swap(0, P - 1),
+        "second labels that do not ascend": swap(P, P + 1),
+        "second label twice": lambda states: states.__setitem__(P, states[P + 1]),
+        "second label too large": put(P, Y),
+        "into: a state twice": lambda states: states.__setitem__(into, states[into + 1]),
+        "into: states of another label": swap(into, into + P - 1),
+        "into: negative": put(into, -1),
+        "begin: descends": put(begin + 1, P + 1),
+        "into_begin: not from 0": put(into_begin, 1),
+        "block: another size": lambda states: states.__setitem__(block + 1, states[block + 1] + 1),
+    }
+
+
+@pytest.mark.parametrize("what", states_changed(0, 0))
+def test_states_that_do_not_fit_each_other_are_refused(what):
+    data = bytearray(runtime_image(random_model("words", order=2, forbidden=True)[0]))
+    Y, P = 3, struct.unpack_from("<I", data, section(data, "meta")[0] + 4 * META.index("pair_states"))[0]
+    at, count = section(data, "states")
+    states = np.frombuffer(data, "<i4", count, at)
+    RuntimeModel(bytes(data))
+    states_changed(P, Y)[what](states)
+    with pytest.raises(ValueError, match="damaged: transitions"):
+        RuntimeModel(bytes(data))
+
+
+def test_a_bag_that_a_term_has_twice_is_refused():
+    """Room for the features of a position was that of one bag."""
+    data = bytearray(runtime_image(random_model("distinct lines", degree=3)[0]))
+    at, count = section(data, "fields")
+    families = section(data, "families")[0]
+    rows = [data[place : place + 24] for place in range(at, at + 24 * count, 24)]
+    (bag,) = (row for row in rows if data[families + 56 * struct.unpack_from("<I", row)[0]] == BAG)
+    data[at : at + 24 * count] = bag * count
+    with pytest.raises(ValueError, match="damaged: a term"):
+        RuntimeModel(bytes(data))
 
 
 def test_models_store_the_version_of_unicode_and_training_uses_it():

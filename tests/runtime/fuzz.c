@@ -4,11 +4,10 @@
 
    A copy is as large as the file to the byte, so that the first byte behind it is none of ours. */
 
-#include "kcrf_runtime.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static uint64_t state;
 
@@ -34,10 +33,42 @@ static char *read_file(const char *path, size_t *size)
     return data;
 }
 
+/* Change words of one section: they stay plausible, so that a plan is damaged that passes simple checks. */
+static void damage_section(char *data, size_t size)
+{
+    static const enum section_kind PLAN[] = {META, FAMILIES, PARTS, TERMS, FIELDS, STATES};
+    struct section own;
+    size_t kind = next() % 4 ? PLAN[next() % (sizeof PLAN / sizeof *PLAN)] : next() % SECTIONS;
+    size_t entry = sizeof(struct header) + kind * sizeof own;
+    if (size < entry + sizeof own)
+        return;
+    memcpy(&own, data + entry, sizeof own);
+    if (own.item == 0 || own.count == 0 || own.offset > size || own.count > (size - own.offset) / own.item)
+        return;
+    size_t step = own.item < 4 ? own.item : next() % 2 ? own.item : 4, items = (size_t)own.count * own.item / step;
+    for (uint64_t changes = 1 + next() % 3; changes > 0; changes--) {
+        char kept[sizeof(struct meta)], *one = data + own.offset + next() % items * step, *other = data + own.offset + next() % items * step;
+        uint32_t small = (uint32_t)(next() % 8);
+        if (step > 4 && next() % 2)
+            memcpy(one + next() % (step / 4) * 4, &small, 4);
+        else if (step <= 4 && next() % 3 == 0)
+            memcpy(one, &small, step);
+        else {
+            memcpy(kept, one, step);
+            memmove(one, other, step);
+            if (next() % 2)
+                memcpy(other, kept, step);
+        }
+    }
+}
+
 static void damage(char *data, size_t size)
 {
     static const uint64_t ODD[] = {0, 1, 0x7F, 0x80, 0xFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 65536, 3};
-    for (uint64_t changes = 1 + next() % 4; changes > 0; changes--) {
+    uint64_t changes = next() % 4;
+    if (changes == 0)
+        damage_section(data, size);
+    for (; changes > 0; changes--) {
         size_t near = next() % 4 ? size : size < 4096 ? size : 4096; /* the plan is at the beginning */
         size_t at = next() % near, width = (size_t)1 << next() % 4;
         uint64_t value = next() % 2 ? ODD[next() % (sizeof ODD / sizeof *ODD)] : next();
@@ -47,6 +78,46 @@ static void damage(char *data, size_t size)
     }
 }
 
+/* Some value that is no UTF-8, or a long one, or a number, in memory that ends with it. */
+static kcrf_text hostile(void)
+{
+    static char *room;
+    static const char *const NUMBERS[] = {"1e308", "-1.7976931348623159e308", "4.9406564584124654e-324", "1e999999999999999999", "0x1p3", "nan", "1e", "+", "."};
+    size_t size = next() % 8 ? next() % 6 : next() % 700;
+    kcrf_text value;
+    uint64_t kind = next() % 3, byte = next();
+    if (kind == 0) {
+        const char *number = NUMBERS[next() % (sizeof NUMBERS / sizeof *NUMBERS)];
+        size = strlen(number);
+        room = realloc(room, size);
+        memcpy(room, number, size);
+    } else {
+        room = realloc(room, size + (size == 0));
+        for (size_t k = 0; k < size; k++)
+            room[k] = (char)(kind == 1 ? 0xC0 | (byte & 0x3F) : next());
+    }
+    value.text = room;
+    value.size = size;
+    return value;
+}
+
+/* One byte that a table of characters makes three characters of, in room that was made for fewer. */
+static void widen(void)
+{
+    enum { HEAD = 0x110000 / 128 * 2 + 256 * 4 + 4 };
+    static char table[HEAD + 16], text[150];
+    uint32_t one = 1, entry[4] = {0xB5, 0x10FFFF, 0x10FFFF, 0x10FFFF};
+    struct room room = {NULL, 0};
+    memcpy(table + HEAD - 4, &one, 4);
+    memcpy(table + HEAD, entry, sizeof entry);
+    memset(text, 0xB5, sizeof text);
+    for (size_t length = 100; length <= sizeof text; length += 50) {
+        size_t size = length;
+        kcrf_transformed(&room, (kcrf_text){table, sizeof table}, FOLD, 0, text, &size);
+    }
+    free(room.memory);
+}
+
 static unsigned label(const kcrf_model *model, const char *text, size_t size)
 {
     kcrf_tagger *tagger = kcrf_tagger_new(model);
@@ -54,6 +125,7 @@ static unsigned label(const kcrf_model *model, const char *text, size_t size)
     kcrf_attribute attributes[4096];
     size_t ends[512], T = 0, columns = kcrf_column_count(model), count = 0, at = 0;
     unsigned labelled = 0;
+    bool odd = false;
     while (tagger && at < size) {
         const char *line = text + at, *stop = memchr(line, '\n', size - at);
         size_t length = stop ? (size_t)(stop - line) : size - at;
@@ -63,6 +135,10 @@ static unsigned label(const kcrf_model *model, const char *text, size_t size)
             for (size_t c = 0; c < columns || (kcrf_takes_attributes(model) && c < 64 && field < end); c++) {
                 const char *tab = field < end ? memchr(field, '\t', (size_t)(end - field)) : NULL;
                 kcrf_text value = {field, (size_t)((tab ? tab : end) - field)};
+                if (next() % 256 == 0 && !odd) { /* one in a sequence: they share their room */
+                    value = hostile();
+                    odd = true;
+                }
                 if (kcrf_takes_attributes(model)) {
                     attributes[count].name = value;
                     attributes[count++].value = 1.0 + (double)c;
@@ -71,19 +147,40 @@ static unsigned label(const kcrf_model *model, const char *text, size_t size)
                 field = tab ? tab + 1 : end;
             }
             ends[T++] = count;
-            continue;
+            if (next() % 8) /* short sequences, too, while a tagger has room for no longer one */
+                continue;
         }
         int status = kcrf_takes_attributes(model) ? kcrf_set_attributes(tagger, attributes, ends, T) : kcrf_set_columns(tagger, cells, T);
         const int32_t *labels, *paths;
         const double *logs;
+        double log_probability;
         if (!status && (labels = kcrf_labels(tagger)))
             for (size_t t = 0; t < T; t++)
                 labelled += kcrf_label_name(model, (size_t)labels[t]).size > 0;
-        if (!status) {
-            kcrf_marginals(tagger);
-            labelled += (unsigned)kcrf_nbest(tagger, 3, &paths, &logs);
+        for (int calls = 0; calls < 3 && !status; calls++) { /* in any order: they use the same room */
+            size_t found = 0, wanted = next() % 8 ? 1 + next() % 5 : 1 + next() % 200;
+            switch (next() % 4) {
+            case 0:
+                kcrf_marginals(tagger);
+                break;
+            case 1:
+                kcrf_viterbi(tagger);
+                break;
+            case 2:
+                found = kcrf_nbest(tagger, wanted, &paths, &logs);
+                break;
+            default:
+                if ((labels = kcrf_viterbi(tagger)) && T) {
+                    int32_t *copy = memcpy(malloc(T * sizeof *copy), labels, T * sizeof *copy);
+                    kcrf_log_probability(tagger, copy, &log_probability);
+                    free(copy);
+                }
+            }
+            for (size_t k = 0; k < found * T; k++)
+                labelled += kcrf_label_name(model, (size_t)paths[k]).size > 0;
         }
         T = count = 0;
+        odd = false;
     }
     kcrf_tagger_free(tagger);
     return labelled;
@@ -97,6 +194,7 @@ int main(int count, char **arguments)
     char *model = read_file(arguments[1], &size), *data = read_file(arguments[2], &data_size);
     long rounds = atol(arguments[3]), opened = 0, labelled = 0;
     state = 0x9E3779B97F4A7C15ull + strtoull(arguments[4], NULL, 10);
+    widen();
     for (long k = 0; k < rounds; k++) {
         size_t own = next() % 16 ? size : next() % (size + 1);
         char *copy = malloc(own ? own : 1);

@@ -26,7 +26,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         program, model, data = (Path(folder) / name for name in ("fuzz", "model", "data"))
         sources = [ROOT / "tests/runtime/fuzz.c", *(LIBRARY / f"{name}.c" for name in ("model", "features", "decode"))]
-        flags = ["-std=c99", "-O1", "-g", "-DMOST_KNOWN=64", "-fsanitize=address,undefined"]
+        flags = ["-std=c99", "-O1", "-g", "-DMOST_KNOWN=64", "-DSPARE(bytes)=1", "-fsanitize=address,undefined"]
         flags += ["-fno-sanitize-recover=undefined", f"-I{LIBRARY}"]
         subprocess.run(["cc", *flags, "-o", program, *sources, "-lm"], check=True)
         data.write_text(text(5, 12, 3))
