@@ -7,11 +7,15 @@ import os
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from kcrf_core.corpora import Corpus
+from kcrf_core.corpora import AttributeRows, Corpus
+from kcrf_core.corpora.word_vectors import WordVectors
+from kcrf_core.encoding import Dataset
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.selection import Journal
 from kcrf_core.selection.journal import corpus_digest, digest_of
+from kcrf_core.training.problems import sequence_keys
 
 
 @pytest.fixture
@@ -125,12 +129,46 @@ def test_nothing_of_this_machine_is_in_it(path):
 
 
 def test_digests_tell_corpora_apart():
-    def digest(columns=(["a", "b"], ["X", "Y"]), offsets=(0, 2), weights=None):
+    def digest(columns=(["a", "b"], ["X", "Y"]), offsets=(0, 2), weights=None, **others):
         weights = None if weights is None else np.array(weights)
-        return corpus_digest(Corpus("data", tuple(columns), np.array(offsets), np.array([1, 2]), weights))
+        return corpus_digest(Corpus("data", tuple(columns), np.array(offsets), np.array([1, 2]), weights, **others))
+
+    def attributes(names, values=(1.0, 1.0)):
+        return digest((["X"],), (0, 1), attributes=AttributeRows(np.array([0, len(names)]), names, np.array(values)))
 
     others = [digest((["a", "c"], ["X", "Y"])), digest(offsets=(0, 1, 2)), digest(weights=[2.0]),
-              digest((["a", "b"], ["X", "X"])), digest((["X", "Y"], ["a", "b"]))]  # fmt: skip
-    assert len({digest(), *others}) == 6
+              digest((["a", "b"], ["X", "X"])), digest((["X", "Y"], ["a", "b"])),
+              # Quoted cells may hold line ends, and whatever else stands between cells.
+              digest((["a\nb", "c"], ["X", "Y"])), digest((["a", "b\nc"], ["X", "Y"])),
+              digest((['a", "b', "c"], ["X", "Y"])), digest((["a", 'b", "c'], ["X", "Y"])),
+              digest((["a", "b"], ["[0, 2]", ""], ["X", "Y"])), digest((["ab", ""], ["X", "Y"])),
+              digest((["\udc80", "b"], ["X", "Y"])), digest((["\ud800", "b"], ["X", "Y"])),
+              # A configuration may name columns.
+              digest(header=("word", "label")), digest(header=("label", "word")), digest(names=("form", "upos")),
+              digest(vectors={"e": np.ones((2, 1))}), digest(vectors={"e": np.ones((2, 1)), "f": np.ones((2, 0))}),
+              attributes(["a\nb"], [1.0]), attributes(["a", "b"]), attributes(["a", "b"], [1.0, 2.0])]  # fmt: skip
+    assert len({digest(), *others}) == 22
     moved = Corpus("elsewhere", (["a", "b"], ["X", "Y"]), np.array([0, 2]), np.array([7, 8]))
     assert corpus_digest(moved) == digest()
+
+
+def test_digests_of_word_vectors_tell_words_with_line_ends_apart():
+    def digest(words, width):
+        return WordVectors.of("t", words, np.zeros((len(words), width), np.int8), np.zeros(len(words), "f4")).digest
+
+    assert digest(["a", "b"], 2) != digest(["a\nb"], 8)  # twelve bytes of numbers each
+
+
+def test_keys_of_sequences_tell_lengths_apart():
+    def key(labels, attributes):
+        """The key of a sequence whose first position has all attributes, with the value 0."""
+        N, count = len(labels), len(attributes)
+        ends = np.array([0, *[count] * N], np.int32)
+        bag = sparse.csr_array((np.zeros(count), np.array(attributes, np.int32), ends), (N, 9))
+        empty, labels = np.zeros((N, 0)), np.array(labels, np.int32)
+        (found,) = sequence_keys(
+            Dataset(np.array([0, N]), ends[1:], labels, None, empty.astype(np.int32), empty, bag, np.zeros(N))
+        )
+        return found
+
+    assert key([0], [5, 7]) == key([0], [5, 7]) != key([0, 2, 5, 7], [])  # the same 32 bytes

@@ -34,7 +34,7 @@ def load_lexicon(path: str, fold: bool) -> Lexicon:
 def load_clusters(path: str) -> Clusters:
     """Read lines of path, word and count, as Brown clustering writes them, or of word and path."""
     about = os.stat(path)
-    return _read_clusters(path, about.st_mtime_ns, about.st_size)
+    return _read_clusters(path, about.st_ino, about.st_mtime_ns, about.st_size)
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,6 @@ number, with an error of at most half a step of max |x| / 127.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ConfigError
+from ..files import content_digest
 from ..system import counted
 
 STEPS = 127  # of a row's largest number
@@ -35,10 +35,8 @@ class WordVectors:
 
     @classmethod
     def of(cls, source: str, words: Sequence[str], rows: np.ndarray, scales: np.ndarray) -> WordVectors:
-        total = hashlib.sha256("\n".join(words).encode())
-        for array in (rows, scales):
-            total.update(np.ascontiguousarray(array).data)
-        return cls(source, words, rows, scales, total.hexdigest())
+        digest = content_digest({"words": list(words)}, {"rows": rows, "scales": scales})
+        return cls(source, words, rows, scales, digest)
 
     @property
     def width(self) -> int:

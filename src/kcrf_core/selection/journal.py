@@ -12,12 +12,10 @@ import json
 import os
 from typing import IO, Any
 
-import numpy as np
-
 from .._version import __version__
 from ..corpora import Corpus
 from ..errors import ConfigError, FileFormatError
-from ..files import naming, temporary_beside
+from ..files import content_digest, naming, temporary_beside
 
 FORMAT = 1
 
@@ -180,24 +178,17 @@ def digest_of(*values: Any) -> str:
 
 
 def corpus_digest(corpus: Corpus) -> str:
-    """Return the SHA-256 of the contents of a corpus, whatever its source."""
-    total = hashlib.sha256()
-
-    def add(text: str) -> None:
-        encoded = text.encode("utf-8", "surrogateescape")
-        total.update(f"{len(encoded)} ".encode())
-        total.update(encoded)
-
-    for column in corpus.columns:
-        add("\n".join(column))  # no value holds a line end
-    for array in (corpus.offsets, corpus.weights):
-        add("" if array is None else repr(array.tolist()))
-    if (found := corpus.attributes) is not None:
-        for text in ("\n".join(found.names), repr(found.indptr.tolist()), repr(found.values.tolist())):
-            add(text)
-    for table in corpus.tables.values():
-        add(table.digest)
-    for name, array in corpus.vectors.items():
-        add(repr((name, array.dtype.str, array.shape)))
-        total.update(np.ascontiguousarray(array).data)
-    return total.hexdigest()
+    """Return the SHA-256 of the contents of a corpus and of the names of its columns, whatever its source."""
+    found = corpus.attributes
+    texts = {
+        "columns": [digest_of(list(column)) for column in corpus.columns],
+        "names": [corpus.header, corpus.names],
+        "attributes": None if found is None else digest_of(list(found.names)),
+        "tables": [table.digest for table in corpus.tables.values()],
+    }
+    arrays = {f"vectors {name}": array for name, array in corpus.vectors.items()} | {"offsets": corpus.offsets}
+    if corpus.weights is not None:
+        arrays["weights"] = corpus.weights
+    if found is not None:
+        arrays |= {"indptr": found.indptr, "values": found.values}
+    return content_digest(texts, arrays)

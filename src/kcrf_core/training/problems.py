@@ -300,7 +300,7 @@ def sequence_keys(dataset: Dataset) -> Iterator[bytes]:
     assert labels is not None
     for k in range(dataset.sequences):
         rows = slice(int(dataset.offsets[k]), int(dataset.offsets[k + 1]))
-        key = blake2b(digest_size=16)
+        key = blake2b((rows.stop - rows.start).to_bytes(8, "little"), digest_size=16)
         if dataset.cut is not None:
             key.update(dataset.cut[k])
         for part in (labels, dataset.codes, dataset.real):
