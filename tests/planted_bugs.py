@@ -215,7 +215,12 @@ BUGS = [
         "kcrf_core/exchange/crfpp_models.py", 'float(fields.get(b"cost-factor", b"1"))', "1.0", "core/test_exchange.py"
     ),
     Bug("kcrf_core/training/held_out.py", "0 if name == BONUS else error", "0", "core/test_decoder_choice.py"),
-    Bug("kcrf_core/scoring/costs.py", "label[0] in OPENING", 'label[0] != "O"', "core/test_costs.py"),
+    Bug(
+        "kcrf_core/scoring/costs.py",
+        "np.ones(len(labels), dtype=bool)",
+        "np.zeros(len(labels), dtype=bool)",
+        "core/test_costs.py",
+    ),
     Bug(
         "kcrf_core/selection/space.py",
         "if 0 <= place < len(self.values)",

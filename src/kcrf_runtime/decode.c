@@ -30,6 +30,8 @@ struct chain {
     const int32_t *first, *second, *from, *into, *into_from, *block;
 };
 
+static const double *lead_of(const struct chain *C) { return C->Y <= 64 ? C->table + 2 * C->Y * C->stride : NULL; }
+
 static struct chain chain_of(const kcrf_tagger *tagger, const double *scores)
 {
     const kcrf_model *model = tagger->model;
@@ -51,7 +53,7 @@ static struct chain chain_of(const kcrf_tagger *tagger, const double *scores)
         C.table = tagger->edges.memory;
         C.table_step = C.Y * C.Y;
     } else
-        C.lead = model->lead;
+        C.lead = lead_of(&C);
     return C;
 }
 
@@ -417,7 +419,7 @@ EACH_WIDTH static bool scaled_messages(
     const struct chain *C, const kcrf_model *model, double *forward, double *backward, double *node, double *log_z)
 {
     size_t Y = C->Y, S = C->stride, T = C->T;
-    const double *exponentials = model->padded + 2 * Y * S;
+    const double *exponentials = model->exponentials;
     double total = 0, *factors = backward + T * S; /* [stride] */
     for (size_t t = 0; t < T; t++) {
         double top = -INFINITY, bottom = INFINITY, sum = 0, least = 1.0, *now = forward + t * S, *own = node + t * Y;
@@ -603,14 +605,19 @@ const int32_t *kcrf_labels(kcrf_tagger *tagger)
     if (meta->posterior || !meta->bonus || !tagger->scored)
         return meta->posterior ? posterior_labels(tagger) : kcrf_viterbi(tagger);
     struct chain C = chain_of(tagger, tagger->scores.memory);
-    const double *bonus = tagger->model->numbers + meta->bonus - 1;
-    double *scores = kcrf_grow(tagger, &tagger->sums, (C.T + 1) * C.step, sizeof *scores);
-    if (!scores)
+    const double *bonus = tagger->model->numbers + meta->bonus - 1, *edges = C.first ? C.pairs : C.table;
+    size_t Y = C.Y, width = C.first ? C.P : Y * Y, rows = edges == tagger->model->padded ? 0 : meta->edges_apart ? C.T : 1;
+    double *start = kcrf_grow(tagger, &tagger->sums, Y + rows * width, sizeof *start), *sums = start + Y;
+    if (!start)
         return NULL;
-    for (size_t t = 0; t < C.T; t++)
-        for (size_t y = 0; y < C.step; y++)
-            scores[t * C.step + y] = C.scores[t * C.step + y] + (y < C.Y ? bonus[y] : 0.0);
-    C.scores = scores;
+    for (size_t y = 0; y < Y; y++)
+        start[y] = C.start[y] + bonus[y];
+    for (size_t t = 0; t < rows; t++)
+        for (size_t k = 0; k < width; k++)
+            sums[t * width + k] = edges[t * width + k] + bonus[Y + k];
+    C.start = start;
+    *(C.first ? &C.pairs : &C.table) = rows ? sums : tagger->model->with_bonus;
+    C.lead = rows ? NULL : lead_of(&C);
     tagger->has_marginals = false; /* the room of their messages is used */
     return best_of(tagger, &C);
 }

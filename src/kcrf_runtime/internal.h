@@ -40,7 +40,7 @@ struct section {
 
 struct meta {
     uint32_t labels, columns, attributes, reach;
-    uint32_t order, edges_apart, posterior, bonus; /* of labels that begin spans: 1 + its place in NUMBERS, or 0 */
+    uint32_t order, edges_apart, posterior, bonus; /* of spans: 1 + its place in NUMBERS, or 0. First labels [Y], then as edges */
     uint32_t value_bytes, row_width, sorted_bag, calibrated;
     uint32_t pair_states, transitions, separator, header; /* of second order: P and Q; separator 0: by the first row */
     uint32_t comments, format, bag_family, reserved;        /* format 0 columns, 1 attributes, 2 not for kcrf-tag */
@@ -161,8 +161,10 @@ struct kcrf_model {
     uint8_t *needed_of;   /* [columns] those of a family of the column are, and stand with its values */
     bool plain;           /* scores are sums by columns and no more */
     size_t longest;            /* positions whose arrays have sizes that fit a size_t */
-    double *padded;            /* of first order: [4, Y, stride] transitions, their transpose, and exponentials of both */
-    double *lead;              /* [stride] how much better than behind another label one can be behind this; NULL: over 64 labels */
+    double *padded;            /* of first order: [2, Y, stride] transitions and their transpose; [stride] how much better than
+                                  behind another label one can be behind this, for up to 64 labels */
+    double *exponentials;      /* [2, Y, stride] */
+    double *with_bonus;        /* like `padded`, with the bonus of spans; NULL: there is none */
     size_t stride;
     double shift, depth;       /* largest transition, which exponentials are divided by, and its distance to the least */
 };

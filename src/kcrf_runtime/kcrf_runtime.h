@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-#define KCRF_FILE_VERSION 1
+#define KCRF_FILE_VERSION 2
 
 enum kcrf_status {
     KCRF_OK,

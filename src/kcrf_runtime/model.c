@@ -86,7 +86,7 @@ static int check_states(const kcrf_model *model, kcrf_error *error)
     uint64_t Y = meta->labels, P = meta->pair_states, count = model->count[NUMBERS];
     bool good = within(meta->start, Y, count) && within(meta->end, Y, count);
     good &= !meta->calibrated || within(meta->offsets, Y, count);
-    good &= !meta->bonus || within(meta->bonus - 1, Y, count);
+    good &= !meta->bonus || within(meta->bonus - 1, Y + (meta->order == 1 ? Y * Y : P), count);
     if (meta->order == 1)
         good &= within(meta->edges, Y * Y, count);
     else if (good) {
@@ -365,43 +365,48 @@ static int measure(kcrf_model *model, kcrf_error *error)
         most = widths[k] > most ? widths[k] : most;
     uint64_t positions = SIZE_MAX / 64 / most, ends = 2 * (uint64_t)meta->reach + 2;
     model->longest = (size_t)(positions > ends ? positions - ends : 0);
-    if ((4.0 * (double)Y + 3) * (double)(Y + 8) > (double)(SIZE_MAX / 64)) /* of transitions in several forms */
+    if ((6.0 * (double)Y + 4) * (double)(Y + 8) > (double)(SIZE_MAX / 64)) /* of transitions in several forms */
         return kcrf_fail(error, KCRF_MEMORY, "out of memory");
     return KCRF_OK;
 }
 
-/* Lay transitions of first order out for vectors: rows end with labels that nothing leads to. */
+/* Lay transitions, and `more` where it is not NULL, out for vectors: [2, Y, stride], the second is the transpose. Rows
+   end with labels that nothing leads to. Behind them, `lead` [stride] for up to 64 labels. */
+static void lay_out(const double *edges, const double *more, size_t Y, size_t S, double *rows)
+{
+    double *lead = rows + 2 * Y * S;
+    for (size_t k = 0; k < (2 * Y + 1) * S; k++)
+        rows[k] = -INFINITY;
+    for (size_t k = 0; k < Y * Y; k++)
+        rows[k / Y * S + k % Y] = rows[(Y + k % Y) * S + k / Y] = more ? edges[k] + more[k] : edges[k];
+    for (size_t j = 0; j < Y && Y <= 64; j++)
+        for (size_t k = 0; k < Y * Y; k++) {
+            double value = rows[j * S + k % Y] - rows[k / Y * S + k % Y]; /* NaN: no label can follow either */
+            lead[j] = value > lead[j] ? value : lead[j];
+        }
+}
+
+/* Prepare transitions of first order. */
 static int prepare(kcrf_model *model, kcrf_error *error)
 {
     const struct meta *meta = model->meta;
     size_t Y = meta->labels, S = model->stride = kcrf_stride(Y);
     if (meta->order > 1 || meta->edges_apart)
         return KCRF_OK;
-    model->padded = malloc((4 * Y + 1) * S * sizeof(double));
-    double top = -INFINITY, bottom = INFINITY;
-    if (!model->padded)
+    double top = -INFINITY, bottom = INFINITY, *rows = model->padded = malloc(((meta->bonus ? 6 : 4) * Y + 2) * S * sizeof *rows);
+    if (!rows)
         return kcrf_fail(error, KCRF_MEMORY, "out of memory");
     const double *edges = model->numbers + meta->edges;
-    for (size_t i = 0; i < Y; i++)
-        for (size_t j = 0; j < S; j++) {
-            if (j < Y) {
-                double value = edges[i * Y + j];
-                top = value > top ? value : top;
-                bottom = value < bottom && value > -INFINITY ? value : bottom;
-            }
-            model->padded[i * S + j] = j < Y ? edges[i * Y + j] : -INFINITY;
-            model->padded[(Y + i) * S + j] = j < Y ? edges[j * Y + i] : -INFINITY;
-        }
-    for (size_t k = 0; k < 2 * Y * S; k++)
-        model->padded[2 * Y * S + k] = exp(model->padded[k] - top);
-    model->lead = Y <= 64 ? model->padded + 4 * Y * S : NULL;
-    for (size_t j = 0; j < S && model->lead; j++) {
-        model->lead[j] = -INFINITY;
-        for (size_t k = 0; k < Y * Y && j < Y; k++) {
-            double more = edges[j * Y + k % Y] - edges[k]; /* NaN: no label can follow either */
-            model->lead[j] = more > model->lead[j] ? more : model->lead[j];
-        }
+    for (size_t k = 0; k < Y * Y; k++) {
+        top = edges[k] > top ? edges[k] : top;
+        bottom = edges[k] < bottom && edges[k] > -INFINITY ? edges[k] : bottom;
     }
+    lay_out(edges, NULL, Y, S, rows);
+    model->exponentials = rows + (2 * Y + 1) * S;
+    for (size_t k = 0; k < 2 * Y * S; k++)
+        model->exponentials[k] = exp(rows[k] - top);
+    if (meta->bonus)
+        lay_out(edges, model->numbers + meta->bonus - 1 + Y, Y, S, model->with_bonus = rows + (4 * Y + 1) * S);
     model->shift = top;
     model->depth = top > -INFINITY ? top - bottom : INFINITY;
     return KCRF_OK;

@@ -273,4 +273,4 @@ def test_training_chooses_a_bonus_by_f1(kcrf, names, tmp_path):
 
 def test_a_bonus_needs_labels_of_spans(kcrf, folder, tmp_path):
     done = kcrf("train", folder / "easy.conll", "--span-bonus", 1, "-o", tmp_path / "model.npz")
-    assert done.code == 2 and "spans that begin with a label of their own" in done.err
+    assert done.code == 2 and "'span_bonus' is for labels of spans" in done.err

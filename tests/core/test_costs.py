@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from kcrf_core import KernelCRF
 from kcrf_core.chains import Edges
 from kcrf_core.errors import ConfigError
 from kcrf_core.model import Decoder, Wishes
-from kcrf_core.scoring import Decision, label_costs, span_bonuses, threshold_costs
+from kcrf_core.scoring import Decision, SpanFinder, label_costs, span_bonuses, threshold_costs
 from kcrf_core.selection import Division, make_plan, make_settings, run_plan, summarise
 
 
@@ -82,11 +83,11 @@ def test_a_threshold_gives_the_label_where_it_is_that_probable():
     assert 0 < (found.labels == 0).sum() != (found.marginals[:, 0] >= 0.5).sum()
 
 
-def short_spans(order):
+def short_spans(order, labels=SPANS):
     """Return a model of spans, and sequences that are short enough to enumerate their labellings."""
     rng = np.random.default_rng(order)
-    model, _ = random_model(rng, labels=SPANS, order=order)
-    corpus = random_corpus(rng, SPANS, sequences=12, longest=4)
+    model, _ = random_model(rng, labels=labels, order=order)
+    corpus = random_corpus(rng, labels, sequences=12, longest=4)
     return model, corpus, model.encoding.encode(corpus)
 
 
@@ -108,9 +109,19 @@ def test_under_a_scheme_it_is_the_best_path_of_these(order):
         assert tuple(found.labels[first:last]) == paths[int(np.argmax(sums))]
 
 
+ALPHABETS = {
+    "iob": SPANS,  # IOB1 and IOB2, and mixtures of them
+    "io": ("I-X", "I-Y", "O"),
+    "iobes": ("B-X", "E-X", "I-X", "O", "S-X"),
+    "bilou": ("B-X", "I-X", "L-X", "O", "U-X"),
+}
+
+
 @pytest.mark.parametrize("order", [1, 2])
-def test_each_span_adds_its_bonus_to_the_score(order):
-    model, corpus, dataset = short_spans(order)
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+def test_each_span_that_is_scored_adds_its_bonus(order, alphabet):
+    labels = ALPHABETS[alphabet]
+    model, corpus, dataset = short_spans(order, labels)
     found = replace(model, span_bonus=1.5)
     best, plain = found.tag(dataset), model.tag(dataset)
     assert (best != plain).any()
@@ -119,21 +130,56 @@ def test_each_span_adds_its_bonus_to_the_score(order):
     assert np.array_equal(found.deciding(Decision("viterbi")).tag(dataset), plain)
     assert np.array_equal(model.deciding(Decision(span_bonus=1.5)).tag(dataset), best)
     scores, edges = model.potentials(dataset)
-    begins = np.array([label[0] == "B" for label in SPANS])
+    finder = SpanFinder(labels)
     for first, last in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True):
-        paths = list(labellings(last - first, len(SPANS)))
+        paths = list(labellings(last - first, len(labels)))
         parts = (edges.transitions, edges.start, edges.end)
         sums = [
-            path_score(scores[first:last], *parts, path, edges.triples) + 1.5 * begins[list(path)].sum()
+            path_score(scores[first:last], *parts, path, edges.triples)
+            + 1.5 * len(finder.find(np.array(path), np.array([0, len(path)])).starts)
             for path in paths
         ]
         assert tuple(best[first:last]) == paths[int(np.argmax(sums))]
 
 
-@pytest.mark.parametrize("labels", [("a", "b"), ("I-X", "O")])
-def test_a_bonus_is_for_labels_that_begin_spans(labels):
-    with pytest.raises(ConfigError, match="spans that begin with a label of their own"):
-        span_bonuses(labels, 1.0)
+def written(spans, scheme):
+    """The labels of spans (type, length), of type "" for one position outside; letters as the scheme has them."""
+    out, before = [], ""
+    for kind, length in spans:
+        if not kind:
+            out.append("O")
+        elif scheme == "iob1":
+            out += [f"{'B' if before == kind else 'I'}-{kind}", *[f"I-{kind}"] * (length - 1)]
+        elif scheme == "iob2":
+            out += [f"B-{kind}", *[f"I-{kind}"] * (length - 1)]
+        else:
+            single, last = ("S", "E") if scheme == "iobes" else ("U", "L")
+            letters = single if length == 1 else "B" + "I" * (length - 2) + last
+            out += [f"{letter}-{kind}" for letter in letters]
+        before = kind
+    return out
+
+
+def test_a_labelling_gets_the_same_bonus_in_every_scheme():
+    segmentations = [
+        spans
+        for count in range(1, 5)
+        for spans in product([("", 1), ("X", 1), ("X", 2), ("Y", 1), ("Y", 3)], repeat=count)
+        if sum(length for _, length in spans) <= 5
+    ]
+    assert len(segmentations) > 300
+    for scheme, letters in (("iob1", "BI"), ("iob2", "BI"), ("iobes", "BIES"), ("bilou", "BILU")):
+        labels = ["O", *(f"{letter}-{kind}" for letter in letters for kind in "XY")]
+        edges = Edges.zeros(len(labels)).with_bonuses(span_bonuses(labels, 0.75))
+        for spans in segmentations:
+            path = [labels.index(label) for label in written(spans, scheme)]
+            found = path_score(np.zeros((len(path), len(labels))), edges.transitions, edges.start, edges.end, path)
+            assert found == 0.75 * sum(kind != "" for kind, _ in spans), (scheme, spans)
+
+
+def test_a_bonus_is_for_labels_of_spans():
+    with pytest.raises(ConfigError, match="'span_bonus' is for labels of spans"):
+        span_bonuses(("a", "b"), 1.0)
 
 
 def test_a_bonus_is_for_viterbi():

@@ -44,6 +44,10 @@ class Edges:
         triples = None if self.triples is None else factor * self.triples
         return Edges(factor * self.transitions, factor * self.start, factor * self.end, triples)
 
+    def with_bonuses(self, bonuses: np.ndarray) -> Edges:
+        """Add numbers [Y + 1, Y] to transitions and, in the last row, to potentials of first labels."""
+        return replace(self, transitions=self.transitions + bonuses[:-1], start=self.start + bonuses[-1])
+
     def plus_pairs(self, pairs: np.ndarray) -> Edges:
         """Add potentials [n, Y, Y], row t leading from t-1 to t."""
         return replace(self, transitions=self.transitions + pairs)

@@ -59,8 +59,9 @@ class ScoreCalibration:
 class Inference:
     """Potentials of a few sequences, their marginals, and labels [n] int32 by a decoder.
 
-    Labels obey `rules`, with the labels [n, Y] that are `allowed`; marginals are those without them. `bonuses` [Y] add
-    to scores in Viterbi decoding, `costs` [Y] are those of missing a label in posterior decoding.
+    Labels obey `rules`, with the labels [n, Y] that are `allowed`; marginals are those without them. `bonuses`
+    [Y + 1, Y] add to edges in Viterbi decoding (`Edges.with_bonuses`), `costs` [Y] are those of missing a label in
+    posterior decoding.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Inference:
         self.scores, self.edges, self.offsets = scores, edges, offsets
         self.status: np.ndarray | None = None  # [S] of the search for labels that obey rules
         if decode == VITERBI and bonuses is not None:
-            scores = scores + bonuses
+            edges = edges.with_bonuses(bonuses)
         if rules is not None and decode == VITERBI:
             self.labels, self.status = rules.best(scores, edges, offsets, allowed)
         elif rules is not None:
@@ -183,7 +184,7 @@ class Model:
 
     @cached_property
     def bonuses(self) -> np.ndarray | None:
-        """Numbers [Y] that labels add to scores in Viterbi decoding; None for zeros."""
+        """Numbers [Y + 1, Y] that transitions add to scores in Viterbi decoding; None for zeros."""
         return span_bonuses(self.labels, self.span_bonus) if self.span_bonus else None
 
     def deciding(self, decision: Decision) -> Model:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..chains import Edges
     from .model import ScoreCalibration
 
-MAGIC, FILE_VERSION = b"KCRFTAG\0", 1
+MAGIC, FILE_VERSION = b"KCRFTAG\0", 2
 SECTIONS = (
     *("meta", "text", "names", "families", "parts", "slots", "pairs", "terms", "fields", "starts", "columns"),
     *("values", "scales", "numbers", "states", "unicode", "codes"),
@@ -150,6 +150,7 @@ class Image:
         comments: Sequence[str] = (),
         transitions: np.ndarray | None = None,  # other than those of `edges`
         calibration: ScoreCalibration | None = None,
+        bonuses: np.ndarray | None = None,
         **more: int,
     ) -> bytes:
         """Return the description of a model; `more` are members of `struct meta`."""
@@ -166,6 +167,9 @@ class Image:
             own = (states.first, states.second, states.begin, states.into, states.into_begin, states.block)
             self.add("states", np.concatenate(own).astype(np.int32))
             more |= {"order": 2, "pair_states": len(states.first), "transitions": len(states.triples)}
+        if bonuses is not None:
+            pairs = bonuses[:-1] if states is None else states.pairs(bonuses[None, :-1])
+            more["bonus"] = 1 + self._numbers(np.concatenate([bonuses[-1], pairs.ravel()]))
         if calibration is not None:
             place["offsets"] = self._numbers(calibration.offsets)
         texts = [name.encode() for name in (*labels, *columns, *comments)]

@@ -297,7 +297,7 @@ class Engine(ABC):
 
     @abstractmethod
     def best_labels(self, theta: Vector, bonuses: np.ndarray) -> np.ndarray:
-        """Return labels [N] int32 by Viterbi decoding, with numbers [Y] added to the scores of labels."""
+        """Return labels [N] int32 by Viterbi decoding, with numbers [Y + 1, Y] of `Edges.with_bonuses`."""
 
     @abstractmethod
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:

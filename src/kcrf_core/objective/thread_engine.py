@@ -602,7 +602,7 @@ def _errors(clique: MappedClique, chunk: ScoredChunk) -> np.ndarray:
 
 
 def _best_labels(bonuses: np.ndarray, chunk: ScoredChunk) -> np.ndarray:
-    return chain.viterbi(chunk.scores + bonuses, chunk.edges, chunk.offsets)[0]
+    return chain.viterbi(chunk.scores, chunk.edges.with_bonuses(bonuses), chunk.offsets)[0]
 
 
 def _predictions(chunk: ScoredChunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -22,7 +22,8 @@ import numpy as np
 
 from ..errors import ConfigError, suggestion
 from . import DECODINGS
-from .schemes import OPENING, detect_scheme, split_label
+from .schemes import detect_scheme, split_label
+from .spans import SpanFinder
 
 # A smaller F1 than this is too uncertain to say how many more spans there are.
 LEAST_F1 = 0.1
@@ -92,20 +93,23 @@ def label_costs(labels: Sequence[str], cost: Mapping[str, float]) -> np.ndarray:
 
 
 def span_bonuses(labels: Sequence[str], bonus: float) -> np.ndarray:
-    """Return what each label [Y] adds to the score of a labelling: the bonus if a span begins with it, else 0.
+    """Return what each label adds to the score of a labelling behind each label and, in the last row, as the first.
+
+    That is the bonus if a span begins there, as `SpanFinder` finds spans in any scheme, else 0; [Y + 1, Y].
 
     >>> from kcrf_core.scoring import span_bonuses
     >>> span_bonuses(["B-PER", "I-PER", "O"], 0.5)
-    array([0.5, 0. , 0. ])
+    array([[0.5, 0. , 0. ],
+           [0.5, 0. , 0. ],
+           [0.5, 0.5, 0. ],
+           [0.5, 0.5, 0. ]])
     """
-    out = np.zeros(len(labels))
-    if detect_scheme(labels) in (None, "iob1"):
-        raise ConfigError(
-            "'span_bonus' is for labels of spans that begin with a label of their own, as B-PER (iob2, iobes, bilou)",
-            settings=["span_bonus"],
-        )
-    out[[label[0] in OPENING for label in labels]] = bonus
-    return out
+    if detect_scheme(labels) is None:
+        message = "'span_bonus' is for labels of spans, such as B-PER, I-PER and O"
+        raise ConfigError(message, settings=["span_bonus"])
+    finder = SpanFinder(labels)
+    begins = np.vstack([finder.apart, np.ones(len(labels), dtype=bool)]) & (finder.kinds >= 0)
+    return np.where(begins, bonus, 0.0)
 
 
 def best_bonus(f1: float) -> float:

@@ -204,7 +204,7 @@ def _beginnings(task: TrainingTask, scales: Mapping[str, float]) -> dict[str, fl
     return {name: on_grid(scale, above[name]) if name in above else of_transitions for name, scale in scales.items()}
 
 
-Labeller: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from bonuses of labels to the best labels
+Labeller: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from bonuses of spans to the best labels
 Steps = tuple[int, ...]  # how many times each free term has gone up by GRID_FACTOR from where the search began
 
 
@@ -505,7 +505,7 @@ class _Search:
             theta = fold.start(steps, objective)
 
     def _with_bonuses(self, fitted: Sequence[tuple[_Fold, Labeller]], bonuses: np.ndarray) -> np.ndarray:
-        """Return counts of all units, by Viterbi decoding with these bonuses of labels."""
+        """Return counts of all units, by Viterbi decoding with these bonuses of spans."""
         counts: list[np.ndarray] = []
         for fold, labelled in fitted:
             problem = fold.held.problem
