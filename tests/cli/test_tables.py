@@ -116,6 +116,8 @@ def test_csv_and_its_header_are_recognised(kcrf, kaggle, tmp_path):
         ("a.csv", "x,label\na,A\nb,B\n", None),
         ("a.csv", "x,label\n1,A\nb,B\n3,A\n", None),
         ("a.csv", "NA,A\n1,A\n2,B\n", None),
+        ("a.csv", ",x,label\n0,1,A\n1,2,B\n", ("c0", "x", "label")),  # as pandas writes an index
+        ("a.txt", "長さ ラベル\n" + "1 A\n" * 11, ("長さ", "ラベル")),
     ],
 )
 def test_a_header_stands_above_numbers(tmp_path, name, text, header):
@@ -126,6 +128,45 @@ def test_a_header_stands_above_numbers(tmp_path, name, text, header):
         header is not None or "x,label\na" in text or "b,B" in text
     )
     assert read_corpus(path, layout=Layout(header=False)).header is None
+
+
+@pytest.mark.parametrize("separator, name", [(",", "a.csv"), ("\t", "a.tsv"), ("\t", "a.conll"), (" ", "a.txt")])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "-",
+        "--",
+        "null",
+        "None",
+        "NULL",
+        "inf",
+        "-inf",
+        "<3",
+        "#N/A",
+        "#DIV/0!",
+        "<NA>",
+        "n/a",
+        "nan",
+        "1e999",
+        "n.a.",
+        "low",
+    ],
+)
+def test_a_first_row_with_a_word_among_numbers_is_data(tmp_path, separator, name, value):
+    """What stands for a missing number is no name, and a label that occurs below is no name of the label."""
+    path, rows = tmp_path / name, [["w", str(number), "AB"[number % 2]] for number in range(12)]
+    for first in (["w", value, "A"], ["v", value, "C"]) if value != "low" else (["w", value, "A"],):
+        path.write_text("".join(separator.join(row) + "\n" for row in [first, *rows]))
+        corpus = read_corpus(path)
+        assert corpus.header is None and corpus.positions == 13
+        assert list(corpus.columns[1])[:2] == [value, "0"]
+
+
+@pytest.mark.parametrize("first", ["w,x,x", "w,,label", "w,7,label", "w,x,7", "w,x,A"])
+def test_a_first_row_whose_values_are_no_names_is_data(tmp_path, first):
+    path = tmp_path / "a.csv"
+    path.write_text(first + "\n" + "w,1,A\nv,2,B\n" * 6)
+    assert read_corpus(path).header is None
 
 
 @pytest.fixture

@@ -36,6 +36,11 @@ SPACES = re.compile(" +")
 # Fewer rows than this can begin with a word and go on with numbers by chance, where no separator is known.
 ROWS_BELOW_A_HEADER = 10
 
+# Values that no column is named after: without a letter, or for numbers that are missing or cannot be represented.
+NO_NAME = re.compile(
+    r"[\W\d_]*|[-+.\d]+e[-+]?\d+|#\w+(/\d)?[!?]|\W*(na|n/a|n\.a|nan|null|none|nil|inf|infinity)\W*", re.IGNORECASE
+)
+
 _WEIGHT_MARKS = ("# weight=", "#weight=")
 _WEIGHT = WeightLines(_WEIGHT_MARKS[0], rb"# ?weight=([^\r\n]*)()", spaces=" ")
 
@@ -247,9 +252,10 @@ def _row_at(data: bytes | bytearray, first: int, separator: str, layout: Layout)
 
 
 def _has_header(cells: Cells, values: Sequence[str], columns: tuple[str, ...], layout: Layout) -> bool | None:
-    """Return True if the first of the rows names the columns, and None if it may do so: all values are words.
+    """Return True if the first of the rows names the columns, and None if it may do so.
 
-    A column of numbers then has a word in it, or a known name stands there.
+    It does so if one of the names is known, or if a word stands above numbers, all values are possible names, and the
+    last one is no label of the other rows. It may do so if all values are words.
     """
     named = layout.sequence in values and layout.sequence not in columns
     if named or values[-1] == PREDICTED or tuple(values) in (columns, columns[:-1]):
@@ -263,13 +269,20 @@ def _has_header(cells: Cells, values: Sequence[str], columns: tuple[str, ...], l
         rows.parsed(np.arange(len(which)), layout.missing, found)
         return found
 
-    begin = kinds(every, 2)
+    begin, above_numbers = kinds(every, 2), False
     if cells.starts.shape[1] > (2 if layout.separator is not None else ROWS_BELOW_A_HEADER):
         above = np.flatnonzero((begin[:, 0] == WORD) & (begin[:, 1] != WORD))  # few, and mostly none
         below = kinds(above, None)[:, 1:]
-        if ((below != WORD).all(axis=1) & (below == NUMBER).any(axis=1)).any():
-            return True
-    return None if layout.separator is not None and (begin[:, 0] == WORD).all() else False
+        above_numbers = bool(((below != WORD).all(axis=1) & (below == NUMBER).any(axis=1)).any())
+    if not above_numbers and (layout.separator is None or (begin[:, 0] != WORD).any()):
+        return False
+    labels = cells.coded(len(cells) - 1).codes
+    if (labels[1:] == labels[0]).any():
+        return False
+    # Tables often begin with the numbers or names of rows, and nothing above them.
+    names = values if values[0] or not cells.lengths[0, 1:].all() else values[1:]
+    possible = len(set(names)) == len(names) and not any(map(NO_NAME.fullmatch, names))
+    return True if above_numbers and possible and (begin[len(values) - len(names) :, 0] == WORD).all() else None
 
 
 def _header(values: Sequence[str], name: str, line: int) -> tuple[str, ...]:
