@@ -453,6 +453,21 @@ def test_a_word_in_a_numeric_column(value):
     assert error_of(DataError, encoding.encode, new).startswith("data:2: ")
 
 
+def test_a_few_distinct_values_are_categories():
+    """Ten digits and a word, as a parser of documents writes them; numbers with a slip are still an error."""
+    data = [[[str(t % 10) if t % 40 else "no", "X"] for t in range(200)]]
+    encoding, _ = fit(data, missing=["NA"])
+    assert encoding.features[0].config.type == "categorical"
+    assert encoding.warnings == (
+        "warning: column c0 is taken for 11 categories: 195 of 200 values are numbers, but 'no' in line 1 is not; name "
+        "it as 'missing' if it stands for a missing value, or declare 'type: categorical'",
+    )
+    assert fit(data, missing=["no"])[0].features[0].config.type == "real"
+    for values, positions in ((21, 210), (11, 109)):  # too many values, too few positions
+        rows = [[[str(t % (values - 1)) if t else "no", "X"] for t in range(positions)]]
+        assert "'no' in column 1 (c0) is not a finite number" in error_of(DataError, fit, rows)
+
+
 def test_declared_types_win():
     data = [[["1", "X"], ["2", "Y"]]]
     assert fit(data, features=[{"column": "c0", "type": "categorical"}])[1].codes.shape[1] == 5

@@ -19,6 +19,10 @@ from .weight_lines import parse_weight
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
 MOSTLY_NUMBERS = 0.95
 
+# But up to so many distinct values, each so often on average, are categories that have numbers as names.
+FEW_VALUES = 20
+OFTEN = 10
+
 # So many sequences with a value of their own each, or steps that all go up, are no chance.
 MANY_SEQUENCES = 10
 MANY_STEPS = 30
@@ -69,7 +73,8 @@ class TrainingColumns(ABC):
             return found
         (values, counts), kinds = self.value_counts(column), self.kinds(column)
         words = int(counts[kinds == WORD].sum())
-        if words <= (1 - MOSTLY_NUMBERS) * self.positions:
+        few = len(values) <= FEW_VALUES and self.positions >= OFTEN * len(values)
+        if words <= (1 - MOSTLY_NUMBERS) * self.positions and not few:
             for part in self.parts:
                 part.real(column, name)  # raises at the first word, with its line
         there, numbers = int(counts[kinds != LACKING].sum()), int(counts[kinds == NUMBER].sum())
