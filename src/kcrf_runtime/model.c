@@ -138,7 +138,7 @@ static int check_families(kcrf_model *model, kcrf_error *error)
                                                : table_within(part->first_pair, part->bits, model->count[PAIRS])) &&
                        part->family < f && (own->kind != LEXICON || !(part->flags & IN_CODES)) &&
                        part->offset >= -(int64_t)meta->reach && part->offset <= (int64_t)meta->reach &&
-                       (own->kind != LEXICON || (model->families[part->family].kind == VALUE && k - own->first_part < 1000)) &&
+                       (own->kind != LEXICON || (model->families[part->family].kind == VALUE && k - own->first_part < 100000)) &&
                        model->families[part->family].kind != BAG && model->families[part->family].kind != NUMBER;
             } else
                 good = part->family == NONE ? within(part->first_pair, part->bits, model->count[TEXT])

@@ -146,6 +146,45 @@ def test_export_refuses_and_counts(kcrf, tmp_path):
     assert "has pivots" in done.err
 
 
+FAR_PARTS = """
+features:
+  - {column: c0, window: -1..1}
+  - {column: c1, window: -1..1}
+  - {name: three, conjunction: [c1, "c1[1]", "c1[2]"], window: [-1]}
+"""
+
+
+def test_parts_of_conjunctions_may_be_further_away_than_any_feature(kcrf, program, tmp_path):
+    (tmp_path / "far.yaml").write_text(FAR_PARTS)
+    model, exported = model_of(kcrf, tmp_path, COLUMNS, "-c", tmp_path / "far.yaml")
+    for data in (COLUMNS.encode(), (COLUMNS + "\n").encode() * 700):  # by the model, and by the library
+        wanted = kcrf("tag", "-m", model, stdin=data)
+        assert (wanted.code, wanted.err) == (0, "")
+        assert run(program, exported, data=data) == (0, wanted.out, "")
+
+
+def test_what_the_library_does_not_open_is_not_written_and_the_model_labels(kcrf, tmp_path, monkeypatch):
+    model, _ = model_of(kcrf, tmp_path, COLUMNS)
+    data = (COLUMNS + "\n").encode() * 700
+    wanted = kcrf("tag", "-m", model, stdin=data)
+    (tmp_path / "old.kcrf").write_bytes(b"of before")
+
+    def refuse(_):
+        raise ValueError("the model is damaged: a feature")
+
+    monkeypatch.setattr("kcrf_core.model.runtime_files.RuntimeModel", refuse)
+    for name in ("new.kcrf", "old.kcrf"):
+        done = kcrf("export", model, "-o", tmp_path / name)
+        assert done.code == 2
+        assert "(the model is damaged: a feature): tag with kcrf itself" in done.err
+    assert not (tmp_path / "new.kcrf").exists()
+    assert (tmp_path / "old.kcrf").read_bytes() == b"of before"
+    done = kcrf("tag", "-m", model, stdin=data)
+    assert (done.code, done.out) == (0, wanted.out)
+    assert done.err.count("\n") == 1 and "the model itself labels" in done.err
+    assert kcrf("tag", "-m", model, "-q", stdin=data).err == ""
+
+
 @pytest.mark.slow
 def test_values_that_are_forgotten_change_no_label(kcrf, tmp_path):
     """A tagger has room for four values, so that most make room for others, or find none while others are in use."""

@@ -114,6 +114,13 @@ OF_ONE_COLUMN = [
     {"name": "triples", "conjunction": ["c1", "c1[1]", "c1[3]"], "window": [-2, 0], "min_count": 2},
     {"column": "c0", "window": [0]},
 ]
+FAR_PARTS = [  # parts are further away than any feature looks
+    {"column": "c0", "window": [-1, 0, 1]},
+    {"column": "c1", "window": [0]},
+    {"name": "three", "conjunction": ["c1", "c1[1]", "c1[2]"], "window": [-1]},
+    {"name": "here", "conjunction": ["c0[3]", "c1[3]"], "window": [-3]},
+    {"name": "twice", "conjunction": ["c1", "c1"], "window": [0]},
+]
 TEMPLATES = ["U00:%x[-2,0]", "U01:%x[0,0]/%x[1,1]", "U:%x[-1,0]", "U:%x[1,0]", "U"]
 FEATURES = {
     "words": WORD_FEATURES,
@@ -123,6 +130,7 @@ FEATURES = {
     ],
     "conjunctions": CONJUNCTIONS,
     "of one column": OF_ONE_COLUMN,
+    "far parts": FAR_PARTS,
     "templates": [{"name": "bag", "templates": TEMPLATES}, {"column": "c1", "window": [-1, 0]}],
     "distinct lines": [
         {"name": "bag", "templates": ["U0:%x[-1,0]", "U1:%x[0,0]", "U2"]},
@@ -203,6 +211,8 @@ MODELS = {
     "conjunctions of one column": ("of one column", {}),
     "conjunctions of one place": ("one place", {}),
     "conjunctions of one column, pairs": ("of one column", {"terms": ("node", "edge-x")}),
+    "far parts": ("far parts", {}),
+    "far parts of second order": ("far parts", {"order": 2}),
     "templates": ("templates", {}),
     "wapiti": ("wapiti", {}),
     "line": ("line", {}),
@@ -247,7 +257,10 @@ def rows_of(model, corpus, first, last):
 @pytest.mark.parametrize("name", MODELS)
 def test_the_library_gives_what_python_gives(name):
     features, options = MODELS[name]
-    model, corpus = random_model(features, **options)
+    compare(*random_model(features, **options))
+
+
+def compare(model, corpus):
     tagger = RuntimeTagger(RuntimeModel(runtime_image(model)))
     dataset = model.encoding.encode(corpus)
     best, every = model.tag(dataset), model.marginals(dataset)
@@ -270,6 +283,98 @@ def test_the_library_gives_what_python_gives(name):
             for path, log_probability in zip(labels, logs, strict=True):
                 assert tagger.log_probability(path) == pytest.approx(log_probability, rel=1e-9, abs=1e-12)
             np.testing.assert_array_equal(tagger.labels(), best[rows])  # after the rooms were used for others
+
+
+def random_features(rng: np.random.Generator) -> list[dict]:
+    """Return features with windows and parts of conjunctions at random offsets."""
+
+    def window():
+        return sorted({int(offset) for offset in rng.integers(-4, 5, rng.integers(1, 4))})
+
+    kinds = [
+        {"name": "word", "column": "c0"},
+        {"name": "tag", "column": "c1"},
+        {"name": "low", "column": "c0", "transform": "lower"},
+        {"name": "pre", "column": "c0", "transform": "prefix", "length": 2},
+        {"name": "same", "column": "c1", "transform": "lower"},
+        {"name": "town", "column": "c0", "lookup": "town"},
+    ]
+    chosen = [kinds[k] for k in rng.permutation(len(kinds))[: rng.integers(1, 5)]]
+    out = [{**kind, "window": window()} for kind in chosen]
+    if rng.random() < 0.5:
+        places = rng.integers(-5, 6, 2)
+        out.append({"name": "line", "templates": ["U%x[{},0]/%x[{},1]".format(*places)], "type": "categorical"})
+    names = [feature["name"] for feature in out]
+    for number in range(rng.integers(1, 4)):
+        least = rng.choice([-4, 0])  # those of one column with none before are summed with it
+        parts = [f"{rng.choice(names)}[{offset}]" for offset in rng.integers(least, 5, rng.integers(2, 5))]
+        out.append({"name": f"parts{number}", "conjunction": parts, "window": window()})
+    for feature in out:
+        feature["min_count"] = int(rng.integers(1, 4))
+    return [*out, {"column": "c2", "type": "real", "window": window()}] if rng.random() < 0.2 else out
+
+
+@pytest.mark.parametrize("seeds", [range(5), pytest.param(range(5, 400), marks=pytest.mark.slow)], ids=["few", "many"])
+def test_random_features_are_as_in_python(seeds, monkeypatch):
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        features = random_features(rng)
+        name = "lexicon" if any("lookup" in feature for feature in features) else "random"
+        monkeypatch.setitem(FEATURES, name, features)
+        degree = 0 if features[-1].get("type") == "real" else int(rng.integers(3))
+        terms = ("node", "edge-x") if rng.random() < 0.2 else ("node",)
+        model = random_model(name, int(rng.integers(2, 6)), seed, terms, order=int(rng.integers(1, 3)), degree=degree)
+        compare(*model)
+
+
+def test_an_entry_of_a_lexicon_may_have_thousands_of_words(monkeypatch):
+    entry = " ".join(["new york"] * 700)
+    monkeypatch.setitem(LEXICON, "lexicons", {"town": ["strasse", entry], "city": ["strasse", entry]})
+    monkeypatch.setitem(FEATURES, "lexicon", [{"column": "c0", "lookup": name} for name in LEXICON["lexicons"]])
+    model, _ = random_model("lexicon")
+    tables = [feature.table for feature in model.encoding.features]
+    shared = tuple(replace(feature, table=tables[0]) for feature in model.encoding.features)
+    model = replace(model, encoding=replace(model.encoding, features=shared))
+    texts = [["New", "York"] * 701, ["Strasse", "new", "york"]]
+    corpus = corpus_of("\n".join("".join(f"{word}\tA\t1\tL0\n" for word in words) for words in texts))
+    np.testing.assert_array_equal(
+        runtime_labels(RuntimeModel(runtime_image(model)), model.encoding, corpus),
+        model.tag(model.encoding.encode(corpus)),
+    )
+    monkeypatch.setattr("kcrf_core.model.runtime_files.MOST_WORDS", 1000)
+    with pytest.raises(ConfigError, match="an entry of the lexicon a list has 1,400 words: tag with kcrf itself"):
+        runtime_image(model)
+
+
+def wide_model(seed=0):
+    """Return a model whose values at 201 distances would take more memory than a tagger has, and data."""
+    more = "\t".join("x" * 79)
+    lines = text(seed, 20, 8).replace("\tL", f"\t{more}\tL")
+    config = {"features": [{"column": "c0", "window": "-100..100"}], "separator": "\t"}
+    encoding, dataset = fit_encoding(parse_config(config), corpus_of(lines))
+    rng, Y = np.random.default_rng(seed), len(encoding.labels)
+    size = ColumnOrder.of(encoding.inputs(dataset, tuple(encoding.names))).size
+    term = ExplicitTerm("node", "node", tuple(encoding.names), random_weights(rng, size, Y, True))
+    return Model(encoding, (term,), Edges(*(rng.normal(size=shape) for shape in ((Y, Y), Y, Y)))), corpus_of(lines)
+
+
+def test_what_the_library_refuses_the_model_labels_with_one_note(monkeypatch):
+    model, corpus = wide_model()
+    with pytest.raises(
+        ConfigError, match=r"does not open the model in its form \(no memory .*\): tag with kcrf itself"
+    ):
+        runtime_image(model)
+    notes, rows = [], [rows_of(model, corpus, *span) for span in pairwise(corpus.offsets.tolist())]
+    quick = QuickLabels(model, notes.append)
+    assert [quick.of(rows, lambda: corpus) for _ in range(3)] == [None] * 3
+    assert len(notes) == 1 and "the model itself labels" in notes[0]
+    monkeypatch.setattr("kcrf_core.model.runtime_files.FEW_POSITIONS", 1)
+    monkeypatch.setattr("kcrf_core.model.runtime_files.SPARSE_A_POSITION", 1e9)
+    block = quick.prepared(corpus)
+    np.testing.assert_array_equal(quick.best_labels(block), model.tag(model.encoding.encode(corpus)))
+    assert len(notes) == 1
+    with pytest.warns(UserWarning, match="the model itself labels"):
+        assert QuickLabels(model).made is None
 
 
 def exact_marginals(scores: np.ndarray, edges: Edges) -> np.ndarray:

@@ -247,7 +247,7 @@ def tag(run: TagArguments) -> None:
     else:
         with Workers(run.threads) as workers:
             parsers: Parsers | None = None
-            steps = _steps(run, fitted, wishes, FORMATS[format_])
+            steps = _steps(run, fitted, wishes, FORMATS[format_], tell)
             if folder:
                 from kcrf_core.model import load_folder
 
@@ -419,7 +419,7 @@ def _tagged(
     yield from workers.stream(_called, written(labels))
 
 
-def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> _Steps:
+def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tell: Callable[[str], None]) -> _Steps:
     """Return the shortest way to what was asked for."""
     from kcrf_core.model import Decoded, Decoder, QuickLabels, given_labels
     from kcrf_core.system import sequence_rows
@@ -437,7 +437,7 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> 
     quick = wishes.costs is None and (rules is None or wishes.decode == "viterbi")
     if quick and not any(run.given("scheme", "force", "json_lines", *columns)):
         model = replace(model, decode=wishes.decode or model.decode, rules=None)
-        labeller = QuickLabels(model)
+        labeller = QuickLabels(model, tell)
 
         def obeying(parsed: ParsedBlock, part: Any) -> Decoded:
             """Label by the quickest way, and search for labels where those break a rule."""

@@ -8,6 +8,8 @@ weights of all distances of a feature stand together, code by code, so that they
 from __future__ import annotations
 
 import math
+import threading
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,8 +37,8 @@ from ..encoding import (
 from ..errors import ConfigError, DataError
 from ..features import AffineTerm, ConjunctionTerm, ExplicitTerm, Term
 from ..maps import squared_weights, without_zeros
-from ..runtime import QUANTIZED, TRANSFORMS, RuntimeModel, unicode_table
-from ..system import sequence_chunks
+from ..runtime import QUANTIZED, TRANSFORMS, RuntimeModel, RuntimeTagger, unicode_table
+from ..system import counted, renew_after_fork, sequence_chunks
 from .model import MOST_ROWS, VITERBI, Model
 from .runtime_sections import (
     BAG,
@@ -49,6 +51,7 @@ from .runtime_sections import (
     VALUE,
     Family,
     Image,
+    RuntimeLimitError,
     packed_names,
     unsupported,
 )
@@ -56,6 +59,7 @@ from .runtime_sections import (
 OF_CONJUNCTIONS, OF_PAIRS, IN_HALVES = 1, 2, 4
 FROM_ENDS, WAPITI, LAST_OF_LINE, IN_CODES = 1, 2, 4, 8
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
+MOST_WORDS = 100_000  # of an entry of a lexicon
 FEWEST_LED = 3  # families of a column whose codes stand beside those of its values
 FEW_POSITIONS = 4096  # of more at once, threads of the model itself label
 # Weights that are put into the library's form in the time that it gains at a position, about. The model itself adds up
@@ -65,8 +69,16 @@ WORTH_INDEXING = 8  # numbers of pairs are in an array of at most so many places
 
 
 def runtime_image(model: Model, quantize: str = "none") -> bytes:
-    """Return the file of a model; raise an error that names what the library does not support."""
-    return _ModelImage(model, QUANTIZED[quantize]).file()
+    """Return the file of a model, which the library opens; raise an error that names what it does not support."""
+    try:
+        image = _ModelImage(model, QUANTIZED[quantize]).file()
+    except UnicodeEncodeError as error:
+        raise unsupported(f"the name {error.object!r} is not Unicode text") from None
+    try:
+        RuntimeTagger(RuntimeModel(image))
+    except (ValueError, MemoryError) as error:
+        raise RuntimeLimitError(f"the runtime does not open the model in its form ({error})") from None
+    return image
 
 
 def runtime_labels(made: RuntimeModel, encoding: Encoding, corpus: Corpus) -> np.ndarray:
@@ -137,8 +149,14 @@ class QuickLabels:
     A model of 200,000 features takes 0.1 s to be put into its form, and a sentence then a thirtieth of its time.
     """
 
-    def __init__(self, model: Model):
-        self.model, self._calls, self._positions = model, 0, 0
+    def __init__(self, model: Model, note: Callable[[str], None] = warnings.warn):
+        self.model, self._note, self._calls, self._positions = model, note, 0, 0
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Have a new lock, in a process that was forked while another thread had it."""
+        self._lock = threading.Lock()
 
     @cached_property
     def _pays(self) -> float:
@@ -150,15 +168,24 @@ class QuickLabels:
         sparse = sum(len(each.values) for each in weights if not isinstance(each, np.ndarray))
         return dense / DENSE_A_POSITION + sparse / SPARSE_A_POSITION
 
-    @cached_property
+    @property
     def made(self) -> RuntimeModel | None:
-        """The model in the form of the library; None where that does not support it."""
+        """The model in the form of the library, made once for all threads; None where that does not support it."""
+        with self._lock:
+            if "_made" not in vars(self):
+                self._made = self._make()
+            return self._made
+
+    def _make(self) -> RuntimeModel | None:
         if any(isinstance(feature, RealFeature) for feature in self.model.encoding.features):
             return None  # whose errors name columns, and whose columns may be numbers already
         try:
             return RuntimeModel(runtime_image(self.model))
-        except (ConfigError, UnicodeEncodeError):
-            return None
+        except RuntimeLimitError as error:
+            self._note(f"{error.what}: the model itself labels, with the same result in more time")
+        except ConfigError:  # a kind of model that it does not support
+            pass
+        return None
 
     def of(self, X: Sequence[Sequence[Any]], corpus: Callable[[], Corpus]) -> np.ndarray | None:
         """Return numbers of the best labels of X by the model's decoder, [N] int32; None: ask the model itself.
@@ -260,9 +287,9 @@ class _ModelImage(Image):
     def _reach(self, feature: Feature) -> int:
         if isinstance(feature, AttributeFeature):
             return 0
-        if isinstance(feature, RealFeature):
-            return max(map(abs, feature.config.seen))
-        return feature.reach
+        offsets = [*feature.config.seen, *(offset for _, offset in feature.config.parts)]
+        seen = 0 if isinstance(feature, RealFeature) else feature.reach
+        return max(seen, *map(abs, offsets))
 
     def _add_feature(self, feature: Feature) -> None:
         if isinstance(feature, ConjunctionFeature):
@@ -330,10 +357,15 @@ class _ModelImage(Image):
 
     def _lexicon(self, found: Family, table: Lexicon) -> None:
         """Make a family of the words of a lexicon, and the tree of its entries."""
-        words = Family(VALUE, len(table.index), found.column, TRANSFORMS["fold" if table.fold else "identity"])
-        words.encode = table.numbers
-        words.table = self._table(table.index, np.arange(len(table.index)))
-        self.families[id(table), found.column] = words
+        if table.longest > MOST_WORDS:
+            raise RuntimeLimitError(f"an entry of the lexicon {table.source} has {counted(table.longest, 'word')}")
+        key = id(table), found.column
+        if key not in self.families:
+            words = Family(VALUE, len(table.index), found.column, TRANSFORMS["fold" if table.fold else "identity"])
+            words.encode = table.numbers
+            words.table = self._table(table.index, np.arange(len(table.index)))
+            self.families[key] = words
+        words = self.families[key]
         found.kind, found.column, found.table = LEXICON, NONE, self._table((), np.zeros(0))
         for keys, whole, longer in table.levels:
             level = self._pairs(keys, np.arange(len(keys)), whole + 2 * longer)

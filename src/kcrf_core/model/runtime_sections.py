@@ -50,6 +50,14 @@ def packed_names(names: Sequence[bytes]) -> PackedNames:
     return np.frombuffer(b"".join(names), np.uint8), np.cumsum(lengths) - lengths, lengths
 
 
+class RuntimeLimitError(ConfigError):
+    """A model of a kind that the library supports, and larger than it takes."""
+
+    def __init__(self, what: str):
+        super().__init__(f"{what}: tag with kcrf itself")
+        self.what = what
+
+
 def unsupported(what: str, *settings: str) -> ConfigError:
     return ConfigError(f"{what}, which the runtime does not support: tag with kcrf itself", settings=settings)
 
@@ -89,13 +97,15 @@ class Image:
     def add(self, section: str, rows: np.ndarray) -> int:
         """Put items behind those of a section; return the number of the first."""
         first = self.sizes[section]
+        if first + len(rows) > NONE and section != "values":
+            raise RuntimeLimitError(
+                "the model has more than 4,294,967,295 weights, values of features or bytes of text"
+            )
         self.parts[section].append(np.ascontiguousarray(rows))
         self.sizes[section] += len(rows)
         return first
 
     def _add_text(self, text: bytes | bytearray) -> int:
-        if self.sizes["text"] + len(text) > NONE:
-            raise unsupported("the model has more than 4 GiB of text")
         return self.add("text", np.frombuffer(text, np.uint8))
 
     def table(self, names: PackedNames, codes: np.ndarray) -> tuple[int, int]:
@@ -128,8 +138,6 @@ class Image:
     def add_rows(self, weights: WeightRows, source: np.ndarray) -> int:
         """Add rows of weights, by their numbers, -1 for none; return the place of their first start."""
         starts, columns, values = weight_rows(*weights, source, self.sizes["columns"], WORTH_FILLING)
-        if starts[-1] > NONE:
-            raise unsupported("the model has more than 4,000 million weights")
         scales = np.ones(len(starts), np.float32)
         if self.value_bytes == 1:
             row_of = np.repeat(np.arange(len(source)), np.diff(starts))

@@ -32,7 +32,7 @@ def open_model(
         if any(term.clique.axes != 1 for term in model.terms):
             raise ConfigError("potentials of transitions that depend on the input")
         made = RuntimeModel(runtime_image(replace(model, rules=None)))
-    except (ConfigError, UnicodeEncodeError):
+    except ConfigError:
         return partial(ModelItems, model), model, rules
     return partial(RuntimeTagger, made), model, rules
 

@@ -582,7 +582,7 @@ cdef class RuntimeTagger:
         self.model = model
         self.tagger = kcrf_tagger_new(model.model)
         if self.tagger == NULL:
-            raise MemoryError
+            raise MemoryError("no memory to remember values of columns, for which there are at most 256 MiB")
 
     def __dealloc__(self):
         kcrf_tagger_free(self.tagger)
