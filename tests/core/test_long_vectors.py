@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -288,3 +290,28 @@ def test_sparse_products_of_any_width(rng, workers, columns, dtype, ones):
         found = own.adjoint(None, R, workers, before, None)
     assert found is before
     np.testing.assert_allclose(found, A.T @ R, rtol=rtol, atol=rtol)
+
+
+def test_threads_never_share_a_buffer():
+    """Threads wait at each call inside of `Buffers`, so that others look for an array at that moment."""
+    buffers, size = Buffers(), LEAST_BYTES // 8
+
+    def wait(frame, event, argument) -> None:
+        if frame.f_globals.get("__name__") == Buffers.__module__:
+            time.sleep(1e-4)
+
+    def work(number: int) -> bool:
+        good = True
+        for _ in range(30):
+            mine = buffers.empty((2, size // 2))[:, ::4096]  # a view alone is in use
+            mine[:] = number
+            time.sleep(2e-4)
+            good &= bool((mine == number).all())
+        return good
+
+    threading.setprofile(wait)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(work, range(4)))
+    finally:
+        threading.setprofile(None)

@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
@@ -793,6 +794,29 @@ def test_quick_labels_are_those_of_the_model():
         other = np.array(X[0], dtype=object)  # no rows of texts: by way of a corpus
         np.testing.assert_array_equal(quick.of([other, *X[1:]], as_corpus), best)
         assert len(needed) == (name == "words")
+
+
+def test_threads_make_the_form_of_the_library_once(monkeypatch):
+    model, corpus = random_model("words")
+    made = []
+
+    def slowly(*arguments):
+        made.append(arguments)
+        time.sleep(0.02)
+        return runtime_image(*arguments)
+
+    monkeypatch.setattr("kcrf_core.model.runtime_files.runtime_image", slowly)
+    quick = QuickLabels(model)
+    X = [rows_of(model, corpus, *span) for span in pairwise(corpus.offsets.tolist())]
+    quick.of(X, lambda: corpus)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: quick.of(X, lambda: corpus), range(8)))
+    best = model.tag(model.encoding.encode(corpus))
+    assert len(made) == 1
+    assert all((labels == best).all() for labels in found)
+    quick._lock.acquire()  # as another thread may have it while a process is forked
+    quick.renew()
+    assert quick.made is not None
 
 
 @pytest.mark.parametrize("name", ["words", "conjunctions", "posterior", "numbers", "attributes", "degree 2"])

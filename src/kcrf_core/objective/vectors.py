@@ -8,8 +8,8 @@ vectors are used again once nothing refers to them (`Buffers`): fresh memory cos
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -31,39 +31,39 @@ PIECE, PIECES_AT_ONCE = 1 << 15, 1 << 7  # columns of pairs that are multiplied,
 VALUES_PER_TASK = 1 << 15  # of all vectors together: with fewer it takes longer to hand a task over than to do it
 
 
-def _references(buffers: list[np.ndarray], number: int) -> int:
-    return sys.getrefcount(buffers[number])
+class _Lease:
+    """Memory that arrays use: each view refers to this object, and with the last of them it is unused again."""
 
+    def __init__(self, memory: np.ndarray, unused: deque[np.ndarray]):
+        self.__array_interface__ = memory.__array_interface__
+        self._memory, self._unused = memory, unused
 
-# The reference count of an array that only its list refers to: interpreters differ. Zero where none can be counted.
-_counts = getattr(sys, "_is_gil_enabled", lambda: True)() and hasattr(sys, "getrefcount")
-UNUSED = _references([np.empty(0)], 0) if _counts else 0
+    def __del__(self) -> None:
+        self._unused.append(self._memory)
 
 
 class Buffers:
-    """A store of arrays. Every view of an array refers to it, so none is handed out while it is in use."""
+    """A store of memory for arrays, which threads may share: a deque gives each item to one of them."""
 
     def __init__(self) -> None:
-        self._arrays: list[np.ndarray] = []
+        self._unused: dict[tuple[int, np.dtype], deque[np.ndarray]] = {}
 
     def empty(self, shape: tuple[int, ...] | int, dtype: np.dtype | type = np.float64) -> np.ndarray:
         """Return an array whose values are not set, like np.empty."""
         size, dtype = int(np.prod(shape)), np.dtype(dtype)
-        if size * dtype.itemsize < LEAST_BYTES or not UNUSED:
+        if size * dtype.itemsize < LEAST_BYTES:
             return np.empty(shape, dtype=dtype)
-        for number in range(len(self._arrays)):
-            fits = self._arrays[number].size == size and self._arrays[number].dtype == dtype
-            if fits and _references(self._arrays, number) <= UNUSED:
-                return self._arrays[number].reshape(shape)
-        fresh = np.empty(size, dtype=dtype)
-        self._arrays.append(fresh)
-        return fresh.reshape(shape)
+        unused = self._unused.setdefault((size, dtype), deque())
+        try:
+            memory = unused.pop()
+        except IndexError:
+            memory = np.empty(size, dtype=dtype)
+        return np.asarray(_Lease(memory, unused)).reshape(shape)
 
     def forget_unused(self) -> None:
-        """Release the arrays that are not in use."""
-        if UNUSED:
-            numbers = range(len(self._arrays))
-            self._arrays = [self._arrays[number] for number in numbers if _references(self._arrays, number) > UNUSED]
+        """Release the memory that is not in use."""
+        for unused in list(self._unused.values()):
+            unused.clear()
 
 
 class Vectors(ABC):
