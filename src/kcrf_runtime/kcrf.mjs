@@ -21,7 +21,7 @@ export async function load(wasm, model) {
 }
 
 class Tagger {
-  #library; #tagger; #scratch; #positions = 0; #texts = 0; #room = 0;
+  #library; #tagger; #scratch; #positions = -1; #texts = 0; #room = 0;
 
   constructor(library, model) {
     this.#library = library;
@@ -42,8 +42,8 @@ class Tagger {
   set(rows) {
     const { kcrf_set_columns, kcrf_set_attributes, free } = this.#library, width = this.columnNames.length;
     const pairs = this.takesAttributes, item = pairs ? 16 : 8; // bytes of kcrf_attribute, kcrf_text
+    this.#positions = -1; // the sequence of before is not the one that could not be set
     if (!Array.isArray(rows)) throw new Error("expected an array of positions");
-    this.#positions = 0;
     let length = 0, count = 0;
     rows.forEach((row, t) => {
       if (!Array.isArray(row) || (!pairs && row.length !== width))
@@ -83,24 +83,29 @@ class Tagger {
   }
 
   /* The best labels by the model's decoder. */
-  labels() { return this.#names(this.#library.kcrf_labels(this.#tagger)); }
+  labels() { return this.#names(this.#library.kcrf_labels(this.#ready())); }
 
   /* The most probable labelling. */
-  viterbi() { return this.#names(this.#library.kcrf_viterbi(this.#tagger)); }
+  viterbi() { return this.#names(this.#library.kcrf_viterbi(this.#ready())); }
 
   /* p(label | sequence): for each position an array in the order of `labelNames`. */
   marginals() {
-    const width = this.labelNames.length, found = this.#check(this.#library.kcrf_marginals(this.#tagger));
+    const width = this.labelNames.length, found = this.#check(this.#library.kcrf_marginals(this.#ready()));
     const all = new Float64Array(this.#bytes().buffer, found, this.#positions * width).slice();
     return Array.from({ length: this.#positions }, (_, t) => all.subarray(t * width, (t + 1) * width));
   }
 
   /* The `number` most probable labellings, or all: [{labels, probability}], the best one first. */
   nbest(number) {
-    const found = this.#check(this.#library.kcrf_nbest(this.#tagger, number, this.#scratch, this.#scratch + 4));
+    const found = this.#check(this.#library.kcrf_nbest(this.#ready(), number, this.#scratch, this.#scratch + 4));
     const [labels, logs] = new Uint32Array(this.#bytes().buffer, this.#scratch, 2);
     const probabilities = Array.from(new Float64Array(this.#bytes().buffer, logs, found), Math.exp);
     return probabilities.map((probability, k) => ({ labels: this.#names(labels + 4 * k * this.#positions), probability }));
+  }
+
+  #ready() { // the tagger, with a sequence
+    if (this.#positions < 0) throw new Error("no sequence is set: there was none yet, or the last one was refused");
+    return this.#tagger;
   }
 
   #names(found) {

@@ -149,8 +149,13 @@ def test_node_errors(kcrf, node, trained, tmp_path):
         ["set", []],
         ["labels"],
     ]
+    results = [["labels"], ["viterbi"], ["marginals"], ["nbest", 2]]
+    refused = (["set", one] for one in ("but", [row[:4]], [[*row[:4], "high"]], [[*row[:4], 3]]))
+    after = [call for wrong in refused for call in (["set", [row]], wrong, *results)]
     found = node(
-        *(["load", str(path)] for path in bad.values()), ["load", str(exported)], *calls, ["set", [row]], ["labels"]
+        *(["load", str(path)] for path in bad.values()),
+        *(["load", str(exported)], *calls, ["set", [row]], ["labels"]),
+        *(["load", str(exported)], *results, *after),
     )
     errors = [one["error"] if isinstance(one, dict) and "error" in one else one for one in found]
     assert errors[:2] == ["Error: not a model for kcrf-tag (write one with kcrf export --to runtime)"] * 2
@@ -160,6 +165,11 @@ def test_node_errors(kcrf, node, trained, tmp_path):
     assert errors[7].startswith("Error: ") and "high" in errors[7]
     assert errors[8] == "Error: expected an array of positions"
     assert errors[9:11] == [None, []] and errors[12] == ["0"]
+    unset = ["Error: no sequence is set: there was none yet, or the last one was refused"] * 4
+    assert errors[14:18] == unset
+    for first in range(18, 42, 6):
+        assert errors[first] is None and errors[first + 1].startswith("Error: ")
+        assert errors[first + 2 : first + 6] == unset
 
 
 @pytest.mark.slow

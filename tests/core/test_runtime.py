@@ -697,6 +697,40 @@ def test_mistakes_of_callers_are_errors():
     assert len(tagger.labels()) == 0
 
 
+class Faulty:
+    """An item, or a row, that sets a sequence of the tagger and then fails."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def __iter__(self):
+        self.act()
+        raise KeyError("row")
+
+
+@pytest.mark.parametrize("name", ["numbers", "attributes"])
+def test_no_results_are_left_of_a_sequence_before_one_that_is_refused(name):
+    model, corpus = random_model(name)
+    tagger, rows = RuntimeTagger(RuntimeModel(runtime_image(model))), rows_of(model, corpus, 0, int(corpus.offsets[1]))
+    put = tagger.set_columns if name == "numbers" else tagger.set_attributes
+    bad = [None, [5], [*rows, None], [Faulty(lambda: put(rows))]]
+    bad += (
+        [[["a", "A", "x"]], [["a"]], [["a", "\ud800", "1"]]] if name == "numbers" else [[{"a": 1e300}], [{"a": []}, 1]]
+    )
+    results = (tagger.label_names, tagger.labels, tagger.scores, tagger.marginals, lambda: tagger.nbest(2))
+    for wrong in bad:
+        put(rows)
+        assert len(tagger.label_names()) == len(rows)
+        with pytest.raises((TypeError, ValueError, KeyError)):
+            put(wrong)
+        assert len(tagger) == 0
+        for result in (*results, lambda: tagger.log_probability([])):
+            with pytest.raises(ValueError, match="no sequence is set"):
+                result()
+    put([])
+    assert tagger.label_names() == [] and tagger.log_probability([]) == 0
+
+
 def test_sequences_that_are_not_as_long_as_they_say():
     class Row(list):
         def __iter__(self):

@@ -576,6 +576,7 @@ cdef class RuntimeTagger:
     cdef size_t room
     cdef ItemRows rows  # of an earlier sequence, for their memory
     cdef Py_ssize_t T
+    cdef bint ready  # a sequence is set
     cdef bint busy  # without the interpreter's lock
 
     def __init__(self, RuntimeModel model not None):
@@ -612,6 +613,18 @@ cdef class RuntimeTagger:
     cdef int alone(self) except -1:
         if self.busy:
             raise RuntimeError("another thread uses this tagger: each thread needs its own")
+        return 0
+
+    cdef int forget(self) except -1:
+        """Have no sequence: one of before would be taken for the one that could not be set."""
+        self.alone()
+        self.T, self.ready = 0, False
+        return 0
+
+    cdef int check(self) except -1:
+        self.alone()
+        if not self.ready:
+            raise ValueError("no sequence is set: there was none yet, or the last one was refused")
         return 0
 
     cdef PyThreadState* leave(self, size_t T) except? NULL:
@@ -654,9 +667,14 @@ cdef class RuntimeTagger:
 
     def set_columns(self, rows):
         """Set a sequence by the texts of its columns, [positions][columns]."""
-        self.alone()
-        held = tuple(map(tuple, rows))  # texts stay while the lock is released
-        cdef Py_ssize_t T = self.fill(held)
+        cdef Py_ssize_t T
+        self.forget()
+        try:
+            held = tuple(map(tuple, rows))  # texts stay while the lock is released
+            T = self.fill(held)
+        except BaseException:
+            self.forget()  # one that the rows themselves have set
+            raise
         cdef PyThreadState* state = self.leave(T)
         cdef int status = kcrf_set_columns(self.tagger, self.cells, T)
         self.enter(state)
@@ -674,9 +692,7 @@ cdef class RuntimeTagger:
             if rows is not items:
                 rows.read(items)
         except BaseException:
-            self.alone()
-            self.T = 0
-            kcrf_set_attributes(self.tagger, NULL, NULL, 0)
+            self.forget()
             raise
         state = self.leave(rows.items)
         status = kcrf_set_attributes(self.tagger, rows.entries, rows.ends, rows.items)
@@ -686,7 +702,7 @@ cdef class RuntimeTagger:
 
     cdef int end(self, int status, Py_ssize_t T) except -1:
         """Have a sequence of T positions if it could be set, else none."""
-        self.T = T if status == KCRF_OK else 0
+        self.T, self.ready = T if status == KCRF_OK else 0, status == KCRF_OK
         if status != KCRF_OK:
             raise self.error()
         return 0
@@ -694,13 +710,14 @@ cdef class RuntimeTagger:
     def scores(self):
         """Return scores of labels, [T, Y], without transitions."""
         cdef Py_ssize_t Y = kcrf_label_count(self.model.model)
-        self.alone()
+        self.check()
         if not self.T:
             return np.zeros((0, Y))
         cdef double[:, ::1] every = <double[:self.T, :self.model.model.stride]>self.tagger.scores.memory
         return np.ascontiguousarray(every[:, :Y])
 
     cdef const int32_t* found(self) except NULL:
+        self.check()
         cdef PyThreadState* state = self.leave(self.T)
         cdef const int32_t* found = kcrf_labels(self.tagger)
         self.enter(state)
@@ -725,6 +742,7 @@ cdef class RuntimeTagger:
 
     def marginals(self):
         """Return p(y_t | x), [T, Y]."""
+        self.check()
         cdef PyThreadState* state = self.leave(self.T)
         cdef const double* found = kcrf_marginals(self.tagger)
         self.enter(state)
@@ -740,6 +758,7 @@ cdef class RuntimeTagger:
         """Return the logarithm of the probability of numbers of labels [T]."""
         cdef const int32_t[::1] path = np.array(labels, dtype=np.int32)
         cdef double result = 0
+        self.check()
         if path.shape[0] != self.T:
             raise ValueError(f"{path.shape[0]} labels, expected {self.T}")
         cdef PyThreadState* state = self.leave(self.T)
@@ -753,6 +772,7 @@ cdef class RuntimeTagger:
         """Return the most probable labellings [K, T] int32 and the logarithms of their probabilities [K]."""
         cdef const int32_t* labels
         cdef const double* logs
+        self.check()
         cdef PyThreadState* state = self.leave(self.T * number)
         cdef size_t found = kcrf_nbest(self.tagger, number, &labels, &logs)
         self.enter(state)
