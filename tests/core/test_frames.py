@@ -158,6 +158,41 @@ def test_labels_that_are_not_known_and_values_that_return(rng, pandas):
     assert found.judged == len(frame.dropna())
 
 
+@pytest.mark.parametrize("kind", ["category", "string[python]", "object", "index"])
+@pytest.mark.parametrize("others", ["words", "numbers"])
+def test_types_of_labels_sequences_and_words(rng, kind, others):
+    """A frame trains the same model for every type of pandas, and as columns or levels of the index."""
+    frame = readings(rng).drop(columns=["subject"])
+    frame["trial"] = frame.trial.map("trial{}".format)
+    if others == "words":
+        frame["word"] = rng.choice(["the", "cat", "Cat", "ran"], len(frame))
+    names = [name for name in ("trial", "word", "act") if name in frame]
+    other = frame.set_index(["trial", "act"]) if kind == "index" else frame.astype(dict.fromkeys(names, kind))
+    crf, same = (KernelCRF(sigma2=3).fit(one, **TRIALS) for one in (other, frame))
+    assert crf.certificate_ == same.certificate_ and crf.classes_ == ["rest", "walk"]
+    assert crf.predict(other).tolist() == same.predict(frame).tolist() and crf.score(other) == same.score(frame)
+
+
+def test_categories_that_look_like_numbers(rng, pandas):
+    """They are categories in every method, under any name, and with the same text beside missing values."""
+    frame = readings(rng).drop(columns=["subject", "steps"])
+    frame.insert(1, "room.no", pandas.Categorical(rng.choice([1, 2, 30], len(frame))))
+    lacking = frame.copy()
+    lacking.loc[1004, "room.no"] = np.nan
+    for one in (frame, lacking):
+        crf = KernelCRF(sigma2=3).fit(one, **TRIALS)
+        room = crf.model_.encoding.features[0]
+        assert (room.config.name, room.config.type) == ("room.no", "categorical")
+        assert set(room.vocabulary.values) >= {"1", "2", "30"}
+        assert crf.predict(frame).tolist() == crf.predict(frame.astype({"room.no": str})).tolist()
+    shuffled = frame.assign(**{"room.no": frame["room.no"].cat.rename_categories({1: 2000, 2: 3, 30: 17})})
+    first, second = (KernelCRF(sigma2=3).audit(one, folds=2, **TRIALS) for one in (frame, shuffled))
+    np.testing.assert_array_equal(np.concatenate(first.wrong), np.concatenate(second.wrong))
+    dated = frame.assign(day=pandas.Categorical(pandas.to_datetime(["2024-01-01"] * len(frame))))
+    with pytest.raises(ValueError, match="the column 'day' holds times"):
+        KernelCRF(sigma2=3).fit(dated, **TRIALS)
+
+
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [

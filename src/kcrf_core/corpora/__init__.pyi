@@ -71,6 +71,7 @@ from .sequences import (
 )
 from .spool import SUGGESTING_POSITIONS as SUGGESTING_POSITIONS, Spool as Spool, spread_sequences as spread_sequences
 from .tables import (
+    CategoryColumn as CategoryColumn,
     Cells as Cells,
     CodedColumn as CodedColumn,
     NameCells as NameCells,

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import DataError
 from .corpus import Corpus
 from .layout import MISSING
-from .tables import LACKING, NUMBER, WORD, CodedColumn, ColumnList, NumberColumn
+from .tables import LACKING, NUMBER, WORD, CategoryColumn, CodedColumn, ColumnList, NumberColumn
 from .weight_lines import parse_weight
 
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
@@ -150,6 +150,9 @@ class Columns(TrainingColumns):
         assert self.corpus.attributes is not None
         names = CodedColumn.of(self.corpus.attributes.names)
         return names.values, np.bincount(names.codes, minlength=len(names.values))
+
+    def looks_real(self, column: int, name: str) -> bool:
+        return not isinstance(self.corpus.columns[column], CategoryColumn) and super().looks_real(column, name)
 
     def has_numbers(self, column: int) -> bool | None:
         numbers = self.numbers(column)

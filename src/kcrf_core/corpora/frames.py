@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import suggestion
 from ..system import counted, listed
-from .tables import NumberColumn
+from .tables import CategoryColumn, CodedColumn, NumberColumn
 
 TIMES = (date, time, timedelta)  # a datetime is a date
 ColumnNames = str | Sequence[str]
@@ -67,11 +67,14 @@ class FrameRows(list[range]):
         return list(self._names)
 
     def column(self, name: str, use: str = "X") -> Any:
-        """Return a column as a Series."""
-        if name not in self._names:
-            known = suggestion(name, self.names)
-            raise ValueError(f"{use}: there is no column '{name}'{known} (columns: {listed(self.names)})")
-        return self.frame[self._names[name]]
+        """Return a column, or a level of the index that has a name, as a Series."""
+        if name in self._names:
+            return self.frame[self._names[name]]
+        levels = [str(level) for level in self.frame.index.names]
+        if name in levels:
+            return self.frame.index.get_level_values(levels.index(name)).to_series(index=self.frame.index)
+        known = suggestion(name, self.names)
+        raise ValueError(f"{use}: there is no column '{name}'{known} (columns: {listed(self.names)})")
 
     def whole_column(self, name: str, use: str) -> list[Any]:
         """Return the values of a column that has one in each row."""
@@ -94,11 +97,6 @@ class FrameRows(list[range]):
         if len(values) != len(self.frame):
             raise ValueError(f"{counted(len(self.frame), 'row')} in X, but {len(values):,} in y")
         return [list(values[rows.start : rows.stop]) for rows in self]
-
-    @property
-    def categories(self) -> list[str]:
-        """Columns of categories, which are no numbers even if they look like some."""
-        return [name for name, own in self._names.items() if hasattr(self.frame[own].dtype, "categories")]
 
     def _ends(self, names: Sequence[str]) -> list[int]:
         """Return the rows at which the values of some columns change."""
@@ -140,9 +138,9 @@ class FrameRows(list[range]):
 
 def _numbers(name: str, series: Any) -> np.ndarray | None:
     """Return a column as numbers, NaN where one is missing; None for words."""
-    dtype, values = series.dtype, None
-    kind = "O" if hasattr(dtype, "categories") else dtype.kind
-    if kind == "O" and not hasattr(dtype, "categories"):
+    dtype = getattr(series.dtype, "categories", series).dtype
+    kind = dtype.kind
+    if kind == "O" and dtype is series.dtype:
         values = series[series.notna()].tolist()
         if any(isinstance(value, TIMES) or hasattr(value, "ordinal") for value in values):
             kind = "M"
@@ -158,7 +156,7 @@ def _numbers(name: str, series: Any) -> np.ndarray | None:
             f"the column '{name}' holds times ({dtype}): sort by it, then drop it, or put the seconds between rows in "
             "its place"
         )
-    if kind not in "biuf":
+    if kind not in "biuf" or dtype is not series.dtype:
         if kind == "c":
             raise ValueError(f"Complex data not supported: the column '{name}'")
         return None
@@ -168,8 +166,11 @@ def _numbers(name: str, series: Any) -> np.ndarray | None:
     return found
 
 
-def _text(series: Any) -> list[str]:
+def _text(series: Any) -> Sequence[str]:
     """Return a column as text, empty where a value is missing."""
+    if hasattr(series.dtype, "categories"):
+        names = [*map(str, series.dtype.categories.tolist()), ""]  # whole numbers stay so beside missing values
+        return CategoryColumn(**vars(CodedColumn.of([names[code] for code in series.cat.codes.tolist()])))
     if series.dtype.kind == "b":
         series = series.astype("Int64")
     there = series.notna().tolist()

@@ -97,6 +97,15 @@ class CodedColumn(Sequence[str]):
         return None if (kinds[used] == WORD).any() else numbers[self.codes]
 
 
+class CategoryColumn(CodedColumn):
+    """A column of categories, which are no numbers even if they look like some."""
+
+    def take(self, rows: np.ndarray | slice) -> CategoryColumn:
+        return CategoryColumn(**vars(super().take(rows)))
+
+    span = take
+
+
 class PackedColumn(CodedColumn):
     """A column whose distinct values are UTF-8 end to end, and become strings when they are needed."""
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..config import CLUSTERS, EMBEDDINGS, Config, FeatureConfig, option_paths, parse_config, with_options
-from ..corpora import Clusters, Columns, Corpus, Lookup
+from ..corpora import CategoryColumn, Clusters, Columns, Corpus, Lookup
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
 from ..system import listed, positions_within
@@ -350,8 +350,9 @@ class _Maker:
 
     def _categorical(self, name: str, place: int) -> list[dict[str, Any]]:
         (values, codes), later = self.columns.distinct(place), _later(self.corpus)
+        declared = {"type": "categorical"} if isinstance(self.corpus.columns[place], CategoryColumn) else {}
         if len(later) and (codes[later] == codes[later - 1]).all():  # constant within each sequence
-            return [{"column": name, "window": [0]}]
+            return [{"column": name, "window": [0]} | declared]
         V, counts = len(values), np.bincount(codes, minlength=len(values))
 
         def share(test: Callable[[str], bool]) -> float:
@@ -359,7 +360,7 @@ class _Maker:
             passed = np.fromiter(map(test, values), bool, V)
             return float(counts[passed].sum() / max(counts.sum(), 1))
 
-        out: list[dict[str, Any]] = [{"column": name}]
+        out: list[dict[str, Any]] = [{"column": name} | declared]
         many = V >= MANY_VALUES or (V >= SOME_VALUES and np.count_nonzero(counts == 1) >= ONCE * V)
         words = many and share(lambda value: any(map(str.isalpha, value))) >= LETTERS
         if words and (derived := self._word_features(name, values)):

@@ -375,9 +375,7 @@ class KernelCRF(Protocol):
         hold_out = HoldOut(together, parts, block)
         raw, options, source = self._raw_config(form, corpus, data.columns)
         if data.columns is not None and raw.get("features") is None:
-            # Words among the columns: as the command takes them. Paths of settings cannot have a point in a name.
-            types = {f"features.{name}.type": "categorical" for name in data.categories if "." not in name}
-            config, _ = configured(raw, options | types, corpus, source)
+            config, _ = configured(raw, options, corpus, source)  # words among the columns: as the command takes them
         else:
             config = parse_config(raw, source)
         encoding, dataset = fit_encoding(config, corpus)

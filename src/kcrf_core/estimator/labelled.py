@@ -18,12 +18,6 @@ class LabelledInput:
     sample_weight: Any = None
     columns: list[str] | None = None  # names of columns of data frames, that of the labels last
 
-    @property
-    def categories(self) -> list[str]:
-        """Columns of categories among the inputs."""
-        known = self.X.categories if isinstance(self.X, FrameRows) else []
-        return [name for name in known if name in (self.columns or ())]
-
 
 def as_table(X: Any, sequence: ColumnNames | None) -> Any:
     """Return data frames as a `FrameRows`, and anything else as it is."""
