@@ -526,8 +526,9 @@ def test_verbose_goes_to_stderr_where_nobody_listens():
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        (np.zeros((4, 2)), [0, 1, 0, 1], "list of labels"),
-        (np.zeros((4, 2)), [[0], [1], [0], [1]], "2 positions, but"),
+        (np.zeros((4, 2)), [0, 1, 0, 1], "X is one array of rows"),
+        (list(np.zeros((4, 2))), [0, 1, 0, 1], "list of labels"),
+        (list(np.zeros((4, 2))), [[0], [1], [0], [1]], "2 positions, but"),
         ([np.zeros(2)], [[0, 1]], "1 dimension, expected 2"),
         ([[{"a": 1.0}]], [["x", "y"]], "1 position, but"),
         ([[{"a": 1.0}]], [["x"], ["y"]], "1 sequence in X, but 2 in y"),

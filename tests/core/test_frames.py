@@ -66,10 +66,10 @@ def test_names_of_columns_that_are_no_text(rng, names, pandas):
     frame = readings(rng)
     text, other = frame.set_axis([str(name) for name in names], axis=1), frame.copy()
     other.columns = pandas.Index(names)
-    sequence, label = names[0], names[-1]
+    sequence, label = names[:2], names[-1]
     crf = KernelCRF(sigma2=3).fit(other, sequence=sequence, label=label)
-    same = KernelCRF(sigma2=3).fit(text, sequence=str(sequence), label=str(label))
-    assert crf.feature_names_in_ == [str(name) for name in names[1:-1]]
+    same = KernelCRF(sigma2=3).fit(text, sequence=list(map(str, sequence)), label=str(label))
+    assert crf.feature_names_in_ == [str(name) for name in names[2:-1]]
     assert crf.predict(other).tolist() == same.predict(text).tolist()
 
 
@@ -193,6 +193,32 @@ def test_categories_that_look_like_numbers(rng, pandas):
         KernelCRF(sigma2=3).fit(dated, **TRIALS)
 
 
+def test_columns_that_name_sequences_or_subjects_are_warned_of(rng):
+    frame = readings(rng, trials=36).assign(row=range(288), x=0.5)
+    with pytest.warns(UserWarning) as heard:
+        KernelCRF(sigma2=3).fit(frame, label="act")
+    assert {one.filename for one in heard} == {__file__}
+    found = [str(one.message).split(" and is an input")[0] for one in heard]
+    assert [text.split(",")[0] for text in found] == [
+        "the column 'trial' only ever grows",
+        "the column 'subject' has 9 values",
+        "the column 'row' only ever grows",
+    ]
+    KernelCRF(sigma2=3).fit(frame.drop(columns="row"), groups="subject", **TRIALS)
+
+
+def test_values_of_rows_for_groups_and_weights(rng):
+    """As searches of scikit-learn slice them; a Series that has the name of a column stands for it."""
+    frame = readings(rng)
+    columns = KernelCRF(kernel="linear", **TRIALS).fit(frame, groups="subject", sample_weight="subject")
+    rows = KernelCRF(kernel="linear", sequence="trial").fit(frame, frame.act, frame.subject, groups=frame.subject)
+    assert rows.feature_names_in_ == columns.feature_names_in_ == ["x", "moving", "steps"]
+    assert rows.certificate_ == columns.certificate_ and rows.predict(frame).name == "act"
+    assert rows.score(frame, frame.act, frame.subject) == columns.score(frame, sample_weight="subject")
+    with pytest.raises(ValueError, match="sample_weight: the value changes within a sequence, at row 1000"):
+        rows.fit(frame, frame.act, np.arange(len(frame)))
+
+
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [
@@ -217,7 +243,7 @@ def test_frames_that_cannot_be(rng, change, arguments, message, pandas):
 
 
 def test_other_frames_that_cannot_be(rng):
-    frame = readings(rng)
+    frame = readings(rng).drop(columns="subject")
     crf = KernelCRF(sigma2=3).fit(frame, **TRIALS)
     with pytest.raises(ValueError, match="X: there is no column 'x'"):
         crf.predict(frame.drop(columns="x"))

@@ -98,6 +98,95 @@ def test_cross_validation_of_sequences(rng):
     assert scores.shape == (3,) and (scores > 0.9).all()
 
 
+def sensors(rng):
+    """Readings of 12 trials of three subjects, with all columns that a table has."""
+    from test_frames import readings
+
+    pytest.importorskip("pandas")
+    return readings(rng).assign(subject=lambda frame: frame.subject.map("S{}".format))
+
+
+NAMED = {"sequence": "trial", "label": "act", "groups": "subject"}
+
+
+def test_frames_in_folds_of_subjects(rng):
+    """Folds of rows by subject score as folds of whole sequences do; labels and subjects are no inputs."""
+    from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict, cross_val_score
+
+    frame, folds = sensors(rng), GroupKFold(3)
+    parts = [part for _, part in frame.groupby("trial")]
+    X, y, groups = zip(
+        *((part[["x", "moving", "steps"]], part.act, part.subject.iloc[0]) for part in parts), strict=True
+    )
+    plain = {"kernel": "linear", "sigma2": 3}
+    expected = cross_val_score(kcrf_core.KernelCRF(**plain), X, y, groups=groups, cv=folds)
+    crf = kcrf_core.KernelCRF(**plain, **NAMED)
+    by_name = kcrf_core.KernelCRF(**plain, sequence="trial", groups="subject")  # the name of y is that of a column
+    for one, labels in ((crf, None), (by_name, frame.act)):
+        found = cross_val_score(one, frame, labels, groups=frame.subject, cv=folds)
+        np.testing.assert_array_equal(found, expected)
+    search = GridSearchCV(crf, {"sigma2": [3]}, cv=folds).fit(frame, frame.act, groups=frame.subject)
+    assert search.best_score_ == pytest.approx(expected.mean()) and search.predict(frame).index.equals(frame.index)
+    labels = cross_val_predict(crf, frame, frame.act, groups=frame.subject, cv=folds)
+    assert np.mean(labels == frame.act) == pytest.approx(np.average(expected))
+
+
+@pytest.mark.parametrize("index", ["rows", "times"])
+def test_folds_that_cut_sequences_are_warned_of(rng, index):
+    import pandas
+    from sklearn.model_selection import GroupKFold, KFold, cross_val_score
+
+    frame, crf = sensors(rng), kcrf_core.KernelCRF(kernel="linear", sigma2=3, **NAMED)
+    if index == "times":
+        frame.index = pandas.date_range("2024-05-01", periods=len(frame), freq="s")
+    for folds in (KFold(5), KFold(2, shuffle=True, random_state=0)):
+        with pytest.warns(UserWarning, match=r"continues? .*groups=frame\['trial'\]"):
+            cross_val_score(crf, frame, frame.act, cv=folds)
+    cross_val_score(crf, frame, frame.act, groups=frame.trial, cv=GroupKFold(3))
+    crf.fit(frame).score(frame)  # rows of training are no continuation
+    crf.fit(frame[:64]).predict(frame[64:].reset_index(drop=True))
+
+
+def test_scaled_frames_in_pipelines(rng):
+    from sklearn.compose import make_column_transformer
+    from sklearn.model_selection import GroupKFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    frame, groups = sensors(rng), {"cv": GroupKFold(3)}
+    crf, groups["groups"] = kcrf_core.KernelCRF(kernel="linear", sigma2=3, **NAMED), frame.subject
+    some = (StandardScaler(), ["x", "steps"])
+    scaling = make_column_transformer(some, remainder="passthrough", verbose_feature_names_out=False)
+    pipeline = make_pipeline(scaling, crf).set_output(transform="pandas")
+    found = cross_val_score(pipeline, frame, frame.act, **groups)
+    np.testing.assert_allclose(found, cross_val_score(crf, frame, frame.act, **groups), atol=0.05)
+    numbers = frame.drop(columns=["subject", "act"])
+    scaled = make_pipeline(StandardScaler(), kcrf_core.KernelCRF(sigma2=3, sequence="trial"))
+    with pytest.raises(ValueError, match=r"sequence='trial' is a column.*set_output\(transform='pandas'\)"):
+        scaled.fit(numbers, frame.act)
+    scaled.set_output(transform="pandas").fit(numbers, frame.act)
+    assert scaled.predict(numbers).index.equals(frame.index) and scaled[-1].feature_names_in_ == [
+        "x",
+        "moving",
+        "steps",
+    ]
+    scaled.set_output(transform="default")
+    with pytest.raises(ValueError, match=r"X is one array of rows.*set_output\(transform='pandas'\)"):
+        scaled.predict(numbers)
+
+
+def test_groups_of_rows_by_metadata_routing(rng):
+    from sklearn import config_context
+    from sklearn.model_selection import GridSearchCV, GroupKFold
+
+    frame = sensors(rng)
+    with config_context(enable_metadata_routing=True):
+        crf = kcrf_core.KernelCRF(kernel="linear", sequence="trial").set_fit_request(groups=True)
+        search = GridSearchCV(crf, {"sigma2": [1, "auto"]}, cv=GroupKFold(3))
+        search.fit(frame, frame.act, groups=frame.subject)
+    assert search.best_estimator_.feature_names_in_ == ["x", "moving", "steps"]
+
+
 def test_sequences_of_one_length_may_be_arrays(rng):
     from sklearn.model_selection import GridSearchCV
 

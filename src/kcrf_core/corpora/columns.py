@@ -26,6 +26,7 @@ OFTEN = 10
 # So many sequences with a value of their own each, or steps that all go up, are no chance.
 MANY_SEQUENCES = 10
 MANY_STEPS = 30
+LONG_RUN = 10  # rows, mean length of runs of a value that names them
 
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 
@@ -93,24 +94,26 @@ class TrainingColumns(ABC):
             self.warnings.append(f"warning: {taken}: {remedy}")
         return False
 
-    def warn_of_identifier(self, column: int, name: str) -> None:
-        """Warn of a column that only grows, or that has a value of its own in each sequence, by the first part."""
+    def identifier(self, column: int) -> str | None:
+        """Return a sentence about a column that counts rows or names sequences or subjects, by the first part."""
         part = next(iter(self.parts))
         numbers, offsets = part.numbers(column), part.corpus.offsets
         values = part.coded(column).codes if numbers is None else numbers
         steps, first = np.diff(values), values[offsets[:-1]]
         if not np.delete(steps, offsets[1:-1] - 1).any():  # the same throughout each sequence
-            own = len(first) >= MANY_SEQUENCES and len(values) > len(first) == len(np.unique(first))
-            found = "has a value of its own in each sequence" if own else ""
+            if len(first) >= MANY_SEQUENCES and len(values) > len(first) == len(np.unique(first)):
+                return "has a value of its own in each sequence"
         else:
             grows = np.count_nonzero(steps) >= MANY_STEPS and bool((steps >= 0).all())
             if grows and numbers is None:  # codes are in the order of their first appearance
                 words = part.coded(column).values
                 grows = all(before < after for before, after in pairwise(words))
-            found = "only ever grows, as time stamps and row numbers do" if grows else ""
-        if found:
-            remedy = "leave it out ('ignore'), or name it as 'sequence' or 'group'"
-            self.warnings.append(f"warning: column {name} {found}, and says nothing about new data: {remedy}")
+            if grows:
+                return "only ever grows, as time stamps and row numbers do"
+        runs = np.count_nonzero(steps) + 1
+        if 1 < runs == len(np.unique(values)) <= len(values) / LONG_RUN:
+            return f"has {runs:,} values, each in one run of rows, as names of sequences and subjects do"
+        return None
 
     def first_line(self, column: int, value: str) -> tuple[str, int] | None:
         """Return the source and the line where a column first has a value; None where it has not."""

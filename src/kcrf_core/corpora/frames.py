@@ -84,13 +84,39 @@ class FrameRows(list[range]):
             raise ValueError(f"{use}: the column '{name}' has no value in row {row!r}")
         return found.tolist()
 
-    def of_sequences(self, name: str, use: str) -> list[Any]:
-        """Return the value of each sequence in a column that does not change within one."""
-        values = self.whole_column(name, use)
+    def of_sequences(self, given: Any, use: str) -> Any:
+        """Return the value of each sequence, of a column or of values of rows that do not change within one."""
+        if isinstance(given, str):
+            values, name = self.whole_column(given, use), f"'{given}'"
+        elif self.alone and hasattr(given, "__len__") and len(given) == len(self.frame):
+            values, name = list(given), "the value"
+        else:
+            return given  # one for each sequence
         for rows in self:
             if len(set(values[rows.start : rows.stop])) > 1:
-                raise ValueError(f"{use}: '{name}' changes within a sequence, at row {self.frame.index[rows.start]!r}")
+                raise ValueError(f"{use}: {name} changes within a sequence, at row {self.frame.index[rows.start]!r}")
         return [values[rows.start] if len(rows) else None for rows in self]
+
+    @property
+    def places(self) -> tuple[Any, list[Any]]:
+        """The index of the frame, and for each row the values that name its sequence."""
+        return self.frame.index, list(
+            zip(*(self.whole_column(name, "sequence") for name in self.sequence), strict=True)
+        )
+
+    def continued(self, earlier: tuple[Any, list[Any]]) -> list[Any]:
+        """Return names of sequences that have rows next to rows of the same name at `earlier` places, by the index."""
+        (index, names), (earlier_index, earlier_names) = self.places, earlier
+        both, names = earlier_index.append(index), earlier_names + names
+        if not both.is_unique:  # the same rows again, or rows of another table
+            return []
+        try:
+            order = both.argsort()
+        except TypeError:  # labels of different types
+            return []
+        new = order >= len(earlier_names)
+        pairs = ((names[order[t]], names[order[t + 1]]) for t in np.flatnonzero(new[1:] != new[:-1]))
+        return list(dict.fromkeys(first for first, second in pairs if first == second))
 
     def split(self, values: Sequence[Any]) -> list[list[Any]]:
         """Return values of rows as a list for each sequence."""
@@ -106,7 +132,7 @@ class FrameRows(list[range]):
         if back:
             message = f"sequence: {counted(back, 'value')} of {listed(names)} came again after another one, and began "
             message += "a new sequence each time: sort the rows first?"
-            warnings.warn(message, UserWarning, stacklevel=6)  # in the caller of `fit`
+            warnings.warn(message, UserWarning, stacklevel=7)  # in the caller of `fit` or `predict`
         return ends
 
     def inputs(self, names: Iterable[str], words: Collection[str] | None = None) -> tuple[Sequence[str], ...]:

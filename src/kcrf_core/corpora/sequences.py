@@ -185,6 +185,12 @@ def check_sequences(X: Any) -> list[Any]:
     if isinstance(X, (str, Mapping)) or hasattr(X, "toarray") or not isinstance(X, Iterable):
         kind = "sparse matrix" if hasattr(X, "toarray") else type(X).__name__
         raise TypeError(f"X must be a list of sequences, not a {kind}")
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.size and isinstance(X[0, 0], (str, float, int, np.number)):
+        raise ValueError(
+            "X is one array of rows, which does not tell where sequences begin. Reshape your data: a list of arrays, "
+            "one for each sequence ([X] for one alone), or a DataFrame with a column 'sequence'; in a pipeline, "
+            "set_output(transform='pandas') keeps data frames"
+        )
     out = list(X)
     for number, sequence in enumerate(out):
         if hasattr(sequence, "toarray"):

@@ -746,7 +746,11 @@ class _Fitter:
         if type_ == AUTO:
             real = corpus.names is None and self.columns.looks_real(where[0], feature.columns[0])
             if corpus.names is None and feature.columns == (feature.name,):
-                self.columns.warn_of_identifier(where[0], feature.name)
+                found = self.columns.identifier(where[0])
+                if found is not None:
+                    remedy = "leave it out ('ignore'), or name it as 'sequence' or 'group'"
+                    about = f"warning: column {feature.name} {found}, and says nothing about new data: {remedy}"
+                    self.columns.warnings.append(about)
             type_ = "real" if real else "categorical"
         default = REAL_WINDOW if type_ == "real" else CATEGORICAL_WINDOW
         feature = self._widened(replace(feature, type=type_), self.config.window or default)

@@ -27,6 +27,7 @@ from ..corpora import (
     LABEL_TYPES,
     ArrayLike,
     ColumnNames,
+    Columns,
     Corpus,
     Frame,
     FrameRows,
@@ -77,7 +78,7 @@ from ..selection import (
     make_settings,
     tune as search,
 )
-from ..system import AUTO, Workers
+from ..system import AUTO, Workers, counted
 from ..training import HoldOut, WarmStart, fit_calibration, open_engine, train
 from .auditing import LabelAudit
 from .labelled import LabelledInput, as_table, labelled
@@ -194,6 +195,12 @@ class KernelCRF(Protocol):
     kernel=None is "rbf" with 500 pivots for arrays of up to 200,000 positions, unless `c1`, `map`, `cut_off` or
     `all_possible_states` ask for weights of columns, and "linear" for the rest, as on the command line.
 
+    Data frames, where arguments of `fit` do not name their columns, as searches and pipelines of scikit-learn do not:
+
+    sequence : the column, or columns, whose value is the same throughout a sequence. None: a frame is one sequence.
+    label : the column of labels. None: that of the name of y, if X has one.
+    groups : the column of subjects, whose sequences are held out together where choices are made.
+
     Training beyond that:
 
     block : positions of the blocks that are held out where choices are made, with gaps beside them that are not learnt
@@ -264,6 +271,9 @@ class KernelCRF(Protocol):
     lexicon_case: str = "fold"
     clusters: str | os.PathLike[str] | None = None
     lookup_column: str | None = None
+    sequence: ColumnNames | None = None
+    label: str | None = None
+    groups: str | None = None
     decode: str | None = "auto"
     span_bonus: float | str | None = "auto"
     metric: str | None = "auto"
@@ -352,7 +362,9 @@ class KernelCRF(Protocol):
         X may be a DataFrame of pandas, or a list of them, one for each sequence. Consecutive rows with the same value
         in the column `sequence`, or in several, form a sequence; the whole frame is one without it. `label` is the
         column of labels, unless y has them, one for each row or a list for each sequence. `groups` and `sample_weight`
-        may be columns, too. All other columns are features under their names.
+        may be columns, too, or have a value for each row. All other columns are features under their names, with a
+        warning about those that count rows or name sequences or subjects. `sequence`, `label` and `groups` are the
+        parameters of these names where they are not given.
 
         `X_dev` and `y_dev` are scored at the end and while training goes on; nothing is learnt from them, and
         `report_["dev"]` has the figures.
@@ -362,10 +374,14 @@ class KernelCRF(Protocol):
         >>> KernelCRF(sigma2=1).fit(X, y, sample_weight=[1, 1, 0.5]).classes_
         ['a', 'b']
         """
-        _check_dev(X_dev, y_dev, label)
-        data = labelled(X, y, sample_weight, groups, sequence, label, self.unobserved)
+        if (X_dev is None) != (y_dev is None) and (X_dev is None or not (label or self.label)):
+            raise ValueError("X_dev and y_dev go together")
+        data = self._labelled(X, y, sample_weight, groups, sequence, label)
         X = data.X
         form, corpus = _training_corpus(data)
+        for name, found in _identifiers(data, corpus):
+            remedy = "name it as 'sequence' or 'groups', or drop it"
+            warnings.warn(f"the column '{name}' {found}, and is an input: {remedy}", UserWarning, stacklevel=2)
         names = LabelNames.of(data.y)
         block = None if self.block is None else _whole(self.block, "block")
         together, parts = (
@@ -381,7 +397,7 @@ class KernelCRF(Protocol):
         encoding, dataset = fit_encoding(config, corpus)
         dev = None
         if X_dev is not None:
-            scored = labelled(X_dev, y_dev, None, None, sequence, label, self.unobserved)
+            scored = self._labelled(X_dev, y_dev, None, None, sequence, label)
             if not any(map(len, scored.X)):
                 raise ValueError("X_dev has no positions to score by")
             dev = encoding.encode(_corpus_for(encoding, scored.X, check_labels(scored.y, scored.X)))
@@ -407,6 +423,7 @@ class KernelCRF(Protocol):
         if stored:
             model = replace(model, info={**model.info, "estimator": stored})
         self.model_, self.calibration_, self._quick = model, calibration, QuickLabels(model)
+        self._places = X.places if isinstance(X, FrameRows) and X.sequence and X.alone else None
         if report.result.reason not in (CERTIFIED, STATIONARY, BEST, PRUNED):
             message = f"stopped ({report.result.reason}) within {report.result.gap:.2g} of the optimum, not "
             message += f"{config.training.tolerance or SHARE:g}; max_iterations or tolerance can be larger"
@@ -444,12 +461,11 @@ class KernelCRF(Protocol):
         >>> crf.predict([[[1.0], [0.0]]]), crf.tuning_.yardstick.name
         ([['b', 'a']], 'accuracy')
         """
-        _check_dev(X_dev, y_dev, label)
-        data = labelled(X, y, sample_weight, groups, sequence, label, self.unobserved)
+        data = self._labelled(X, y, sample_weight, groups, sequence, label)
         form, corpus = _training_corpus(data)
         dev = None
         if X_dev is not None:
-            dev = _training_corpus(labelled(X_dev, y_dev, None, None, sequence, label, self.unobserved))[1]
+            dev = _training_corpus(self._labelled(X_dev, y_dev, None, None, sequence, label))[1]
         hold_out = HoldOut(None if data.groups is None else _numbers(data.groups, "groups", data.X))
         with self._computing() as (observer, workers):
             found = search(
@@ -468,6 +484,15 @@ class KernelCRF(Protocol):
         self.config, self.tuning_ = found.raw, found
         columns: dict[str, Any] = {"sequence": sequence, "label": label}
         return self.fit(X, y, sample_weight, groups=groups, X_dev=X_dev, y_dev=y_dev, **columns)
+
+    def _labelled(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, sequence: ColumnNames | None, label: str | None
+    ) -> LabelledInput:
+        """Return input with its labels, from columns that arguments name, else the parameters."""
+        groups = self.groups if groups is None else groups
+        sequence = self.sequence if sequence is None else sequence
+        label = self.label if label is None else label
+        return labelled(X, y, sample_weight, groups, sequence, label, self.unobserved)
 
     @contextmanager
     def _computing(self) -> Iterator[tuple[Observer, Workers]]:
@@ -692,7 +717,7 @@ class KernelCRF(Protocol):
             rank = BY_MODEL if folds is None else BY_FOLDS
         if rank not in RANKINGS:
             raise ValueError(f"rank={rank!r}: there are {', '.join(RANKINGS)}")
-        data = labelled(X, y, sample_weight, None, sequence, label, self.unobserved)
+        data = self._labelled(X, y, sample_weight, None, sequence, label)
         X, names = data.X, LabelNames.of(data.y)
         if folds is None:
             corpus = _corpus_for(self._model().encoding, X, check_labels(data.y, X))
@@ -822,7 +847,15 @@ class KernelCRF(Protocol):
         return [next(known) if len(sequence) else nothing for sequence in X]
 
     def _checked(self, X: InputSequences | Frame) -> list[Any]:
-        return check_sequences(X if isinstance(X, FrameRows) else as_table(X, self._sequence_columns()))
+        """Return X as sequences, with a warning if the first after `fit` continue those of training."""
+        out = check_sequences(X if isinstance(X, FrameRows) else as_table(X, self._sequence_columns()))
+        places, self._places = vars(self).get("_places"), None
+        if places is not None and isinstance(out, FrameRows) and out.alone and (cut := out.continued(places)):
+            message = f"{counted(len(cut), 'sequence continues one', 'sequences continue some')} of training: folds of "
+            message += "rows cut sequences apart, and training knows the rows around those that are scored. Deal whole "
+            message += f"sequences or subjects into folds: GroupKFold, with groups=frame[{out.sequence[0]!r}]"
+            warnings.warn(message, UserWarning, stacklevel=4)
+        return out
 
     def _sequence_columns(self) -> list[str] | None:
         """Return the columns of data frames that tell sequences apart."""
@@ -951,11 +984,6 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(inspect.signature(kind).parameters)
 
 
-def _check_dev(X_dev: Any, y_dev: Any, label: str | None) -> None:
-    if (X_dev is None) != (y_dev is None) and (X_dev is None or label is None):  # a data frame may have its labels
-        raise ValueError("X_dev and y_dev go together")
-
-
 def _training_corpus(data: LabelledInput) -> tuple[str, Corpus]:
     """Return the form of labelled sequences, COLUMNS or ITEMS, and their corpus."""
     X = data.X
@@ -969,6 +997,15 @@ def _training_corpus(data: LabelledInput) -> tuple[str, Corpus]:
     if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
         raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
     return form, corpus
+
+
+def _identifiers(data: LabelledInput, corpus: Corpus) -> Iterator[tuple[str, str]]:
+    """Yield inputs of data frames that count rows or name sequences or subjects, with a sentence about each."""
+    columns = Columns(corpus)
+    for place, name in enumerate((data.columns or ())[:-1]):
+        found = columns.identifier(place)
+        if found is not None:
+            yield name, found
 
 
 def _corpus_for(encoding: Encoding, X: list[Any], y: list[list[Any]] | None = None) -> Corpus:

@@ -39,11 +39,16 @@ def labelled(
     if not isinstance(table, FrameRows):
         named = {"sequence": sequence, "label": None if y is not None else label}
         named |= {"groups": groups, "sample_weight": sample_weight}
-        wrong = next((name for name, value in named.items() if isinstance(value, str)), None)
+        texts = (name for name, value in named.items() if isinstance(value, str))
+        wrong = "sequence" if sequence is not None else next(texts, None)
         if wrong is not None and hasattr(X, "__iter__") and not isinstance(X, (str, dict)):
-            raise ValueError(f"{wrong}={named[wrong]!r} is a column of a DataFrame, and X is none")
+            remedy = "; in a pipeline, set_output(transform='pandas') keeps it one" if hasattr(X, "ndim") else ""
+            raise ValueError(f"{wrong}={named[wrong]!r} is a column of a DataFrame, and X is none{remedy}")
         return LabelledInput(check_sequences(X), y, groups, sample_weight)
-    label, taken = None if label is None else str(label), list(table.sequence)
+    # A Series with the name of a column is this column, or made of it.
+    series = [getattr(values, "name", None) for values in (y, groups, sample_weight)]
+    label = series[0] if label is None else str(label)
+    taken = [*table.sequence, *(str(name) for name in series if name is not None)]
     if y is None:
         if label is None:
             raise ValueError("label: name the column of labels, or give y")
@@ -57,11 +62,8 @@ def labelled(
         if isinstance(first, str) or not hasattr(first, "__len__"):  # a label for each row
             y = table.split(list(y))
     taken += [name for name in (label, groups, sample_weight) if isinstance(name, str)]
-    if isinstance(groups, str):
-        groups = table.of_sequences(groups, "groups")
-    if isinstance(sample_weight, str):
-        sample_weight = table.of_sequences(sample_weight, "sample_weight")
+    groups, sample_weight = table.of_sequences(groups, "groups"), table.of_sequences(sample_weight, "sample_weight")
     inputs = [name for name in table.names if name not in taken]
     if not inputs:
         raise ValueError("X has no column but those of sequences, labels, groups and weights")
-    return LabelledInput(table, y, groups, sample_weight, [*inputs, label or "label"])
+    return LabelledInput(table, y, groups, sample_weight, [*inputs, "label" if label is None else str(label)])

@@ -294,6 +294,8 @@ def params_of(info: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
     found |= {"order": config.order, "min_count": config.min_count, "unobserved": config.unobserved}
     found |= {"embeddings": config.embeddings}
+    if isinstance(stored := info.get("estimator"), dict):
+        found["sequence"] = stored.get("sequence")
     found |= {"lexicons": config.to_dict().get("lexicons"), "clusters": config.clusters}
     for name in ("embeddings_column", "embeddings_in_model", "lexicon_case", "lookup_column"):
         if getattr(config, name) is not None:
