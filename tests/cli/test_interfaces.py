@@ -172,6 +172,41 @@ def test_node_errors(kcrf, node, trained, tmp_path):
         assert errors[first + 2 : first + 6] == unset
 
 
+# Columns of a model, those in use, lines of a text, words of its sequences, and the number of label columns left out.
+TYPED = [
+    ("w", [1], ["Nairobi jana"], [["Nairobi", "jana"]], 0),
+    ("w", [1], ["Nairobi jana", "", "leo"], [["Nairobi", "jana"], ["leo"]], 0),
+    ("w", [1], ["  Nairobi\tjana kesho "], [["Nairobi", "jana", "kesho"]], 0),
+    ("w", [1], ["Nairobi", "jana", "", "leo"], [["Nairobi", "jana"], ["leo"]], 0),
+    ("w", [1], [""], [], 0),
+    ("wpc", [1, 0, 0], ["Nairobi jana", "leo"], [["Nairobi//", "jana//"], ["leo//"]], 0),
+    ("wpc", [1, 0, 0], ["Nairobi ni mji"], [["Nairobi//", "ni//", "mji//"]], 0),
+    ("wpc", [1, 0, 0], ["New York\tNN\tO\tB", "x\ty\tz\tI"], [["New York/NN/O", "x/y/z"]], 1),
+    ("wp", [1, 1], ["Nairobi NN", "jana RB", "", "leo RB"], [["Nairobi/NN", "jana/RB"], ["leo/RB"]], 0),
+    ("wp", [1, 1], ["Nairobi NN B-LOC", "jana RB O"], [["Nairobi/NN", "jana/RB"]], 1),
+    ("wpcd", [1, 1, 0, 0], ["Nairobi NN"], [["Nairobi/NN//"]], 0),
+    ("wp", [1, 1], ["Nairobi"], "1 columns, expected 2, with or without a label: w, p", None),
+    ("wp", [1, 1], ["Nairobi NN", "jana"], "line 2: 1 columns, expected 2", None),
+]
+
+
+def test_text_of_the_browser_page():
+    """No word of a typed text is lost: where a model uses one column, each word is a position and none a label."""
+    needs("node")
+    page = (ROOT / "docs" / "browser.html").read_text("utf-8")
+    (function,) = re.findall(r"^function sequences.*?^}", page, re.DOTALL | re.MULTILINE)
+    script = f"""{function}
+    console.log(JSON.stringify(JSON.parse(process.argv[1]).map(([names, used, lines]) => {{
+      try {{ return sequences({{ columnNames: [...names], columnsUsed: used.map(Boolean) }}, lines); }}
+      catch (error) {{ return [error.message, null]; }}
+    }})));"""
+    done = subprocess.run(["node", "-e", script, json.dumps(TYPED)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for (*given, expected, labels), (read, left) in zip(TYPED, json.loads(done.stdout), strict=True):
+        words = read if isinstance(read, str) else [["/".join(row) for row in rows] for rows in read]
+        assert (words, left) == (expected, labels), given
+
+
 @pytest.mark.slow
 def test_browser(kcrf, wasm, trained, first_accents, tmp_path):
     """The page tags with a model beside it, and from file:// with one that is chosen; with an error for other files."""
@@ -203,7 +238,8 @@ def test_browser(kcrf, wasm, trained, first_accents, tmp_path):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/browser.html"
         about, rows = shown(f"{address}?model=model.kcrf&{query}")
-        assert about == "model.kcrf: 2 labels, columns c0, c1, c2, c3, c4" and rows == expected
+        left_out = "; the last column of the text is taken for labels, and left out"
+        assert about == f"model.kcrf: 2 labels, columns c0, c1, c2, c3, c4{left_out}" and rows == expected
         assert shown(f"{address}?model=model.npz")[0].startswith("model.npz: not a model for kcrf-tag")
         assert shown(f"{address}?model=missing.kcrf")[0].startswith("missing.kcrf: missing.kcrf: 404")
         server.shutdown()
