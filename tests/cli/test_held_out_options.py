@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -85,7 +86,43 @@ def test_cross_validation_in_blocks_says_so_and_goes_on(kcrf, long, tmp_path):
 def test_intervals_over_blocks(kcrf, long, tmp_path):
     trained(kcrf, long, tmp_path, "--sigma2", "1")
     done = kcrf("evaluate", "-m", tmp_path / "m.npz", long, "--bootstrap", "100")
-    assert done.code == 0 and "% interval over" in done.text and "blocks" in done.text
+    (blocks,) = set(re.findall(r"over ([0-9]+ blocks)", done.text))
+    page = tmp_path / "page.html"
+    both = ("-m", tmp_path / "m.npz", "--compare", tmp_path / "m.npz")
+    done = kcrf("evaluate", *both, long, "--metric", "macro-f1", "--html", page)
+    shown = done.text + page.read_text()
+    assert done.code == 0 and shown.count(f"over {blocks}") >= 6 and "over sequences" not in shown
+
+
+def test_groups_are_resampled_and_left_out_one_at_a_time(kcrf, tmp_path):
+    """Labels of three subjects are random, those of others are not: intervals over subjects are wider."""
+    generator, text = np.random.default_rng(0), "subject,word,label\n"
+    for subject in range(6):
+        for _ in range(8):
+            for word in generator.integers(2, size=4).tolist():
+                text += f"S{subject},w{word},{'AB'[generator.integers(2) if subject < 3 else word]}\n"
+            text += "\n"
+    data, model, out = tmp_path / "d.csv", tmp_path / "m.npz", tmp_path / "out.csv"
+    data.write_text(text)
+    by = ("--group", "subject")
+    done = kcrf("crossval", data, *by, "--header", "--sigma2", "1", "--metric", "accuracy", "--predictions", out)
+    assert done.code == 0 and "one fold for each of the 6 groups (--folds K for fewer)" in done.err
+    assert all(f"\nS{subject} " in done.text for subject in range(6)) and "standard error over 6 groups" in done.text
+    assert kcrf("train", data, "-o", model, *by, "--header", "--sigma2", "1", "-q").code == 0
+    widths = []
+    for given in (("-m", model, data), (out, "--header")):
+        for group in ((), by):
+            found = json.loads(kcrf("evaluate", *given, *group, "--bootstrap", "200", "--json", "-q").out)
+            assert found.get("groups") == (6 if group else None)
+            interval = found["intervals"]["figures"]["accuracy"]
+            widths.append(interval["high"] - interval["low"])
+    assert widths[1] > widths[0] and widths[3] > widths[2]
+    done = kcrf("evaluate", out, "--header", "--group", "subjects")
+    assert done.code == 2 and "did you mean 'subject'" in done.err
+    done = kcrf("evaluate", out, *by, "--block", "3")
+    assert done.code == 2 and "--group and --block both define what is resampled" in done.err
+    few = kcrf("crossval", data, *by, "--header", "--folds", "2", "--sigma2", "1")
+    assert few.code == 0 and "one fold for each" not in few.err
 
 
 def test_a_calibration_keeps_to_groups(kcrf, tmp_path):

@@ -1,12 +1,13 @@
 """Intervals and p-values: against enumeration, drawing sequence by sequence, and by how often they are right."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from kcrf_core.errors import DataError
-from kcrf_core.scoring import JudgementOptions, Labelling, choose_yardstick, evaluate, judge, unit_offsets
+from kcrf_core.scoring import JudgementOptions, Labelling, choose_yardstick, evaluate, f1_intervals, judge, unit_offsets
 from kcrf_core.scoring.significance import bootstrap, differences, figures
 
 
@@ -174,6 +175,31 @@ def test_data_that_are_not_the_same(other, line, words):
         judge(labelling(gold, gold, gap=2), labelling(other, other, "other"), JudgementOptions())
     assert (caught.value.path, caught.value.line) == ("other", line)
     assert "data" in str(caught.value)
+
+
+def test_groups_are_the_units(rng):
+    """Sequences of a group count as one sequence with all their positions does; their order does not matter."""
+    gold = random_gold(rng, 60)
+    one, two = ([random_system(rng, gold, p) for p in (0.7, 0.8)], rng.permutation(np.arange(60) % 5))
+    options = JudgementOptions(scheme="iob2", resamples=200, draws=200, metric="macro-f1")
+    lengths = [len(labels) for labels in gold]
+    first, second = (labelling(gold, system) for system in one)
+    found = judge(replace(first, groups=np.repeat(two, lengths)), second, options)
+    assert (found.units.text, found.to_dict()["groups"]) == ("5 groups", 5)
+    assert found.headline.error_text == "+- standard error over 5 groups"
+    order = [s for group in range(5) for s in np.flatnonzero(two == group)]
+    counts = [scored(gold, system).unit_counts for system in one]
+    summed = [np.array([each[two == group].sum(axis=0) for group in range(5)]) for each in counts]
+    assert found.intervals == bootstrap(summed[0], figures, 200, 0.95, 0)
+    assert found.comparison.differences == differences(*summed, 200, 200, 0.95, 0)
+    # A system with figures of its own in each group has an interval as wide as they differ.
+    steady = labelling(gold, gold)
+    assert len(judge(replace(steady, groups=np.zeros(sum(lengths), int)), None, options).intervals) == 0
+    sorted_ = labelling([gold[s] for s in order], [one[0][s] for s in order])
+    groups = np.repeat(two[order], [lengths[s] for s in order])
+    moved = judge(replace(sorted_, groups=groups), None, options)
+    assert moved.intervals == found.intervals and moved.headline.error == pytest.approx(found.headline.error, rel=1e-12)
+    assert f1_intervals(moved, sorted_) == f1_intervals(found, first) != {}
 
 
 def test_blocks_of_a_few_long_sequences_are_the_units(rng):

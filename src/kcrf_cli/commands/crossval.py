@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from kcrf_core.selection import Journal, Plan, Task
 
 
+MOST_LEFT_OUT = 20  # groups that are left out one at a time by default
+
+
 @dataclass(frozen=True, kw_only=True)
 class CrossvalArguments:
     data: str
@@ -68,7 +71,7 @@ class CrossvalArguments:
         "choice on the fold. Default: score every setting.",
     )
     inner_folds: int | None = options.VALIDATION.option(
-        "Number of inner folds; implies --nested. Default: that of --folds; 5 with --folds-file.",
+        "Number of inner folds; implies --nested. Default: that of --folds, else 5, or fewer if groups are fewer.",
         "K",
         type=click.IntRange(min=2),
     )
@@ -132,8 +135,10 @@ def crossval(run: CrossvalArguments) -> None:
       kcrf crossval sample_data/pitch_accent.conll --folds 3 --metric macro-f1 --grid decode=viterbi,posterior \\
           --sigma2 1
     """
+    import numpy as np
+
     from kcrf_core.corpora import named_layout
-    from kcrf_core.encoding import described
+    from kcrf_core.encoding import column_names, described
     from kcrf_core.scoring import Decision, JudgementOptions, judge
     from kcrf_core.selection import (
         Division,
@@ -146,7 +151,7 @@ def crossval(run: CrossvalArguments) -> None:
         summarise,
         task_count,
     )
-    from kcrf_core.training import open_engine
+    from kcrf_core.training import groups_of, open_engine
 
     from ..io.progress import progress
     from ..render import crossval_text
@@ -167,7 +172,12 @@ def crossval(run: CrossvalArguments) -> None:
     layout = configs[0].columns, configs[0].layout
     corpus = files.read_data(run.data, run.format, *layout, threads, run.quiet, run.vectors)
     numbers = files.fold_numbers(folds_file, corpus)
-    seed, folds = base_seed(raw, chosen), run.folds or options.DEFAULT_FOLDS
+    seed, folds, groups = base_seed(raw, chosen), run.folds or options.DEFAULT_FOLDS, None
+    if group is not None:
+        groups = groups_of(corpus, group, column_names(configs[0], corpus))
+        if run.folds is None and 2 <= (number := len(set(groups.tolist()))) <= MOST_LEFT_OUT:
+            folds, inner_folds = number, inner_folds and (run.inner_folds or max(2, min(inner_folds, number - 1)))
+            tell(f"one fold for each of the {number} groups (--folds K for fewer)")
     division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
     weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed, run.marginals == "all")
@@ -203,7 +213,8 @@ def crossval(run: CrossvalArguments) -> None:
         labelling, fold_names = out_of_fold(plan, found, picked or [results["best"]] * len(plan.folds))
         metric = configs[0].training.metric
         wanted = JudgementOptions(scheme=plan.scheme, metric=None if metric == "auto" else metric)
-        pooled = judge(labelling, None, wanted)
+        of_positions = None if groups is None else np.repeat(groups, np.diff(corpus.offsets))
+        pooled = judge(replace(labelling, groups=of_positions), None, wanted)
         results["pooled"] = pooled.to_dict()
         if run.predictions is not None:
             written = named_layout(run.data, named_layout(run.predictions, configs[0].layout))

@@ -77,6 +77,11 @@ class EvaluateArguments:
         least=0,
         common=True,
     )
+    group: str | None = options.STATISTICS.option(
+        "Resample and permute groups: sequences with the same value in this column (a speaker, a document). Default: "
+        "each sequence by itself.",
+        "COLUMN",
+    )
     block: int | None = options.STATISTICS.count(
         "Resample and permute blocks of about N positions. Default: whole sequences, or blocks of long ones if there "
         "are fewer than 20 sequences.",
@@ -142,6 +147,7 @@ class EvaluateArguments:
                 self.json + self.tsv + self.latex > 1,
                 "--json, --tsv and --latex are ways to print the same: give one of them",
             ),
+            (self.group and self.block, "--group and --block both define what is resampled: give one of them"),
             (self.strict and self.scheme == "none", "--strict counts spans, and --scheme none excludes them"),
             (twice, "standard input can be read only once: give the other as a file"),
             (gold and model, "with -m, DATA has the gold labels: leave out --gold"),
@@ -316,7 +322,25 @@ def _against(run: EvaluateArguments, gold: str) -> tuple[Labelling, Labelling | 
     columns = (kind.default_columns[0], label or kind.default_columns[-1]) if kind.columns else None
     right, *others = [run.read(path, format_, columns) for path in (gold, run.data, run.compare) if path is not None]
     first, *rest = [from_two_files(right, other) for other in others]
-    return first, rest[0] if rest else None
+    return _grouped(run, first, right), rest[0] if rest else None
+
+
+def _grouped(
+    run: EvaluateArguments, labelling: Labelling, corpus: Corpus, names: Sequence[str] | None = None
+) -> Labelling:
+    """Return a labelling of a corpus, or of those of its positions that are observed, with groups of its sequences."""
+    if run.group is None:
+        return labelling
+
+    import numpy as np
+
+    from kcrf_core.config import parse_config
+    from kcrf_core.encoding import column_names
+    from kcrf_core.training import groups_of
+
+    names = names or corpus.header or column_names(parse_config({}), corpus)
+    groups = np.repeat(groups_of(corpus, run.group, names), np.diff(corpus.offsets))
+    return replace(labelling, groups=groups[np.isin(corpus.lines, labelling.lines)] if labelling.left_out else groups)
 
 
 def _labellings(
@@ -342,7 +366,8 @@ def _labellings(
         one_column = f"{kind.title} has one column for gold and predicted labels: give --gold or -m"
         options.refuse((not kind.takes_columns, one_column))
         try:
-            first = from_tagged(run.read(data, run.format or COLUMN_FORMAT))
+            tagged = run.read(data, run.format or COLUMN_FORMAT)
+            first = _grouped(run, from_tagged(tagged), tagged)
         except DataError:
             if not kind.attributes:
                 raise
@@ -365,6 +390,7 @@ def _labellings(
         with Workers(run.threads) as workers:
             if is_encoded(data):
                 refuse_vectors(data, vectors)
+                options.refuse((run.group is not None, f"{data} is encoded and has no column to group by: give text"))
                 stored = load_folder(data) if is_folder(data) else load_dataset(data)
                 if not stored.encoding.same_as(encoding):
                     raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
@@ -377,7 +403,8 @@ def _labellings(
             key = (format_, columns if FORMATS[format_].columns else (), encoding.layout)
             if key not in texts:
                 texts[key] = run.read(data, format_, columns, encoding.layout)
-            return from_model(model, with_vectors(texts[key], opened), workers, decision, also)
+            found = from_model(model, with_vectors(texts[key], opened), workers, decision, also)
+            return _grouped(run, found, texts[key], columns)
 
     curves = run.plot is not None and run.plot_kind in (None, "all", "precision-recall", "roc")
     wholes = run.details or run.json or run.tsv or run.html is not None or system.calibration is not None

@@ -166,7 +166,7 @@ def totals(found: Judgement, details: bool = False) -> list[str]:
         f"({scores.correct_sequences:,} of {scores.sequences:,})" + interval_text(found, "sequence_accuracy"),
     ]
     if found.options.resamples and not found.intervals:
-        lines.append("no confidence intervals: they need more than one sequence")
+        lines.append(f"no confidence intervals: they need more than one {found.units.kind}")
     lines += calibration_lines(found, details)
     if scores.spans is not None:
         how = scheme_text(scores)
@@ -252,8 +252,8 @@ def interval_text(found: Judgement, figure: str) -> str:
 
 
 def interval_name(found: Judgement) -> str:
-    blocks = "" if found.blocks is None else f" over {found.blocks:,} blocks"
-    return f"{100 * found.options.confidence:.6g} % interval{blocks}"
+    over = "" if found.units.kind == "sequence" else f" over {found.units.text}"
+    return f"{100 * found.options.confidence:.6g} % interval{over}"
 
 
 def range_text(interval: Interval, sign: str = "") -> str:
@@ -280,7 +280,7 @@ def comparison_text(found: Judgement, compared: Comparison) -> str:
         lines = [f"the other: {decoder_text(compared.decode, compared.span_bonus)}"]
     header, *rows = comparison_rows(found, compared)
     draws = counted(found.options.draws, "draw")
-    lines += [table(header, rows), f"p: paired randomisation over sequences, {draws}"]
+    lines += [table(header, rows), f"p: paired randomisation over {found.units.text}, {draws}"]
     if found.options.metric is not None:
         headline, yardstick = found.headline, found.headline.yardstick
         scale, by = ("", compared.difference) if yardstick.by_probability else (" points", 100 * compared.difference)

@@ -405,9 +405,11 @@ def _summary(found: Judgement) -> str:
     if found.options.metric is not None:
         notes.append(f"By {found.headline.text} ({found.headline.error_text}).")
     if found.intervals:
-        notes.append(f"Intervals by the bootstrap over sequences, {counted(found.options.resamples, 'resample')}.")
+        notes.append(
+            f"Intervals by the bootstrap over {found.units.text}, {counted(found.options.resamples, 'resample')}."
+        )
     elif found.options.resamples:
-        notes.append("No confidence intervals: they need more than one sequence.")
+        notes.append(f"No confidence intervals: they need more than one {found.units.kind}.")
     if scores.unknown_gold:
         unknown = counted(scores.unknown_gold, "gold label is", "gold labels are")
         notes.append(f"{unknown} unknown to the model and counted wrong.")
@@ -427,7 +429,7 @@ def _comparison(found: Judgement, system: str, other: str) -> str:
     notes = [
         f"This is {os.path.basename(system)}, the other is {os.path.basename(other)}"
         + ("." if compared.decode is None else f", by {decoder_text(compared.decode, compared.span_bonus)}."),
-        f"p by paired randomisation over sequences, {counted(found.options.draws, 'draw')}, two-sided.",
+        f"p by paired randomisation over {found.units.text}, {counted(found.options.draws, 'draw')}, two-sided.",
     ]
     return _table(header, rows, sortable=False) + _note(notes) + _table(["positions", ""], counts, sortable=False)
 

@@ -315,7 +315,7 @@ def _curves_of(found: Judgement, labelling: Labelling) -> list[LabelCurve]:
 
 
 def _bars_text(found: Judgement) -> str:
-    return f"{100 * found.options.confidence:g} % intervals by bootstrap"
+    return f"{100 * found.options.confidence:g} % intervals by bootstrap over {found.units.text}"
 
 
 def _errors(values: Sequence[float], intervals: Sequence[Interval]) -> np.ndarray:

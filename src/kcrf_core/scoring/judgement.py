@@ -1,7 +1,7 @@
 """A judgement: all figures of one system, of a second one on the same data if there is one, and data of their plots.
 
-Intervals are those of the bootstrap over sequences or blocks. A curve takes one label against all others and predicts
-it where its probability is at least c, for every c (see "Figures and their errors" in docs/method.md).
+Intervals are those of the bootstrap over sequences, blocks or groups. A curve takes one label against all others and
+predicts it where its probability is at least c, for every c (see "Figures and their errors" in docs/method.md).
 """
 
 from __future__ import annotations
@@ -43,13 +43,48 @@ class JudgementOptions:
     block: int | None = None  # positions of a block; None: whole sequences, and blocks of a few long ones
 
 
+@dataclass(frozen=True, eq=False)
+class ResamplingUnits:
+    """Units to resample and exchange: groups if they are given, else sequences, or blocks of a few long ones."""
+
+    kind: str  # sequence, block or group
+    offsets: np.ndarray  # [U+1] of sequences that are not empty, or of blocks
+    groups: np.ndarray | None  # [U] numbers from 0 on
+
+    @classmethod
+    def of(cls, labelling: Labelling, block: int | None) -> ResamplingUnits:
+        sequences = without_empty(np.asarray(labelling.offsets, dtype=np.int64))
+        if labelling.groups is not None:
+            groups = np.unique(labelling.groups[sequences[:-1]], return_inverse=True)[1]
+            return cls("group", sequences, groups)
+        offsets = unit_offsets(CodedColumn.of(labelling.gold).codes, sequences, block)
+        return cls("block" if len(offsets) > len(sequences) else "sequence", offsets, None)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1 if self.groups is None else int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def text(self) -> str:
+        """Their name for messages; of blocks and groups, which users do not count, with their number."""
+        return "sequences" if self.kind == "sequence" else counted(len(self), self.kind)
+
+    def sums(self, counts: np.ndarray) -> np.ndarray:
+        """Return counts [U, K] of sequences or blocks as those of units."""
+        if self.groups is None:
+            return counts
+        totals = np.zeros((len(self), counts.shape[1]), counts.dtype)
+        np.add.at(totals, self.groups, counts)
+        return totals
+
+
 @dataclass(frozen=True)
 class Headline:
-    """The figure that counts, with its standard error over sequences, or over blocks of them."""
+    """The figure that counts, with its standard error over units."""
 
     yardstick: Yardstick
     value: float
-    error: float  # infinite for a single sequence
+    error: float  # infinite for a single unit
+    units: ResamplingUnits
 
     @property
     def text(self) -> str:
@@ -58,7 +93,8 @@ class Headline:
     @property
     def error_text(self) -> str:
         """Explanation of the number after +-."""
-        return "one sequence: no standard error" if math.isinf(self.error) else "+- standard error over sequences"
+        alone = f"one {self.units.kind}: no standard error"
+        return alone if math.isinf(self.error) else f"+- standard error over {self.units.text}"
 
     def to_dict(self) -> dict:
         figure = self.yardstick.figure(self.value)
@@ -109,12 +145,12 @@ class Judgement:
     span_bonus: float
     scores: Evaluation
     calibration: Calibration | None  # None without probabilities
-    intervals: dict[str, Interval]  # by figure; empty if not asked for, or of a single sequence
+    intervals: dict[str, Interval]  # by figure; empty if not asked for, or of a single unit
     comparison: Comparison | None
     errors: ErrorAnalysis
+    units: ResamplingUnits  # resampled and exchanged
     uncalibrated: Calibration | None = None  # of the same model before its calibration, where it has one
     rules: dict[str, int] | None = None  # sequences, and those whose gold and predicted labels break given rules
-    blocks: int | None = None  # how many were resampled and exchanged; None: whole sequences were
 
     @property
     def spans(self) -> SpanScores | None:
@@ -137,7 +173,7 @@ class Judgement:
             **({"span_bonus": self.span_bonus} if self.span_bonus else {}),
             "metric": self.headline.to_dict(),
             **({} if self.rules is None else {"rules": self.rules}),
-            **({} if self.blocks is None else {"blocks": self.blocks}),
+            **({} if self.units.kind == "sequence" else {f"{self.units.kind}s": len(self.units)}),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             **({} if self.uncalibrated is None else {"uncalibrated": self.uncalibrated.to_dict()}),
             "intervals": intervals,
@@ -149,29 +185,29 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     """Score a labelling and, with a second one, say whether the two differ by more than chance."""
     if second is not None:
         check_same_data(first, second)
-    units = unit_offsets(CodedColumn.of(first.gold).codes, np.asarray(first.offsets, dtype=np.int64), options.block)
-    scores = evaluate_labelling(first, options.scheme, units)
+    units = ResamplingUnits.of(first, options.block)
+    scores = evaluate_labelling(first, options.scheme, units.offsets)
     if options.strict and scores.scheme is None:
         message = "no spans to count strictly: the labels are of no scheme known"
         raise DataError(message, first.source, settings=["scheme"])
     yardstick = _yardstick(first, scores, options)
     measured = _measured(yardstick, first, scores, units)
-    counts = scores.strict_counts if options.strict else scores.unit_counts
-    # A single sequence has a single resample, whose interval would look like certainty.
-    resamples = options.resamples if len(counts) > 1 else 0
+    counts = units.sums(scores.strict_counts if options.strict else scores.unit_counts)
+    # A single unit has a single resample, whose interval would look like certainty.
+    resamples = options.resamples if len(units) > 1 else 0
     comparison = None
     if second is not None:
         # The same scheme for both, even if the labels of the second suggest another.
-        other = evaluate_labelling(second, scores.scheme, units)
+        other = evaluate_labelling(second, scores.scheme, units.offsets)
         also = _measured(yardstick, second, other, units)
         difference, error = yardstick.difference(measured, also)
         ours, theirs = first.right, second.right
-        other_counts = other.strict_counts if options.strict else other.unit_counts
+        other_counts = units.sums(other.strict_counts if options.strict else other.unit_counts)
         found = differences(counts, other_counts, options.draws, resamples, options.confidence, options.seed)
         p_values = {each.figure: each.p_value for each in found}
         normal = 1.0 if difference == 0 else math.erfc(abs(difference) / (error * math.sqrt(2))) if error else 0.0
         comparison = Comparison(
-            headline=Headline(yardstick, yardstick.value(also), yardstick.standard_error(also)),
+            headline=Headline(yardstick, yardstick.value(also), yardstick.standard_error(also), units),
             difference=difference,
             error=error,
             p_value=p_values.get(yardstick.name, normal),
@@ -187,7 +223,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         )
     return Judgement(
         options=options,
-        headline=Headline(yardstick, yardstick.value(measured), yardstick.standard_error(measured)),
+        headline=Headline(yardstick, yardstick.value(measured), yardstick.standard_error(measured), units),
         decode=first.decode,
         span_bonus=first.span_bonus,
         scores=scores,
@@ -195,7 +231,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         intervals=bootstrap(counts, figures, resamples, options.confidence, options.seed) if resamples else {},
         comparison=comparison,
         errors=analyse_errors(first, scores.scheme, options.strict),
-        blocks=len(counts) if len(counts) > scores.sequences else None,
+        units=units,
     )
 
 
@@ -213,13 +249,13 @@ def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptio
     return Yardstick(name, labels, spans, scores.scheme if options.strict else None)
 
 
-def _measured(yardstick: Yardstick, labelling: Labelling, scores: Evaluation, units: np.ndarray) -> np.ndarray:
-    """Return the counts of the yardstick for each unit, a sequence or a block."""
+def _measured(yardstick: Yardstick, labelling: Labelling, scores: Evaluation, units: ResamplingUnits) -> np.ndarray:
+    """Return the counts of the yardstick for each unit."""
     positions, right, _, _, *spans = (scores.unit_counts if yardstick.strict is None else scores.strict_counts).T
     if yardstick.name == "accuracy":
-        return np.stack([right, positions], axis=1).astype(np.float64)
+        return units.sums(np.stack([right, positions], axis=1).astype(np.float64))
     if yardstick.name == "f1":
-        return np.stack([2 * spans[2], spans[0] + spans[1]], axis=1).astype(np.float64)
+        return units.sums(np.stack([2 * spans[2], spans[0] + spans[1]], axis=1).astype(np.float64))
     labels = yardstick.labels
     gold, predicted = (
         CodedColumn.of(own).numbered(labels, len(labels)) for own in (labelling.gold, labelling.predicted)
@@ -230,7 +266,8 @@ def _measured(yardstick: Yardstick, labelling: Labelling, scores: Evaluation, un
             assert labelling.probabilities is not None and labelling.probabilities.gold is not None
             logs = np.log(labelling.probabilities.gold)
         gold = np.where(np.isnan(logs), -1, gold)
-    return yardstick.counts(gold, predicted, logs, units, sequences=without_empty(labelling.offsets))
+    whole = without_empty(labelling.offsets)
+    return units.sums(yardstick.counts(gold, predicted, logs, units.offsets, sequences=whole))
 
 
 def finite(error: float) -> float | None:
@@ -289,10 +326,10 @@ class LabelCurve:
 
 def bin_intervals(found: Judgement, labelling: Labelling) -> list[Interval]:
     """Return intervals of the accuracy in each bin of the calibration, in its order; empty without resamples."""
-    units, resamples = _units(found, labelling)
-    if found.calibration is None or labelling.probabilities is None or not resamples:
+    if found.calibration is None or labelling.probabilities is None or not found.intervals:
         return []
-    B, U = found.options.bins, len(units) - 1
+    units, B = found.units.offsets, found.options.bins
+    U = len(units) - 1
     which = np.minimum((labelling.probabilities.predicted * B).astype(np.int64), B - 1)
     cells = np.repeat(np.arange(U), np.diff(units)) * B + which
     hits = np.bincount(cells, labelling.right, minlength=U * B).reshape(U, B)
@@ -303,14 +340,14 @@ def bin_intervals(found: Judgement, labelling: Labelling) -> list[Interval]:
 
 def f1_intervals(found: Judgement, labelling: Labelling) -> dict[str, Interval]:
     """Return intervals of F1 of each type of span, or of each label without spans; empty without resamples."""
-    units, resamples = _units(found, labelling)
-    if not resamples:
+    if not found.intervals:
         return {}
     spans = found.spans
     labels = tuple(score.name for score in found.scores.labels)
     yardstick = Yardstick("macro-f1", labels, spans is not None, found.headline.yardstick.strict)
     gold, predicted = (CodedColumn.of(own).numbered(labels, 0) for own in (labelling.gold, labelling.predicted))
-    counts = yardstick.counts(gold, predicted, None, units, sequences=without_empty(labelling.offsets))
+    whole = without_empty(labelling.offsets)
+    counts = yardstick.counts(gold, predicted, None, found.units.offsets, sequences=whole)
     K = counts.shape[1] // 2
     names = yardstick.classes
     kept = [k for k in range(K) if names[k] in {score.name for score in scores_shown(found)}]
@@ -364,15 +401,8 @@ def label_curves(
     return curves
 
 
-def _units(found: Judgement, labelling: Labelling) -> tuple[np.ndarray, int]:
-    """Return offsets of the units to resample, and the number of resamples; 0 for a single unit."""
-    codes = CodedColumn.of(labelling.gold).codes
-    units = unit_offsets(codes, np.asarray(labelling.offsets, dtype=np.int64), found.options.block)
-    return units, found.options.resamples if len(units) > 2 else 0
-
-
 def _ratio_intervals(above: np.ndarray, below: np.ndarray, found: Judgement) -> list[Interval]:
-    """Return intervals of K ratios of sums over units, from [units, K] each."""
+    """Return intervals of K ratios of sums over units, from [units, K] each, before groups are summed."""
     K = above.shape[1]
     observed = above.sum(axis=0) / np.maximum(below.sum(axis=0), 1)
 
@@ -382,5 +412,6 @@ def _ratio_intervals(above: np.ndarray, below: np.ndarray, found: Judgement) -> 
         return {str(k): np.where(of > 0, part / np.maximum(of, 1), usual) for k, (part, of, usual) in enumerate(parts)}
 
     options = found.options
-    drawn = bootstrap(np.hstack([above, below]), ratios, options.resamples, options.confidence, options.seed)
+    counts = found.units.sums(np.hstack([above, below]))
+    drawn = bootstrap(counts, ratios, options.resamples, options.confidence, options.seed)
     return [drawn[str(k)] for k in range(K)]

@@ -67,6 +67,7 @@ class Labelling:
     span_bonus: float = 0.0  # of that decoder
     remarks: tuple[str, ...] = ()  # remarks for the user on the file that they were read from, and on sequences
     rules: dict[str, int] | None = None  # whole sequences, and those whose gold and predicted labels break given rules
+    groups: np.ndarray | None = None  # [N] numbers of groups of sequences, such as speakers, if they are given
 
     @cached_property
     def right(self) -> np.ndarray:
