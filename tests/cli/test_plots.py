@@ -67,6 +67,45 @@ def test_a_sheet_for_a_paper(drawn, tagged):
     assert found["ROC by span type (of positions)"].get_legend().get_title().get_text() == "AUC, %"
 
 
+def test_two_systems_are_drawn(drawn, tagged, tmp_path):
+    """F1 and reliability share a panel, others have one each; axes of per cent end at 100."""
+    other = tmp_path / "other.tsv"
+    other.write_text(tagged.read_text().replace("\tI-PER\n", "\tO\n"))
+    both = ("evaluate", tagged, "--compare", other)
+    found = panels(drawn(*both, "--bootstrap", "20"))
+    of = "by span type (of positions)"
+    for title in ("Confusion matrix", f"Precision-recall {of}", f"ROC {of}"):
+        assert {f"{title}\ntagged.tsv", f"{title}\nother.tsv"} < set(found)
+    assert len(found) == 8
+    f1 = found["F1 by span type"]
+    assert [text.get_text() for text in f1.get_legend().get_texts()] == ["tagged.tsv", "other.tsv"]
+    widths = [bar.get_width() for bar in f1.patches]  # LOC and PER of the first, then of the second
+    assert len(widths) == 4 and widths[1] > 50 > widths[3] and widths[0] == widths[2]
+    legend = [text.get_text().partition(":")[0] for text in found["Reliability diagram"].get_legend().get_texts()]
+    assert legend == ["perfect calibration", "tagged.tsv", "other.tsv"]
+    assert f1.get_xlim() == (0, 100) and found[f"ROC {of}\nother.tsv"].get_ylim() == (0, 100)
+    (axes,) = drawn(*both, "--plot-kind", "f1", "--bootstrap", "0").axes
+    assert len(axes.patches) == 4
+    matrices = panels(drawn(*both, "--plot-kind", "confusion", "--bootstrap", "0")).values()
+    one, two = ([text.get_text() for text in axes.texts] for axes in matrices)
+    assert one != two
+
+
+def test_axes_of_accuracy_end_at_100(monkeypatch):
+    """Also where the mean and a standard deviation over folds are more than that."""
+    found, spread = [], {"accuracy": {"mean": 0.98, "deviation": 0.1}}
+    monkeypatch.setattr(plots, "save", lambda figure, path: found.append(figure))
+    folds = [{"fold": number, "accuracy": value} for number, value in enumerate((1.0, 1.0, 0.94))]
+    results = {"judged_by": "accuracy", "divided_by": "sequence", "folds": 3, "grid": {"sigma2": [1, 2]}}
+    plots.folds("p.png", results | {"settings": [{"folds": folds, **spread}]})
+    plots.settings("p.png", results | {"settings": [{"setting": {"sigma2": value}, **spread} for value in (1, 2)]})
+    for figure in found:
+        (axes,) = figure.axes
+        assert axes.get_ylim()[1] == 100 and axes.get_ylim()[0] < 94 and axes.get_ylabel() == "accuracy, %"
+    (bars,) = [each for each in found[1].axes[0].collections if len(each.get_segments()) == 2]
+    assert [segment[:, 1].tolist() for segment in bars.get_segments()] == [pytest.approx([88, 100])] * 2
+
+
 def test_rare_errors_have_a_colour(drawn, tmp_path):
     """One error in a hundred can be told from none, and the scale says what colours mean."""
     data = tmp_path / "d.conll"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -266,7 +267,12 @@ def evaluate(run: EvaluateArguments) -> None:
         from ..report import plots
 
         kind = run.plot_kind or "all"
-        if kind != "all" and kind not in plots.kinds_of(found, first):
+        systems = [plots.System(os.path.basename(run.model or first.source), found, first)]
+        if second is not None and run.compare is not None:
+            wanted = replace(found.options, scheme=found.scores.scheme, metric=None)
+            alone = judge(replace(second, groups=first.groups), None, wanted)
+            systems.append(plots.System(os.path.basename(run.compare), alone, second))
+        if kind != "all" and kind not in plots.kinds_of(systems[0]):
             which = "the predicted labels" if kind == "reliability" else "all labels"
             if first.marginals is not None:
                 message = "no curve to draw: it needs a label, or span type, of some gold positions but not of all"
@@ -276,7 +282,7 @@ def evaluate(run: EvaluateArguments) -> None:
                 first.source,
                 settings=["model", "plot_kind"],
             )
-        plots.evaluation(run.plot, kind, found, first)
+        plots.evaluation(run.plot, kind, systems)
     if run.json:
         files.write_out(render.as_json(found.to_dict()))
     elif run.tsv:
@@ -410,7 +416,7 @@ def _labellings(
     wholes = run.details or run.json or run.tsv or run.html is not None or system.calibration is not None
     found, second, plain = labelled(model, system, Also(curves, wholes)), None, None
     if other is not None and compare is not None:
-        second = labelled(compare, other, Also(False, wholes))
+        second = labelled(compare, other, Also(curves, wholes))
     elif compare is not None:
         second = from_tagged(run.read(compare, COLUMN_FORMAT))
     if system.calibration is not None:

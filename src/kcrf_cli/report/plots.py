@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from kcrf_core.files import replacing
-from kcrf_core.scoring import bin_intervals, f1_intervals, label_curves, scores_shown
+from kcrf_core.scoring import Interval, bin_intervals, f1_intervals, label_curves, scores_shown
 from kcrf_core.system import counted
 
 from ..render.visible import shortened
@@ -25,7 +25,7 @@ from .svg import OTHERS, gathered, replaced
 if TYPE_CHECKING:
     from kcrf_core.chains import Edges
     from kcrf_core.model import Importance
-    from kcrf_core.scoring import Interval, Judgement, LabelCurve, Labelling
+    from kcrf_core.scoring import Judgement, LabelCurve, Labelling
     from kcrf_core.selection import Audit, Tuning
 
 # Labels up to which transitions have their numbers in them, and their names beside them.
@@ -37,7 +37,7 @@ MOST_CURVES = 8
 MOST_ROWS = 30  # of F1 by label
 MOST_LABELS = 30  # of a confusion matrix
 TINY, SMALL, MIDDLE = 5.5, 7, 8  # points
-BLUE, ORANGE = "#2f6db5", "#c8551b"
+COLOURS = BLUE, ORANGE = "#2f6db5", "#c8551b"
 # Styles of curves, which differ without colour.
 LINES, MARKS = ("-", "--", "-.", ":"), "os^DvPX*"
 # Sizes of all plots, and ids that are not drawn at random.
@@ -138,7 +138,8 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         places = np.exp(places) if logarithmic else places
         style = {"marker": MARKS[number % len(MARKS)], "ls": LINES[number % len(LINES)] if numeric else ""}
         label = name or "settings, inner folds"
-        axes.errorbar(places, means, yerr=deviations, capsize=3, markersize=5, label=label, lw=1.2, **style)
+        bars = _bars(means, deviations, measure)
+        axes.errorbar(places, means, yerr=bars, capsize=3, markersize=5, label=label, lw=1.2, clip_on=False, **style)
     if numeric:
         if logarithmic:
             axes.set_xscale("log")
@@ -157,6 +158,7 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         axes.axhline(mean, color="0.3", lw=1, ls="--", label="chosen, outer folds")
         axes.axhspan(mean - deviation, mean + deviation, color="0.3", alpha=0.1, lw=0)
     axes.grid(True, axis="y", alpha=0.3)
+    _end_at_100(axes, measure)
     if len(lines) > 1 or "nested" in results:
         figure.legend(loc="outside upper center", ncols=3, fontsize=8)
     save(figure, path)
@@ -172,7 +174,7 @@ def folds(path: str, results: Mapping[str, Any]) -> None:
     figure, axes = _figure(min(max(6.0, 1.0 + 0.22 * len(names)), 40.0))
     axes.axhspan(mean - deviation, mean + deviation, color=BLUE, alpha=0.12, lw=0)
     axes.axhline(mean, color=BLUE, lw=1, ls="--")
-    axes.plot(range(len(values)), values, "o", ms=5, color=BLUE)
+    axes.plot(range(len(values)), values, "o", ms=5, color=BLUE, clip_on=False)
     upright = sum(map(len, names)) > 60
     axes.set_xticks(range(len(names)), names, rotation=90 if upright else 0, fontsize=MIDDLE)
     axes.set_xlim(-0.6, len(names) - 0.4)
@@ -181,7 +183,20 @@ def folds(path: str, results: Mapping[str, Any]) -> None:
     axes.set_title(f"Mean {mean:.{digits}f}{unit}, standard deviation over folds {deviation:.{digits}f} (band)")
     axes.set(xlabel="group" if results["divided_by"] == "group" else "fold", ylabel=_measure_title(measure))
     axes.grid(True, axis="y", alpha=0.3)
+    _end_at_100(axes, measure)
     save(figure, path)
+
+
+def _bars(values: Sequence[float], errors: Sequence[float], measure: str) -> np.ndarray:
+    """Return lengths of error bars, [2, n]; none is longer than to 100 %."""
+    most = np.inf if measure == "log_loss" else 100 - np.asarray(values)
+    return np.stack([errors, np.clip(errors, 0, most)])
+
+
+def _end_at_100(axes: Any, measure: str) -> None:
+    """Let an axis of per cent end at 100, or before."""
+    if measure != "log_loss":
+        axes.set_ylim(top=min(axes.get_ylim()[1], 100))
 
 
 def _measure_title(measure: str) -> str:
@@ -195,6 +210,7 @@ def _numeric(values: list[Any]) -> bool:
 def search(path: str, tuning: Tuning) -> None:
     """Draw all judgements against the work spent, a colour for each round, and the best so far as a line."""
     yardstick = tuning.yardstick
+    measure = yardstick.name.replace("-", "_")
     unit = 1.0 if yardstick.by_probability else 100.0
     spent = np.cumsum([outcome.work for outcome in tuning.history])
     spent = 100 * spent / spent[-1]
@@ -208,7 +224,7 @@ def search(path: str, tuning: Tuning) -> None:
         colour, mark = f"C{rung}", MARKS[rung % len(MARKS)]
         name = f"{positions:,} positions, {counted(tuning.history[own[0]].found['folds'], 'fold')}"
         look = {"fmt": mark, "ms": 4, "capsize": 2, "lw": 0.8, "alpha": 0.6, "color": colour, "label": name}
-        axes.errorbar(spent[own], values, yerr=errors, **look)
+        axes.errorbar(spent[own], values, yerr=_bars(values, errors, measure), clip_on=False, **look)
         best = np.minimum.accumulate(values) if yardstick.by_probability else np.maximum.accumulate(values)
         axes.step(spent[own], best, where="post", color=colour, lw=1.5)
     number = tuning.history.index(tuning.chosen)
@@ -217,6 +233,7 @@ def search(path: str, tuning: Tuning) -> None:
     axes.set_title("Configurations tried; bars: one standard error, lines: the best so far")
     axes.set(xlabel="work spent, %", ylabel=yardstick.title + ("" if yardstick.by_probability else ", %"))
     axes.grid(True, alpha=0.3)
+    _end_at_100(axes, measure)
     axes.legend(loc="best", fontsize=8)
     save(figure, path)
 
@@ -267,51 +284,70 @@ def doubtful(path: str, audit: Audit) -> None:
     save(figure, path)
 
 
-def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> None:
-    """Draw one plot of an evaluation, as wide as a column of a paper, or all there are on a sheet of two columns.
+class System(NamedTuple):
+    """An evaluation to draw; a second one stands beside it, with its name."""
 
-    A confusion matrix of many labels is as wide as the sheet, so that its counts can be read.
+    name: str
+    found: Judgement
+    labelling: Labelling
+
+    @property
+    def curves(self) -> list[LabelCurve]:
+        marginals, spans = self.labelling.marginals, self.found.spans is not None
+        return [] if marginals is None else label_curves(marginals, self.labelling.gold, MOST_CURVES, spans)
+
+
+def evaluation(path: str, kind: str, systems: Sequence[System]) -> None:
+    """Draw one plot of one or two systems, as wide as a column of a paper, or all there are on a sheet of two columns.
+
+    F1 and reliability of two systems share a plot; others are drawn once for each. A confusion matrix of many labels is
+    as wide as the sheet, so that its counts can be read.
     """
-    drawers: dict[str, Callable[..., None]] = {
-        "f1": _f1_by_label,
+    apart: dict[str, Callable[[Any, System], None]] = {
         "confusion": _confusion,
-        "reliability": _reliability,
         "precision-recall": partial(_curves, roc=False),
         "roc": partial(_curves, roc=True),
     }
-    kinds = kinds_of(found, labelling) if kind == "all" else [kind]
-    Y = min(len(found.scores.labels), MOST_LABELS)
-    wide = ["confusion"] if "confusion" in kinds and Y > FEW_LABELS else []
-    small = [each for each in kinds if each not in wide]
-    width = 2 * COLUMN + 0.2 if wide or kind == "all" else COLUMN
+    kinds = kinds_of(systems[0]) if kind == "all" else [kind]
+    Y = min(max(len(one.found.scores.labels) for one in systems), MOST_LABELS)
+    small: list[Callable[[Any], None]] = []
+    wide: list[Callable[[Any], None]] = []
+    for each in kinds:
+        own = [one for one in systems if each in kinds_of(one)]
+        if each in apart:
+            drawers = [partial(_titled, draw=apart[each], system=one, name=len(systems) > 1) for one in own]
+            (wide if each == "confusion" and Y > FEW_LABELS else small).extend(drawers)
+        else:
+            small.append(partial(_f1_by_label if each == "f1" else _reliability, systems=own))
+    width = 2 * COLUMN + 0.2 if wide or kind == "all" or len(small) > 1 else COLUMN
     heights = [HEIGHT] * ((len(small) + 1) // 2) + [_matrix_side(Y) + 1.4 for _ in wide]
     if kind == "f1":
-        heights = [min(max(1.1 + 0.16 * len(scores_shown(found)), 1.8), 6.0)]
+        heights = [min(max(1.1 + 0.16 * len(systems) * len(scores_shown(systems[0].found)), 1.8), 6.0)]
     figure = _sheet(width, sum(heights))
     grid = figure.add_gridspec(len(heights), 4, height_ratios=heights)
-    for number, each in enumerate(small):
+    for number, draw in enumerate(small):
         first = 2 * (number % 2)
         if number == len(small) - 1 and first == 0:  # alone in its row: all of it, or the middle
             place = grid[number // 2, 1:3] if kind == "all" else grid[number // 2, :]
         else:
             place = grid[number // 2, first : first + 2]
-        drawers[each](figure.add_subplot(place), found, labelling)
-    for each in wide:
-        drawers[each](figure.add_subplot(grid[-1, :]), found, labelling)
+        draw(figure.add_subplot(place))
+    for number, draw in enumerate(wide, start=len(heights) - len(wide)):
+        draw(figure.add_subplot(grid[number, :]))
     save(figure, path)
 
 
-def kinds_of(found: Judgement, labelling: Labelling) -> list[str]:
+def _titled(axes: Any, draw: Callable[[Any, System], None], system: System, name: bool) -> None:
+    draw(axes, system)
+    if name:
+        axes.set_title(f"{axes.get_title()}\n{_plain(shortened(system.name))}")
+
+
+def kinds_of(system: System) -> list[str]:
     """Return the kinds of plots that the labels and their probabilities are enough for."""
     kinds = ["f1", "confusion"]
-    kinds += ["reliability"] * (labelling.probabilities is not None)
-    return kinds + ["precision-recall", "roc"] * bool(_curves_of(found, labelling))
-
-
-def _curves_of(found: Judgement, labelling: Labelling) -> list[LabelCurve]:
-    if labelling.marginals is None:
-        return []
-    return label_curves(labelling.marginals, labelling.gold, MOST_CURVES, found.spans is not None)
+    kinds += ["reliability"] * (system.labelling.probabilities is not None)
+    return kinds + ["precision-recall", "roc"] * bool(system.curves)
 
 
 def _bars_text(found: Judgement) -> str:
@@ -324,27 +360,36 @@ def _errors(values: Sequence[float], intervals: Sequence[Interval]) -> np.ndarra
     return np.maximum([np.subtract(values, low), np.subtract(high, values)], 0.0)
 
 
-def _f1_by_label(axes: Any, found: Judgement, labelling: Labelling) -> None:
-    every = sorted(scores_shown(found), key=lambda score: (-score.gold, score.name))
-    shown, intervals = every[:MOST_ROWS], f1_intervals(found, labelling)
-    values, places = [100 * score.f1 for score in shown], range(len(shown))
-    bars = _errors(values, [intervals[score.name] for score in shown]) if intervals else None
-    axes.barh(places, values, height=0.62, color=BLUE, alpha=0.35, lw=0)
-    axes.errorbar(values, places, xerr=bars, fmt="o", ms=3, lw=0.9, capsize=1.5, color=BLUE)
+def _f1_by_label(axes: Any, systems: Sequence[System]) -> None:
+    found = systems[0].found
+    gold = {score.name: score.gold for one in systems for score in scores_shown(one.found)}
+    names = sorted(gold, key=lambda name: (-gold[name], name))
+    shown = names[:MOST_ROWS]
+    places, intervals, high = np.arange(len(shown)), {}, 0.62 / len(systems)
+    for number, (one, colour) in enumerate(zip(systems, COLOURS, strict=False)):
+        scores = {score.name: 100 * score.f1 for score in scores_shown(one.found)}
+        values, at = [scores.get(name, 0.0) for name in shown], places + high * (number - (len(systems) - 1) / 2)
+        intervals = f1_intervals(one.found, one.labelling)
+        ends = [intervals.get(name, Interval(0.0, 0.0)) for name in shown]
+        look: dict[str, Any] = {"fmt": MARKS[number], "ms": 3, "lw": 0.9, "capsize": 1.5, "color": colour}
+        axes.barh(at, values, height=high, color=colour, alpha=0.35, lw=0, label=_plain(shortened(one.name)))
+        axes.errorbar(values, at, xerr=_errors(values, ends) if intervals else None, clip_on=False, **look)
     size = SMALL if len(shown) <= 15 else TINY
-    names = [f"{_plain(shortened(score.name or 'spans'))} ({score.gold:,})" for score in shown]
-    axes.set_yticks(list(places), names, fontsize=size)
+    axes.set_yticks(places, [f"{_plain(shortened(name or 'spans'))} ({gold[name]:,})" for name in shown], fontsize=size)
     what, unit = ("label", "positions") if found.spans is None else ("span type", "spans")
-    some = f", the {len(shown)} most frequent of {len(every)}" if len(shown) < len(every) else ""
-    bars_text, apart = f" ({_bars_text(found)})" if intervals else "", max(0.0, (4 - len(shown)) / 2)
-    axes.set(xlim=(0, 102), ylim=(len(shown) - 0.4 + apart, -0.6 - apart))
+    some = f", the {len(shown)} most frequent of {len(names)}" if len(shown) < len(names) else ""
+    bars_text, apart = f"\n{_bars_text(found)};" if intervals else "", max(0.0, (4 - len(shown)) / 2)
+    axes.set(xlim=(0, 100), ylim=(len(shown) - 0.4 + apart, -0.6 - apart))
     axes.set(title=f"F1 by {what}{some}", xlabel=f"F1, %{bars_text}\nin brackets: number of gold {unit}", ylabel=what)
     axes.grid(True, axis="x", alpha=0.3, lw=0.5)
+    if len(systems) > 1:
+        axes.legend(fontsize=TINY, edgecolor="none", framealpha=0.6)
 
 
-def _confusion(axes: Any, found: Judgement, labelling: Labelling) -> None:
+def _confusion(axes: Any, system: System) -> None:
     """Draw counts; the colour is the share of the gold label, of errors in orange with a scale of their own."""
-    names, counts = gathered([score.name for score in found.scores.labels], found.scores.confusion, MOST_LABELS)
+    scores = system.found.scores
+    names, counts = gathered([score.name for score in scores.labels], scores.confusion, MOST_LABELS)
     Y = len(names)
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     right, none = np.eye(Y, dtype=bool), counts == 0
@@ -381,43 +426,46 @@ def _matrix_side(Y: int) -> float:
     return min(0.22 * Y, 5.1) if Y > FEW_LABELS else 1.9
 
 
-def _reliability(axes: Any, found: Judgement, labelling: Labelling) -> None:
-    assert found.calibration is not None
-    bins, intervals = found.calibration.bins, bin_intervals(found, labelling)
-    sure, right = (np.array([getattr(one, name) for one in bins]) for name in ("confidence", "accuracy"))
-    counts = np.array([one.positions for one in bins])
+def _reliability(axes: Any, systems: Sequence[System]) -> None:
     axes.plot([0, 1], [0, 1], color="0.55", lw=0.8, ls="--", label="perfect calibration")
-    if intervals:
-        lengths = _errors((100 * right).tolist(), intervals) / 100
-        axes.errorbar(sure, right, yerr=lengths, fmt="none", lw=0.9, capsize=2, color=BLUE, clip_on=False)
-    error = f"expected calibration error {found.calibration.calibration_error:.4f}"
-    axes.plot(sure, right, "o-", ms=2, lw=0.8, color=BLUE, label=error)
-    axes.scatter(sure, right, s=8 + 90 * counts / counts.max(), color=BLUE, alpha=0.5, lw=0, zorder=3, clip_on=False)
-    note = "area of dots: number of positions" + (f";\n{_bars_text(found)}" if intervals else "")
+    note = "area of dots: number of positions"
+    for number, (one, colour) in enumerate(zip(systems, COLOURS, strict=False)):
+        assert one.found.calibration is not None
+        bins, intervals = one.found.calibration.bins, bin_intervals(one.found, one.labelling)
+        sure, right = (np.array([getattr(each, name) for each in bins]) for name in ("confidence", "accuracy"))
+        counts = np.array([each.positions for each in bins])
+        if intervals:
+            lengths = _errors((100 * right).tolist(), intervals) / 100
+            axes.errorbar(sure, right, yerr=lengths, fmt="none", lw=0.9, capsize=2, color=colour, clip_on=False)
+            note = f"area of dots: number of positions;\n{_bars_text(one.found)}"
+        error = f"expected calibration error {one.found.calibration.calibration_error:.4f}"
+        name = f"{_plain(shortened(one.name))}: {error}" if len(systems) > 1 else error
+        axes.plot(sure, right, f"{MARKS[number]}{LINES[number]}", ms=2, lw=0.8, color=colour, label=name)
+        look = {"marker": MARKS[number], "color": colour, "alpha": 0.5, "lw": 0, "zorder": 3, "clip_on": False}
+        axes.scatter(sure, right, s=8 + 90 * counts / counts.max(), **look)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="Reliability diagram")
     axes.set(xlabel=f"mean probability of the predicted label\n({note})", ylabel="accuracy")
     axes.grid(True, alpha=0.3, lw=0.5)
     axes.legend(loc="lower right", fontsize=TINY, edgecolor="none", framealpha=0.6)
 
 
-def _curves(axes: Any, found: Judgement, labelling: Labelling, roc: bool) -> None:
+def _curves(axes: Any, system: System, roc: bool) -> None:
     """Draw ROC or precision-recall curves of the most frequent labels; the legend has the areas below them."""
     if roc:
         axes.plot([0, 100], [0, 100], color="0.7", lw=0.8, ls="--")
-    curves = _curves_of(found, labelling)
+    curves = system.curves
     for k, curve in enumerate(curves):
         x, y = (curve.false_alarms, curve.recall) if roc else (curve.recall, curve.precision)
         x, y = 100 * np.append(0.0, x), 100 * np.append(0.0 if roc else y[0], y)
         name = f"{_plain(shortened(curve.label))} {100 * (curve.area if roc else curve.average_precision):.1f}"
         style = {"ls": LINES[k % len(LINES)], "marker": MARKS[k], "ms": 2.5, "markevery": (0.03 * k, 0.25)}
-        axes.plot(x, y, lw=0.9, label=name, drawstyle="default" if roc else "steps-pre", **style)
-    what, of = ("label", "") if found.spans is None else ("span type", " (of positions)")
+        axes.plot(x, y, lw=0.9, label=name, drawstyle="default" if roc else "steps-pre", clip_on=False, **style)
+    what, of = ("label", "") if system.found.spans is None else ("span type", " (of positions)")
     name, xlabel, ylabel = "Precision-recall", "recall, %", "precision, %"
     if roc:
         name, xlabel, ylabel = "ROC", "false positive rate, %", "true positive rate (recall), %"
-    axes.set(
-        title=f"{name} by {what}{of}", xlabel=xlabel, ylabel=ylabel, xlim=(-1, 101), ylim=(-1, 103), aspect="equal"
-    )
+    axes.set(title=f"{name} by {what}{of}", xlabel=xlabel, ylabel=ylabel)
+    axes.set(xlim=(0, 100), ylim=(0, 100), aspect="equal")
     axes.grid(True, alpha=0.3, lw=0.5)
     meaning, corner = ("AUC, %", "lower right") if roc else ("average precision, %", "best")
     some = "" if len(curves) < MOST_CURVES else f", most frequent {what}s"
