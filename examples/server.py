@@ -6,9 +6,9 @@ A request is `POST /` with `{"rows": [["the", "DT"], ["cat", "NN"]]}`, positions
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable
 from socketserver import ThreadingMixIn
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -17,8 +17,11 @@ import numpy as np
 
 from kcrf_core.runtime import RuntimeModel, RuntimeTagger
 
-PATH = sys.argv[1] if __name__ == "__main__" else os.environ["KCRF_MODEL"]
-MODEL = RuntimeModel(np.memmap(PATH, np.uint8, mode="r"))  # processes share the pages of the file
+parser = argparse.ArgumentParser(description="Serve a model that kcrf export wrote.")
+parser.add_argument("model")
+parser.add_argument("port", type=int)
+given = parser.parse_args() if __name__ == "__main__" else argparse.Namespace(model=os.environ["KCRF_MODEL"])
+MODEL = RuntimeModel(np.memmap(given.model, np.uint8, mode="r"))  # processes share the pages of the file
 LABELS = MODEL.labels
 idle: list[RuntimeTagger] = []  # taggers that no thread uses now
 
@@ -59,6 +62,6 @@ class Quiet(WSGIRequestHandler):
 
 
 if __name__ == "__main__":
-    with make_server("127.0.0.1", int(sys.argv[2]), application, Server, Quiet) as server:
+    with make_server("127.0.0.1", given.port, application, Server, Quiet) as server:
         print(f"http://127.0.0.1:{server.server_port}/", flush=True)
         server.serve_forever()

@@ -11,7 +11,7 @@ gets a FILE.npy with a row for each of its lines that is not blank; words that a
 Nothing looks at labels.
 """
 
-import sys
+import argparse
 from collections import Counter
 
 import numpy as np
@@ -27,7 +27,14 @@ def sentences(path):
     return [[line.split()[0].lower() for line in block.splitlines()] for block in blocks if block.strip()]
 
 
-width, train = int(sys.argv[1]), sentences(sys.argv[2])
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("width", metavar="WIDTH", type=int, help="length of the vectors")
+parser.add_argument("text", metavar="TEXT", help="text to learn from: a word in the first column, blank lines between")
+parser.add_argument(
+    "files", metavar="FILE", nargs="+", help="TABLE.vec to write, and pairs: a text, and FILE.npy to write"
+)
+given = parser.parse_args()
+width, train, files = given.width, sentences(given.text), given.files
 counts = Counter(word for sentence in train for word in sentence)
 numbers = {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
 RARE, EDGE = len(numbers), len(numbers) + 1
@@ -44,7 +51,6 @@ directions, strengths, _ = svds(table.tocsr(), k=width, random_state=0)
 directions *= np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(width)])  # each sign is free
 vectors = directions * np.sqrt(strengths)  # [words, width]
 
-files = sys.argv[3:]
 if len(files) % 2:
     with open(files.pop(0), "w", encoding="utf-8") as stream:
         stream.write(f"{len(numbers)} {width}\n")

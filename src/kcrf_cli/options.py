@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kcrf_core.errors import ConfigError, install_extra
+from kcrf_core.errors import ConfigError
 from kcrf_core.system import AUTO, Number, OneOf, Whole, boolean
 
 if TYPE_CHECKING:
@@ -354,7 +354,7 @@ class PlotToDraw(FileToWrite):
         try:
             import matplotlib  # noqa: F401
         except ImportError:
-            raise click.UsageError(f"--plot needs matplotlib: {install_extra('plot')}") from None
+            raise click.UsageError("--plot needs matplotlib: pip install matplotlib") from None
         return path
 
 
@@ -489,8 +489,8 @@ class EngineOptions:
         type=OfKind(memory_size),
     )
     engine: str | None = COMPUTATION.option(
-        f"Compute backend. A GPU with PyTorch ({install_extra('gpu')}): cuda, or cuda:1 for the second GPU; torch:cpu "
-        f"runs the same code without a GPU. A Dask cluster ({install_extra('cluster')}): tcp://HOST:PORT or "
+        "Compute backend. A GPU with PyTorch (pip install torch): cuda, or cuda:1 for the second GPU; torch:cpu "
+        "runs the same code without a GPU. A Dask cluster (pip install distributed): tcp://HOST:PORT or "
         "tls://HOST:PORT of its scheduler; dask starts a cluster on this machine with one worker per thread. --memory "
         "then applies to the GPU or to each worker. A cluster gives the same bits as threads, a GPU a result that is "
         "certified to the same tolerance. Default: threads of this process.",

@@ -72,13 +72,3 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """The known word that comes closest, as a question to put behind an error; empty where none does."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
     return f" (did you mean '{close[0]}'?)" if close else ""
-
-
-# True from the release on: a package index then has kcrf, which until then is installed from a checkout.
-# tests/core/test_release.py finds the pages that have to follow.
-RELEASED = False
-
-
-def install_extra(extra: str) -> str:
-    """Return the command that installs an extra."""
-    return f"pip install '{'kcrf' if RELEASED else '.'}[{extra}]'"

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from clusters import OTHER_KCRF, WITHOUT_KCRF, kill, loopback_cluster, make_certificates, wait_for
-from kcrf_core.errors import install_extra
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are others there")
 
@@ -220,7 +219,7 @@ def test_without_dask(data, tmp_path):
         text=True,
     )
     assert found.returncode == 2 and found.stderr == (
-        f"kcrf: the engine 'dask' needs Dask: {install_extra('cluster')} (--engine)\n"
+        "kcrf: the engine 'dask' needs Dask: pip install distributed (--engine)\n"
     )
 
 

@@ -185,8 +185,10 @@ def test_evaluate_prints_the_metric_with_its_standard_error(kcrf, folder, model,
     assert loss["metric"]["value"] == pytest.approx(loss["calibration"]["log_loss"], rel=1e-12)
 
     (tmp_path / "tagged.conll").write_bytes(kcrf("tag", "-m", model, test).out)
+    (tmp_path / "unknown.conll").write_text(re.sub(r"\S+$", "NEW", test.read_text(), flags=re.MULTILINE))
     for options, message in (
         ([tmp_path / "tagged.conll", "--metric", "log-loss"], "no probabilities of gold labels for a log-loss"),
+        (["-m", model, tmp_path / "unknown.conll", "--metric", "log-loss"], "no position has a known gold label"),
         (["-m", model, test, "--metric", "f1"], "these labels are not spans"),
     ):
         done = kcrf("evaluate", *options)

@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 
-from kcrf_core.errors import install_extra
 
 GOOD = "the D 1.5 X\ncat N 2.5 Y\n\na D 0.5 X\n"
 
@@ -310,7 +309,7 @@ def test_pictures_that_cannot_be_drawn(kcrf, write, tmp_path, monkeypatch):
     assert done.code == 2 and "must end in one of .png, .svg, .pdf" in done.err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = kcrf(*call, tmp_path / "curve.png")
-    assert done.code == 2 and install_extra("plot") in done.err
+    assert done.code == 2 and "--plot needs matplotlib: pip install matplotlib\n" in done.err
     assert not (tmp_path / "b.npz").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,15 @@ def test_template_about_formats(shell, tmp_path):
     (tmp_path / "template").write_text(re.search(r"```\n(# word and class.*?)```", text, re.DOTALL)[1])
     done = shell("kcrf train sample_data/pitch_accent.conll -c template --sigma2 1 -q -o model.npz")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("script", ["sample_data/make_word_vectors.py", "examples/server.py"])
+@pytest.mark.parametrize("arguments", [[], ["one"], ["one", "two"]], ids=len)
+def test_scripts_print_their_usage(script, arguments, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [script, *arguments])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / script), run_name="__main__")
+    assert ended.value.code == 2 and capsys.readouterr().err.startswith("usage: ")
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in main.commands)], ids=" ".join)

@@ -175,6 +175,10 @@ def test_dev_mistakes(kcrf, small, tmp_path):
     bare.write_text("the D\n")
     done = kcrf("train", small, "--dev", bare, *target)
     assert done.code == 3 and "no labels" in done.err and "bare.conll" in done.err
+    bare.write_text("the D NEW\ncat N NEWER\n")
+    for options in ((), ("--metric", "log-loss", "--keep", "best")):
+        done = kcrf("train", small, "--dev", bare, *options, *target)
+        assert done.code == 3 and "bare.conll: no position has a known label" in done.err
     assert kcrf("train", small, "--dev", tmp_path / "none.conll", *target).code == 1
     assert kcrf("train", "-", "--dev", "-", *target).code == 2
     assert not (tmp_path / "m.npz").exists()

@@ -404,6 +404,8 @@ def test_dev_data_is_scored(rng):
     assert crf.certificate_ == KernelCRF(c2=1).fit(X[10:], y[10:]).certificate_
     with pytest.raises(ValueError, match="go together"):
         crf.fit(X, y, X_dev=X)
+    with pytest.raises(ValueError, match="X_dev has no position with a known label"):
+        crf.fit(X, y, X_dev=X[:3], y_dev=[["Z"] * len(x) for x in X[:3]])
 
 
 # ----------------------------------------------------------------------------- parameters
@@ -609,7 +611,7 @@ def test_labels_that_no_line_could_hold():
 
 
 def test_held_out_data_without_positions():
-    with pytest.raises(ValueError, match="no positions"):
+    with pytest.raises(ValueError, match="no position with a known label"):
         KernelCRF(sigma2=1.0).fit([[{"a": "b"}]], [["x"]], X_dev=[], y_dev=[])
 
 

@@ -16,8 +16,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from kcrf_core import __version__, errors
-from kcrf_core.errors import install_extra
+from kcrf_core import __version__
 
 ROOT = Path(__file__).parents[2]
 PAGES = [path for name in ("README.md", "docs/*.md", "man/*.md", "experiments/*/*.md") for path in ROOT.glob(name)]
@@ -32,24 +31,17 @@ def test_the_citation_names_this_version():
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == __version__
 
 
-@pytest.mark.parametrize("released, command", [(False, "pip install '.[plot]'"), (True, "pip install 'kcrf[plot]'")])
-def test_one_constant_says_where_extras_come_from(monkeypatch, released, command):
-    monkeypatch.setattr(errors, "RELEASED", released)
-    assert install_extra("plot") == command
-
-
-def test_pages_install_extras_as_messages_do():
+def test_messages_name_packages_and_pages_name_extras():
+    """Messages and manual pages are read outside of a checkout, where `.[plot]` is nothing."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     extras = project.split("[project.optional-dependencies]\n")[1].split("\n[")[0]
-    known = set(re.findall(r"^(\w+) = ", extras, re.MULTILINE))
-    commands = [
-        (path.name, command, extra)
-        for path in PAGES
-        for command, extra in re.findall(r"(pip install '[^']*\[(\w+)\]')", path.read_text(encoding="utf-8"))
-    ]
-    assert len(commands) > 5
-    for page, command, extra in commands:
-        assert command == install_extra(extra) and extra in known, (page, command)
+    known = dict(re.findall(r'^(\w+) = \["([\w-]+)', extras, re.MULTILINE))
+    text = {path: path.read_text(encoding="utf-8") for path in [*PAGES, *ROOT.glob("src/**/*.py")]}
+    commands = [(path, name) for path in text for name in re.findall(r"pip install '?([\w.\[\]-]+)", text[path])]
+    assert len(commands) > 10
+    for path, name in commands:
+        outside = path.parent.name == "man" or "src" in path.parts
+        assert name in known.values() if outside else name in (".", "-e", *(f".[{extra}]" for extra in known)), path
 
 
 def test_workflows_test_every_python_that_the_metadata_names():

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from kcrf_core.errors import FileFormatError, install_extra
+from kcrf_core.errors import FileFormatError
 from kcrf_core.files import is_folder, refuse_vectors
 from kcrf_core.system import counted
 
@@ -96,7 +96,7 @@ class TagArguments:
     format: str | None
     threads: int | None
     engine: str | None = options.COMPUTATION.option(
-        f"Compute scores of pivots on a GPU with PyTorch ({install_extra('gpu')}): cuda, or cuda:1 for the second GPU; "
+        "Compute scores of pivots on a GPU with PyTorch (pip install torch): cuda, or cuda:1 for the second GPU; "
         "torch:cpu runs the same code without a GPU. Labels are the same, except for ties. Default: threads of this "
         "process.",
         "ENGINE",

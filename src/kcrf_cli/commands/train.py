@@ -116,7 +116,7 @@ class TrainArguments(options.PreparedArguments):
 
     def dev_set(self, encoding: Encoding) -> Dataset:
         """Read the labelled data to score by, encoded like the training data."""
-        from kcrf_core.encoding import UNOBSERVED, join_datasets
+        from kcrf_core.encoding import join_datasets
         from kcrf_core.model import ShardFolder, load_dataset, load_folder
 
         path, vectors = self.dev or "", self.dev_vectors
@@ -135,8 +135,10 @@ class TrainArguments(options.PreparedArguments):
                 if name not in corpus.vectors:
                     raise click.UsageError(f"{path} needs vectors '{name}', too: give --dev-vectors {name}=FILE")
             dataset = encoding.encode(corpus)
-        if dataset.labels is None or (dataset.labels == UNOBSERVED).all():
+        if dataset.labels is None:
             raise DataError("no labels to score by (--dev)", path)
+        if (dataset.labels < 0).all():
+            raise DataError("no position has a known label, one of the training data, to score by (--dev)", path)
         return dataset
 
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ClusterError, ConfigError, install_extra
+from ..errors import ClusterError, ConfigError
 from ..system import available_threads
 from . import TIMEOUTS
 
@@ -123,7 +123,7 @@ def open_executor(
         import distributed  # noqa: F401
     except ImportError:
         raise ConfigError(
-            f"the engine '{engine.address}' needs Dask: {install_extra('cluster')}", settings=["engine"]
+            f"the engine '{engine.address}' needs Dask: pip install distributed", settings=["engine"]
         ) from None
     from .dask_executor import DaskExecutor
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError, DeviceError, install_extra
+from ..errors import ConfigError, DeviceError
 from ..system import available_threads
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def open_device(
 def _with_torch(address: str, threads: int | None) -> Backend:
     if find_spec("torch") is None:
         raise ConfigError(
-            f"the engine '{address}' needs PyTorch, which is not installed: {install_extra('gpu')}",
+            f"the engine '{address}' needs PyTorch, which is not installed: pip install torch",
             settings=["engine"],
         )
     try:

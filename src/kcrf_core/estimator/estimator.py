@@ -398,9 +398,9 @@ class KernelCRF(Protocol):
         dev = None
         if X_dev is not None:
             scored = self._labelled(X_dev, y_dev, None, None, sequence, label)
-            if not any(map(len, scored.X)):
-                raise ValueError("X_dev has no positions to score by")
             dev = encoding.encode(_corpus_for(encoding, scored.X, check_labels(scored.y, scored.X)))
+            if (dev.known_labels < 0).all():
+                raise ValueError("X_dev has no position with a known label, one of y, to score by")
         # A cost of no label should be heard of before training.
         self._decision().costs(encoding.labels)
         options = train_options(self.get_params(), dev is not None)

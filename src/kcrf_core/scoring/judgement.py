@@ -240,12 +240,13 @@ def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptio
     labels = tuple(score.name for score in scores.labels)
     spans = scores.scheme is not None
     name = choose_yardstick(labels, options.metric, spans).name
-    if name == "log-loss" and (labelling.probabilities is None or labelling.probabilities.gold is None):
-        raise DataError(
-            "no probabilities of gold labels for a log-loss: give a model, or columns LABEL:p of all labels",
-            labelling.source,
-            settings=["model", "metric"],
-        )
+    if name == "log-loss":
+        gold = None if labelling.probabilities is None else labelling.probabilities.gold
+        if gold is None or np.isnan(gold).all():
+            lacks = "no probabilities of gold labels for a log-loss: give a model, or columns LABEL:p of all labels"
+            if gold is not None:
+                lacks = "no position has a known gold label, one with a probability, so that there is no log-loss"
+            raise DataError(lacks, labelling.source, settings=["model", "metric"])
     return Yardstick(name, labels, spans, scores.scheme if options.strict else None)
 
 
