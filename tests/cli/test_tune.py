@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from kcrf_cli.options import duration
+from kcrf_cli.render.tuning_text import leaderboard
 from kcrf_core.config import load_yaml, parse_config
+from kcrf_core.scoring import choose_yardstick
+from kcrf_core.selection import Candidate, Outcome
 from kcrf_core.selection import tuning as tuning_module
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
@@ -67,6 +72,24 @@ def test_what_is_found_can_be_trained(kcrf, text, known, tmp_path):
     assert kcrf("train", text, "-c", found, "-o", model, "-q").code == 0
     assert model.read_bytes() == other.read_bytes()
     assert not (tmp_path / "found.yaml.journal").exists()
+
+
+def test_the_leaderboard_names_each_candidate_once():
+    """Its last score, of up to twelve; the default and the chosen one are always there."""
+    names = ["a", "b", "chosen", *"defghijklmnop", "default"]
+    candidates = {name: Candidate((("name", name),)) for name in names}
+    found = {"folds": 2, "decode": "viterbi"}
+
+    def outcome(name, rung):
+        return Outcome(candidates[name], rung, 10 * (rung + 1), 0.9, 0.1, 1e9, 1, 1.0, 1.0, found)
+
+    outcomes = (outcome("a", 1), outcome("chosen", 1), *(outcome(name, 0) for name in names))
+    space = SimpleNamespace(title=lambda candidate: candidate["name"], start=candidates["default"])
+    about = {"outcomes": outcomes, "chosen": outcomes[1], "space": space, "training_time": lambda _: 1.0}
+    lines = leaderboard(SimpleNamespace(yardstick=choose_yardstick(["0", "1"]), **about))[1:]
+    assert [line.split()[0] for line in lines] == ["a", "chosen", "b", *"defghijk", "default"]
+    assert ["20" in line.split() for line in lines] == [True, True, *[False] * 10]
+    assert [line.split()[0] for line in lines if line.endswith("*")] == ["chosen"]
 
 
 @pytest.mark.slow
@@ -141,6 +164,12 @@ def test_mistakes_are_told(kcrf, small, tmp_path, options, said):
     assert done.code == 2
     assert said in done.err
     assert not output.exists()
+
+
+def test_dev_data_with_unknown_labels_only_is_refused(kcrf, text, tmp_path):
+    (tmp_path / "other.conll").write_text(re.sub(r"\t[01]$", "\tNEW", text.read_text(), flags=re.MULTILINE))
+    done = kcrf("tune", text, "--dev", tmp_path / "other.conll", "-o", tmp_path / "found.yaml")
+    assert done.code == 3 and "other.conll: no position has a known label" in done.err and "(--dev)" in done.err
 
 
 @pytest.mark.parametrize(

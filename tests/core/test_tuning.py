@@ -76,6 +76,7 @@ def test_every_candidate_is_a_configuration_that_can_be_encoded(kind, accents, s
     assert len(candidates) > 8
     titles = {space.title(candidate) for candidate in candidates}
     assert len(titles) == len(candidates)
+    assert [title for title in titles if title.endswith(" (default)")] == [space.title(space.start)]
     for candidate in candidates:
         config = parse_config(space.raw(candidate))
         encoding, _ = fit_encoding(config, corpus)

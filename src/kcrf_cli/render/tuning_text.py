@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kcrf_core.scoring import Yardstick
-from kcrf_core.selection import Nested, Outcome, Tuning
+from kcrf_core.selection import Candidate, Nested, Outcome, Tuning
 
 from . import figures as render
 
@@ -28,12 +28,12 @@ def duration(seconds: float) -> str:
 
 
 def leaderboard(tuning: Tuning) -> list[str]:
-    """Return the best candidates of the last rounds and the default, one line each; the chosen one has a star."""
+    """Return the best candidates, each with its last score, and the default; the chosen one has a star."""
     yardstick, title = tuning.yardstick, tuning.space.title
-    kept = [one for one in (tuning.chosen, tuning.usual) if one is not None]
-    shown = [*tuning.outcomes[:MOST_LINES]]
-    missing = [one for one in kept if not any(one is other for other in shown)]
-    shown[len(shown) - len(missing) :] = missing
+    last: dict[Candidate, Outcome] = {}
+    for outcome in tuning.outcomes:  # those of later rounds first
+        last.setdefault(outcome.candidate, outcome)
+    shown = list(dict.fromkeys([tuning.chosen.candidate, tuning.space.start, *last]))[:MOST_LINES]
     rows = [
         [
             title(outcome.candidate),
@@ -44,7 +44,8 @@ def leaderboard(tuning: Tuning) -> list[str]:
             duration(tuning.training_time(outcome)),
             "*" if outcome is tuning.chosen else "",
         ]
-        for outcome in shown
+        for outcome in last.values()
+        if outcome.candidate in shown
     ]
     header = ["candidate", f"{yardstick.title} ± SE", "positions", "folds", "decoder", "training", ""]
     return render.table(header, rows).split("\n")

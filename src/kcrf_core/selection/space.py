@@ -521,7 +521,7 @@ class Space:
         return {**out, "training": {**out.get("training", {}), **training}} if training else out
 
     def title(self, candidate: Candidate) -> str:
-        """Describe a candidate in one line."""
+        """Describe a candidate in one line, which marks the default one."""
         chosen = dict(candidate.choices)
         out = [title for block in self._blocks for title in block.titles(chosen)]
         if any(map(_has_pivots, self._composed(candidate)["terms"])):
@@ -529,7 +529,8 @@ class Space:
         penalty = chosen.get(PENALTY_CHOICE, PENALTIES[0])
         out += [] if penalty == PENALTIES[0] else [f"c1 {penalty}"]
         labels = chosen.get(LABEL_CHOICE, LABELS[0])
-        return ", ".join([*out, *([] if labels == LABELS[0] else [labels])])
+        title = ", ".join([*out, *([] if labels == LABELS[0] else [labels])])
+        return f"{title} (default)" if candidate == self.start else title
 
 
 def _bounded(term: Mapping[str, Any], most: int) -> dict[str, Any]:

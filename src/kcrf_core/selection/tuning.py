@@ -55,7 +55,7 @@ class Tuning:
     outcomes: tuple[Outcome, ...]  # higher rungs first, the better first on each
     history: tuple[Outcome, ...]  # as they came
     sizes: tuple[int, ...]  # positions of the rungs
-    positions: int  # of all data
+    positions: int  # of all data, that of `dev` included
     spent: float  # in work or seconds
     unit: float  # seconds of a unit of work: of this machine if there is a budget, else of a core
     timed: bool = False  # True if there was a budget of seconds
@@ -282,6 +282,10 @@ def tune(
     total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)
     labels = sorted(set(corpus.columns[-1]) - {config.unobserved})
+    if dev is not None and set(labels).isdisjoint(dev.columns[-1]):
+        raise DataError(
+            "no position has a known label, one of the training data, to score by", dev.source, settings=["dev"]
+        )
     yardstick = choose_yardstick(labels, metric or config.training.metric)
     seed, timed, note = config.training.seed, budget is not None, listener.note
     settings = space, yardstick, workers, seed, journal, stopped, timed, note
@@ -341,7 +345,7 @@ class _Run(SearchSettings):
             outcomes=tuple(search.outcomes),
             history=tuple(search.history),
             sizes=tuple(arena.sizes),
-            positions=corpus.positions,
+            positions=corpus.positions + (0 if dev is None else dev.positions),
             spent=search.spent,
             unit=search.unit if self.timed else 1e-9,
             timed=self.timed,
