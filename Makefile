@@ -39,6 +39,7 @@ $(BIN)/python:
 # Built again when the Cython sources or the metadata change; Python sources are used in place. Few modules of NumPy,
 # SciPy and the like are ever imported, so pip compiles none of them: Python does at the first import.
 $(VENV)/installed: $(SOURCES) | $(BIN)/python
+	@echo 'Compiling kcrf, which takes about a minute on two cores ...'
 	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
@@ -96,6 +97,7 @@ COSTLIEST = 0
 test-slow test-all: COSTLIEST = 10
 
 test: $(VENV)/test-tools
+	@echo 'Running the tests, which takes about four minutes on two cores ...'
 	$(PYTEST)
 
 test-slow: $(VENV)/test-tools

@@ -44,6 +44,14 @@ def test_messages_name_packages_and_pages_name_extras():
         assert name in known.values() if outside else name in (".", "-e", *(f".[{extra}]" for extra in known)), path
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("target", ["demo", "test"])
+def test_make_says_that_it_compiles_and_how_long(target):
+    done = subprocess.run(["make", "-nB", target], cwd=ROOT, capture_output=True, text=True, check=True)
+    before, _, _ = done.stdout.partition("pip install --quiet --no-compile --editable .")
+    assert re.search("^echo 'Compiling .* about a minute", before, re.MULTILINE)
+
+
 def test_workflows_test_every_python_that_the_metadata_names():
     jobs = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8"))["jobs"]
     named = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
