@@ -299,7 +299,7 @@ class TrainingConfig:
         boolean,
         False,
         "Weights only for pairs of feature and label that occur in the training data, as in CRFsuite; the model is "
-        "much smaller (explicit maps). Default: weights for all labels.",
+        "much smaller (explicit maps). Default: automatic, for words and at least four labels.",
         heading="Model",
     )
     forbid: tuple[str, ...] = ()  # those of the rules
