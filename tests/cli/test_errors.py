@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 
-
 GOOD = "the D 1.5 X\ncat N 2.5 Y\n\na D 0.5 X\n"
 
 

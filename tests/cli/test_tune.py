@@ -18,8 +18,7 @@ from kcrf_cli.options import duration
 from kcrf_cli.render.tuning_text import leaderboard
 from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.scoring import choose_yardstick
-from kcrf_core.selection import Candidate, Outcome
-from kcrf_core.selection import tuning as tuning_module
+from kcrf_core.selection import Candidate, Outcome, tuning as tuning_module
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 
