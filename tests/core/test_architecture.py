@@ -41,7 +41,6 @@ ROOMS = (
     "pycrfsuite",
 )
 FOUNDATION = ("_version", "_lazy", "errors")
-FORMER = ("solvers",)  # places of which an alias is kept
 MOST_IN_THE_ROOT = 5  # with __init__
 
 # Floors of the command layer: what stands on one may import from those before it.
@@ -121,7 +120,7 @@ def private_uses(source: Source) -> Iterator[tuple[str, int]]:
 
 
 def test_every_module_stands_in_a_room(sources):
-    known = {*FOUNDATION, *ROOMS, *FORMER, "", *set().union(*FLOORS)}
+    known = {*FOUNDATION, *ROOMS, "", *set().union(*FLOORS)}
     assert {second(module) for module in sources.modules} == known
     assert all((ROOT / "src" / CORE / room.replace(".", "/") / "__init__.py").exists() for room in ROOMS)
 
@@ -160,11 +159,7 @@ def test_rooms_are_entered_by_their_door(sources):
     wrong, used = [], set()
     for found, target in sources.imports():
         room = f"{CORE}.{second(target)}"
-        if (
-            package_of(target) != CORE
-            or second(target) not in ROOMS
-            or second(found.module) in (second(target), *FORMER)
-        ):
+        if package_of(target) != CORE or second(target) not in ROOMS or second(found.module) == second(target):
             continue
         if target == f"{found.package}.{found.name}" and target.removeprefix(f"{CORE}.") in NAMESPACES:
             used.add(target.removeprefix(f"{CORE}."))
