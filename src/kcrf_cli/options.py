@@ -604,6 +604,10 @@ class RuleOptions:
 
         return parse_config({"rules": dict(self.typed)}).rules
 
+    def softened(self, model: Model) -> Model:
+        """Return the model with impossible transitions as rules if sequences that break all of them have an option."""
+        return model.softened() if "when_impossible" in self.typed else model
+
     def of(self, model: Model, trained: bool = False) -> RulesConfig:
         """Return the rules that were typed, together with those of the model unless they are to be ignored.
 
@@ -614,7 +618,8 @@ class RuleOptions:
         found = combined(None if self.no_rules else model.rules, self.given())
         if trained and not self.no_rules:
             found = replace(found, forbid=(*found.forbid, *forbidden_in_training(model)))
-        idle = [name for name in self.typed if not found.rules or (name == "allowed_separator" and not found.allowed)]
+        some = found.rules or model.permitted is not None
+        idle = [name for name in self.typed if not some or (name == "allowed_separator" and not found.allowed)]
         if idle:
             raise ConfigError(f"no rule is given that '{idle[0]}' is about", settings=idle)
         return found

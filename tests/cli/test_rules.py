@@ -135,6 +135,39 @@ def test_every_way_of_labelling_obeys_alike(kcrf, stored, sample_data, tmp_path)
     assert max(_runs(once[:3], label) for label in "ABC") == 1
 
 
+@pytest.mark.parametrize(
+    "option", [["--observed-transitions"], ["--forbid", "A>A", "--forbid", "B>B", "--forbid", "B>A"]]
+)
+def test_sequences_that_transitions_of_the_model_exclude(kcrf, tmp_path, option):
+    data, model = tmp_path / "data.conll", tmp_path / "model.npz"
+    data.write_text("a\tA\nb\tB\n\n" * 9)
+    assert kcrf("train", data, *option, "--sigma2", 1, "-q", "-o", model).code == 0
+    new = b"a\nb\n\n\nb\na\nb\n\na\nb\n"  # A>B is possible, and no sequence of three labels
+    for more in ((), ("--decode", "posterior"), ("--nbest", 2), ("--json-lines",), ("--once", "B")):
+        done = kcrf("tag", "-m", model, *more, stdin=new)
+        assert done.code == 3 and "<stdin>:5: no labelling of this sequence is possible" in done.err, done.err
+        assert "--when-impossible" in done.err
+    lagging = kcrf("tag", "-m", model, "--lag", 1, "-q", stdin=new)
+    assert lagging.code == 3 and "no labelling of this sequence is possible" in lagging.err
+    for more in ([], ["--decode", "posterior"], ["--sequence-probability"]):
+        for choice in ("keep", "blank"):
+            done = kcrf("tag", "-m", model, *more, "--when-impossible", choice, stdin=new)
+            found = last(done)
+            assert done.code == 0 and found[:2] == found[-2:] == ["A", "B"]
+            assert "<stdin>:5: no labelling obeys the rules" in done.err and "for 1 sequence" in done.err
+            # One of these transitions is enough.
+            assert found[2:5] == ["_"] * 3 if choice == "blank" else ["A", "B"] in (found[2:4], found[3:5])
+    failed = kcrf("tag", "-m", model, "--when-impossible", "fail", stdin=new)
+    assert failed.code == 3 and "<stdin>:5: no labelling obeys the rules" in failed.err
+    gold = tmp_path / "gold.conll"
+    gold.write_text("a\tA\nb\tB\n\nb\tB\na\tA\nb\tB\n")
+    assert f"{gold}:4: no labelling" in kcrf("evaluate", "-m", model, gold).err
+    assert kcrf("evaluate", "-m", model, gold, "--when-impossible", "keep").code == 0
+    kcrf("train", data, "--sigma2", 1, "-q", "-o", model)
+    done = kcrf("tag", "-m", model, "--when-impossible", "keep", stdin=new)
+    assert done.code == 2 and "no rule is given that 'when_impossible' is about" in done.err
+
+
 def test_sequences_without_a_labelling(kcrf, stored):
     data = ADDRESS + b"\n12\n"
     rules = "tag", "-m", stored, "--require", "City,Street"

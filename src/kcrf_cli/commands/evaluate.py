@@ -391,7 +391,8 @@ def _labellings(
     texts: dict[tuple, Corpus] = {}  # by format, columns and layout: standard input cannot be read again
 
     def labelled(name: str, model: Model, also: Also) -> Labelling:
-        encoding, model = model.encoding, replace(model, rules=run.rules.of(model, trained=True))
+        encoding, model = model.encoding, run.rules.softened(model)
+        model = replace(model, rules=run.rules.of(model, trained=True))
         vectors = [pair for pair in run.vectors if pair[0] in encoding.vectors or pair[0] not in wanted]
         with Workers(run.threads) as workers:
             if is_encoded(data):

@@ -219,7 +219,7 @@ def tag(run: TagArguments) -> None:
 
     data, folder, tell = run.data, is_folder(run.data), files.unless(run.quiet)
     files.check_outputs([run.output], data, run.model, run.embeddings, *(path for _, path in run.vectors))
-    fitted = Model.load(run.model)
+    fitted = run.rules.softened(Model.load(run.model))
     opened = open_vectors(() if folder else run.vectors)
     if folder:
         refuse_vectors(data, run.vectors)
@@ -436,7 +436,7 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
     # Marginals given the rules may prefer other labels even where those without rules obey.
     quick = wishes.costs is None and (rules is None or wishes.decode == "viterbi")
     if quick and not any(run.given("scheme", "force", "json_lines", *columns)):
-        model = replace(model, decode=wishes.decode or model.decode, rules=None)
+        model = replace(model, decode=wishes.decode or model.decode, rules=None, permitted=None)
         labeller = QuickLabels(model, tell)
 
         def obeying(parsed: ParsedBlock, part: Any) -> Decoded:

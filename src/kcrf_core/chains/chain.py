@@ -339,6 +339,6 @@ def _check_path(bad: int, scores: np.ndarray, offsets: np.ndarray) -> None:
     """Explain why a sequence, the one that a status names, has no labelling with a finite score."""
     if bad == _chain.STATUS_OK:
         return
-    if not np.isfinite(scores[offsets[bad] : offsets[bad + 1]]).all():
+    if not (scores[offsets[bad] : offsets[bad + 1]] < np.inf).all():  # minus infinity is for labels that are excluded
         raise NumericError("scores overflowed: a larger prior precision (smaller sigma2) or scaled columns will help")
     raise NumericError("no labelling of a sequence has a finite score: its transitions are all forbidden")

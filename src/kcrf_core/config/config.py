@@ -198,7 +198,8 @@ class RulesConfig:
         OneOf(WHEN_IMPOSSIBLE),
         "keep",
         "If no labelling of a sequence obeys the rules: keep the labels without rules, write _ in their place (blank), "
-        "or fail. Default: keep, with a warning.",
+        "or fail. Transitions that training made impossible are then rules, too. Default: keep, with a warning; an "
+        "error for transitions of training.",
     )
     search_limit: int = declared(
         Whole(1),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,14 +19,11 @@ from ..encoding import Dataset
 from ..errors import ConfigError, DataError, NumericError
 from ..scoring import Transitions, allowed_transitions
 from ..system import Workers
-from .model import ROWS_AT_ONCE, VITERBI, Inference, Model
+from .model import ROWS_AT_ONCE, VITERBI, Inference, Model, why_impossible
 from .rules import RulesProbability
 
 if TYPE_CHECKING:
     from .explanation import Explanation
-
-
-IMPOSSIBLE = "no labelling of this sequence is possible with its given labels and the transitions allowed"
 
 
 @dataclass(frozen=True)
@@ -105,14 +101,13 @@ class Decoder:
     def decode_part(self, part: Dataset, source: str, listed: np.ndarray | None = None) -> Decoded:
         """Return the results for a few sequences; `listed` [n, Y] are the labels that rules allow at each position."""
         wishes, offsets, rules = self.wishes, part.offsets, self.rules
-        plain, edges = self.model.potentials(part)
-        scores, edges = constrained(plain, edges, self._allowed, part.labels if wishes.force else None)
+        scores, edges = self.model.potentials(part)
+        scores, edges = constrained(scores, edges, self._allowed, part.labels if wishes.force else None)
         try:
             found = Inference(scores, edges, offsets, rules, self._decoder, self.model.bonuses, wishes.costs, listed)
         except NumericError as error:
-            if self._allowed is None and not wishes.force:
-                raise
-            raise _why_impossible(error, plain, scores, edges, part, source) from None
+            settings = ["when_impossible"] if self._allowed is None and not wishes.force else []
+            raise why_impossible(error, scores, edges, part, source, settings) from None
         labels, status = found.labels, found.status
         marginals = log_probabilities = nbest = explanations = of_rules = None
         if wishes.probability:
@@ -184,18 +179,3 @@ def constrained(
         kept = (given[:, None] < 0) | (given[:, None] == np.arange(scores.shape[1]))
         scores = np.where(kept, scores, -np.inf)
     return scores, edges
-
-
-def _why_impossible(
-    error: NumericError, plain: np.ndarray, scores: np.ndarray, edges: chain.Edges, part: Dataset, source: str
-) -> DataError | NumericError:
-    """Return an error that names the first sequence without a possible labelling by its line."""
-    for first, last in pairwise(part.offsets.tolist()):
-        rows = slice(first, last)
-        try:
-            chain.viterbi(scores[rows], edges.rows(rows), np.array([0, last - first]))
-        except NumericError:
-            if not np.isfinite(plain[rows]).all():
-                break
-            return DataError(IMPOSSIBLE, source, int(part.lines[first]))
-    return error

@@ -19,8 +19,8 @@ import numpy as np
 from ..chains import Edges, Messages, chain
 from ..corpora import Corpus, concatenate
 from ..errors import ConfigError, DataError, NumericError
-from .decoding import IMPOSSIBLE, Decoded, Wishes, constrained, scheme_of
-from .model import Model
+from .decoding import Decoded, Wishes, constrained, scheme_of
+from .model import IMPOSSIBLE, Model
 
 MESSAGES_AT_ONCE = 1 << 18  # numbers
 
@@ -195,8 +195,6 @@ class LagDecoder:
             if complete and len(pending.scores):
                 yield self._decided_to_the_end(pending)
         except NumericError:
-            if self._allowed is None and self._given is None:
-                raise
             raise DataError(IMPOSSIBLE, source, int(pending.lines[0])) from None
         if not complete:
             self._scored = [pending]

@@ -6,7 +6,7 @@ A model is self-contained and immutable.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from ..chains import NODE, Potentials, chain
 from ..config import RulesConfig, parse_config
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
-from ..errors import ConfigError, NumericError
+from ..errors import ConfigError, DataError, NumericError
 from ..features import TERMS, Term, read_terms
 from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
 from ..scoring import DECODINGS, Decision, Transitions, span_bonuses
@@ -36,6 +36,9 @@ SCORES_AT_ONCE, MOST_ROWS = 1 << 18, 4 * ROWS_AT_ONCE
 FEWEST_ROWS = 2 * SLAB
 
 Result = TypeVar("Result")
+
+IMPOSSIBLE = "no labelling of this sequence is possible with the transitions allowed and the labels given"
+IMPOSSIBLE_SCORE = -1e9  # in the place of minus infinity: beyond all sums of scores, and these keep seven digits
 
 VITERBI = DECODINGS[0]
 SEEN = tuple(item.name for item in fields(Transitions))
@@ -93,6 +96,22 @@ class Inference:
         return chain.marginals(self.scores, self.edges, self.offsets)
 
 
+def why_impossible(
+    error: NumericError,
+    scores: np.ndarray,
+    edges: chain.Edges,
+    part: Dataset,
+    source: str | None,
+    settings: Sequence[str] = ("when_impossible",),
+) -> DataError | NumericError:
+    """Return an error that names the first sequence without a possible labelling by its line."""
+    totals = chain.viterbi(scores, edges, part.offsets, checked=False)[1]
+    bad = np.flatnonzero(~np.isfinite(totals))
+    if not len(bad):
+        return error
+    return DataError(IMPOSSIBLE, source, int(part.lines[part.offsets[bad[0]]]), settings=settings)
+
+
 @dataclass(frozen=True)
 class Model:
     """Terms, edge potentials, and the encoding of their inputs.
@@ -113,6 +132,7 @@ class Model:
     rules: RulesConfig | None = None  # that its labels obey; forbidden transitions are among its edges
     seen: Transitions | None = None  # transitions of the training data; None: not known
     span_bonus: float = 0.0  # what each span adds to the score of a labelling in Viterbi decoding
+    permitted: Transitions | None = None  # transitions that are left by rules and not by edges, see `softened`
 
     def __post_init__(self) -> None:
         _freeze(self.terms)
@@ -180,7 +200,20 @@ class Model:
     @cached_property
     def label_rules(self) -> LabelRules | None:
         """Rules on numbers of the model's labels; None without any."""
-        return None if self.rules is None else LabelRules.of(self.rules, self.labels, self.seen)
+        return LabelRules.of(self.rules or RulesConfig(), self.labels, self.seen, self.permitted)
+
+    def softened(self) -> Model:
+        """Return the model with impossible transitions as rules, which have a setting for sequences that break all.
+
+        Their scores are far below all others: labels without rules have as few of these transitions as possible.
+        """
+        parts = self.edges.transitions, self.edges.start, self.edges.end
+        permitted = Transitions(*(part > -np.inf for part in parts))
+        if all(part.all() for part in vars(permitted).values()):
+            return self
+        transitions, start, end = (np.maximum(part, IMPOSSIBLE_SCORE) for part in parts)
+        edges = chain.Edges(transitions, start, end, self.edges.triples)
+        return replace(self, edges=edges, permitted=permitted)
 
     @cached_property
     def bonuses(self) -> np.ndarray | None:
@@ -199,7 +232,10 @@ class Model:
     def infer(self, part: Dataset, costs: np.ndarray | None = None, allowed: np.ndarray | None = None) -> Inference:
         """Return the marginals and best labels of a few sequences by the model's rules and decoder."""
         scores, edges = self.potentials(part)
-        return Inference(scores, edges, part.offsets, self.label_rules, self.decode, self.bonuses, costs, allowed)
+        try:
+            return Inference(scores, edges, part.offsets, self.label_rules, self.decode, self.bonuses, costs, allowed)
+        except NumericError as error:
+            raise why_impossible(error, scores, edges, part, part.source) from None
 
     def best_labels(self, part: Dataset) -> np.ndarray:
         """Return numbers of the best labels of a few sequences by the model's decoder, [n] int32."""

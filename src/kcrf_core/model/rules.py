@@ -112,12 +112,23 @@ class LabelRules:
     runs: RunRules  # and transitions that are allowed
 
     @classmethod
-    def of(cls, config: RulesConfig, labels: Sequence[str], seen: Transitions | None = None) -> LabelRules | None:
-        """Check rules for some labels; None without any. `seen` are the transitions of the training data."""
-        if not config.rules:
+    def of(
+        cls,
+        config: RulesConfig,
+        labels: Sequence[str],
+        seen: Transitions | None = None,
+        permitted: Transitions | None = None,
+    ) -> LabelRules | None:
+        """Check rules for some labels; None without any.
+
+        `seen` are the transitions of the training data, `permitted` those that are left in any case.
+        """
+        if not config.rules and permitted is None:
             return None
         names = _Names(labels)
         allowed = _transitions(config.forbid, names, seen)
+        if permitted is not None:
+            allowed = permitted if allowed is None else allowed & permitted
         usable = np.ones(len(labels), dtype=bool) if allowed is None else allowed.usable
         if not usable.any():
             raise ConfigError("the forbidden transitions leave no labelling of any sequence", settings=["forbid"])
