@@ -136,8 +136,8 @@ def exit_codes() -> Iterator[None]:
         vars(error).update(message=shown(error.message))  # Click writes it, with the names that were typed
         raise
     except errors.KcrfError as error:
-        flags = f" ({', '.join(map(options.flag, error.settings))})" if error.settings else ""
-        _leave(f"{error}{flags}", next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+        code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)
+        _leave(options.with_flags(str(error), error.settings), code)
     except OSError as error:
         discard(sys.stdout)  # it may be what failed, and what it still holds is useless
         # Whatever writes a file names it, so what is full and has no name is where Click writes.

@@ -89,6 +89,11 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def with_flags(text: str, settings: Sequence[str]) -> str:
+    """Return a message of the library with the options for the settings that it is about."""
+    return f"{text} ({', '.join(map(flag, settings))})" if settings else text
+
+
 def refuse(*cases: tuple[object, str]) -> None:
     """Raise a usage error with the message of the first case that is true."""
     for case, message in cases:

@@ -82,7 +82,8 @@ def test_lines_of_tabs_end_sequences_and_come_back(kcrf, first_accents, tmp_path
 def test_csv_and_its_header_are_recognised(kcrf, kaggle, tmp_path):
     model, tagged = tmp_path / "model.npz", tmp_path / "tagged.csv"
     done = kcrf("train", kaggle, "--sequence", "Sentence #", "--sigma2", "1", "-o", model)
-    assert "the first line names the columns (Sentence #, Word, POS, Tag)" in done.err and "30 sequences" in done.err
+    assert "(Sentence #, Word, POS, Tag); else give 'header: false' (--no-header)\n" in done.err
+    assert "30 sequences" in done.err and "; not with 'plain' (--plain)\n" in done.err
     assert kcrf("tag", "-m", model, kaggle, "-o", tagged).code == 0
     assert kcrf("tag", "-m", model, stdin=kaggle.read_bytes()).out == tagged.read_bytes()  # the model has the layout
     assert "(75 of 75 positions)" in kcrf("evaluate", tagged).text
@@ -237,8 +238,8 @@ def test_tables_without_data_and_columns_without_values(kcrf, tmp_path):
     data, model = tmp_path / "data.csv", tmp_path / "model.npz"
     data.write_text("x,y,label\n")
     done = kcrf("train", data, "-o", model)
-    assert "the first line is taken as data: give 'header' if it names the columns" in done.err
+    assert "the first line is taken as data: give 'header' if it names the columns (--header)\n" in done.err
     assert kcrf("train", data, "--header", "-o", model).code == 3
     data.write_text("a,b,label\n" + "".join(f"{number % 7},NA,{'AB'[number % 2]}\n" for number in range(30)))
     done = kcrf("train", data, "--sigma2", "1", "-o", model)
-    assert "warning: column b has no values: all are missing; leave it out by 'ignore'" in done.err
+    assert "warning: column b has no values: all are missing; leave it out by 'ignore' (--ignore)\n" in done.err

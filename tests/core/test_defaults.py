@@ -205,7 +205,7 @@ def test_what_was_made_is_said(corpus_of):
     assert "c1 with its neighbours" in said and "c2 at -2..2" in said and "'plain'" in said
     assert with_defaults({}, corpus_of(400, noise, label)).said is None
     said = with_defaults({}, corpus_of(2000, lambda rng, t: word(rng, t).lower(), label)).said
-    assert "c0 as words, with prefixes and suffixes (not with 'plain'" in said
+    assert "c0 as words, with prefixes and suffixes; not with 'plain'" in said
 
 
 def test_features_have_weights_for_labels_that_they_are_seen_with_where_there_are_several(corpus_of):

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
+from ..options import with_flags
 from ..render.visible import shown
 
 if TYPE_CHECKING:
@@ -25,11 +26,11 @@ AT_ONCE = 0.1  # what is done in so many seconds was done before, such as traini
 
 
 def say(text: str) -> None:
-    """Print a line on stderr; failure to write there does not stop the work."""
+    """Print a line on stderr, remarks with their options; failure to write there does not stop the work."""
     if sys.stderr is None:
         return
     try:
-        print(shown(text), file=sys.stderr, flush=True)
+        print(shown(with_flags(text, getattr(text, "settings", ()))), file=sys.stderr, flush=True)
     except OSError:
         discard(sys.stderr)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..system import Remark
 from .corpus import Corpus
 from .layout import MISSING
 from .tables import LACKING, NUMBER, WORD, CategoryColumn, CodedColumn, ColumnList, NumberColumn
@@ -69,7 +70,8 @@ class TrainingColumns(ABC):
         """Return True if a column without a declared type holds numbers."""
         found = self.has_numbers(column)
         if found is False:
-            self.warnings.append(f"warning: column {name} has no values: all are missing; leave it out by 'ignore'")
+            empty = f"warning: column {name} has no values: all are missing; leave it out by 'ignore'"
+            self.warnings.append(Remark(empty, settings=["ignore"]))
         if found is not None:
             return found
         (values, counts), kinds = self.value_counts(column), self.kinds(column)
@@ -85,13 +87,15 @@ class TrainingColumns(ABC):
             place = self.first_line(column, odd)
             assert place is not None
             odd, taken = f"'{odd}' in line {place[1]}", f"column {name} is taken for {len(values):,} categories"
+            settings: list[str] = []
             remedy = f"numbers such as {odd} need a point in the place of the comma"
             if 2 * numbers > there:
+                settings = ["missing"]
                 remedy = (
                     f"{numbers:,} of {there:,} values are numbers, but {odd} is not; name it as 'missing' if it "
                     "stands for a missing value, or declare 'type: categorical'"
                 )
-            self.warnings.append(f"warning: {taken}: {remedy}")
+            self.warnings.append(Remark(f"warning: {taken}: {remedy}", settings=settings))
         return False
 
     def identifier(self, column: int) -> str | None:

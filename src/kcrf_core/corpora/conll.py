@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import ConfigError, DataError
-from ..system import counted, listed
+from ..system import Remark, counted, listed
 from . import _text
 from .corpus import Corpus
 from .formats import Format
@@ -124,13 +124,14 @@ def parse_block(
                 found = _has_header(rows.cells, values, columns, layout)
                 layout = replace(layout, header=bool(found))
                 if found is None:
-                    remarks.append(f"{name}: the first line is taken as data: give 'header' if it names the columns")
+                    taken = f"{name}: the first line is taken as data: give 'header' if it names the columns"
+                    remarks.append(Remark(taken, settings=["header"]))
             if layout.header:
                 header = _header(values, name, block.first_line + number)
                 header_end, begin, line = end, below, number + lines
                 if rows is not None:
                     names = f"{name}: the first line names the columns ({listed(header)})"
-                    remarks.append(f"{names}; else give 'header: false'")
+                    remarks.append(Remark(f"{names}; else give 'header: false'", settings=["no_header"]))
                     rows = None
     if rows is None and width is not None and separator is not None:
         rows = split(block, data, name, separator, width, layout, begin, line, known=known)

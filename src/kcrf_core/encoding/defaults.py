@@ -24,7 +24,7 @@ from ..config import CLUSTERS, EMBEDDINGS, Config, FeatureConfig, option_paths, 
 from ..corpora import CategoryColumn, Clusters, Columns, Corpus, Lookup
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
-from ..system import listed, positions_within
+from ..system import Remark, listed, positions_within
 from .encoding import CATEGORICAL_WINDOW, EMBEDDINGS_WINDOW, Encoding, column_names, left_out_columns
 from .features import RealFeature, transformed, window_text
 from .lookup_feature import find_table, table_keys
@@ -85,8 +85,8 @@ class Defaults:
     @property
     def said(self) -> str | None:
         """Line about default features; None if there are none."""
-        made = f"features: columns; added automatically: {'; '.join(self.parts)} (not with 'plain')"
-        return made if self.parts else None
+        made = f"features: columns; added automatically: {'; '.join(self.parts)}; not with 'plain'"
+        return Remark(made, settings=["plain"]) if self.parts else None
 
 
 def with_defaults(

@@ -50,7 +50,7 @@ from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..files import Contents, pack_strings
 from ..kernels import Group, Inputs, matching_features
 from ..runtime import VERSION
-from ..system import AUTO, NotRegistered, Workers, counted, listed
+from ..system import AUTO, NotRegistered, Remark, Workers, counted, listed
 from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets
 from .feature_storage import pack_feature, pack_table, unpack_feature, unpack_table
 from .features import (
@@ -371,14 +371,14 @@ class Encoding:
             out.append(f"warning: no label is '{self.unobserved}', which stands for labels that are not observed")
         if amount.sequences == 1 and amount.positions > 100:
             missing = "are blank lines missing, or does a column tell sequences apart ('sequence')?"
-            out.append(f"warning: all is one sequence; {missing}")
+            out.append(Remark(f"warning: all is one sequence; {missing}", settings=["sequence"]))
         if (Y := len(self.labels)) > MANY_LABELS:
             out.append(f"warning: {Y:,} labels: is the last column the label? Time grows by their square")
         if any(" " in label for label in self.labels):
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
         if any(isinstance(one, CategoricalFeature) and DOCUMENT in one.vocabulary.values for one in self.features):
             lines = f"lines with {DOCUMENT} are taken for sequences"
-            out.append(f"warning: {lines}: name it as 'comment' to pass over them")
+            out.append(Remark(f"warning: {lines}: name it as 'comment' to pass over them", settings=["comment"]))
         annotated = [name for name in self.columns[:-1] if name.lower() in FORMATS[self.format].label_columns]
         if annotated:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
@@ -750,7 +750,7 @@ class _Fitter:
                 if found is not None:
                     remedy = "leave it out ('ignore'), or name it as 'sequence' or 'group'"
                     about = f"warning: column {feature.name} {found}, and says nothing about new data: {remedy}"
-                    self.columns.warnings.append(about)
+                    self.columns.warnings.append(Remark(about, settings=["ignore", "sequence", "group"]))
             type_ = "real" if real else "categorical"
         default = REAL_WINDOW if type_ == "real" else CATEGORICAL_WINDOW
         feature = self._widened(replace(feature, type=type_), self.config.window or default)

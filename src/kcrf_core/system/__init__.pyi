@@ -42,4 +42,4 @@ from .threads import (
     ranges as ranges,
     sequence_chunks as sequence_chunks,
 )
-from .wording import counted as counted, listed as listed, size_text as size_text
+from .wording import Remark as Remark, counted as counted, listed as listed, size_text as size_text

@@ -1,12 +1,23 @@
-"""Numbers of things and of bytes, as people read them."""
+"""Numbers of things and of bytes, as people read them, and remarks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 MOST_LISTED = 8  # names in a message
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+class Remark(str):
+    """A message for users that lists the settings that it is about, as errors do; a plain string otherwise."""
+
+    settings: tuple[str, ...]
+
+    def __new__(cls, text: str, settings: Iterable[str] = ()) -> Remark:
+        out = super().__new__(cls, text)
+        out.settings = tuple(settings)
+        return out
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
