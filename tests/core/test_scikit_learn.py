@@ -106,6 +106,13 @@ def sensors(rng):
     return readings(rng).assign(subject=lambda frame: frame.subject.map("S{}".format))
 
 
+def trials_of(frame):
+    """Return the trials of a table as a list of frames, a list of labels and a list of subjects."""
+    parts = [part for _, part in frame.groupby("trial")]
+    subjects = [part.subject.iloc[0] for part in parts]
+    return [part[["x", "moving", "steps"]] for part in parts], [part.act for part in parts], subjects
+
+
 NAMED = {"sequence": "trial", "label": "act", "groups": "subject"}
 
 
@@ -114,10 +121,7 @@ def test_frames_in_folds_of_subjects(rng):
     from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict, cross_val_score
 
     frame, folds = sensors(rng), GroupKFold(3)
-    parts = [part for _, part in frame.groupby("trial")]
-    X, y, groups = zip(
-        *((part[["x", "moving", "steps"]], part.act, part.subject.iloc[0]) for part in parts), strict=True
-    )
+    X, y, groups = trials_of(frame)
     plain = {"kernel": "linear", "sigma2": 3}
     expected = cross_val_score(kcrf_core.KernelCRF(**plain), X, y, groups=groups, cv=folds)
     crf = kcrf_core.KernelCRF(**plain, **NAMED)
@@ -129,6 +133,32 @@ def test_frames_in_folds_of_subjects(rng):
     assert search.best_score_ == pytest.approx(expected.mean()) and search.predict(frame).index.equals(frame.index)
     labels = cross_val_predict(crf, frame, frame.act, groups=frame.subject, cv=folds)
     assert np.mean(labels == frame.act) == pytest.approx(np.average(expected))
+
+
+def test_probabilities_in_folds(rng):
+    """Of rows of a frame, where one fold lacks a label, too, and of sequences, whose labels `params` passes on."""
+    from sklearn.model_selection import GroupKFold, cross_val_predict
+
+    frame, folds = sensors(rng), {"cv": GroupKFold(3), "method": "predict_proba"}
+    plain = {"kernel": "linear", "sigma2": 3}
+    crf = kcrf_core.KernelCRF(**plain, **NAMED)
+    expected = np.empty((len(frame), 2))
+    for subject in frame.subject.unique():
+        scored = (frame.subject == subject).to_numpy()
+        expected[scored] = crf.fit(frame[~scored]).predict_proba(frame[scored])
+    for labels in (frame.act, None):
+        found = cross_val_predict(crf, frame, labels, groups=frame.subject, **folds)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    rare = frame.act.where((frame.subject != "S1") | (frame.moving), "jump")
+    with pytest.warns(RuntimeWarning, match=r"classes in training fold \(2\)"):
+        found = cross_val_predict(crf, frame, rare, groups=frame.subject, **folds)
+    assert found.shape == (len(frame), 3) and not found[frame.subject == "S1", 0].any()
+    X, y, groups = trials_of(frame)
+    lists = cross_val_predict(kcrf_core.KernelCRF(**plain), X, groups=groups, params={"y": y}, **folds)
+    np.testing.assert_array_equal(np.concatenate(lists), expected)
+    X, y = word_data(rng, 9)
+    lists = cross_val_predict(kcrf_core.KernelCRF(c2=1), X, params={"y": y}, cv=3, method="predict_proba")
+    assert [len(rows) for rows in lists] == [len(labels) for labels in y]
 
 
 @pytest.mark.parametrize("index", ["rows", "times"])

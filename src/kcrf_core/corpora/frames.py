@@ -159,7 +159,9 @@ class FrameRows(list[range]):
         pandas = sys.modules["pandas"]
         if isinstance(names, str):
             return pandas.Series(values, index=self.frame.index, name=names)
-        return pandas.DataFrame(values, index=self.frame.index, columns=names)
+        found = pandas.DataFrame(values, index=self.frame.index, columns=names)
+        object.__setattr__(found, "dtype", values.dtype)  # cross_val_predict asks for it where a fold lacks a label
+        return found
 
 
 def _numbers(name: str, series: Any) -> np.ndarray | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -91,14 +91,25 @@ COLUMNS, ITEMS = "columns", "items"
 BREAKS = re.compile(r"[\t\n\r\0]")  # no label that is read from a file can have them
 
 
-class LabelLists(list[list[LabelValue]]):
-    """Labels of sequences, a list for each. NumPy takes it for a row of lists, where it would try to make a table."""
+Result = TypeVar("Result")
+
+
+class SequenceResults(list[Result]):
+    """Results of sequences, one for each. NumPy makes a row of objects of it, where it would try to make a table."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         out = np.empty(len(self), dtype=object)
-        for number, labels in enumerate(self):
-            out[number] = labels
+        for number, result in enumerate(self):
+            out[number] = result
         return out
+
+
+class Classes(list[LabelValue]):
+    """Labels of an estimator, with the shape of an array, as scikit-learn expects it."""
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self),)
 
 
 # ----------------------------------------------------------------------------- labels

@@ -26,6 +26,7 @@ from ..corpora import (
     ITEMS,
     LABEL_TYPES,
     ArrayLike,
+    Classes,
     ColumnNames,
     Columns,
     Corpus,
@@ -33,12 +34,12 @@ from ..corpora import (
     FrameRows,
     InputSequence,
     InputSequences,
-    LabelLists,
     LabelNames,
     LabelSequences,
     LabelValue,
     NumberColumn,
     Position,
+    SequenceResults,
     SequenceWeights,
     check_labels,
     check_sequences,
@@ -551,7 +552,7 @@ class KernelCRF(Protocol):
             values = np.array(known if blank else known[:-1])
             return X.with_index(values[best], self.model_.encoding.columns[-1])
         labels = iter(map(known.__getitem__, best.tolist()))
-        return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
+        return SequenceResults([[next(labels) for _ in range(len(sequence))] for sequence in X])
 
     def predict_single(self, xseq: InputSequence) -> list[LabelValue]:
         """Return the best labels of one sequence."""
@@ -601,7 +602,8 @@ class KernelCRF(Protocol):
         every = every[:, sorted(range(len(values)), key=values.__getitem__)]  # as text 10 stands before 2
         if isinstance(X, FrameRows) and X.alone:
             return X.with_index(every, self.classes_)
-        return np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
+        parts = np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
+        return SequenceResults(parts)
 
     @overload
     def predict_marginals(self, X: Frame) -> Any: ...
@@ -869,7 +871,7 @@ class KernelCRF(Protocol):
     @property
     def classes_(self) -> list[LabelValue]:
         """Labels, sorted."""
-        return sorted(self._label_values())
+        return Classes(sorted(self._label_values()))
 
     @property
     def certificate_(self) -> Certificate:
