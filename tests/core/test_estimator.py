@@ -139,6 +139,10 @@ def test_labels_with_a_lag_are_those_of_tag(rng, tmp_path):
         tagged = kcrf("tag", "-m", tmp_path / "model.npz", "--lag", lag, "-q", path)
         assert [line.split("\t")[-1] for line in tagged.split("\n") if line] == flat(crf.predict(X))
         assert [list(crf.predict_online(iter(x))) for x in X] == crf.predict(X)
+        both = list(crf.predict_online(iter(X[0]), marginals=True))
+        assert [label for label, _ in both] == crf.predict_single(X[0])
+        rows = [[marginals[label] for label in crf.classes_] for _, marginals in both]
+        np.testing.assert_allclose(rows, crf.predict_proba(X[:1])[0], rtol=1e-12)
     assert [len(labels) for labels in crf.predict([X[0][:0], X[0]])] == [0, len(X[0])] and crf.predict([]) == []
     late = crf.set_params(lag=9).predict_proba(X)  # no sequence is as long
     whole = crf.set_params(lag=None).predict_proba(X)
@@ -147,6 +151,25 @@ def test_labels_with_a_lag_are_those_of_tag(rng, tmp_path):
     assert next(crf.predict_online(readings, lag=1)) in crf.classes_ and len(list(readings)) == 1
     with pytest.raises(ConfigError, match="label by label"):
         crf.set_params(lag=1, decode="viterbi").predict(X)
+
+
+@pytest.mark.parametrize(
+    ("positions", "message"),
+    [
+        ([[0.5, 1.0], {"c0": 0.5}], "position 1 has no value of the column 'c1'"),
+        ([0.5], "position 0: a row of 2 values, or a dictionary of values by names of columns is needed, not 0.5"),
+        ([[0.5, 1.0], [[0.5, 1.0]]], "position 1: a row of 2 values"),
+        ([[0.5, 1.0], [0.5]], "position 1: X has 1 features, but KernelCRF is expecting 2"),
+    ],
+)
+def test_positions_that_cannot_be(rng, positions, message):
+    crf = KernelCRF(kernel="linear", sigma2=3).fit(*number_data(rng, 5))
+    assert list(crf.predict_online([{"c1": 1.0, "c0": 0.5}])) == list(crf.predict_online([[0.5, 1.0]]))
+    with pytest.raises(ValueError, match=message):
+        list(crf.predict_online(positions))
+    words = KernelCRF(c2=1).fit(*word_data(rng, 5))
+    with pytest.raises(TypeError, match="position 1: expected a dictionary of attributes"):
+        list(words.predict_online([{"word": "the"}, 0.5]))
 
 
 def test_options_of_train(rng, tmp_path):

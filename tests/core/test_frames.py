@@ -131,6 +131,19 @@ def test_words_train_the_model_of_the_same_file(rng, tmp_path, pandas, chosen):
     assert KernelCRF.load(tmp_path / "theirs.npz").predict(frame).tolist() == crf.predict(frame).tolist()
 
 
+def test_rows_that_arrive(rng):
+    """Labels of a frame's rows, and of dictionaries of words, numbers, truth values and missing ones, are the same."""
+    frame = readings(rng).drop(columns="subject")
+    frame["word"] = rng.choice(["the", "cat", "Cat", "ran"], len(frame))
+    frame.loc[1003, "word"], frame.loc[1005, "x"] = None, np.nan
+    crf = KernelCRF(kernel="linear", sigma2=3, lag=1).fit(frame, **TRIALS)
+    expected = crf.predict(frame[:8]).tolist()
+    assert list(crf.predict_online(frame[:8])) == expected
+    both = list(crf.predict_online(frame[:8].to_dict("records"), marginals=True))
+    assert [label for label, _ in both] == expected
+    np.testing.assert_allclose([known["walk"] for _, known in both], crf.predict_proba(frame[:8]).walk, rtol=1e-9)
+
+
 def test_columns_by_name_in_a_configuration(rng, pandas):
     frame = readings(rng)
     config = {"features": [{"column": "x", "window": [-1, 0]}, {"column": "moving"}], "training": {"sigma2": 3.0}}

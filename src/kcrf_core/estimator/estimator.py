@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
@@ -148,6 +148,13 @@ class LabelsAndProbability(NamedTuple):
 
     labels: list[LabelValue]
     probability: float
+
+
+class LabelAndMarginals(NamedTuple):
+    """The label of a position, and the probabilities of all labels by their names."""
+
+    label: LabelValue
+    marginals: dict[LabelValue, float]
 
 
 @documented
@@ -558,11 +565,23 @@ class KernelCRF(Protocol):
         """Return the best labels of one sequence."""
         return self.predict([xseq])[0]
 
-    def predict_online(self, positions: Iterable[Position], lag: int | None = None) -> Iterator[LabelValue]:
+    @overload
+    def predict_online(
+        self, positions: Iterable[Position] | Frame, lag: int | None = None, *, marginals: Literal[False] = False
+    ) -> Iterator[LabelValue]: ...
+    @overload
+    def predict_online(
+        self, positions: Iterable[Position] | Frame, lag: int | None = None, *, marginals: Literal[True]
+    ) -> Iterator[LabelAndMarginals]: ...
+    def predict_online(
+        self, positions: Iterable[Position] | Frame, lag: int | None = None, *, marginals: bool = False
+    ) -> Iterator[Any]:
         """Yield the label of each position of one sequence as soon as `lag` more positions have come.
 
         Positions may come from a sensor that does not end; memory does not grow. `lag` is the parameter by default, and
-        0 where that is None. Labels are those that `predict` gives for the whole sequence with this `lag`.
+        0 where that is None. Labels are those that `predict` gives for the whole sequence with this `lag`. `marginals`
+        gives each label with a dictionary of the probabilities of all. A model of columns takes dictionaries of their
+        values by name, too, and the rows of a DataFrame, as one sequence.
 
         >>> from kcrf_core import KernelCRF
         >>> crf = KernelCRF(sigma2=1).fit([[[0.0], [1.0]], [[1.0], [0.0]]], [["a", "b"], ["b", "a"]])
@@ -570,15 +589,25 @@ class KernelCRF(Protocol):
         >>> labels = crf.predict_online(readings, lag=1)
         >>> next(labels), next(readings)  # the first label needed two readings
         ('a', [0.9])
+        >>> [[label, round(known["a"], 1)] for label, known in crf.predict_online([[0.0], [1.0]], marginals=True)]
+        [['a', 0.9], ['b', 0.1]]
         """
-        decoder, values = self._lagging(lag if lag is not None else self.lag or 0), self._label_values()
-        form, width = _form_and_width(self._model().encoding)
+        decoder, values = self._lagging(lag if lag is not None else self.lag or 0, marginals), self._label_values()
+
+        def due(found: Decoded) -> Iterator[Any]:
+            labels = map(values.__getitem__, found.labels.tolist())
+            if found.marginals is None:
+                return labels
+            known = (dict(zip(values, row, strict=True)) for row in found.marginals.tolist())
+            return map(LabelAndMarginals, labels, known)
+
         with Workers(1, memory=0):
-            for position in positions:
-                found = decoder.feed(corpus_of(check_sequences([[position]]), form, width=width), False)
-                yield from map(values.__getitem__, found.labels.tolist())
+            given: Any = positions
+            rows = (given.iloc[t : t + 1] for t in range(len(given))) if is_frame(given) else given
+            for number, position in enumerate(rows):
+                yield from due(decoder.feed(_position_corpus(self.model_.encoding, position, number), False))
             if decoder.waiting:
-                yield from map(values.__getitem__, decoder.end().labels.tolist())
+                yield from due(decoder.end())
 
     def _lagging(self, lag: int, marginals: bool = False) -> LagDecoder:
         decision, model = self._decision(), self._model()
@@ -1030,6 +1059,29 @@ def _corpus_for(encoding: Encoding, X: list[Any], y: list[list[Any]] | None = No
     if not present:
         corpus = replace(corpus, vectors={name: np.zeros((0, size)) for name, size in encoding.vectors.items()})
     return corpus
+
+
+def _position_corpus(encoding: Encoding, position: Any, number: int) -> Corpus:
+    """Return one position, the one of this number, as a corpus for a model with this encoding."""
+    if is_frame(position):
+        return _corpus_for(encoding, FrameRows(position))
+    form, width = _form_and_width(encoding)
+    if form == COLUMNS and isinstance(position, Mapping):
+        lacking = [name for name in encoding.columns[:-1] if name not in position]
+        if lacking:
+            raise ValueError(f"position {number:,} has no value of the column {lacking[0]!r}")
+        # Numbers beside words are read as text, where an empty one is missing.
+        values = (position[name] for name in encoding.columns[:-1])
+        values = (int(value) if isinstance(value, (bool, np.bool_)) else value for value in values)
+        position = ["" if value is None or value != value else value for value in values]
+    elif form == COLUMNS and np.ndim(position) != 1:
+        shown = f"a row of {counted(width or 0, 'value')}, or a dictionary of values by names of columns"
+        raise ValueError(f"position {number:,}: {shown} is needed, not {position!r}")
+    try:
+        return corpus_of([[position]], form, width=width)
+    except (TypeError, ValueError) as error:
+        message = str(error).removeprefix("position 0 of all: ").removesuffix(": X[0]")
+        raise type(error)(f"position {number:,}: {message}") from None
 
 
 def _whole(number: Any, name: str, least: int = 1) -> int:
