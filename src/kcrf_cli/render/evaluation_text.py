@@ -66,16 +66,8 @@ def text(found: Judgement, details: bool) -> str:
             rows = [[gold, predicted, f"{count:,}"] for gold, predicted, count in confusions(scores)]
             parts.append(table(("gold", "predicted", "confusions"), rows[:MOST_CONFUSIONS]))
         if found.calibration is not None:
-            rows = [
-                [
-                    f"{100 * b.low:g} to {100 * b.high:g} %",
-                    f"{b.positions:,}",
-                    percent(b.confidence),
-                    percent(b.accuracy),
-                ]
-                for b in found.calibration.bins
-            ]
-            parts.append(table(("confidence", "positions", "mean %", "accuracy %"), rows))
+            header, *rows = reliability_rows(found.calibration)
+            parts.append(table(header, rows))
         tables = (span_error_rows(found.errors), seen_rows(found.errors), wrong_word_rows(found.errors))
         parts += [table(header, rows) for header, *rows in tables if rows]
     parts.append("\n".join(totals(found, details)))
@@ -88,6 +80,15 @@ def score_row(score: Score, name: str | None = None) -> list[str]:
     """Return the cells of a row under `SCORE_HEADER`, with a name before them."""
     figures = map(percent, (score.precision, score.recall, score.f1))
     return [score.name if name is None else name, *figures, f"{score.gold:,}", f"{score.predicted:,}"]
+
+
+def reliability_rows(calibration: Calibration) -> list[list[str]]:
+    """Return a header and a row for each bin of probabilities of predicted labels."""
+    rows = [["confidence", "positions", "mean %", "accuracy %"]]
+    for b in calibration.bins:
+        place = f"{100 * b.low:g} to {100 * b.high:g} %"
+        rows.append([place, f"{b.positions:,}", percent(b.confidence), percent(b.accuracy)])
+    return rows
 
 
 def span_error_rows(errors: ErrorAnalysis) -> list[list[str]]:

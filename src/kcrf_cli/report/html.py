@@ -38,7 +38,8 @@ BESIDE = 8  # positions on each side of an error
 MOST_SHOWN = 400
 # Strips are drawn of longer sequences, which would fill the page, and of all without words whose labels have colours.
 STRIP = 1000
-WIDE_MATRIX = 16  # labels whose confusion needs the width of the page
+WIDE_MATRIX = 12  # labels whose confusion needs the width of the page
+SHADES = 8  # of its cells
 LONGEST_WORD = 60  # characters
 LONGEST_TABLE = 40  # rows; longer tables are folded away
 GAP = '<span class="t gap">… {:,} right …</span>'
@@ -175,7 +176,7 @@ def _region(labelling: Labelling, wrong: np.ndarray, region: Region) -> str:
     begin, end, spans = region
     words = [_word(labelling, t) for t in range(begin, end)]
     if region.right and not wrong[begin:end].any():
-        return f'<span class="s">{" ".join(words)} <b>{safe(shortened(spans[0][3], LONGEST_WORD))}</b></span>'
+        return f'<span class="s">{" ".join(words)}&nbsp;<b>{safe(shortened(spans[0][3], LONGEST_WORD))}</b></span>'
     rows = [f"<tr>{''.join(f'<td>{word}</td>' for word in words)}</tr>"]
     for side, name in enumerate(("gold", "got")):
         cells, at = [], begin
@@ -209,7 +210,8 @@ def _sure_text(labelling: Labelling) -> str:
     return f" with {least}"
 
 
-STYLE = """\
+STYLE = (
+    """\
 :root { color-scheme: light dark; --back: #fff; --text: #1c1c1c; --dim: #5c5c5c; --line: #d5d5d5; --good: #2f7ed8;
   --bad: #d9622b; --soft: #f4f4f2; }
 @media (prefers-color-scheme: dark) { :root { --back: #16181b; --text: #e8e8e6; --dim: #a3a6aa; --line: #3a3e44;
@@ -225,7 +227,7 @@ a { color: var(--good); }
   .pairs { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 3rem; } }
 p.note, footer { color: var(--dim); font-size: .87rem; max-width: 50rem; }
 table { border-collapse: collapse; margin: .6rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .18rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th, td { padding: .18rem .5rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 th.name, td.name { text-align: left; }
 th { color: var(--dim); font-weight: 500; white-space: normal; vertical-align: bottom; line-height: 1.25; }
@@ -234,22 +236,28 @@ th button { font: inherit; color: inherit; background: none; border: 0; padding:
   text-align: inherit; line-height: inherit; }
 th button:hover { text-decoration: underline; }
 th[aria-sort] button::after { content: " \\25b2"; } th[aria-sort=descending] button::after { content: " \\25bc"; }
-table:not(.sortable) td:last-child { white-space: normal; }
+#s1 td:last-child { white-space: normal; }
 summary { cursor: pointer; color: var(--dim); }
-.wide { overflow-x: auto; }
+.wide, .sequence { overflow-x: auto;  /* a shadow where there is more: some scroll bars show only while scrolling */
+  background: linear-gradient(90deg, var(--back) 30%, transparent) 0 / 3rem 100% local,
+    linear-gradient(270deg, var(--back) 30%, transparent) 100% / 3rem 100% local,
+    linear-gradient(90deg, #8888, transparent) 0 / .8rem 100% scroll,
+    linear-gradient(270deg, #8888, transparent) 100% / .8rem 100% scroll; background-repeat: no-repeat; }
 footer code { overflow-wrap: anywhere; }
 @media (max-width: 600px) { body { margin: 1rem auto; padding: 0 .6rem; font-size: 14px; }
   th, td { padding: .15rem .3rem; font-size: .78rem; } }
-.figure svg { max-width: 100%; height: auto; }
+.matrix td { text-align: center; padding: .25rem .3rem; min-width: 1.4rem; border: 1px solid var(--line);
+  background: color-mix(in srgb, var(--of) var(--share), var(--back)); }
+.matrix tbody th { padding-right: .5rem; white-space: nowrap; vertical-align: middle; }
+.matrix .upright { padding: 0 0 .3rem; }
+.matrix .upright span { writing-mode: vertical-rl; transform: rotate(180deg); white-space: nowrap; }
+.matrix .right { --of: var(--good); } .matrix .wrong { --of: var(--bad); } .matrix .mixed { --of: var(--dim); }
+.many td { font-size: .74rem; padding: .1rem; } meter { width: min(8rem, 14vw); }
 svg { max-width: none; font-family: system-ui, sans-serif; }
 svg text { fill: var(--text); text-anchor: middle; } svg .axis, svg .tick { fill: var(--dim); }
 svg .end { text-anchor: end; } svg .start { text-anchor: start; }
-svg .right, svg .bar { fill: var(--good); } svg .wrong { fill: var(--bad); }
-svg .mixed { fill: var(--dim); } svg .bar { fill-opacity: .45; }
-svg .grid { stroke: var(--line); fill: none; } svg .line { stroke: var(--dim); }
-svg .ideal { stroke: var(--dim); stroke-dasharray: 5 4; fill: none; }
-svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fill: var(--good); }
-.sequence { border-top: 1px solid var(--line); padding: .5rem 0; line-height: 1.35; overflow-x: auto; }
+svg .wrong { fill: var(--bad); } svg .grid { stroke: var(--line); fill: none; }
+.sequence { border-top: 1px solid var(--line); padding: .5rem 0; line-height: 1.35; }
 .sequence p.head { margin: 0 0 .3rem; color: var(--dim); font-size: .87rem; }
 .sequence span.t { display: inline-block; vertical-align: top; margin: 0 .32em .35em 0; unicode-bidi: isolate;
   max-width: 100%; overflow-wrap: anywhere; }
@@ -269,7 +277,10 @@ svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fi
 .sequence .spans .got { background: color-mix(in srgb, var(--bad) 22%, var(--back)); border-color: var(--bad); }
 .sequence .spans i { color: var(--dim); }
 .sequence span.gap { color: var(--dim); }
-""" + timeline.STYLE.rstrip()
+"""
+    + "".join(f".d{n} {{ --share: {70 * n // SHADES}%; }}\n" for n in range(1, SHADES + 1))
+    + timeline.STYLE.strip()
+)
 
 
 # Heads of tables become buttons: the first use sorts numbers from the largest, words from the first; the next reverses.
@@ -292,6 +303,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }"""
+
+
+class Markup(str):
+    """Text that is written into a page as it is."""
 
 
 class Section(NamedTuple):
@@ -464,14 +479,41 @@ def _confusion(scores: Evaluation) -> str:
     notes = ["Rows are gold labels, columns predicted ones; the shade is the share of the row."]
     if len(names) > svg.MOST_LABELS:
         notes.append(f"Of {len(names):,} labels, the {svg.MOST_LABELS - 1} with most errors; all others in one row.")
-    look = "wide" if len(names) > WIDE_MATRIX else "figure"  # many labels would be too small to read
-    out = f'{_note(notes)}<div class="{look}">\n{svg.confusion_matrix(names, scores.confusion)}\n</div>'
+    out = _note(notes) + _matrix(names, scores.confusion)
     pairs = plain.confusions(scores)[: plain.MOST_CONFUSIONS]
     if not pairs:
         return out
     rows = [(gold, predicted, f"{count:,}") for gold, predicted, count in pairs]
     table = _table(("gold", "predicted", "positions"), rows, words=(0, 1))
     return f"{out}\n<details><summary>Most frequent confusions</summary>\n{table}</details>"
+
+
+def _matrix(names: Sequence[str], counts: np.ndarray) -> str:
+    """Return a confusion matrix as a table, rows gold, columns predicted; pointing at a cell shows its share."""
+    names, counts = svg.gathered(names, counts)
+    totals = counts.sum(axis=1)
+
+    def cell(row: int, column: int) -> str:
+        count, gold, predicted = int(counts[row, column]), names[row], names[column]
+        if not count:
+            return "<td></td>"
+        # Among others there may be right ones and wrong ones.
+        kind, share = "wrong" if row != column else "mixed" if gold == svg.OTHERS else "right", count / totals[row]
+        title = f"gold {gold}, predicted {predicted}: {count:,} ({100 * share:.1f} % of {gold})"
+        shade = int(np.ceil(SHADES * share**0.5))  # the root makes rare confusions visible beside frequent ones
+        return f'<td class="{kind} d{shade}" title="{safe(title)}">{count:,}</td>'
+
+    shown = [safe(shortened(name)) for name in names]
+    upright = ' class="upright"' if max(map(len, shown)) > 4 else ""
+    heads = "".join(f"<th{upright}><span>{name}</span></th>" for name in shown)
+    rows = (
+        f"<tr><th>{name}</th>{''.join(cell(row, column) for column in range(len(names)))}</tr>"
+        for row, name in enumerate(shown)
+    )
+    look = "matrix many" if len(names) > WIDE_MATRIX else "matrix"
+    head = f"<thead>\n<tr><th>gold \\ predicted</th>{heads}</tr>\n</thead>"
+    body = "\n".join(rows)
+    return f'<div class="wide"><table class="{look}">\n{head}\n<tbody>\n{body}\n</tbody>\n</table></div>\n'
 
 
 def _reliability(found: Judgement) -> str:
@@ -490,9 +532,11 @@ def _reliability(found: Judgement) -> str:
             ]
         table = _table(("probabilities of", "log-loss", "Brier score", "calibration error %"), rows, sortable=False)
         lines = [line for line in lines if "(" in line]  # what is remarkable about them
-    note = "The dashed line is perfect calibration; below it, the system is too confident."
-    plot = svg.reliability(found.calibration.bins)
-    return table + _note(lines) + _note([note]) + f'<div class="figure">\n{plot}\n</div>'
+    note = "Where the accuracy is below the mean probability, the system is too confident. Bars: accuracy."
+    (*header,), *bins = plain.reliability_rows(found.calibration)
+    bars = [Markup(f'<meter max="1" value="{one.accuracy:.4f}"></meter>') for one in found.calibration.bins]
+    marked = [[*row, bar] for row, bar in zip(bins, bars, strict=True)]
+    return table + _note(lines) + _note([note]) + _table([*header, ""], marked, sortable=False)
 
 
 def _calibration_cells(one: Calibration) -> tuple[str, ...]:
@@ -555,7 +599,8 @@ def _table(
 ) -> str:
     def row(cells: Sequence[str], kind: str = "td") -> str:
         looks = (' class="name"' if place in words else "" for place in range(len(cells)))
-        marked = (f"<{kind}{look}>{safe(cell)}</{kind}>" for look, cell in zip(looks, cells, strict=True))
+        texts = (cell if isinstance(cell, Markup) else safe(cell) for cell in cells)
+        marked = (f"<{kind}{look}>{text}</{kind}>" for look, text in zip(looks, texts, strict=True))
         return f"<tr>{''.join(marked)}</tr>"
 
     look = ' class="sortable"' if sortable else ""

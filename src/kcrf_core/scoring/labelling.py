@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -25,6 +26,8 @@ _ROUNDING = 0.002
 
 # Columns are doubted to be gold and predicted labels if there are so many positions, and both figures are below these.
 _LEAST_DOUBTED, _LEAST_OVERLAP, _LEAST_KAPPA = 50, 1 / 3, 0.1
+
+_FEW_VALUES = 20  # of a column of categories beside readings
 
 # Beginnings of values of the other columns of `tag` and `crossval`.
 _REMARKS = ("novelty=", "probability=", "rules=", "rules~", "fold=")
@@ -251,13 +254,18 @@ def readable_column(columns: Sequence[Sequence[str]]) -> Sequence[str] | None:
 def readable_place(columns: Sequence[Sequence[str]]) -> int | None:
     """Find the first column that has words.
 
-    Most values of other columns are numbers, missing or times, which begin with a digit; or one value, such as the name
-    of a subject, is the same throughout many positions.
+    Most values of other columns are numbers, missing or times, which begin with a digit; or they stay the same for
+    several positions, as the name of a subject does; or they are few categories beside readings, as antennas are.
     """
-    for place, column in enumerate(columns):
-        some = column[:1000]
-        numbers = sum(_like_number(value) for value in some)
-        if 2 * numbers <= len(some) and (len(set(some)) > 1 or len(some) < _LEAST_DOUBTED):
+    parts = [column[:1000] for column in columns]
+    numbers = [2 * sum(map(_like_number, part)) > len(part) for part in parts]
+    readings = any(like and len(set(part)) > _FEW_VALUES for like, part in zip(numbers, parts, strict=True))
+    for place, part in enumerate(parts):
+        changes = sum(a != b for a, b in pairwise(part))
+        known = len(part) < _LEAST_DOUBTED or (
+            2 * changes >= len(part) and not (readings and len(set(part)) <= _FEW_VALUES)
+        )
+        if not numbers[place] and known:
             return place
     return None
 
