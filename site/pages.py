@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import textwrap
+from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -51,6 +53,20 @@ def reference() -> str:
     return "\n".join(lines) + "\n"
 
 
+def with_equations(text: str) -> str:
+    """Return a page whose indented blocks are equations: their lines wrap, and numbers stand at the right."""
+
+    def block(match: re.Match) -> str:
+        cells = []
+        for line in textwrap.dedent(match[1]).splitlines():
+            parts = re.fullmatch(r"(.*?)(?: {3,}(\(\d[-\d(), ]*|(?:Lemma|Corollary) \d+))?", line)
+            assert parts is not None
+            cells += [f"<code>{escape(parts[1])}</code><span>{parts[2] or ''}</span>"]
+        return "\n\n" + '<div class="equations">' + "\n".join(cells) + "</div>\n"
+
+    return re.sub(r"\n\n((?: {4,}\S.*\n)+)(?=\n)", block, text)
+
+
 def main() -> None:
     from kcrf_core import KernelCRF
 
@@ -63,6 +79,8 @@ def main() -> None:
             shutil.copyfile(source, target)
             if source.suffix == ".md":
                 external |= set(re.findall(r"\]\((https?://[^)\s]+)\)", source.read_text(encoding="utf-8")))
+    method = PAGES / "docs/method.md"
+    method.write_text(with_equations(method.read_text(encoding="utf-8")), encoding="utf-8")
     (PAGES / "docs/reference.md").write_text(reference(), encoding="utf-8")
     (ROOT / "build/KernelCRF.txt").write_text(KernelCRF.__doc__ or "", encoding="utf-8")
     (ROOT / "build/external-links.txt").write_text("".join(f"{link}\n" for link in sorted(external)), encoding="utf-8")

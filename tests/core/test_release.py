@@ -171,6 +171,20 @@ def test_the_site_has_every_page_and_every_public_name():
     assert "font: false" in navigation  # nor anything else of another host
 
 
+def test_equations_of_the_site_keep_their_numbers():
+    """Lines of equations wrap on the site, and their numbers are apart from them."""
+    with_equations = runpy.run_path(str(ROOT / "site/pages.py"))["with_equations"]
+    text = "So\n\n    P = <a, b> + c      (15)\n        + d   (21), (28)\n    f = 1\n\n- end\n  of list\n"
+    cells = ("P = &lt;a, b&gt; + c", "(15)"), ("    + d", "(21), (28)"), ("f = 1", "")
+    shown = "\n".join(f"<code>{formula}</code><span>{number}</span>" for formula, number in cells)
+    assert with_equations(text) == f'So\n\n<div class="equations">{shown}</div>\n\n- end\n  of list\n'
+    page = (ROOT / "docs/method.md").read_text(encoding="utf-8")
+    numbers = re.findall(r"</code><span>(.+?)</span>", with_equations(page))
+    assert numbers == ["(4), (25)-(27)", "(15)", "(21), (28)", "Lemma 9", "Corollary 10"]
+    # A block within an item of a list would end the list on the site.
+    assert not re.search(r"^ {2,3}\S.*\n\n {4,}", page, re.MULTILINE)
+
+
 def test_docstrings_become_markdown(monkeypatch):
     monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object, Object=object))
     as_markdown = runpy.run_path(str(ROOT / "site/docstrings.py"))["as_markdown"]
