@@ -227,6 +227,18 @@ def test_inputs_are_never_overwritten(kcrf, tmp_path, write):
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_directories_are_no_data(kcrf, tmp_path, write):
+    """Nobody who gives a directory of texts has encoded them."""
+    assert train(kcrf, tmp_path, write("data.conll", GOOD), "-q").code == 0
+    folder, model = tmp_path / "texts", tmp_path / "model.npz"
+    folder.mkdir()
+    (folder / "data.conll").write_text(GOOD)
+    for command in ("evaluate", "crossval", "audit", "inspect", "tag -m", "evaluate -m", "train -o", "tune -o"):
+        name, *option = command.split()
+        done = kcrf(name, folder, *(option and [option[0], model if option == ["-m"] else tmp_path / "new"]))
+        one_line(done, 4, "texts: a directory without manifest.json", "give a file")
+
+
 def test_devices_can_be_written_to(kcrf, tmp_path, write):
     assert train(kcrf, tmp_path, write("data.conll", GOOD), "-q").code == 0
     assert kcrf("tag", "-m", tmp_path / "model.npz", "-o", os.devnull, stdin=b"the D 1\n").code == 0

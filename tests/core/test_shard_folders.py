@@ -312,7 +312,7 @@ def test_junk_in_place_of_a_manifest_is_refused(folder):
         with pytest.raises(FileFormatError, match=r"manifest\.json: damaged"):
             load_folder(folder[0])
     (folder[0] / "manifest.json").unlink()
-    with pytest.raises(FileFormatError, match="not a complete folder of shards"):
+    with pytest.raises(FileFormatError, match="no complete folder of shards"):
         load_folder(folder[0])
 
 

@@ -12,6 +12,7 @@ from .containers import (
     write_container as write_container,
 )
 from .kinds import (
+    MANIFEST as MANIFEST,
     is_archive as is_archive,
     is_encoded as is_encoded,
     is_folder as is_folder,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from ..errors import ConfigError
+from ..errors import ConfigError, FileFormatError
+
+MANIFEST = "manifest.json"  # of a folder of shards
 
 
 def is_archive(path: str) -> bool:
@@ -17,8 +19,15 @@ def is_archive(path: str) -> bool:
 
 
 def is_folder(path: str) -> bool:
-    """Return True if a path names a folder, which can only be one of shards."""
-    return path != "-" and os.path.isdir(path)
+    """Return True if a path names a folder of shards; another directory is an error."""
+    if path == "-" or not os.path.isdir(path):
+        return False
+    if not os.path.exists(os.path.join(path, MANIFEST)):
+        raise FileFormatError(
+            f"{path}: a directory without {MANIFEST}, so it is no complete folder of shards: give a file, or featurize "
+            "the data again"
+        )
+    return True
 
 
 def is_encoded(path: str) -> bool:

@@ -34,11 +34,13 @@ from ..errors import FileFormatError
 from ..features import stored_config
 from ..files import (
     MAGIC,
+    MANIFEST,
     Contents,
     ScratchFolder,
     content_digest,
     file_digest,
     header_of,
+    is_folder,
     naming,
     pack_sparse,
     read_container,
@@ -47,7 +49,7 @@ from ..files import (
     write_container,
 )
 
-MANIFEST, ENCODING = "manifest.json", "encoding.npz"
+ENCODING = "encoding.npz"
 KIND, FORMAT = "shards", 1
 COUNTS = ("sequences", "positions", "unobserved", "complete")
 REMEDY = "restore it, or featurize the data again"
@@ -279,12 +281,8 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
     """Open a folder of shards; an error names the first file that is missing or of another length."""
     shown = os.fspath(path)
     manifest = os.path.join(shown, MANIFEST)
-    try:
-        text = Path(manifest).read_bytes()
-    except FileNotFoundError:
-        raise FileFormatError(
-            f"{shown}: no {MANIFEST} in this folder, so it is not a complete folder of shards: featurize the data again"
-        ) from None
+    is_folder(shown)  # which refuses other directories
+    text = Path(manifest).read_bytes()
     try:
         stated = header_of(text.decode("utf-8"))
         if stated["magic"] != MAGIC or stated["kind"] != KIND:
