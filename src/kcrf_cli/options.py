@@ -336,7 +336,13 @@ def _type_of(setting: DeclaredSetting) -> click.ParamType:
 
 
 class FileToWrite(click.Path):
-    """The name of a file that a command writes; `-`, where it may be, is stdout."""
+    """The name of a file that a command writes; `-`, where it may be, is stdout.
+
+    A file that is write-protected is refused, although a new one could take its place.
+    """
+
+    def __init__(self, **settings: Any):
+        super().__init__(writable=True, readable=False, **settings)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = os.fsdecode(super().convert(value, param, ctx))

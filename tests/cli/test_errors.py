@@ -188,6 +188,16 @@ def test_read_only_directory(kcrf, tmp_path, write):
     one_line(kcrf("train", write("data.conll", GOOD), "-o", folder / "m.npz"), 1, "permission")
 
 
+def test_write_protected_files_are_kept(kcrf, tmp_path, write, monkeypatch):
+    protected = write("model.npz", "precious\n")
+    protected.chmod(0o444)
+    # Root may write anywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK or os.stat(path).st_mode & 0o200 != 0)
+    done = kcrf("train", write("data.conll", GOOD), "-o", protected)
+    assert done.code == 2 and "model.npz' is not writable" in done.err
+    assert protected.read_text() == "precious\n"
+
+
 def test_failure_keeps_the_old_output(kcrf, tmp_path, write):
     data = write("data.conll", GOOD)
     assert train(kcrf, tmp_path, data, "-q").code == 0
