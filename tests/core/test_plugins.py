@@ -516,10 +516,3 @@ def test_kernels_that_disagree_about_a_setting(monkeypatch):
     monkeypatch.setattr("kcrf_core.kernels.kernel.KERNELS", registry)
     with pytest.raises(ConfigError, match="the kernel 'other' declares 'degree', which means something else"):
         kernel_settings()
-
-
-def test_the_former_place_of_solvers_warns():
-    from kcrf_core import solvers
-
-    with pytest.warns(DeprecationWarning, match=r"kcrf_core\.objective\.solvers"):
-        assert solvers.SOLVERS is SOLVERS
