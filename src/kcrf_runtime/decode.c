@@ -352,27 +352,15 @@ static double lower(double *values, size_t n)
     return top;
 }
 
-/* Put scores of labels less the largest of each position into `node` [T, Y], and let the chain use them: transitions
-   and messages would be lost beside large scores. Returns the sum of what was subtracted. */
-static double lower_scores(struct chain *C, const double *scores, size_t step, double *node)
-{
-    double total = 0;
-    for (size_t t = 0; t < C->T; t++) {
-        memcpy(node + t * C->Y, scores + t * step, C->Y * sizeof *node);
-        total += lower(node + t * C->Y, C->Y);
-    }
-    C->scores = node;
-    C->step = C->Y;
-    return total;
-}
-
 /* Turn logarithms into shares of their sum, which are exact where large scores leave log Z with an error. */
 static void to_shares(double *values, size_t n)
 {
+    double sum = 0;
     lower(values, n);
-    double total = log_sum(values, n);
     for (size_t k = 0; k < n; k++)
-        values[k] = exp(values[k] - total);
+        sum += values[k] = exp(values[k]);
+    for (size_t k = 0; k < n; k++)
+        values[k] /= sum;
 }
 
 /* Logarithms of forward and backward messages, rows [T, stride] each less their largest; scratch [P]. Returns log Z. */
@@ -412,20 +400,23 @@ static double log_messages(const struct chain *C, double *forward, double *backw
     return total + log_sum(scratch, C->P);
 }
 
-/* Scaled messages of a chain of first order with shared transitions; its scores are in `node`. False where an entry may
-   have been lost by underflow: all terms are positive, so that results are right where the smallest is far from underflow
-   at every step. */
+/* Scaled messages of a chain of first order with shared transitions. False where an entry may have been lost by
+   underflow: all terms are positive, so that results are right where the smallest is far from underflow at every step. */
 EACH_WIDTH static bool scaled_messages(
     const struct chain *C, const kcrf_model *model, double *forward, double *backward, double *node, double *log_z)
 {
     size_t Y = C->Y, S = C->stride, T = C->T;
     const double *exponentials = model->exponentials;
-    double total = 0, *factors = backward + T * S; /* [stride] */
+    double *factors = backward + T * S; /* [stride] scores of the first position at first */
+    memcpy(factors, C->scores, Y * sizeof *factors);
+    double total = lower(factors, Y); /* beside the largest `start` could be lost */
+    for (size_t y = 0; y < Y; y++)
+        factors[y] += C->start[y];
     for (size_t t = 0; t < T; t++) {
         double top = -INFINITY, bottom = INFINITY, sum = 0, least = 1.0, *now = forward + t * S, *own = node + t * Y;
-        const double *before = now - S;
+        const double *scores = t ? C->scores + t * C->step : factors, *before = now - S;
         for (size_t y = 0; y < Y; y++) {
-            own[y] = t ? own[y] : own[y] + C->start[y];
+            own[y] = scores[y];
             top = own[y] > top ? own[y] : top;
             bottom = own[y] < bottom && own[y] > -INFINITY ? own[y] : bottom;
         }
@@ -501,9 +492,8 @@ static double *marginals(kcrf_tagger *tagger)
         not_set(tagger);
         return NULL;
     }
-    const double *scores = tagger->scores.memory;
-    struct chain C = chain_of(tagger, scores);
-    size_t Y = C.Y, P = C.P, S = C.stride, T = C.T, step = C.step;
+    struct chain C = chain_of(tagger, tagger->scores.memory);
+    size_t Y = C.Y, P = C.P, S = C.stride, T = C.T;
     double *node = kcrf_grow(tagger, &tagger->best, T * Y + 1, sizeof *node);
     double *forward = kcrf_grow(tagger, &tagger->forward, (T + 1) * S, sizeof *forward);
     double *backward = kcrf_grow(tagger, &tagger->backward, (T + 2) * S, sizeof *backward);
@@ -514,13 +504,17 @@ static double *marginals(kcrf_tagger *tagger)
         return node;
     }
     const kcrf_model *model = tagger->model;
-    double total = lower_scores(&C, scores, step, node);
     if (C.table == model->padded && scaled_messages(&C, model, forward, backward, node, &tagger->log_z)) {
-        tagger->log_z += total;
         tagger->has_marginals = true;
         return node;
     }
-    lower_scores(&C, scores, step, node);
+    double total = 0;
+    for (size_t t = 0; t < T; t++) { /* scores less the largest of a position: beside it transitions could be lost */
+        memcpy(node + t * Y, C.scores + t * C.step, Y * sizeof *node);
+        total += lower(node + t * Y, Y);
+    }
+    C.scores = node;
+    C.step = Y;
     if (T == 1 && C.begin) {
         for (size_t y = 0; y < Y; y++)
             node[y] = C.start[y] + node[y] + C.end[y];
