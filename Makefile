@@ -6,7 +6,7 @@
 #   make test-gpu    the engine of a device with PyTorch, on a GPU where there is one
 #   make sanitize    the core's tests under address and undefined-behaviour sanitizers (GCC or Clang)
 #   make fuzz        ten minutes of damaged and hostile input for every reader
-#   make fuzz-runtime  100,000 damaged models for the C library, under sanitizers
+#   make fuzz-runtime  100,000 damaged models for the C library and 500 runs of kcrf-tag, under sanitizers
 #   make soak        two hundred rounds of train, tag and evaluate, half of them killed at some moment
 #   make certificates  500 random fits, their bounds held against a reference in extended precision
 #   make planted-bugs  some forty bugs, one at a time, each caught by the tests

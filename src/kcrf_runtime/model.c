@@ -466,7 +466,7 @@ kcrf_model *kcrf_open(const char *path, kcrf_error *error)
         fclose(file);
 #endif
     if (!good) {
-        kcrf_fail(error, KCRF_IO, "%s: cannot be read, or is empty", path);
+        kcrf_fail(error, KCRF_IO, "%.190s: cannot be read, or is empty", path);
         kcrf_close(model);
         return NULL;
     }

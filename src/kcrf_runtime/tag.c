@@ -1,7 +1,8 @@
 /* kcrf-tag: labels lines of columns, or of attributes, with a model that `kcrf export --to runtime` wrote.
 
    Input is cut into blocks of whole sequences. Each is read and written by the main thread and labelled by any thread,
-   in a ring of jobs; whatever is complete is written before more input is waited for. */
+   in a ring of jobs; whatever is complete is written before more input is waited for. A file is written beside its
+   target, whose place it takes in the end: an error or a signal leaves the target as it was. */
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -12,11 +13,19 @@
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/xattr.h>
+#endif
 
+#ifndef READ_SIZE
 #define READ_SIZE ((size_t)1 << 18)
+#endif
 #define MOST_THREADS 256
 enum { USAGE = 2, DATA = 3, SYSTEM = 1 };
 enum marginals { NO_MARGINALS, OF_BEST, OF_ALL };
@@ -25,7 +34,7 @@ static const char HELP[] =
     "Usage: kcrf-tag [OPTIONS] MODEL [INPUT]\n\n"
     "Label the sequences of INPUT (default: stdin) with MODEL, a file that `kcrf export --to runtime` wrote. Every line\n"
     "is copied, with the predicted label as a new last column, as `kcrf tag` does.\n\n"
-    "  -o, --output FILE        file to write; default: stdout\n"
+    "  -o, --output FILE        file to write, which may be no input; default: stdout\n"
     "  -t, --threads N          threads that label; default: 1\n"
     "      --marginals best|all add columns LABEL:p with the probability of the label, or of all labels\n"
     "      --verify             check the checksum of the model before use\n"
@@ -42,8 +51,9 @@ struct buffer {
 struct job {
     struct buffer in, out;
     size_t first_line;
-    enum { FREE, READY, TAKEN, DONE } state;
+    enum state { FREE, READY, TAKEN, DONE } state; /* changed by the owner of the program's lock alone */
     int status;
+    size_t bad_line; /* 0: the message is about no line */
     char message[400];
 };
 
@@ -75,14 +85,25 @@ struct worker {
     struct buffer cells, ends, attributes, counts, row;
 };
 
-static int fail(struct job *job, int status, const struct form *form, size_t line, const char *format, ...)
+static const char *volatile temporary; /* the file that becomes the output; NULL: none */
+
+/* Remove the temporary file; after a signal, let its default action end the program. */
+static void discard(int number)
+{
+    const char *name = temporary;
+    if (name)
+        unlink(name);
+    if (number)
+        raise(number);
+}
+
+static int fail(struct job *job, int status, size_t line, const char *format, ...)
 {
     va_list arguments;
-    int written = line ? snprintf(job->message, sizeof job->message, "%s:%zu: ", form->name, line)
-                       : snprintf(job->message, sizeof job->message, "%s: ", form->name);
     va_start(arguments, format);
-    vsnprintf(job->message + written, sizeof job->message - (size_t)written, format, arguments);
+    vsnprintf(job->message, sizeof job->message, format, arguments);
     va_end(arguments);
+    job->bad_line = line;
     return job->status = status;
 }
 
@@ -93,7 +114,8 @@ static void *room_for(struct buffer *buffer, size_t size)
         char *data = realloc(buffer->data, room);
         if (!data) {
             fputs("kcrf-tag: out of memory\n", stderr);
-            exit(SYSTEM);
+            discard(0);
+            _exit(SYSTEM);
         }
         buffer->data = data;
         buffer->room = room;
@@ -141,19 +163,19 @@ static size_t bad_text(const uint8_t *text, size_t size)
     return size;
 }
 
-static int check_text(struct job *job, const struct form *form)
+static int check_text(struct job *job)
 {
     const char *data = job->in.data, *found;
     size_t size = job->in.size, bad = bad_text((const uint8_t *)data, size);
     if (bad < size)
-        return fail(job, DATA, form, job->first_line + lines_before(data, bad),
+        return fail(job, DATA, job->first_line + lines_before(data, bad),
                     "byte 0x%02x is not UTF-8 (convert the file, for example with iconv)", (unsigned)(uint8_t)data[bad]);
     if ((found = memchr(data, 0, size)))
-        return fail(job, DATA, form, job->first_line + lines_before(data, (size_t)(found - data)),
+        return fail(job, DATA, job->first_line + lines_before(data, (size_t)(found - data)),
                     "a NUL character (if the file is UTF-16, convert it, for example with iconv)");
     for (const char *at = data; (found = memchr(at, '\r', size - (size_t)(at - data))); at = found + 1)
         if (found + 1 < data + size && found[1] != '\n')
-            return fail(job, DATA, form, job->first_line + lines_before(data, (size_t)(found - data)),
+            return fail(job, DATA, job->first_line + lines_before(data, (size_t)(found - data)),
                         "a carriage return inside a line (if they end the lines, convert with tr '\\r' '\\n')");
     return KCRF_OK;
 }
@@ -254,7 +276,7 @@ static int set_form(struct program *program, struct job *job, const char *line, 
     kcrf_text *names = malloc((size + 1) * sizeof *names);
     form->places = malloc((columns + 1) * sizeof *form->places);
     if (!names || !form->places)
-        return fail(job, SYSTEM, form, 0, "out of memory");
+        return fail(job, SYSTEM, 0, "out of memory");
     form->width = (uint32_t)split(form->separator, line, size, names, size + 1);
     for (uint32_t c = 0; c < columns; c++)
         used += kcrf_column_used(model, c) != 0;
@@ -272,9 +294,9 @@ static int set_form(struct program *program, struct job *job, const char *line, 
     if (good && header && form->width > there + 1)
         good = false;
     if (!good && header)
-        return fail(job, DATA, form, number, "the first line should be the header of the training data, with or without the label");
+        return fail(job, DATA, number, "the first line should be the header of the training data, with or without the label");
     if (!good)
-        return fail(job, DATA, form, number, "%u column%s, expected %u with labels or %u without", form->width,
+        return fail(job, DATA, number, "%u column%s, expected %u with labels or %u without", form->width,
                     form->width == 1 ? "" : "s", columns + 1, columns);
     return KCRF_OK;
 }
@@ -283,7 +305,6 @@ static int set_form(struct program *program, struct job *job, const char *line, 
 
 static int parse_attributes(struct worker *worker, struct job *job, char *text, size_t size, size_t *count, size_t line)
 {
-    const struct form *form = &worker->program->form;
     for (size_t at = 0; at < size; at++) {
         size_t begin = at, colon = SIZE_MAX, out = at;
         double value = 1.0;
@@ -297,10 +318,10 @@ static int parse_attributes(struct worker *worker, struct job *job, char *text, 
         if (out == begin)
             continue;
         if (colon == begin)
-            return fail(job, DATA, form, line, "an attribute has no name (a colon is written \\:)");
+            return fail(job, DATA, line, "an attribute has no name (a colon is written \\:)");
         if (colon != SIZE_MAX) {
             if (!kcrf_number(text + colon + 1, out - colon - 1, &value))
-                return fail(job, DATA, form, line, "the weight of attribute '%.*s' is not a finite number (a colon inside a name is written \\:)",
+                return fail(job, DATA, line, "the weight of attribute '%.*s' is not a finite number (a colon inside a name is written \\:)",
                             (int)(out - begin < 100 ? out - begin : 100), text + begin);
             out = colon;
         }
@@ -339,7 +360,7 @@ static int label_sequence(struct worker *worker, struct job *job, size_t T, size
         p = kcrf_marginals(worker->tagger);
     }
     if (!labels || (program->marginals && !p))
-        return fail(job, DATA, &program->form, first_line, "%s", kcrf_tagger_error(worker->tagger)->text);
+        return fail(job, DATA, first_line, "%s", kcrf_tagger_error(worker->tagger)->text);
     const size_t *label_ends = program->form.attributes ? (const size_t *)worker->cells.data : ends;
     for (size_t t = 0; t < T; t++) {
         kcrf_text name = kcrf_label_name(model, (size_t)labels[t]);
@@ -369,7 +390,7 @@ static int label_block(struct worker *worker, struct job *job, size_t begin, siz
     const char *data = job->in.data;
     struct buffer copy = {0};
     size_t size = job->in.size, T = 0, first_line = line, copied = 0, count = 0;
-    if ((job->status = check_text(job, form)))
+    if ((job->status = check_text(job)))
         return job->status;
     char *own = NULL; /* names of attributes lose their backslashes in a copy */
     if (form->attributes)
@@ -406,9 +427,9 @@ static int label_block(struct worker *worker, struct job *job, size_t begin, siz
                 const char *tab = memchr(data + begin, '\t', end - begin);
                 labels[T] = tab ? (size_t)(tab - data) : end;
                 if (labels[T] == begin)
-                    fail(job, DATA, form, line, "no label before the first TAB (write any known label if there is none)");
+                    fail(job, DATA, line, "no label before the first TAB (write any known label if there is none)");
                 else if (!tab && memchr(data + begin, ' ', end - begin))
-                    fail(job, DATA, form, line, "spaces but no TAB (attribute files are tab-separated)");
+                    fail(job, DATA, line, "spaces but no TAB (attribute files are tab-separated)");
                 else if (tab)
                     parse_attributes(worker, job, own + labels[T] + 1, end - labels[T] - 1, &count, line);
                 counts[T] = count;
@@ -417,9 +438,9 @@ static int label_block(struct worker *worker, struct job *job, size_t begin, siz
                 if (!there)
                     there = split(form->separator, data + begin, end - begin, row, width);
                 if (there != width)
-                    fail(job, DATA, form, line, "%zu column%s, expected %u (is a value missing?)", there, there == 1 ? "" : "s", width);
+                    fail(job, DATA, line, "%zu column%s, expected %u (is a value missing?)", there, there == 1 ? "" : "s", width);
                 else if (tabs && memchr(data + begin, '\t', end - begin))
-                    fail(job, DATA, form, line, "a TAB inside a value (space-separated, as the first data line has no TAB)");
+                    fail(job, DATA, line, "a TAB inside a value (space-separated, as the first data line has no TAB)");
                 for (uint32_t c = 0; c < columns; c++) {
                     kcrf_text nothing = {"", 0};
                     cells[c] = form->places[c] < 0 ? nothing : row[form->places[c]];
@@ -464,10 +485,157 @@ static void *work(void *argument)
 
 /* ---------------------------------------------------------------------------------------------------- files */
 
-static int write_job(struct job *job, int output)
+static int system_error(const char *path)
+{
+    fprintf(stderr, "kcrf-tag: %s: %s\n", path, strerror(errno));
+    return -1;
+}
+
+/* Follow links to the name of a file, which need not exist. NULL: there are too many, or no memory. */
+static char *without_links(const char *path)
+{
+    char *name = strdup(path), link[4096];
+    for (int links = 0; name && links < 40; links++) {
+        ssize_t size = readlink(name, link, sizeof link);
+        if (size < 0)
+            return name;
+        const char *slash = link[0] == '/' ? NULL : strrchr(name, '/');
+        size_t folder = slash ? (size_t)(slash + 1 - name) : 0;
+        char *next = malloc(folder + (size_t)size + 1);
+        if (next) {
+            memcpy(next, name, folder);
+            memcpy(next + folder, link, (size_t)size);
+            next[folder + (size_t)size] = 0;
+        }
+        free(name);
+        name = next;
+    }
+    errno = name ? ELOOP : ENOMEM;
+    free(name);
+    return NULL;
+}
+
+static bool same_file(const struct stat *one, const struct stat *other)
+{
+    return S_ISREG(one->st_mode) && one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* A file to write. What is no regular file, or is stdout, is written to in place: `name` is NULL. */
+struct output {
+    const char *target; /* NULL: stdout */
+    int file;           /* -1: it cannot be written, and a message says why */
+    char *name;         /* of the target, without links */
+    bool replaces;
+    struct stat before; /* of the file that is replaced */
+};
+
+/* Have the temporary file removed by signals that end the program, but for those that its caller ignores. */
+static void catch_signals(void)
+{
+    static const int SIGNALS[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ, SIGBUS};
+    for (size_t k = 0; k < sizeof SIGNALS / sizeof *SIGNALS; k++) {
+        struct sigaction action;
+        if (sigaction(SIGNALS[k], NULL, &action) || action.sa_handler == SIG_IGN)
+            continue;
+        action.sa_handler = discard;
+        action.sa_flags = (int)SA_RESETHAND;
+        sigaction(SIGNALS[k], &action, NULL);
+    }
+}
+
+static struct output open_output(const char *target, int input, const char *model)
+{
+    struct output out = {.target = target, .file = -1};
+    struct stat about, *before = &out.before;
+    struct timespec now;
+    out.replaces = target && stat(target, before) == 0;
+    if ((out.replaces || (!target && fstat(1, before) == 0)) &&
+        ((fstat(input, &about) == 0 && same_file(before, &about)) || (stat(model, &about) == 0 && same_file(before, &about)))) {
+        fprintf(stderr, "kcrf-tag: %s is also an input and would be overwritten: give another name\n", target ? target : "<stdout>");
+        return out;
+    }
+    if (!target || (out.replaces && fstat(1, &about) == 0 && same_file(before, &about)))
+        out.file = 1;
+    else if (out.replaces && !S_ISREG(before->st_mode))
+        out.file = open(target, O_WRONLY);
+    else {
+        errno = ENOENT;
+        out.name = *target ? without_links(target) : NULL;
+        char *beside = out.name ? malloc(strlen(out.name) + 80) : NULL;
+        if (beside) {
+            const char *slash = strrchr(out.name, '/');
+            int folder = slash ? (int)(slash + 1 - out.name) : 0;
+            clock_gettime(CLOCK_REALTIME, &now);
+            sprintf(beside, "%.*s.kcrf-%lx-%lx.tmp", folder, out.name, (unsigned long)getpid(), (unsigned long)now.tv_nsec);
+            catch_signals();
+            temporary = beside; /* before the file is there: a signal at any moment finds it */
+            out.file = open(beside, O_WRONLY | O_CREAT | O_EXCL, out.replaces ? 0600 : 0666);
+        }
+    }
+    if (out.file < 0) {
+        temporary = NULL;
+        system_error(target);
+    }
+    return out;
+}
+
+/* Give the new file owner, group and permissions of the one that it replaces, as kcrf tag does: a group that cannot be
+   kept gets no more than everybody has, or nothing where there is a list of access rights. */
+static void make_alike(const struct output *out)
+{
+    const struct stat *before = &out->before;
+    mode_t mode = before->st_mode & 0777;
+    struct stat now;
+    if (fstat(out->file, &now))
+        return;
+    bool same_owner = now.st_uid == before->st_uid || fchown(out->file, before->st_uid, (gid_t)-1) == 0;
+    bool same_group = now.st_gid == before->st_gid || fchown(out->file, (uid_t)-1, before->st_gid) == 0;
+    (void)same_owner; /* only root gives files away */
+    if (!same_group)
+        mode &= ~(mode_t)070 | (mode & 07) << 3;
+#ifdef __linux__
+    static const char LIST[] = "system.posix_acl_access";
+    static char rights[65536];
+    ssize_t size = getxattr(out->name, LIST, rights, sizeof rights);
+    if (size > 0)
+        mode &= ~(mode_t)070;
+    if (fchmod(out->file, mode) == 0 && size > 0 && same_group)
+        fsetxattr(out->file, LIST, rights, (size_t)size, 0);
+#else
+    fchmod(out->file, mode);
+#endif
+}
+
+static int close_output(const struct output *out)
+{
+    if (!out->target)
+        return KCRF_OK;
+    if (out->name && out->replaces)
+        make_alike(out);
+    if ((out->name && fsync(out->file)) || close(out->file) || (out->name && rename(temporary, out->name))) {
+        system_error(out->target);
+        return SYSTEM;
+    }
+    temporary = NULL;
+    return KCRF_OK;
+}
+
+static void set_state(struct program *program, struct job *job, enum state state)
+{
+    pthread_mutex_lock(&program->lock);
+    job->state = state;
+    program->next += state == DONE; /* by the main thread: no other one takes it */
+    pthread_cond_signal(&program->ready);
+    pthread_mutex_unlock(&program->lock);
+}
+
+static int write_job(struct program *program, struct job *job, int output)
 {
     if (job->status) {
-        fprintf(stderr, "kcrf-tag: %s\n", job->message);
+        char line[32] = "";
+        if (job->bad_line)
+            snprintf(line, sizeof line, ":%zu", job->bad_line);
+        fprintf(stderr, "kcrf-tag: %s%s: %s\n", program->form.name, line, job->message);
         return job->status;
     }
     for (size_t at = 0; at < job->out.size;) {
@@ -480,7 +648,7 @@ static int write_job(struct job *job, int output)
         at += written > 0 ? (size_t)written : 0;
     }
     job->in.size = job->out.size = 0;
-    job->state = FREE;
+    set_state(program, job, FREE);
     return KCRF_OK;
 }
 
@@ -557,7 +725,7 @@ static int run(struct program *program, struct worker *workers, int input, int o
             while (job->state != DONE)
                 pthread_cond_wait(&program->done, &program->lock);
             pthread_mutex_unlock(&program->lock);
-            status = write_job(job, output);
+            status = write_job(program, job, output);
             taken++;
             continue;
         }
@@ -586,7 +754,7 @@ static int run(struct program *program, struct worker *workers, int input, int o
         size_t begin = line == 1 && starts_with(job->in.data, end, "\xEF\xBB\xBF", 3) ? 3 : 0, own_line = line;
         line += lines_before(job->in.data, end);
         bool labelled = known;
-        if (!known && !check_text(job, form)) {
+        if (!known && !check_text(job)) {
             bool mark = begin > 0;
             labelled = known = begin_file(program, job, &begin, &own_line);
             if (labelled && (mark || program->model->meta->header)) { /* by this thread, as lines begin elsewhere */
@@ -598,18 +766,10 @@ static int run(struct program *program, struct worker *workers, int input, int o
         bool here = !labelled || program->threads == 1;
         if (labelled && here && !job->status)
             label_block(workers, job, 0, own_line);
-        if (here || job->status) {
-            job->state = DONE;
-            program->next += put == program->next;
-        } else {
-            pthread_mutex_lock(&program->lock);
-            job->state = READY;
-            pthread_cond_signal(&program->ready);
-            pthread_mutex_unlock(&program->lock);
-        }
+        set_state(program, job, here || job->status ? DONE : READY);
         put++;
         if (program->threads == 1) {
-            status = write_job(job, output);
+            status = write_job(program, job, output);
             taken++;
         }
     }
@@ -627,7 +787,7 @@ int main(int count, char **arguments)
 {
     struct program program = {.threads = 1};
     const char *paths[2] = {NULL, "-"}, *target = NULL;
-    int given = 0, input = 0, output = 1;
+    int given = 0, input = 0;
     bool verify = false, options = true;
     for (int k = 1; k < count; k++) {
         const char *one = arguments[k], *value = k + 1 < count ? arguments[k + 1] : NULL;
@@ -667,7 +827,7 @@ int main(int count, char **arguments)
     kcrf_error error;
     program.model = kcrf_open(paths[0], &error);
     if (!program.model || (verify && kcrf_verify(program.model, &error))) {
-        fprintf(stderr, error.status == KCRF_IO ? "kcrf-tag: %s\n" : "kcrf-tag: %2$s: %1$s\n", error.text, paths[0]);
+        fprintf(stderr, "kcrf-tag: %s: %s\n", paths[0], error.status == KCRF_IO ? "cannot be read, or is empty" : error.text);
         return error.status == KCRF_FORMAT ? DATA : SYSTEM;
     }
     if (program.model->meta->format > 1) {
@@ -678,13 +838,12 @@ int main(int count, char **arguments)
     program.form.attributes = program.model->meta->attributes != 0;
     program.form.separator = (char)program.model->meta->separator;
     if (strcmp(paths[1], "-") && (input = open(paths[1], O_RDONLY)) < 0) {
-        perror(paths[1]);
+        system_error(paths[1]);
         return USAGE;
     }
-    if (target && (output = open(target, O_WRONLY | O_CREAT | O_TRUNC, 0666)) < 0) {
-        perror(target);
+    struct output output = open_output(target && strcmp(target, "-") ? target : NULL, input, paths[0]);
+    if (output.file < 0)
         return USAGE;
-    }
     program.ring = program.threads == 1 ? 1 : 2 * (size_t)program.threads;
     program.jobs = calloc(program.ring, sizeof *program.jobs);
     struct worker *workers = calloc((size_t)program.threads + 1, sizeof *workers);
@@ -703,18 +862,18 @@ int main(int count, char **arguments)
     if (status)
         fputs("kcrf-tag: out of memory, or of threads\n", stderr);
     else
-        status = run(&program, workers, input, output);
+        status = run(&program, workers, input, output.file);
     pthread_mutex_lock(&program.lock);
     program.ended = true;
     pthread_cond_broadcast(&program.ready);
     pthread_mutex_unlock(&program.lock);
-    if (status) /* threads may still be at work */
-        _exit(status);
-    for (int k = 0; k < started; k++)
+    for (int k = 0; k < started && !status; k++) /* after an error they may still be at work */
         pthread_join(threads[k], NULL);
-    if (target && close(output)) {
-        perror(target);
-        return SYSTEM;
+    if (!status)
+        status = close_output(&output);
+    if (status) {
+        discard(0);
+        _exit(status);
     }
     return KCRF_OK;
 }

@@ -602,7 +602,7 @@ def test_damaged_files_are_used_without_harm(name):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 def test_damaged_files_under_sanitizers():
-    """`make fuzz-runtime` does more of it."""
+    """`make fuzz-runtime` does more of it, with the library and with kcrf-tag, also under the sanitizer of threads."""
     program = Path(__file__).parents[1] / "runtime" / "fuzz.py"
     subprocess.run([sys.executable, program, "--files", "5000"], check=True)
 
