@@ -363,6 +363,34 @@ bool kcrf_number(const char *text, size_t size, double *out)
 
 /* ---------------------------------------------------------------------------------------------------- codes */
 
+static void zero_digits(const char *text, size_t size, char *out)
+{
+    for (size_t k = 0; k < size; k++)
+        out[k] = text[k] >= '1' && text[k] <= '9' ? '0' : text[k];
+}
+
+/* Put the code of the first variant of a text that the table of a family has, or NONE. */
+static int variant_code(kcrf_tagger *tagger, const struct family *family, const char *text, size_t size, uint64_t hash, uint32_t *code)
+{
+    const kcrf_model *model = tagger->model;
+    kcrf_text table = {model->at[UNICODE], model->count[UNICODE]};
+    if ((*code = find_text(model, family, text, size, hash)) != NONE)
+        return KCRF_OK;
+    char *both = kcrf_grow(tagger, &tagger->text, size + 1, 8); /* lower case takes 6 bytes for one at most */
+    if (!both)
+        return tagger->error.status;
+    size_t lower_size = lower(table, false, text, size, both);
+    char *zeros = both + lower_size;
+    if ((*code = find_text(model, family, both, lower_size, kcrf_hash(both, lower_size))) != NONE)
+        return KCRF_OK;
+    zero_digits(text, size, zeros);
+    if ((*code = find_text(model, family, zeros, size, kcrf_hash(zeros, size))) != NONE)
+        return KCRF_OK;
+    zero_digits(both, lower_size, both);
+    *code = find_text(model, family, both, lower_size, kcrf_hash(both, lower_size));
+    return KCRF_OK;
+}
+
 static int value_codes(kcrf_tagger *tagger, uint32_t column, const char *text, size_t size, uint64_t hash, int32_t *out)
 {
     const kcrf_model *model = tagger->model;
@@ -382,6 +410,13 @@ static int value_codes(kcrf_tagger *tagger, uint32_t column, const char *text, s
         *out = -1;
         if (family->kind != VALUE)
             continue;
+        if (family->transform == VARIANTS) {
+            uint32_t code;
+            if (variant_code(tagger, family, text, size, hash, &code))
+                return tagger->error.status;
+            *out = (int32_t)(code == NONE ? family->missing : code);
+            continue;
+        }
         const char *own = kcrf_transformed(&tagger->text, table, family->transform, family->length, text, &own_size);
         if (!own)
             return kcrf_fail(&tagger->error, KCRF_MEMORY, "out of memory");

@@ -10,6 +10,8 @@ import pytest
 from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus
 from kcrf_core.corpora import with_embeddings
 from kcrf_core.encoding import translation, with_defaults, with_tables
+from kcrf_core.model import runtime_labels
+from kcrf_core.runtime import RuntimeModel
 from kcrf_core.selection import Division, cross_validation, make_plan, make_settings, tuning
 from kcrf_core.selection.cross_validation import run_plan
 
@@ -60,6 +62,29 @@ def test_models_label_words_that_training_never_saw(kcrf, task):
     shown = kcrf("inspect", task / "model.npz", "--top", 0).text
     assert "feature c0.embeddings: real, 5 columns, window -1..1; embeddings of table.txt, 80 words stored" in shown
     assert "term embeddings: rbf" in shown  # these words have no affixes and no shapes
+
+
+def test_embeddings_in_linear_terms_are_exported_and_others_named(kcrf, task):
+    refused, only = trained(kcrf, task), "the model labels in Python only, without export to the runtime"
+    assert f"embeddings have a kernel in term 'embeddings', not a linear term: {only}" in refused.err
+    done = kcrf("export", task / "model.npz", "-o", task / "model.kcrf")
+    assert done.code == 2
+    assert "has pivots of embeddings" in done.err and "use a linear term of them" in done.err
+    (task / "linear.yaml").write_text(
+        "features: [{column: c0}, {column: c0, lookup: embeddings, window: -1..1}]\n"
+        "terms: [{name: word, features: [c0]}, {name: near, features: [c0.embeddings]}, {type: edge}]\n"
+    )
+    done = trained(kcrf, task, "-c", task / "linear.yaml", name="linear.npz")
+    assert only not in done.err
+    to = ("-o", task / "linear.kcrf", "--quantize", "none")
+    assert kcrf("export", task / "linear.npz", *to).code == 0
+    model, corpus = Model.load(task / "linear.npz"), read_corpus(task / "test.conll")
+    made = RuntimeModel((task / "linear.kcrf").read_bytes())
+    labels = model.tag(model.encoding.encode(corpus))
+    np.testing.assert_array_equal(runtime_labels(made, model.encoding, corpus), labels)
+    trained(kcrf, task, "-c", task / "linear.yaml", "--embeddings-in-model", "none", name="none.npz")
+    done = kcrf("export", task / "none.npz", "-o", task / "none.kcrf")
+    assert done.code == 2 and "embeddings that the model does not store" in done.err
 
 
 def test_the_default_kernel_looks_at_vectors_and_spelling(sample_data):

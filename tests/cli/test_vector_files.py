@@ -79,6 +79,14 @@ def test_all_ways_to_a_model_are_one(kcrf, files, model):
     assert tagged[0] == tagged[1] and tagged[0]
 
 
+def test_vectors_beside_the_text_stay_in_python(kcrf, files, model):
+    given = ("-c", files / "config.yaml", "-o", files / "again.npz")
+    done = kcrf("train", files / "train.conll", *vectors(files, "train"), *given)
+    assert "are not in the text: the model labels in Python only" in done.err
+    done = kcrf("export", model, "-o", files / "m.kcrf")
+    assert done.code == 2 and "is made of numbers by vectors beside the text" in done.err
+
+
 def test_vectors_are_looked_at(kcrf, files, model):
     """They carry most of what the labels are made of here, so they must help a lot."""
     arguments = (files / "test.conll", "--json")

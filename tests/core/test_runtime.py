@@ -147,6 +147,7 @@ FEATURES = {
     "lexicon": [{"column": "c0", "lookup": "town", "window": [-1, 0, 1]}, {"column": "c1", "window": [0]}],
 }
 LEXICON = {"lexicons": {"town": ["new york", "strasse", "the new", "New York the"]}}
+MORE = {"lexicon": LEXICON}  # settings beside features
 
 
 def random_weights(rng, rows: int, columns: int, sparse: bool):
@@ -163,7 +164,7 @@ def random_model(
         config, training = {}, corpus_of(attributes(seed, 30, labels), "crfsuite")
         new = corpus_of(attributes(seed + 1, 20, labels), "crfsuite")
     else:
-        config = {"features": FEATURES[features], "separator": "\t", **(LEXICON if features == "lexicon" else {})}
+        config = {"features": FEATURES[features], "separator": "\t", **MORE.get(features, {})}
         training = corpus_of(text(seed, 40, labels, WORDS[:-3] if features != "numbers" else WORDS))
         new = corpus_of(text(seed + 1, 25, labels, WORDS + UNKNOWN))
     encoding, dataset = fit_encoding(parse_config(config), training)
@@ -345,6 +346,32 @@ def test_an_entry_of_a_lexicon_may_have_thousands_of_words(monkeypatch):
     monkeypatch.setattr("kcrf_core.model.runtime_files.MOST_WORDS", 1000)
     with pytest.raises(ConfigError, match="an entry of the lexicon a list has 1,400 words: tag with kcrf itself"):
         runtime_image(model)
+
+
+@pytest.mark.parametrize("form", [{}, {"scale": "unit"}, {"terms": ("node", "edge-x"), "order": 2}, {"affine": True}])
+def test_linear_terms_of_embeddings_are_as_in_python(form, tmp_path, monkeypatch):
+    """Words are looked up as they are, in lower case, with digits as 0, or both; others have a row, too."""
+    rng = np.random.default_rng(1)
+    words = ["the", "The", "straße", "οδος", "x-0", "00", "new", "a.b.", "-0.0e0", "日本語", "york"]
+    rows = [f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=5))}" for word in words]
+    (tmp_path / "table.vec").write_text("\n".join(rows) + "\n")
+    scale = {key: form[key] for key in form if key == "scale"}
+    features = [
+        {"column": "c0", "lookup": "embeddings", "window": [-2, 0, 1], **scale},
+        *([] if "affine" in form else WORD_FEATURES),
+        {"column": "c2", "type": "real", "window": [0]},
+    ]
+    monkeypatch.setitem(FEATURES, "embeddings", features)
+    monkeypatch.setitem(MORE, "embeddings", {"embeddings": str(tmp_path / "table.vec")})
+    options = {key: value for key, value in form.items() if key != "scale"}
+    model, corpus = random_model("embeddings", **options)
+    compare(model, corpus)
+    compare(model, corpus_of(text(5, 20, 3, ["New1", "X-7", "45", "NEW", "ΟΔΟΣ", "A.B.", "unknown", "", "-7.5e1"])))
+    (feature, *others) = model.encoding.features
+    table = replace(feature.table, words=[], rows=feature.table.rows[:0], scales=feature.table.scales[:0], stored=False)
+    encoding = replace(model.encoding, features=(replace(feature, table=table), *others))
+    with pytest.raises(ConfigError, match="has embeddings that the model does not store"):
+        runtime_image(replace(model, encoding=encoding))
 
 
 def wide_model(seed=0):

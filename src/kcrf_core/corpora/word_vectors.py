@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..files import content_digest
+from ..runtime import by_characters
 from ..system import counted
 
 STEPS = 127  # of a row's largest number
@@ -97,10 +98,9 @@ def rows_of(index: Mapping[str, int], values: Sequence[str]) -> np.ndarray:
     It is that of the word, else of its lower case, of the word with digits as 0, or of its lower case with those.
     """
     get, out = index.get, np.empty(len(values), dtype=np.int32)
-    for place, value in enumerate(values):
+    for place, (value, lower) in enumerate(zip(values, by_characters(values, "lower"), strict=True)):
         number = get(value)
         if number is None:
-            lower = value.lower()
             tried = (lower, value.translate(DIGITS), lower.translate(DIGITS))
             number = next((found for one in tried if (found := get(one)) is not None), -1)
         out[place] = number

@@ -40,6 +40,7 @@ from .features import (
     RealFeature as RealFeature,
     View as View,
     Vocabulary as Vocabulary,
+    vector_rows as vector_rows,
     window_text as window_text,
 )
 from .lookup_feature import (

@@ -427,9 +427,8 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
     if feature.table is not None:
         table, column = feature.table, where[0] if where else -1
         rows = looked_up_codes(config, column, columns, table, table.numbers, -1)
-        unknown, found = np.unique(rows, return_inverse=True)  # each row is computed once
-        numbers = _rows(table.vectors(unknown), config)
-        return np.hstack([numbers, (unknown < 0)[:, None]])[found.ravel()]
+        distinct, found = np.unique(rows, return_inverse=True)  # each row is computed once
+        return vector_rows(feature, distinct)[found.ravel()]
     if config.vectors is not None:
         # In one order, whatever that of the file: sums over rows are rounded by it.
         return _rows(columns.corpus.vectors[config.vectors].astype(np.float64, order="C"), config)
@@ -454,6 +453,12 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
         assert feature.counts is not None
         numbers = np.log1p([feature.counts.get(value, 0) for value in values])
     return numbers[inverse][:, None]
+
+
+def vector_rows(feature: RealFeature, numbers: np.ndarray) -> np.ndarray:
+    """Return unscaled numbers [n, r] of rows of a feature's table, -1 for words that it has not."""
+    assert feature.table is not None
+    return np.hstack([_rows(feature.table.vectors(numbers), feature.config), (numbers < 0)[:, None]])
 
 
 def _within_runs(codes: np.ndarray, offsets: np.ndarray, backwards: bool) -> np.ndarray:

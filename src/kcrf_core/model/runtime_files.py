@@ -21,7 +21,7 @@ import numpy as np
 
 from ..chains import EDGE_X
 from ..config import Macro, is_wapiti_line, pieces
-from ..corpora import COLUMN_FORMAT, Cells, Clusters, Corpus, Lexicon, NameCells
+from ..corpora import COLUMN_FORMAT, Cells, Clusters, Corpus, Lexicon, NameCells, WordVectors
 from ..encoding import (
     AttributeFeature,
     CategoricalFeature,
@@ -33,12 +33,13 @@ from ..encoding import (
     LookupFeature,
     RealFeature,
     TemplateFeature,
+    vector_rows,
 )
 from ..errors import ConfigError, DataError
 from ..features import AffineTerm, ConjunctionTerm, ExplicitTerm, Term
-from ..maps import squared_weights, without_zeros
+from ..maps import SparseWeights, as_dense, matrix_of, squared_weights, without_zeros
 from ..runtime import QUANTIZED, TRANSFORMS, RuntimeModel, RuntimeTagger, unicode_table
-from ..system import counted, renew_after_fork, sequence_chunks
+from ..system import counted, ranges, renew_after_fork, sequence_chunks
 from .model import MOST_ROWS, VITERBI, Model
 from .runtime_sections import (
     BAG,
@@ -65,6 +66,8 @@ FEW_POSITIONS = 4096  # of more at once, threads of the model itself label
 # Weights that are put into the library's form in the time that it gains at a position, about. The model itself adds up
 # rows of all labels quickly.
 SPARSE_A_POSITION, DENSE_A_POSITION = 4, 1
+OF_CHARACTERS = ("lower", "shape", "fold", "variants")  # transforms that need the table of characters
+WORDS_AT_ONCE = 4096
 WORTH_INDEXING = 8  # numbers of pairs are in an array of at most so many places for each
 
 
@@ -236,6 +239,15 @@ def _cluster_codes(feature: LookupFeature, known: set[str], values: Sequence[str
     return np.where(strange, len(feature.vocabulary.values), codes)
 
 
+def _word_scores(feature: RealFeature, weights: np.ndarray) -> np.ndarray:
+    """Return scores [(V+1) W, C] of vectors of V words, and of none, by weights [W, r, C] of W offsets."""
+    assert feature.table is not None
+    W, r, C = weights.shape
+    numbers, side_by_side = np.append(np.arange(len(feature.table.words)), -1), weights.swapaxes(0, 1).reshape(r, W * C)
+    parts = (vector_rows(feature, numbers[part]) for part in ranges(len(numbers), WORDS_AT_ONCE))
+    return np.concatenate([(part - feature.mean) / feature.scale @ side_by_side for part in parts]).reshape(-1, C)
+
+
 class _ModelImage(Image):
     """The file of a model."""
 
@@ -272,9 +284,12 @@ class _ModelImage(Image):
             parts = feature.parts if isinstance(feature, ConjunctionFeature) else (feature,)
             if self.encoding.attributes and not isinstance(feature, AttributeFeature):
                 raise unsupported(f"{name} is made of attributes by name")
-            if isinstance(feature, RealFeature) and (feature.is_vector or feature.indicates or not feature.plain):
-                how = "vectors" if feature.is_vector else config.transform
-                how = "an indicator of missing values" if feature.indicates else f"'{how}'"
+            if isinstance(feature, RealFeature) and feature.table is not None:
+                if not (feature.table.stored or len(feature.table.words)):
+                    raise unsupported(f"{name} has embeddings that the model does not store", "embeddings_in_model")
+            elif isinstance(feature, RealFeature) and (feature.is_vector or feature.indicates or not feature.plain):
+                how = "vectors beside the text" if feature.is_vector else f"'{config.transform}'"
+                how = "an indicator of missing values" if feature.indicates else how
                 raise unsupported(f"{name} is made of numbers by {how if feature.plain else how or config.scale}")
             for line in config.templates:
                 for macro in pieces(line):
@@ -296,6 +311,8 @@ class _ModelImage(Image):
             self._conjunction(feature)
         elif isinstance(feature, CategoricalFeature):
             self._categorical(feature)
+        elif isinstance(feature, RealFeature) and feature.table is not None:
+            self.families[feature.config.name] = self._embeddings(feature.table, feature.columns[0])
         elif isinstance(feature, RealFeature):
             for place, column in enumerate(feature.columns):
                 self._number(feature, place, column)
@@ -326,6 +343,14 @@ class _ModelImage(Image):
             table=self._table(missing, np.zeros(len(missing))),
             numbers=self._numbers(np.array([feature.mean[place], feature.scale[place], fill])),
         )
+
+    def _embeddings(self, table: WordVectors, column: int) -> Family:
+        """Return the family of the words of a table, and of one more: all that it has not."""
+        words = len(table.words)
+        found = Family(VALUE, words + 1, column, TRANSFORMS["variants"], missing=words)
+        found.table = self._table(table.words, np.arange(words))
+        found.encode = lambda values: np.where((rows := table.numbers(values)) < 0, words, rows)
+        return found
 
     def _categorical(self, feature: CategoricalFeature) -> Family:
         """Return the family of a feature, which several features may share."""
@@ -425,6 +450,9 @@ class _ModelImage(Image):
     def _add_term(self, term: Term) -> None:
         Y = len(self.model.labels)
         if not isinstance(term, ExplicitTerm | ConjunctionTerm):
+            features = [view.feature for view in self.encoding.views(term.features)]
+            if any(isinstance(one, RealFeature) and one.table is not None for one in features):
+                raise unsupported(f"term '{term.name}' has pivots of embeddings", remedy="or use a linear term of them")
             raise unsupported(f"term '{term.name}' has pivots", "kernel")
         if term.cosine:
             raise unsupported(f"term '{term.name}' has a cosine kernel", "kernel")
@@ -439,8 +467,12 @@ class _ModelImage(Image):
         if Y == 2 and len({one.clique.columns(Y) for one in self.model.terms if one.clique.axes == 1}) > 1:
             raise unsupported("the model has terms of the types node and state", "terms")
         first_field = self.sizes["fields"]
-        source, ids, counts = self._add_fields(term)
+        source, ids, counts, products = self._add_fields(term)
         weights, extra = without_zeros(term.weights), [0, 0, 0, 0, 0]
+        for more in map(SparseWeights.of, products):
+            ends = np.concatenate([weights.ends, weights.ends[-1] + more.ends[1:]])
+            columns, values = (np.concatenate([getattr(w, n) for w in (weights, more)]) for n in ("columns", "values"))
+            weights = SparseWeights(width, ends, columns, values)
         if isinstance(term, ConjunctionTerm):
             base, keys = self._renumbered(term, ids, counts)
             first, bits = self._pairs(keys, term.conjunctions.columns)
@@ -453,12 +485,16 @@ class _ModelImage(Image):
         row = [kind, width, first_field, self.sizes["fields"] - first_field, degree, first, bits, 0]
         self.add_term(row, [first_start, len(source), base, bias, at])
 
-    def _add_fields(self, term: Term) -> tuple[np.ndarray, list[np.ndarray], list[int]]:
+    def _add_fields(
+        self, term: ExplicitTerm | ConjunctionTerm
+    ) -> tuple[np.ndarray, list[np.ndarray], list[int], list[np.ndarray]]:
         """Add the fields of a term.
 
         Return the row of its weights for each row of the file, -1 for none; the codes in the file of each field's
-        values; and the number of codes of each field.
+        values; the number of codes of each field; and rows that stand behind those of its weights: the scores that
+        the vector of a word gives, so that vectors themselves are not needed.
         """
+        products: list[np.ndarray] = []
         sources: list[np.ndarray] = []
         ids: list[np.ndarray] = []
         counts: list[int] = []
@@ -468,6 +504,18 @@ class _ModelImage(Image):
         blocks += [[v for v in views if isinstance(v.feature, kind)] for kind in (AttributeFeature, RealFeature)]
         for view in (view for block in blocks for view in block):
             feature, W = view.feature, len(view.places)
+            if isinstance(feature, RealFeature) and feature.table is not None:
+                family, r = self.families[feature.config.name], len(feature.mean)
+                weights = as_dense(matrix_of(term.weights)[at : at + W * r]).reshape(W, r, -1)
+                first = term.weights.shape[0] + sum(map(len, products))
+                products.append(_word_scores(feature, weights))
+                source = np.full((family.codes + 2 * self.reach, W), -1)
+                source[: family.codes] = np.arange(first, first + family.codes * W).reshape(-1, W)
+                for w, offset in enumerate(view.offsets):
+                    self.add("fields", np.array([[family.number, offset & NONE, rows + w, W, 0, 0]], "<u4"))
+                sources.append(source.ravel())
+                rows, at = rows + source.size, at + W * r
+                continue
             if isinstance(feature, RealFeature):
                 r = len(feature.columns)
                 for place, offset in enumerate(view.offsets):
@@ -499,7 +547,7 @@ class _ModelImage(Image):
                 at, feature_at = at + len(own), feature_at + total
             sources.append(source.ravel())
             rows += total * W
-        return np.concatenate([np.zeros(0, np.int64), *sources]), ids, counts
+        return np.concatenate([np.zeros(0, np.int64), *sources]), ids, counts, products
 
     def _renumbered(self, term: ConjunctionTerm, ids: list[np.ndarray], counts: list[int]) -> tuple[int, np.ndarray]:
         """Return the base of keys of conjunctions in the file, and these keys."""
@@ -523,7 +571,7 @@ class _ModelImage(Image):
         """Return the bytes of the file."""
         model, encoding, layout = self.model, self.encoding, self.encoding.layout
         families = self.families.values()
-        if {family.transform for family in families} & {TRANSFORMS["lower"], TRANSFORMS["shape"], TRANSFORMS["fold"]}:
+        if {family.transform for family in families} & {TRANSFORMS[name] for name in OF_CHARACTERS}:
             self.add("unicode", np.frombuffer(unicode_table(), np.uint8))
         apart = any(term.clique is EDGE_X for term in model.terms)
         quoted = layout.quoted or layout.sequence is not None

@@ -58,8 +58,9 @@ class RuntimeLimitError(ConfigError):
         self.what = what
 
 
-def unsupported(what: str, *settings: str) -> ConfigError:
-    return ConfigError(f"{what}, which the runtime does not support: tag with kcrf itself", settings=settings)
+def unsupported(what: str, *settings: str, remedy: str = "") -> ConfigError:
+    told = f"{what}, which the runtime does not support: tag with kcrf itself"
+    return ConfigError(f"{told}, {remedy}" if remedy else told, settings=settings)
 
 
 @dataclass

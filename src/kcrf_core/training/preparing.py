@@ -28,6 +28,7 @@ from ..encoding import (
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..features import StoredBasis, load_basis
 from ..files import is_encoded, refuse_vectors
+from ..kernels import KernelConfig
 from ..model import ShardFolder, load_dataset, load_folder
 from ..objective.solvers import Observer
 from ..system import counted, listed
@@ -56,6 +57,21 @@ class Prepared:
             observer.report(remark)
         if self.suggested is not None:
             observer.note(self.encoding.kinds())
+        if (reason := self._python_only()) is not None:
+            observer.report(f"{reason}: the model labels in Python only, without export to the runtime")
+
+    def _python_only(self) -> str | None:
+        """Return the reason why vectors keep a model from labelling by the C library; None if they do not."""
+        if self.encoding.vectors:
+            return f"vectors '{next(iter(self.encoding.vectors))}' are not in the text"
+        for term in self.config.mapped_terms:
+            features = (view.feature for view in self.encoding.views(self.encoding.term_features(term)))
+            looked_up = any(isinstance(one, RealFeature) and one.table is not None for one in features)
+            if looked_up and self.encoding.attributes:
+                return "embeddings are of attributes"
+            if looked_up and term.kernel.type != KernelConfig.type:
+                return f"embeddings have a kernel in term '{term.name}', not a linear term"
+        return None
 
 
 def prepare(
