@@ -154,6 +154,8 @@ def test_a_budget_says_that_it_counts_time(kcrf, text, known, tmp_path):
         (["--group", "c9"], "there is no column 'c9' to group by"),
         (["--metric", "f1"], "use macro-f1"),
         (["--journal", "OUTPUT"], "two outputs have the same name"),
+        (["-o", "tuned.npz"], "-o is the configuration to write and -m the model"),
+        (["-m", "tuned.yml"], "-o is the configuration to write and -m the model"),
     ],
 )
 def test_mistakes_are_told(kcrf, small, tmp_path, options, said):

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
+from kcrf_core import KernelCRF
 from kcrf_core.corpora.sequences import attribute_rows
 
 # What stands at a position, and the attributes it has.
@@ -60,6 +61,18 @@ def test_other_mappings_and_halves_of_surrogate_pairs():
     assert expanded(item) == {"a:b:c": 1.0, "a:b:d": 1.0, "half:\ud800": 1.0}
 
 
+def test_bytes_are_text_in_utf8():
+    """As python-crfsuite takes them: names, values and names in lists and sets."""
+    item = {"a": "ä".encode(), b"b": {b"c": b"d"}, "e": {b"g", "f"}, "h": [b"i"], b"j": 2.0}
+    assert expanded(item) == {"a:ä": 1.0, "b:c:d": 1.0, "e:f": 1.0, "e:g": 1.0, "h:i": 1.0, "j": 2.0}
+    X, y = [[{"word": "the"}, {"word": "cat"}], [["bias"], ["word=a"]]], [["D", "N"], ["N", "D"]]
+    encoded = [[{b"word": b"the"}, {"word": b"cat"}], [[b"bias"], (b"word=a",)]]
+    crf, same = KernelCRF(c2=1).fit(encoded, y), KernelCRF(c2=1).fit(X, y)
+    assert crf.attributes_ == same.attributes_ and crf.certificate_ == same.certificate_
+    for _ in range(2):  # the second call is the C library's
+        assert same.predict(encoded) == same.predict(X)
+
+
 def test_positions_follow_each_other():
     rows = attribute_rows([{"a": 1.0, "b": "x"}, {}, ["c"]])
     assert rows.indptr.tolist() == [0, 2, 2, 3]
@@ -75,8 +88,10 @@ def test_sets_come_in_one_order():
     ("item", "error", "message"),
     [
         ({1: 2.0}, TypeError, "must be a string, not 1"),
-        ({"a": b"x"}, TypeError, "'a' is of type bytes"),
-        ({"n": {"ä": b"x"}}, TypeError, "'n:ä' is of type bytes"),
+        ({"n": {"ä": bytearray(b"x")}}, TypeError, "'n:ä' is of type bytearray"),
+        ({"a": b"\xff"}, ValueError, r"b'\\xff' is not UTF-8"),
+        ({b"\xff": 1.0}, ValueError, r"b'\\xff' is not UTF-8"),
+        ({b"b", b"\xff"}, ValueError, r"b'\\xff' is not UTF-8"),
         ({"a": None}, TypeError, "'a' is of type NoneType"),
         ({"a": [1, 2]}, TypeError, "list of their names"),
         ({"a": float("nan")}, ValueError, "'a' is not finite"),

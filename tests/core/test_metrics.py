@@ -33,7 +33,7 @@ def test_as_scikit_learn(pair, figure, average, labels):
 def test_accuracies():
     gold, found = [["a", "b"], ["a"], ["b", "b"]], [["a", "b"], ["a"], ["b", "a"]]
     assert metrics.flat_accuracy_score(gold, found) == 4 / 5
-    assert metrics.sequence_accuracy_score(gold, found) == 2 / 3
+    assert metrics.sequence_accuracy_score(gold, found) == 2 / 3 and metrics.sequence_accuracy_score([], []) == 0
 
 
 def test_spans_need_a_scheme():

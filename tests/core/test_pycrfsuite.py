@@ -432,6 +432,36 @@ def test_groups_are_held_out(tmp_path, capsys):
         assert "word:läuft" not in tagger.info().attributes
 
 
+def test_scores_of_held_out_sequences_come_before_the_end_of_the_optimisation(tmp_path):
+    """sklearn-crfsuite prints its table of them at that event."""
+    heard = []
+
+    class Listening(Trainer):
+        def __getattribute__(self, name):
+            found = super().__getattribute__(name)
+            if not name.startswith("on_"):
+                return found
+
+            def note(log, *info):
+                last = self.logparser.last_iteration or {}
+                heard.append((name, bool(last.get("scores")), "avg_f1" in last, log))
+
+            return note
+
+    trainer = Listening()
+    for number, (items, labels) in enumerate(SEQUENCES):
+        trainer.append(items, list(labels), group=number % 2)
+    trainer.train(str(tmp_path / "model"), holdout=1)
+    names = [name for name, *_ in heard]
+    assert list(dict.fromkeys(names)) == [
+        "on_start", "on_featgen_end", "on_prepared", "on_iteration", "on_optimization_end", "on_end",
+    ]  # fmt: skip
+    (optimised,), (ended,) = ([one for one in heard if one[0] == f"on_{name}"] for name in ("optimization_end", "end"))
+    assert optimised[1:3] == (True, True)
+    assert "Item accuracy: " in optimised[3] and "Total seconds required for training" in optimised[3]
+    assert ended[3].startswith("Storing the model\n") and trainer.logparser.training_seconds > 0
+
+
 def test_what_is_said_can_be_heard(tmp_path, capsys):
     class Listening(BaseTrainer):
         def __init__(self):

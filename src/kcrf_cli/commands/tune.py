@@ -20,7 +20,7 @@ from ..io import files
 @dataclass(frozen=True, kw_only=True)
 class TuneArguments:
     data: str
-    output: str = options.output()
+    output: str = options.output("Configuration to write, as YAML.")
     model: str | None = options.option(
         "Model to write as well, trained on all of DATA with the chosen configuration. Default: none.",
         "MODEL",
@@ -84,7 +84,9 @@ class TuneArguments:
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
         held_out = astuple(self.held_out) != (None, None, None)
+        swapped = self.output.endswith(".npz") or (self.model or "").endswith((".yaml", ".yml"))
         options.refuse(
+            (swapped, "-o is the configuration to write and -m the model, as in -o tuned.yaml -m tuned.npz"),
             (self.effort and self.budget, "--effort counts work and --budget counts time: give one of them"),
             (self.dev_vectors and not self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
             (self.dev and held_out, "--dev is the held-out data: leave out --group, --folds-file and --block"),

@@ -227,7 +227,7 @@ def form_of(X: Sequence[Sequence[Any]]) -> str:
     first = next((sequence[0] for sequence in X if len(sequence)), None)
     if first is None:
         raise ValueError("there is no position in X")
-    named = isinstance(first, COLLECTIONS) and all(isinstance(name, str) for name in first)
+    named = isinstance(first, COLLECTIONS) and all(isinstance(name, (str, bytes)) for name in first)
     return ITEMS if isinstance(first, Mapping) or named else COLUMNS
 
 

@@ -193,7 +193,7 @@ class BaseTrainer:
         self.message("type: CRF1d\n")
         self._list_parameters(_COMMON)
         try:
-            found = self._fitted(kept, began)
+            found, ending = self._fitted(kept, began)
             if found is None:
                 whole, nothing, none = np.zeros(1, np.int64), np.zeros(0), np.zeros((0, 0))
                 own = CrfsuiteModel((), *packed_names([]), whole, nothing, nothing, none, none.astype(bool))
@@ -207,6 +207,16 @@ class BaseTrainer:
             data = write_crfsuite(own)
         except KcrfError as error:
             raise CRFSuiteError(str(error)) from None
+        held_out = [(items, labels) for items, labels, group in self._sequences if group == holdout and len(items)]
+        if holdout >= 0 and held_out and found is not None:
+            with Tagger().open_inmemory(data) as tagger:
+                tagged = [tagger.tag(items) for items, _ in held_out]
+            self._tell_performance(metrics.evaluate_sequences([labels for _, labels in held_out], tagged, None))
+        seconds = time.perf_counter() - began
+        self.message(ending)
+        self.message(f"Total seconds required for training: {seconds:.3f}\n\n")
+        if found is not None:
+            self._event("optimization_end", training_seconds=seconds)
         if path:
             self.message("Storing the model\n")
             if path.endswith(".npz") and found is not None:
@@ -214,13 +224,6 @@ class BaseTrainer:
             else:
                 with open(path, "wb") as stream:
                     stream.write(data)
-        held_out = [(items, labels) for items, labels, group in self._sequences if group == holdout and len(items)]
-        if holdout >= 0 and held_out and found is not None:
-            with Tagger().open_inmemory(data) as tagger:
-                tagged = [tagger.tag(items) for items, _ in held_out]
-            self._tell_performance(metrics.evaluate_sequences([labels for _, labels in held_out], tagged, None))
-        seconds = time.perf_counter() - began
-        self.message(f"Total seconds required for training: {seconds:.3f}\n\n")
         self._event("end", training_seconds=seconds)
 
     def _list_parameters(self, names: Iterable[str]) -> None:
@@ -246,10 +249,10 @@ class BaseTrainer:
             self.message(f"{name.capitalize()} accuracy: {right} / {total} ({right / total:.4f})\n")
         self._event("performance", scores=scores, **about)
 
-    def _fitted(self, kept: Sequence[tuple[ItemSequence, list[str], int]], began: float) -> Any:
+    def _fitted(self, kept: Sequence[tuple[ItemSequence, list[str], int]], began: float) -> tuple[Any, str]:
+        """Return the trained model, None without data, and a message about the end of training."""
         if not kept:
-            self.message("no sequences: an empty model\n\n")
-            return None
+            return None, "no sequences: an empty model\n"
         labels = [own for _, own, _ in kept]
         corpus = replace(corpus_of([summed_items(items) for items, _, _ in kept], ITEMS, labels), source="the data")
         least = self.get("feature.minfreq")
@@ -283,9 +286,8 @@ class BaseTrainer:
         with Workers() as workers:
             frequency = least if sums_matter else None
             model, report = fit(encoding, dataset, config, workers=workers, observer=observer, min_frequency=frequency)
-        self._event("optimization_end")
-        self.message(f"{report.result.reason}: loss {report.result.value:f}, {report.result.passes} passes\n\n")
-        return model
+        result = report.result
+        return model, f"{result.reason}: loss {result.value:f}, {result.passes} passes\n"
 
 
 class _Listener(Observer):

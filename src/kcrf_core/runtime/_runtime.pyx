@@ -230,12 +230,22 @@ cdef object names_of(item):
     if not good and isinstance(item, Mapping):
         return dict(item)
     for name in item if good else ():
-        good = good and isinstance(name, str)
+        good = good and isinstance(name, (str, bytes))
     if not good:
         shown = repr(item) if len(repr(item)) < 60 else type(item).__name__
         raise TypeError(f"expected a dictionary of attributes or a list of their names, not {shown}")
     # Sets have no order of their own, and that of attributes must not depend on the run.
-    return sorted(item) if isinstance(item, (set, frozenset)) else item
+    return sorted(item, key=text_of) if isinstance(item, (set, frozenset)) else item
+
+
+cdef str text_of(name):
+    """Return a text or the UTF-8 of one as a text."""
+    if isinstance(name, str):
+        return name
+    try:
+        return (<bytes>name).decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{name!r} is not UTF-8: text is given as a string or in UTF-8") from None
 
 
 cdef class ItemRows:
@@ -248,7 +258,7 @@ cdef class ItemRows:
         {"next": {"word": "sat"}}      attribute next:word:sat; lists and sets of names likewise
         ["bias", "word=cat"]           attributes of value 1, of anything that can be iterated over
 
-    With a dictionary of `arrays`, the rules are those of estimators: names are strings that are not empty, values are
+    With a dictionary of `arrays`, the rules are those of estimators: names are not empty and bytes are UTF-8, values are
     finite, zeros are left out, and arrays of items are put there by name, with the number of their item.
     """
 
@@ -298,7 +308,10 @@ cdef class ItemRows:
         cdef const char* source
         if self.strict and isinstance(text, str) and not PyUnicode_IS_COMPACT_ASCII(text):
             text = text.encode("utf-8", "surrogatepass")  # half of a surrogate pair as models store it
-        elif not isinstance(text, str) and (self.strict or not isinstance(text, bytes)):
+        elif isinstance(text, bytes):
+            if self.strict:
+                text_of(text)
+        elif not isinstance(text, str):
             raise TypeError(f"the name of an attribute must be a string, not {text!r}")
         if isinstance(text, str):
             source = utf8_of(text, &size)
@@ -352,7 +365,7 @@ cdef class ItemRows:
             if value is False and not (self.zeros or self.strict) and isinstance(key, str):
                 continue
             end = self.put(key, at)
-            if isinstance(value, str) or (isinstance(value, bytes) and not self.strict):
+            if isinstance(value, str) or isinstance(value, bytes):
                 self.text[self.used + end] = COLON
                 self.take(self.put(value, end + 1), 1.0, at)
             elif value is True or value is False:

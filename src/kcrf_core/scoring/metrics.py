@@ -44,8 +44,9 @@ def flat_accuracy_score(y_true: Labels, y_pred: Labels) -> float:
 
 
 def sequence_accuracy_score(y_true: Labels, y_pred: Labels) -> float:
-    """Compute the share of sequences without a wrong label."""
-    return evaluate_sequences(y_true, y_pred, None).sequence_accuracy
+    """Compute the share of sequences without a wrong label, 0 if there are none."""
+    none = not len(y_true) and not len(y_pred)
+    return 0.0 if none else evaluate_sequences(y_true, y_pred, None).sequence_accuracy
 
 
 _MORE = """
