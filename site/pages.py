@@ -79,8 +79,8 @@ def main() -> None:
             shutil.copyfile(source, target)
             if source.suffix == ".md":
                 external |= set(re.findall(r"\]\((https?://[^)\s]+)\)", source.read_text(encoding="utf-8")))
-    method = PAGES / "docs/method.md"
-    method.write_text(with_equations(method.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in (PAGES / "docs/method.md", PAGES / "docs/tour.md"):
+        page.write_text(with_equations(page.read_text(encoding="utf-8")), encoding="utf-8")
     (PAGES / "docs/reference.md").write_text(reference(), encoding="utf-8")
     (ROOT / "build/KernelCRF.txt").write_text(KernelCRF.__doc__ or "", encoding="utf-8")
     (ROOT / "build/external-links.txt").write_text("".join(f"{link}\n" for link in sorted(external)), encoding="utf-8")

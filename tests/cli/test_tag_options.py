@@ -147,6 +147,7 @@ def test_errors_of_given_labels(kcrf, spans):
         (["--force", "--free", "O"], "is a label of the model"),
         (["--nbest", "2", "--decode", "posterior"], "--decode posterior"),
         (["--nbest", "2", "--explain", "1"], "--explain"),
+        (["--explain-errors"], "give --explain K"),
         (["--nbest", "2", "--sequence-probability"], "--sequence-probability"),
         (["--nbest", "0"], "--nbest"),
         (["--scheme", "iobes"], "are not those of the scheme"),
@@ -174,7 +175,7 @@ def test_explanations_add_up_as_printed(kcrf, spans):
         values = [
             float(re.fullmatch(r"#:   ([+-]\d+\.\d{4}) (?:node: \S+|edge: .+|all others)", part)[1]) for part in parts
         ]
-        assert len(values) <= 4 and abs(sum(values) - total) < 5e-4
+        assert len(values) <= 7 and abs(sum(values) - total) < 5e-4
 
 
 def test_json_lines_say_what_the_columns_say(kcrf, first_accents, tmp_path):
@@ -196,7 +197,7 @@ def test_json_lines_say_what_the_columns_say(kcrf, first_accents, tmp_path):
         np.testing.assert_allclose(np.exp(found["log_probability"]), found["probability"], rtol=1e-5)
         assert found["marginals"] == [{"0": float(row[8][2:]), "1": float(row[9][2:])} for row in part]
         for one, label in zip(found["explanation"], found["labels"], strict=True):
-            assert one["label"] == label != one["against"] and len(one["contributions"]) <= 2
+            assert one["label"] == label != one["against"] and len(one["contributions"]) <= 4
             total = sum(p["value"] for p in one["contributions"]) + one["others"]
             assert abs(total - one["difference"]) < 1e-4  # kernel values are of single precision
             for contribution in one["contributions"]:
@@ -205,8 +206,19 @@ def test_json_lines_say_what_the_columns_say(kcrf, first_accents, tmp_path):
             for pivot in one["similar"]:
                 word = text[pivot["line"] - 1].split("\t")[0]
                 assert 0 <= pivot["similarity"] <= 1.000001 and f"c0[0]={word}" in pivot["text"]
+                assert pivot["label"] == text[pivot["line"] - 1].split("\t")[5]
         at += T
     assert at == len(rows)
+    errors = kcrf("tag", "-m", model, accent, "--explain", "1", "--explain-errors").text.split("\n")
+    heads = [(errors[t - 1].split("\t")[5:], line) for t, line in enumerate(errors) if " against " in line]
+    assert len(heads) == sum(row[5] != row[-1] for row in rows) > 0
+    assert all(line.startswith(f"#: {label} against {gold} ") for (gold, label), line in heads)
+    assert any(
+        re.match(r"#:   like line \d+ of the training data \(\d+ %, labelled [01]\): c0", line) for line in errors
+    )
+    written = kcrf("tag", "-m", model, accent, "--explain", "1", "--explain-errors", "--json-lines").text
+    reasons = [one for line in written.splitlines() for one in json.loads(line)["explanation"]]
+    assert [one is not None for one in reasons] == [row[5] != row[-1] for row in rows]
 
 
 def test_json_lines_of_nbest_and_given_labels(kcrf, spans):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ import models
 from kcrf_core import KernelCRF
 from kcrf_core.chains import chain
 from kcrf_core.corpora import ITEMS, corpus_of
+from kcrf_core.encoding import UNKNOWN, UNOBSERVED
+from kcrf_core.errors import DataError
 from kcrf_core.model import Decoder, Wishes
 from kcrf_core.model.explanation import Explainer
 from kcrf_core.system import Workers
@@ -42,13 +46,38 @@ def test_contributions_add_up_to_the_difference(order, labels, kinds):
         found = explain(model, dataset, count)
         for t, one in enumerate(found.explanations):
             assert one.label == found.labels[t] != one.against
-            differences = [exchanged(model, dataset, found.labels, t, z) for z in range(len(labels)) if z != one.label]
-            np.testing.assert_allclose(one.difference, min(differences), rtol=1e-8, atol=1e-10)
+            differences = [exchanged(model, dataset, found.labels, t, z) for z in range(len(labels))]
+            if dataset.labels[t] == one.label:
+                expected = min(value for z, value in enumerate(differences) if z != one.label)
+            else:  # a wrong label is explained against the gold one
+                assert one.against == dataset.labels[t]
+                expected = differences[one.against]
+            np.testing.assert_allclose(one.difference, expected, rtol=1e-8, atol=1e-10)
             values = [part.value for part in one.contributions]
-            assert len(values) <= count and values == sorted(values, reverse=True) and min(values, default=1) > 0
+            for sign in (1, -1):
+                sizes = [abs(value) for value in values if sign * value > 0]
+                assert len(sizes) <= count and sizes == sorted(sizes, reverse=True)
+            assert values == sorted(values, key=lambda value: value < 0) and 0 not in values
             np.testing.assert_allclose(sum(values) + one.others, one.difference, rtol=1e-8, atol=1e-10)
             if count == MANY:
-                assert one.others <= 1e-10  # all that is left speaks against it
+                assert abs(one.others) <= 1e-10 + 1e-8 * abs(one.difference)  # nothing is left
+
+
+def test_only_errors_are_explained():
+    model, corpus = models.random_model(np.random.default_rng(4), models.KINDS, ("A", "B", "C"))
+    dataset = model.encoding.encode(corpus)
+    every, some = explain(model, dataset, 2), explain(model, dataset, 2, explain_errors=True)
+    wrong = (every.labels != dataset.labels).tolist()
+    assert any(wrong) and not all(wrong)
+    expected = [one if error else None for one, error in zip(every.explanations, wrong, strict=True)]
+    assert some.explanations == expected
+    hidden = replace(dataset, labels=np.where(wrong, UNOBSERVED, dataset.labels).astype(np.int32))
+    assert set(explain(model, hidden, 2, explain_errors=True).explanations) == {None}
+    unknown = explain(model, replace(dataset, labels=np.full_like(dataset.labels, UNKNOWN)), 2, explain_errors=True)
+    without = explain(model, replace(dataset, labels=None), 2)
+    assert unknown.explanations == without.explanations  # against the runner-up
+    with pytest.raises(DataError, match="no gold labels to tell errors by"):
+        explain(model, replace(dataset, labels=None), 2, explain_errors=True)
 
 
 def test_names():

@@ -84,12 +84,14 @@ class TagArguments:
         "Add a column novelty=R, from 0 to 1: the part of the position that the model's pivots leave unexplained."
     )
     explain: int | None = options.option(
-        "Under each position print the K features, conjunctions and transitions that favour its label most over the "
-        "second-best one; for a model with pivots also the most similar training positions. Lines begin with '#: '.",
+        "Under each position print the K features, conjunctions and transitions that speak most for its label, and K "
+        "that speak against it, compared with the gold label, or with the second-best label where it is right; for a "
+        "model with pivots also the most similar training positions. Lines begin with '#: '.",
         "K",
         type=click.IntRange(min=1),
         common=True,
     )
+    explain_errors: bool = options.switch("With --explain: only positions whose label is not the gold label.")
     json_lines: bool = options.switch("Write a JSON object for each sequence instead of its lines.", common=True)
     vectors: tuple[tuple[str, str], ...]
     embeddings: str | None
@@ -111,6 +113,10 @@ class TagArguments:
         """Refuse options that contradict each other."""
         options.refuse(
             (self.free == "", "--free needs a mark that is not empty"),
+            (
+                self.explain_errors and (self.explain is None or self.force),
+                "--explain-errors explains labels that are not the gold labels: give --explain K, and no --force",
+            ),
             (
                 self.free is not None and not self.force,
                 "--free is the mark of missing labels for --force: give --force, too",
@@ -169,6 +175,7 @@ class TagArguments:
             nbest=self.nbest,
             novelty=self.novelty,
             explain=self.explain,
+            explain_errors=self.explain_errors,
             costs=costs,
             rules=self.rules.of(model),
             rules_probability=self.rules_probability,

@@ -85,8 +85,8 @@ class ColumnWriter(Writer):
         for t, label in enumerate(decoded.labels.tolist()):
             line, rest = self._waiting.popleft()
             out += [line, columns.at(t, label).encode()]
-            if decoded.explanations is not None:
-                for why in _explained(decoded.explanations[t], self._labels):
+            if decoded.explanations is not None and (explanation := decoded.explanations[t]) is not None:
+                for why in _explained(explanation, self._labels):
                     out += [self._ending(rest), f"{EXPLAINED}{shown(why)}".encode()]
             out.append(rest)
         return b"".join(out)
@@ -193,7 +193,8 @@ class JsonWriter(Writer):
                 for path, log_probability in zip(best.labels.tolist(), best.scores, strict=True)
             ]
         if decoded.explanations is not None:
-            out["explanation"] = [_json_explanation(one, names) for one in decoded.explanations[rows]]
+            found = decoded.explanations[rows]
+            out["explanation"] = [None if one is None else _json_explanation(one, names) for one in found]
         return out
 
 
@@ -246,7 +247,9 @@ def _explained(one: Explanation[int], labels: Sequence[str]) -> list[str]:
     if len(one.terms) > 2:  # the last are transitions
         out.append("  by term: " + ", ".join(f"{name} {value:+.4f}" for name, value in one.terms))
     for pivot in one.similar:
-        out.append(f"  like line {pivot.line} of the training data ({100 * pivot.similarity:.0f} %): {pivot.text}")
+        label = "" if pivot.label is None else f", labelled {labels[pivot.label]}"
+        where = f"line {pivot.line} of the training data ({100 * pivot.similarity:.0f} %{label})"
+        out.append(f"  like {where}: {pivot.text}")
     return out
 
 
@@ -256,6 +259,7 @@ def _json_explanation(one: Explanation[int], labels: Sequence[str | None]) -> di
     parts = [asdict(replace(part, value=round(part.value, 6))) for part in one.contributions]
     similar = [
         asdict(replace(pivot, similarity=round(pivot.similarity, 6), value=round(pivot.value, 6)))
+        | {"label": None if pivot.label is None else labels[pivot.label]}
         for pivot in one.similar
     ]
     return {

@@ -677,11 +677,12 @@ class KernelCRF(Protocol):
     def explain(self, X: InputSequences | Frame, n: int = 5) -> list[list[Explanation[LabelValue]]]:
         """Explain why each position gets its label: an `Explanation` for each, as `kcrf tag --explain` prints it.
 
-        Its `contributions`, at most n, are what single features, conjunctions and transitions add for the `label`
-        against the label that would do second best in its place (`against`; None where no other is possible), in
-        descending order; with `others`, all that they leave, they add up to the `difference` of the scores. `terms` has
-        the sum of each term. With pivots a feature adds what is lost without it, and `similar` has the
-        training positions that are most like this one; their `line` counts positions from 1 on.
+        Its `contributions`, at most n of each sign, are what single features, conjunctions and transitions add for the
+        `label` against the label that would do second best in its place (`against`; None where no other is possible),
+        those for it first, each kind in descending order of size; with `others`, all that they leave, they add up to
+        the `difference` of the scores. `terms` has the sum of each term. With pivots a feature adds what is lost
+        without it, and `similar` has the training positions that are most like this one, with their `label`; their
+        `line` counts positions from 1 on.
 
         >>> from kcrf_core import KernelCRF
         >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cats"}]]
@@ -694,7 +695,7 @@ class KernelCRF(Protocol):
         """
         values, model, decision = self._label_values(), self._model(), self._decision()
         wishes = Wishes(decision.decoder(model.decode), costs=decision.costs(model.labels), explain=_whole(n, "n"))
-        return [[one.with_labels(values) for one in found] for found in self._found(X, wishes)]
+        return [[one.with_labels(values) for one in found if one is not None] for found in self._found(X, wishes)]
 
     def novelty(self, X: InputSequences | Frame) -> list[np.ndarray]:
         """Return the share of each position that the pivots leave unexplained, an array [T] for each sequence.

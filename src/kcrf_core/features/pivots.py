@@ -102,8 +102,10 @@ class PivotPlan(TermPlan):
 
     def _kept(self, kernel: Kernel, chosen: Basis) -> TermBasis:
         """Return chosen pivots as they are kept."""
-        pivots, lines = self.data.whole.take(chosen.rows), self.data.dataset.lines[chosen.rows]
-        return TermBasis(self.term.name, self.data.features, kernel, pivots, lines, chosen.curve / chosen.trace)
+        rows, dataset = chosen.rows, self.data.dataset
+        labels = None if dataset.labels is None else dataset.labels[rows].astype(np.int32)
+        pivots, lines, curve = self.data.whole.take(rows), dataset.lines[rows], chosen.curve / chosen.trace
+        return TermBasis(self.term.name, self.data.features, kernel, pivots, lines, curve, labels)
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,9 @@ class FittedPivots(MappedTerm):
     def to_model(self, weights: Weights, precision: str) -> KernelTerm:
         assert isinstance(weights, np.ndarray)
         alpha = np.ascontiguousarray(self.head.dual(weights))
-        return KernelTerm(*self.about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha, precision)
+        return KernelTerm(
+            *self.about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha, precision, self.basis.labels
+        )
 
     def map_weights(self, term: KernelTerm) -> np.ndarray:
         return self.head.triangle.T @ term.alpha
@@ -261,6 +265,7 @@ class KernelTerm(Term):
     lines: np.ndarray  # [M] int64, where the pivots stand in the training data
     alpha: np.ndarray  # [M, C] float64, for edge-x [M, Y^2]
     precision: str = "double"  # of kernel values and their products with alpha: that of training
+    labels: np.ndarray | None = None  # [M] int32, numbers of the pivots' labels in the training data
 
     @property
     def dtype(self) -> np.dtype:
@@ -287,15 +292,15 @@ class KernelTerm(Term):
 
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         entry = {"map": self.kind, "kernel": self.kernel.to_dict(), "precision": self.precision}
-        return entry, {f"{at}.alpha": self.alpha} | pack_pivots(self.pivots, self.lines, at)
+        return entry, {f"{at}.alpha": self.alpha} | pack_pivots(self.pivots, self.lines, self.labels, at)
 
     @classmethod
     def unpack(cls, stored: StoredTerm) -> KernelTerm:
-        kernel, (pivots, lines) = stored.kernel(), stored.pivots()
+        kernel, (pivots, lines, labels) = stored.kernel(), stored.pivots()
         alpha = stored.array("alpha", "float64", 2)
         if alpha.shape != (len(pivots), stored.columns):
             raise stored.contents.error(f"'{stored.at}.alpha' does not fit its pivots")
-        found = cls(*stored.about, kernel, pivots, lines, alpha, stored.precision())
+        found = cls(*stored.about, kernel, pivots, lines, alpha, stored.precision(), labels)
         with np.errstate(over="ignore", invalid="ignore"):
             rows, factor = found._prepared
             values = (factor.values, kernel.diagonal(pivots), rows.gram(pivots.take(slice(0, 1))))
@@ -351,7 +356,9 @@ class KernelTerm(Term):
     def compacted(self) -> KernelTerm:
         left = np.flatnonzero(self.alpha.any(axis=1))
         left = left if len(left) else np.arange(1)
-        return replace(self, pivots=self.pivots.take(left), lines=self.lines[left], alpha=self.alpha[left])
+        labels = None if self.labels is None else self.labels[left]
+        rows = self.pivots.take(left), self.lines[left], self.alpha[left]
+        return replace(self, pivots=rows[0], lines=rows[1], alpha=rows[2], labels=labels)
 
     def on_device(self, device: Device) -> DeviceKernelTerm | None:
         scorer = device.scorer(self.pivots, self.kernel, self.alpha, self.dtype)

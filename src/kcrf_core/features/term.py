@@ -105,8 +105,8 @@ class StoredTerm:
             name = stored.get("type") if isinstance(stored, dict) else None
             raise self.contents.error(f"'{self.at}' has an unknown kernel, {name!r}") from None
 
-    def pivots(self) -> tuple[Inputs, np.ndarray]:
-        """Return pivots [M] and their lines of training data, [M]."""
+    def pivots(self) -> tuple[Inputs, np.ndarray, np.ndarray | None]:
+        """Return pivots [M], their lines of training data, [M], and the labels there, which older files have not."""
         codes, real = self.array("codes", "int32", 2), self.array("real", "float64", 2)
         lines = self.array("lines", "int64", 1)
         M, like = len(lines), self.like
@@ -117,7 +117,10 @@ class StoredTerm:
         bag = None
         if like.bag is not None:
             bag = self.contents.sparse(f"{self.at}.bag", M, like.bag.shape[1], LARGEST)
-        return Inputs(codes, like.sizes, real, bag, np.zeros(M)), lines
+        labels = self.array("labels", "int32", 1) if f"{self.at}.labels" in self.contents.arrays else None
+        if labels is not None and (len(labels) != M or (labels >= len(self.encoding.labels)).any()):
+            raise self.contents.error(f"the labels of pivots of '{self.at}' do not fit")
+        return Inputs(codes, like.sizes, real, bag, np.zeros(M)), lines, labels
 
     def precision(self) -> str:
         """Return the precision that the term computes in."""
@@ -139,8 +142,10 @@ def read_terms(contents: Contents, encoding: Encoding) -> Iterator[StoredTerm]:
         yield StoredTerm(contents, encoding, entry, at, entry["name"], tuple(map(str, features)))
 
 
-def pack_pivots(pivots: Inputs, lines: np.ndarray, at: str) -> dict[str, np.ndarray]:
+def pack_pivots(pivots: Inputs, lines: np.ndarray, labels: np.ndarray | None, at: str) -> dict[str, np.ndarray]:
     arrays = {f"{at}.codes": pivots.codes, f"{at}.real": pivots.real, f"{at}.lines": lines}
+    if labels is not None:
+        arrays[f"{at}.labels"] = labels
     if pivots.bag is not None:
         arrays |= pack_sparse(pivots.bag, f"{at}.bag")
     return arrays
@@ -259,6 +264,7 @@ class TermBasis:
     pivots: Inputs  # [M]
     lines: np.ndarray  # [M] int64, where they stand in the training data
     curve: np.ndarray  # [M+1] float64, unexplained part of the trace with the first 0..M of them
+    labels: np.ndarray | None = None  # [M] int32, numbers of their labels in the training data
 
 
 @dataclass(frozen=True)
@@ -278,7 +284,7 @@ class StoredBasis:
             header["terms"].append(
                 {"name": term.name, "features": list(term.features), "kernel": term.kernel.to_dict()}
             )
-            arrays |= pack_pivots(term.pivots, term.lines, at) | {f"{at}.curve": term.curve}
+            arrays |= pack_pivots(term.pivots, term.lines, term.labels, at) | {f"{at}.curve": term.curve}
         return header, arrays
 
 
@@ -295,11 +301,11 @@ def unpack_basis(contents: Contents) -> StoredBasis:
     encoding = Encoding.unpack(contents)
     terms = []
     for stored in read_terms(contents, encoding):
-        kernel, (pivots, lines) = stored.kernel(), stored.pivots()
+        kernel, (pivots, lines, labels) = stored.kernel(), stored.pivots()
         curve = stored.array("curve", "float64", 1)
         if len(curve) != len(lines) + 1:
             raise contents.error(f"'{stored.at}.curve' does not fit its pivots")
-        terms.append(TermBasis(stored.name, stored.features, kernel, pivots, lines, curve))
+        terms.append(TermBasis(stored.name, stored.features, kernel, pivots, lines, curve, labels))
     if not terms:
         raise contents.error("it has no pivots")
     return StoredBasis(encoding, stored_config(contents, contents.header.get("config")), tuple(terms))

@@ -37,7 +37,8 @@ class Wishes:
     probability: bool = False
     nbest: int | None = None
     novelty: bool = False
-    explain: int | None = None  # contributions to list for each position
+    explain: int | None = None  # contributions of each sign to list for each position
+    explain_errors: bool = False  # of positions whose label is not the gold label, and of no others
     costs: np.ndarray | None = None  # [Y] of missing each label, for posterior decoding
     rules: RulesConfig | None = None  # None: those of the model
     rules_probability: bool = False
@@ -53,7 +54,7 @@ class Decoded:
     log_probabilities: np.ndarray | None = None  # [S] of the labels
     nbest: list[Labellings] | None = None  # [S]; their scores are log probabilities
     novelty: np.ndarray | None = None  # [n]
-    explanations: list[Explanation[int]] | None = None  # [n]
+    explanations: list[Explanation[int] | None] | None = None  # [n], None where they are not wanted
     rules_probabilities: list[RulesProbability] | None = None  # [S]
     remarks: tuple[str, ...] = ()  # warnings about single sequences
     impossible: int = 0  # sequences that no labelling obeys the rules of
@@ -123,7 +124,11 @@ class Decoder:
                 for one, log_z in zip(best, found.marginals.log_z, strict=True)
             ]
         if self._explainer is not None and wishes.explain is not None:
-            explanations = self._explainer.explain(part, scores, edges, labels, wishes.explain)
+            gold = None if wishes.force else part.labels  # labels that are kept are not compared with
+            if gold is None and wishes.explain_errors:
+                raise DataError("no gold labels to tell errors by", source, settings=["explain_errors"])
+            asked = wishes.explain, gold, wishes.explain_errors
+            explanations = self._explainer.explain(part, scores, edges, labels, *asked)
         if wishes.marginals:
             marginals = found.marginals.node if rules is None else rules.marginals(scores, edges, offsets, listed)[0]
         remarks: tuple[str, ...] = ()

@@ -1,11 +1,12 @@
-"""Explanation of a label: the contributions of features to its lead over the second best label in its place.
+"""Explanation of a label: the contributions of features to its lead over another label in its place.
 
 With all other labels as they are, putting z in place of y at t changes the score of a labelling by
 
     F[t, y] - F[t, z] + E_t[y_{t-1}, y] - E_t[y_{t-1}, z] + E_{t+1}[y, y_{t+1}] - E_{t+1}[z, y_{t+1}] + ...
 
-(triples, first and last labels likewise). The runner-up is the z with which the score is largest. F is a sum over
-features, and each of them adds its own difference: with transitions they add up to the whole.
+(triples, first and last labels likewise). z is the gold label where that is another one, else the runner-up, with which
+the score is largest. F is a sum over features, and each of them adds its own difference: with transitions they add up
+to the whole.
 
 A term with pivots is no sum over features: a feature contributes the loss of the difference when it is removed from x_t
 and the kernel is evaluated on the rest. The remainder is the contribution of all of them `jointly`.
@@ -22,7 +23,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from ..chains import Edges, MappedClique
-from ..encoding import Dataset
+from ..encoding import UNOBSERVED, Dataset
 from ..features import FeatureTerm, KernelTerm, Term
 from ..system import positions_within
 from .input_groups import AttributeSlot, InputGroup, input_groups, input_text, with_slots
@@ -46,7 +47,7 @@ class Contribution:
 
 
 @dataclass(frozen=True)
-class SimilarPivot:
+class SimilarPivot(Generic[Named]):
     """A training position that is like the one explained."""
 
     term: str
@@ -54,6 +55,7 @@ class SimilarPivot:
     similarity: float  # 1 for the same input
     value: float  # its contribution
     text: str  # its own features
+    label: Named | None  # in the training data, as far as it is known
 
 
 @dataclass(frozen=True)
@@ -61,18 +63,29 @@ class Explanation(Generic[Named]):
     """Explanation of the label of one position."""
 
     label: Named  # its number; `KernelCRF.explain` gives labels themselves
-    against: Named | None  # the same of the runner-up; None: no other label is possible in its place
+    against: Named | None  # gold label or runner-up; None: no other label is possible in its place
     difference: float  # of the scores of the whole labelling, with the one and with the other
-    contributions: tuple[Contribution, ...]  # the largest, in descending order
+    contributions: tuple[Contribution, ...]  # the largest for the label, then the largest against it
     others: float  # all others together
     terms: tuple[tuple[str, float], ...] = ()  # sum of each term; transitions are the last
-    similar: tuple[SimilarPivot, ...] = ()  # of terms with pivots the most similar ones, in descending order
+    similar: tuple[SimilarPivot[Named], ...] = ()  # of terms with pivots the most similar ones, in descending order
 
     def with_labels(self: Explanation[int], labels: Sequence[Named]) -> Explanation[Named]:
         """Return it with labels in the place of their numbers."""
         against = None if self.against is None else labels[self.against]
-        rest = self.difference, self.contributions, self.others, self.terms, self.similar
-        return Explanation(labels[self.label], against, *rest)
+        like = tuple(
+            SimilarPivot(
+                one.term,
+                one.line,
+                one.similarity,
+                one.value,
+                one.text,
+                None if one.label is None else labels[one.label],
+            )
+            for one in self.similar
+        )
+        rest = self.difference, self.contributions, self.others, self.terms
+        return Explanation(labels[self.label], against, *rest, like)
 
 
 class _Question(NamedTuple):
@@ -91,7 +104,7 @@ class _Account:
     contributions: list[Contribution] = field(default_factory=list)
     total: float = 0.0
     terms: dict[str, float] = field(default_factory=dict)
-    similar: list[SimilarPivot] = field(default_factory=list)
+    similar: list[SimilarPivot[int]] = field(default_factory=list)
 
     def add(self, term: str, total: float, contributions: Sequence[Contribution]) -> None:
         """Add the total of a term, and those of its parts that may be shown."""
@@ -121,17 +134,32 @@ class Explainer:
                 self._groups[term.name] = input_groups(model.encoding.views(term.features), model.labels)
 
     def explain(
-        self, dataset: Dataset, scores: np.ndarray, edges: Edges, labels: np.ndarray, count: int
-    ) -> list[Explanation[int]]:
-        """Explain each position by at most `count` contributions, for potentials that may be constrained."""
+        self,
+        dataset: Dataset,
+        scores: np.ndarray,
+        edges: Edges,
+        labels: np.ndarray,
+        count: int,
+        gold: np.ndarray | None = None,
+        errors: bool = False,
+    ) -> list[Explanation[int] | None]:
+        """Explain positions by at most `count` contributions of each sign, for potentials that may be constrained.
+
+        With `gold` labels [N], those that are wrong are explained against them; with `errors`, no others are.
+        """
         Y, rows = len(self._model.labels), np.arange(len(labels))
         others = scores_in_place(scores, edges, dataset.offsets, labels)
         own = others[rows, labels]
         others[rows, labels] = -np.inf
         against = others.argmax(axis=1)
+        wanted = np.ones(len(rows), dtype=bool)
+        if gold is not None:
+            possible = (gold >= 0) & (others[rows, np.maximum(gold, 0)] > -np.inf)
+            against = np.where(possible, gold, against)
+            wanted = (gold != labels) & (gold != UNOBSERVED) if errors else wanted
         rivals = others[rows, against]
         accounts = [_Account() for _ in rows]
-        asked = np.flatnonzero(rivals > -np.inf)
+        asked = np.flatnonzero(wanted & (rivals > -np.inf))
         for term, weights in self._weights:
             questions = _questions(term.clique, asked, labels, against, dataset.offsets, Y)
             if isinstance(term, KernelTerm):
@@ -149,13 +177,12 @@ class Explainer:
             for t in asked.tolist():
                 value = float(offsets[labels[t]] - offsets[against[t]])
                 accounts[t].add(CALIBRATION, value, [Contribution(CALIBRATION, "offset of the label", value)])
-        out: list[Explanation[int]] = []
+        out: list[Explanation[int] | None] = []
         for t, account in enumerate(accounts):
-            if rivals[t] == -np.inf:
-                out.append(Explanation(int(labels[t]), None, np.inf, (), 0.0))
+            if not wanted[t] or rivals[t] == -np.inf:
+                out.append(Explanation(int(labels[t]), None, np.inf, (), 0.0) if wanted[t] else None)
                 continue
-            shown = [one for one in account.contributions if one.value > 0]
-            shown = heapq.nlargest(count, shown, key=lambda one: one.value)
+            shown = [one for sign in (1, -1) for one in _largest(account.contributions, count, sign)]
             rest = account.total - math.fsum(one.value for one in shown)
             like = tuple(heapq.nlargest(count, account.similar, key=lambda one: one.similarity))
             found = int(labels[t]), int(against[t]), float(own[t] - rivals[t])
@@ -177,9 +204,9 @@ class Explainer:
             rows = np.array([question.row for question in some], dtype=np.intp)
             for question, own in zip(some, term.parts(encoding, inputs.take(rows)), strict=True):
                 products = own.values * (weights[own.rows, question.plus] - weights[own.rows, question.minus])
-                best = np.argsort(-products, kind="stable")[:count]
+                order = np.argsort(-products, kind="stable")
                 contributions = []
-                for e in best[products[best] > 0].tolist():
+                for e in (order if len(order) <= 2 * count else np.append(order[:count], order[-count:])).tolist():
                     what = _placed(own.name(e), question)
                     contributions.append(Contribution(term.name, what, float(products[e])))
                 yield question.position, float(products.sum()), contributions
@@ -228,7 +255,8 @@ class Explainer:
                 if question.row == question.position:
                     for m in np.argsort(-likeness[i], kind="stable")[: min(count, MOST_SIMILAR)].tolist():
                         text = input_text(columns, term.pivots, m)
-                        found = (int(term.lines[m]), float(likeness[i, m]), float(products[i, m]), text)
+                        label = None if term.labels is None or term.labels[m] < 0 else int(term.labels[m])
+                        found = (int(term.lines[m]), float(likeness[i, m]), float(products[i, m]), text, label)
                         accounts[question.position].similar.append(SimilarPivot(term.name, *found))
                 yield question.position, float(whole[i]), rows
 
@@ -254,6 +282,11 @@ class Explainer:
             if U is not None and len(after) == 2:
                 found.append((f"before {names[after[0]]} {names[after[1]]}", U[:, after[0], after[1]]))
             yield from ((t, what, float(row[y] - row[z])) for what, row in found)
+
+
+def _largest(contributions: Sequence[Contribution], count: int, sign: int) -> list[Contribution]:
+    """Return the largest contributions of one sign, in descending order of their size."""
+    return heapq.nlargest(count, (one for one in contributions if sign * one.value > 0), key=lambda one: abs(one.value))
 
 
 def scores_in_place(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: np.ndarray) -> np.ndarray:
