@@ -141,6 +141,7 @@ def arguments_hint(command: str, extra: Sequence[str], given: Sequence[str]) -> 
     return {
         ("train", 2): f"as CRF++ has it, that is kcrf train -c {data} {extra[0]} -o {model}",
         ("train", 1): f"the model is an option here: kcrf train {data} -o {model}",
+        ("evaluate", 1): f"the model is an option here: kcrf evaluate -m {data} {last}",
         ("tag", 1): f"the output is an option here: kcrf tag -m MODEL {data} -o {last}",
         ("import", 1): f"the output is an option here: kcrf import {data} -o {last}",
         ("export", 1): f"the output is an option here: kcrf export {data} -o {last}",

@@ -253,6 +253,13 @@ def test_devices_have_no_journal_beside_them(kcrf, small, failing):
     assert not os.path.exists(f"{os.devnull}.journal")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_full_disk_leaves_the_table(kcrf, small):
+    done = kcrf("crossval", small, *QUICK, "--predictions", "/dev/full", "-q")
+    assert done.code == 1 and done.err == "kcrf: /dev/full: No space left on device\n"
+    assert done.out == kcrf("crossval", small, *QUICK, "-q").out and b"accuracy" in done.out
+
+
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_data_from_a_pipe(kcrf, small, tmp_path, jobs):
     """Jobs of their own get it, too."""

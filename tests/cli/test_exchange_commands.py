@@ -74,6 +74,19 @@ def test_files_for_other_programs(kcrf, tmp_path, name, option, beginning):
         assert own == theirs
 
 
+@pytest.mark.parametrize("name", ["model.crfsuite", "model.wapiti", "model.crfpp"])
+def test_decoders_that_other_programs_lack_are_reported(kcrf, tmp_path, name):
+    model, target = tmp_path / "model.npz", tmp_path / name
+    wishes = ("--decode", "posterior", "--once", "all")
+    kcrf("train", FOREIGN / "words.conll", "--plain", "--sigma2", "1", *wishes, "-o", model, "-q")
+    done = kcrf("export", model, "-o", target)
+    assert "decodes without posterior decoding and rules: some labels will differ from those of kcrf tag" in done.err
+    assert "differ" not in kcrf("export", model, "-o", target, "-q").err
+    if name != "model.crfpp":  # its file begins with a number
+        done = kcrf("tag", "-m", target, FOREIGN / "words.conll")
+        assert done.code == 4 and f"{name}: a model of " in done.err and "'kcrf import' converts" in done.err
+
+
 def test_exports_that_are_refused(kcrf, tmp_path):
     model = tmp_path / "model.npz"
     kcrf("train", FOREIGN / "words.conll", "--kernel", "poly", "--plain", "--sigma2", "1", "-o", model, "-q")

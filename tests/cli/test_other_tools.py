@@ -35,6 +35,7 @@ from kcrf_cli.other_tools import COMMANDS, OPTIONS, close_names, option_hint
         ("tag -m m.npz -n 5 test.conll", "--nbest 5"),
         ("tag -m m.npz -r test.conll", "leave it out"),
         ("tag -m m.npz test.conll out.conll", "-o out.conll"),
+        ("evaluate m.npz test.conll", "kcrf evaluate -m m.npz test.conll"),
         ("learn -m model train.crfsuite", "kcrf train"),
         ("label -m model test.conll", "kcrf tag"),
         ("crf_test -m model test.conll", "kcrf tag"),

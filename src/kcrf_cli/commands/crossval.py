@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,7 @@ from ..io import files
 from ..render import figures as render
 
 if TYPE_CHECKING:
+    from kcrf_core.scoring import Judgement
     from kcrf_core.selection import Journal, Plan, Task
 
 
@@ -186,6 +187,7 @@ def crossval(run: CrossvalArguments) -> None:
         options.refuse((bool(unknown), f"there is no fold {max(run.only_fold)}: there are 0 to {len(plan.folds) - 1}"))
         plan = replace(plan, folds=tuple(plan.folds[k] for k in sorted({*run.only_fold})))
     with (
+        ExitStack() as last,
         _kept(plan, run.journal, output, run.quiet) as kept,
         open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=tell) as workers,
         progress(run.quiet or run.verbose, "trainings", task_count(plan)) as moved,
@@ -216,6 +218,7 @@ def crossval(run: CrossvalArguments) -> None:
         of_positions = None if groups is None else np.repeat(groups, np.diff(corpus.offsets))
         pooled = judge(replace(labelling, groups=of_positions), None, wanted)
         results["pooled"] = pooled.to_dict()
+        last.callback(_print, run, results, pooled)  # even if a file cannot be written
         if run.predictions is not None:
             written = named_layout(run.data, named_layout(run.predictions, configs[0].layout))
             files.write_out(crossval_text.predictions(corpus, written, labelling, fold_names), run.predictions)
@@ -226,9 +229,15 @@ def crossval(run: CrossvalArguments) -> None:
             from ..report import plots
 
             (plots.folds if len(settings) == 1 else plots.settings)(run.plot, results)
-    if tsv == "-":
+
+
+def _print(run: CrossvalArguments, results: dict[str, Any], pooled: Judgement) -> None:
+    """Print the results in the form that was asked for."""
+    from ..render import crossval_text
+
+    if run.tsv == "-":
         files.write_out(crossval_text.as_tsv(results))
-    elif run.json or output == "-":
+    elif run.json or run.output == "-":
         files.write_out(render.as_json(results))
     else:
         files.show(crossval_text.text(results, pooled, run.details))

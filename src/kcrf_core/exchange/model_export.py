@@ -28,6 +28,7 @@ from ..errors import ConfigError
 from ..features import ExplicitTerm
 from ..maps import ColumnOrder, as_dense, matrix_of, without_zeros
 from ..model import Model, packed_names, runtime_image
+from ..scoring import DECODINGS
 from . import PROGRAMS
 from .crfpp_models import write_crfpp
 from .crfsuite_models import CrfsuiteModel, write_crfsuite
@@ -49,11 +50,16 @@ def export_model(model: Model, program: str, text: bool = False, quantize: str =
     """
     if program == "runtime":
         return runtime_image(model, quantize), []
+    ways = {"posterior decoding": model.decode != DECODINGS[0], "a bonus for spans": model.span_bonus}
+    lost = " and ".join(way for way, used in {**ways, "rules": model.rules}.items() if used)
+    remarks = [f"{PROGRAMS[program]} decodes without {lost}: some labels will differ from those of kcrf tag"] * bool(
+        lost
+    )
     if program == "crfsuite":
-        found, remarks = crfsuite_of(model)
-        return write_crfsuite(found), remarks
+        found, more = crfsuite_of(model)
+        return write_crfsuite(found), [*remarks, *more]
     writer = _Templates(model, program)
-    return (writer.wapiti() if program == "wapiti" else writer.crfpp(text)), []
+    return (writer.wapiti() if program == "wapiti" else writer.crfpp(text)), remarks
 
 
 def program_of(path: str | os.PathLike[str]) -> str | None:

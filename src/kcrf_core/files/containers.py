@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 MAGIC = "kcrf"
+# Files that are given in the place of ours, by their first bytes.
+OTHER_FILES = {
+    b"lCRF": "a model of CRFsuite, which 'kcrf import' converts",
+    b"#mdl": "a model of Wapiti, which 'kcrf import' converts",
+    b"KCRF": "a model for kcrf-tag, which 'kcrf export' wrote: give the .npz file that it was made of",
+}
 FORMAT = 4
 HASHED_AT_ONCE = 1 << 20  # bytes
 SPOOLED = 1 << 26  # bytes of a container that is written to memory, to find its size
@@ -173,8 +179,9 @@ def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None
     """Read a container of one of the given kinds, from `data` where given; anything else is a FileFormatError."""
     shown, expected = os.fspath(path), " or ".join(f"a {kind}" for kind in kinds)
     with open(path, "rb") if data is None else io.BytesIO(data) as stream:
-        if stream.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
-            raise FileFormatError(f"{shown}: not a kcrf file (expected {expected})")
+        begins = stream.read(4)
+        if begins not in (b"PK\x03\x04", b"PK\x05\x06"):
+            raise FileFormatError(f"{shown}: {OTHER_FILES.get(begins, 'not a kcrf file')} (expected {expected})")
         stream.seek(0)
         try:
             with zipfile.ZipFile(stream) as archive:
