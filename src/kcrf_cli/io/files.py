@@ -96,9 +96,9 @@ def prepare(
 def configuration_printed(run: PreparedArguments, prepared: Callable[[], Prepared]) -> bool:
     """Print the configuration if --dump-config asks for it; return True then."""
     if run.dump_config:
-        import yaml
+        from kcrf_core.config import dump_yaml
 
-        text = yaml.safe_dump(prepared().config.to_dict(), sort_keys=False, allow_unicode=True, width=120)
+        text = dump_yaml(prepared().config.to_dict(), sort_keys=False, allow_unicode=True, width=120)
         write_out(f"# configuration of kcrf {__version__}\n{text.rstrip()}")
     return run.dump_config
 

@@ -157,7 +157,9 @@ def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> 
     stack.enter_context(dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}))
     # Dask prints nothing by itself: users get our messages.
     for name in ("distributed", "distributed.client", "distributed.core", "tornado", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+        logger = logging.getLogger(name)
+        stack.callback(logger.setLevel, logger.level)
+        logger.setLevel(logging.CRITICAL)
     if engine.address == LOCAL:
         stack.enter_context(dask.config.set({"distributed.worker.profile.enabled": False}))
         cluster = stack.enter_context(

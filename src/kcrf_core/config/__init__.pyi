@@ -39,4 +39,9 @@ from .values import (
     UNSEEN as UNSEEN,
     comma_separated_names as comma_separated_names,
 )
-from .yaml_text import configuration_text as configuration_text, load_value as load_value, load_yaml as load_yaml
+from .yaml_text import (
+    configuration_text as configuration_text,
+    dump_yaml as dump_yaml,
+    load_value as load_value,
+    load_yaml as load_yaml,
+)

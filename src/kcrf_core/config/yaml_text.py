@@ -31,7 +31,11 @@ class LocatedMapping(dict):
     lines: dict[str, int]
 
 
-yaml.SafeDumper.add_representer(LocatedMapping, yaml.SafeDumper.represent_dict)
+class _Dumper(yaml.SafeDumper):
+    """A safe dumper that knows located mappings."""
+
+
+_Dumper.add_representer(LocatedMapping, _Dumper.represent_dict)
 
 
 class _Loader(yaml.SafeLoader):
@@ -135,6 +139,11 @@ def _count(node: yaml.Node, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
+def dump_yaml(value: Any, **options: Any) -> str:
+    """Return a value as YAML text, with options of PyYAML."""
+    return yaml.dump(value, None, _Dumper, **options)
+
+
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]*)")
 
 
@@ -153,7 +162,7 @@ def configuration_text(raw: Mapping[str, Any], comments: Sequence[str] = ()) -> 
 
 def _flow(value: Any) -> str:
     """Return a value as one line of YAML."""
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
+    text = dump_yaml(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
     return text.removesuffix("\n").removesuffix("\n...")
 
 

@@ -85,8 +85,7 @@ def _with_torch(address: str, threads: int | None) -> Backend:
     from .torch_backend import TorchBackend
 
     if address == "torch:cpu":
-        torch.set_num_threads(threads or available_threads())
-        return TorchBackend(address, "cpu")
+        return TorchBackend(address, "cpu", threads or available_threads())
     if not torch.cuda.is_available():
         raise ConfigError(
             f"the engine '{address}' needs a GPU that PyTorch {torch.__version__} can use, and there is none: leave "

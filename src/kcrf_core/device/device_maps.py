@@ -56,9 +56,10 @@ class ArrayPlace:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Report in one line that memory there is short."""
+        """Set what the backend needs for a block, and report in one line that memory there is short."""
         try:
-            yield
+            with self.backend.settings():
+                yield
         except RuntimeError as error:
             if not self.backend.is_out_of_memory(error):
                 raise

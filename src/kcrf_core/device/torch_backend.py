@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 
-from ..system import DOUBLE, Backend, free_memory, offsets_of, ranges
+from ..system import DOUBLE, Backend, free_memory, offsets_of, ranges, renew_after_fork
 
 TYPES: dict[np.dtype, torch.dtype] = {
     np.dtype(np.float64): torch.float64,
@@ -24,17 +27,73 @@ PIECE = 256  # entries of a sparse row that are summed one after another
 WARM_UP = 2  # calls before one is recorded: libraries set themselves up in the first
 
 
+class _Settings:
+    """Settings of PyTorch for the whole process: changed while some thread needs that, and then as they were before.
+
+    Products in single precision are to have the digits of single precision.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._open = threading.Lock(), 0
+
+    def begin(self, threads: int | None) -> None:
+        """Change them, unless another block is open."""
+        with self._lock:
+            self._open += 1
+            if self._open > 1:
+                return
+            # Since 2.9 libraries have a setting each, and reading one for all raises where these differ.
+            both: tuple[Any, ...] = (torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None))
+            self._each = [(own, own.fp32_precision) for own in both if hasattr(own, "fp32_precision")]
+            try:
+                self._precision: str | None = torch.get_float32_matmul_precision()
+            except RuntimeError:
+                self._precision = None
+            torch.set_float32_matmul_precision("highest")
+            self._threads = torch.get_num_threads()
+            if threads is not None:
+                torch.set_num_threads(threads)
+
+    def end(self) -> None:
+        """Restore them, unless another block is open."""
+        with self._lock:
+            self._open -= 1
+            if self._open:
+                return
+            if self._precision is not None:
+                torch.set_float32_matmul_precision(self._precision)
+            for own, precision in self._each:
+                if own.fp32_precision != precision:
+                    own.fp32_precision = precision
+            if torch.get_num_threads() != self._threads:
+                torch.set_num_threads(self._threads)
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
+
+
+SETTINGS = _Settings()
+renew_after_fork(SETTINGS)
+
+
 class TorchBackend(Backend):
     """Arrays on one device of PyTorch, by its name there."""
 
     xp = torch
 
-    def __init__(self, name: str, device: str):
+    def __init__(self, name: str, device: str, threads: int | None = None):
+        self._threads = threads  # without a GPU
         self.name, self.device = name, torch.device(device)
         self._gpu = self.device.type == "cuda"
         self.title = torch.cuda.get_device_name(self.device) if self._gpu else "PyTorch on the CPU"
-        # Products in single precision are to have the digits of single precision.
-        torch.set_float32_matmul_precision("highest")
+
+    @contextmanager
+    def settings(self) -> Iterator[None]:
+        SETTINGS.begin(self._threads)
+        try:
+            yield
+        finally:
+            SETTINGS.end()
 
     def array(self, values: np.ndarray, dtype: np.dtype | None = None) -> torch.Tensor:
         values = np.ascontiguousarray(values if dtype is None else np.asarray(values, dtype=dtype))

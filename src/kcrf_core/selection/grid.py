@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
-from ..config import load_value, option_paths, resolve_c2
+from ..config import dump_yaml, load_value, option_paths, resolve_c2
 from ..errors import ConfigError, suggestion
 
 # Names of options that stand for others.
@@ -36,9 +34,9 @@ class Setting:
 def shown(value: Any) -> str:
     """Return a value as one would type it."""
     if isinstance(value, bool) or value is None:
-        return yaml.safe_dump(value).split("\n")[0]
+        return dump_yaml(value).split("\n")[0]
     if isinstance(value, (list, dict)):
-        return yaml.safe_dump(value, default_flow_style=True, width=math.inf).strip()
+        return dump_yaml(value, default_flow_style=True, width=math.inf).strip()
     return str(value)
 
 

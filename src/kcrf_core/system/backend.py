@@ -9,6 +9,7 @@ NumPy's throughout.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -97,6 +98,10 @@ class Backend:
     def free_memory(self) -> int:
         """Return the bytes that could still be taken."""
         return free_memory()
+
+    def settings(self) -> AbstractContextManager[None]:
+        """Return a context with the settings of the library that work there needs, which others get back after it."""
+        return nullcontext()
 
     def wait(self) -> None:
         """Wait until everything asked for is done."""
