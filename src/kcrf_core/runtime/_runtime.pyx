@@ -258,7 +258,7 @@ cdef class ItemRows:
         {"next": {"word": "sat"}}      attribute next:word:sat; lists and sets of names likewise
         ["bias", "word=cat"]           attributes of value 1, of anything that can be iterated over
 
-    With a dictionary of `arrays`, the rules are those of estimators: names are not empty and bytes are UTF-8, values are
+    With a dictionary of `arrays`, the rules are those of estimators: names are not empty, bytes are UTF-8, values are
     finite, zeros are left out, and arrays of items are put there by name, with the number of their item.
     """
 
