@@ -73,19 +73,12 @@ class Explanation(Generic[Named]):
     def with_labels(self: Explanation[int], labels: Sequence[Named]) -> Explanation[Named]:
         """Return it with labels in the place of their numbers."""
         against = None if self.against is None else labels[self.against]
-        like = tuple(
-            SimilarPivot(
-                one.term,
-                one.line,
-                one.similarity,
-                one.value,
-                one.text,
-                None if one.label is None else labels[one.label],
-            )
-            for one in self.similar
-        )
+        like = []
+        for one in self.similar:
+            label = None if one.label is None else labels[one.label]
+            like.append(SimilarPivot(one.term, one.line, one.similarity, one.value, one.text, label))
         rest = self.difference, self.contributions, self.others, self.terms
-        return Explanation(labels[self.label], against, *rest, like)
+        return Explanation(labels[self.label], against, *rest, tuple(like))
 
 
 class _Question(NamedTuple):
