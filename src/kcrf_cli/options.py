@@ -10,6 +10,7 @@ import inspect
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
@@ -335,6 +336,16 @@ def _type_of(setting: DeclaredSetting) -> click.ParamType:
     return made
 
 
+class DataToRead(click.Path):
+    """The name of a data file; `-` is stdin, with a message where that is a terminal."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        typed = value == "-" and sys.stdin is not None and sys.stdin.isatty()
+        if typed and not (ctx is not None and ctx.resilient_parsing):
+            click.echo("reading data from the terminal; Ctrl-D ends it", err=True)
+        return super().convert(value, param, ctx)
+
+
 class FileToWrite(click.Path):
     """The name of a file that a command writes; `-`, where it may be, is stdout.
 
@@ -371,7 +382,7 @@ class PlotToDraw(FileToWrite):
 
 PLOTS = (".png", ".svg", ".pdf")
 FILE = click.Path(dir_okay=False)  # that is read
-DATA_FILE = click.Path(allow_dash=True)  # text, or what `featurize` wrote
+DATA_FILE = DataToRead(allow_dash=True)  # text, or what `featurize` wrote
 
 
 def memory_size(text: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -235,6 +236,14 @@ def test_inputs_are_never_overwritten(kcrf, tmp_path, write):
         done = kcrf(*arguments)
         assert done.code == 2 and "also an input" in done.err
     assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("arguments", [("evaluate", "-"), ("tag", "-m", "none.npz")])
+def test_a_terminal_is_told_that_it_is_read(kcrf, arguments, monkeypatch):
+    said = "reading data from the terminal; Ctrl-D ends it"
+    monkeypatch.setattr("kcrf_cli.options.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    assert said in kcrf(*arguments).err
+    assert said not in kcrf(arguments[0], "--help").err
 
 
 def test_directories_are_no_data(kcrf, tmp_path, write):
