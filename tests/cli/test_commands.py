@@ -446,7 +446,7 @@ def test_a_signal_in_a_callback_is_not_lost(cause, number, capfd):
 # What is said on stderr when a stage is under way, and options that lead there.
 EARLY_STAGES = {
     "search": ("held-out log p", ["--kernel", "rbf", "--size", "700"]),
-    "pivots": ("memory", ["--kernel", "rbf", "--size", "1500", "--select", "greedy", "--sigma2", "1"]),
+    "pivots": ("features: categorical", ["--kernel", "rbf", "--size", "1500", "--select", "greedy", "--sigma2", "1"]),
     "terms": ("term b:", ["--select-terms", "-c", "terms.yaml"]),
 }
 

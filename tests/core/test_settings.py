@@ -43,7 +43,7 @@ NOT_THERE = {
     **dict.fromkeys(("columns", "separator", "header", "comment", "format"), FILES),
     **dict.fromkeys(("vectors", "dev_vectors"), "arrays stand within the dictionaries of X"),
     **dict.fromkeys(("engine_timeout", "tls_ca", "tls_cert", "tls_key"), CONNECTION),
-    **dict.fromkeys(("dump_config", "quiet", "log", "strict", "json_lines", "help_all"), COMMAND),
+    **dict.fromkeys(("dump_config", "quiet", "log", "strict", "json_lines", "help_all", "explain_errors"), COMMAND),
     **dict.fromkeys(("allowed", "allowed_separator"), "`predict` and `predict_nbest` take lists of labels"),
     "rules_probability": "`model.Decoder` takes `Wishes(rules_probability=True)`",
     "set": "a path into `config`, which is a dictionary",
