@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse
 
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, TRANSITIONS, Problem
-from kcrf_core.features.linear import affine_columns
 from kcrf_core.kernels import (
     CosineKernel,
     Group,
@@ -21,7 +20,7 @@ from kcrf_core.kernels import (
     SumKernel,
 )
 from kcrf_core.kernels.composite import Part
-from kcrf_core.maps import ExplicitMap, MergedColumns, ReducedMap, RepeatedMap
+from kcrf_core.maps import ExplicitMap, MergedColumns, ReducedMap, RepeatedMap, sparse_block
 from kcrf_core.objective import ObjectiveTerm
 
 SQUARES = PolynomialKernel(2, 1.0, 1.0, 0.05)
@@ -83,7 +82,7 @@ def pivots_map(inputs, kernel, workers, dtype, M=25):
 def terms_of(kind, rng, problem, workers, dtype):
     N, Y = problem.positions, problem.label_count
     inputs, edge = inputs_of(rng, N, "bag" in kind), ObjectiveTerm(EDGE, 1.0)
-    affine = affine_columns(PolynomialKernel(1, 1.0, 1.0, 0.1), inputs)
+    columns = 0.3 * sparse_block(inputs), 0.3 * inputs.real
     if kind == "merged":
         merged = MergedColumns((np.arange(80) // 2).astype(np.int32), 40)
         return [ObjectiveTerm(NODE, 2.0, merged.map_of(inputs, dtype)), ObjectiveTerm(TRANSITIONS, 1.0)]
@@ -98,7 +97,7 @@ def terms_of(kind, rng, problem, workers, dtype):
     if kind == "edge-x":
         return [
             ObjectiveTerm(NODE, 2.0, pivots_map(inputs, SQUARES, workers, dtype)),
-            ObjectiveTerm(EDGE_X, 0.5, ExplicitMap(*affine, dtype)),
+            ObjectiveTerm(EDGE_X, 0.5, ExplicitMap(*columns, dtype)),
             edge,
         ]
     if kind == "image":
@@ -107,7 +106,7 @@ def terms_of(kind, rng, problem, workers, dtype):
         return [ObjectiveTerm(NODE, 2.0, pivots_map(inputs, PICTURE, workers, dtype)), edge]
     if kind in ("edge2", "edge2-x"):
         own = [ObjectiveTerm(NODE, 2.0, ExplicitMap.of(inputs, dtype)), edge, ObjectiveTerm(EDGE2, 0.3)]
-        return [*own, ObjectiveTerm(EDGE_X, 0.5, ExplicitMap(*affine, dtype))] if kind == "edge2-x" else own
+        return [*own, ObjectiveTerm(EDGE_X, 0.5, ExplicitMap(*columns, dtype))] if kind == "edge2-x" else own
     if kind in KERNELS or kind == "rbf-bag":
         kernel = KERNELS["rbf" if kind == "rbf-bag" else kind]
         return [ObjectiveTerm(NODE, 2.0, pivots_map(inputs, kernel, workers, dtype)), edge]

@@ -8,7 +8,7 @@ from kcrf_core.chains import Edges, score_columns
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.features import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm
+from kcrf_core.features import ConjunctionTerm, ExplicitTerm, KernelTerm
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ColumnOrder, ConjunctionCounter, feature_base
@@ -16,7 +16,7 @@ from kcrf_core.model import Model
 from kcrf_core.system import Workers
 
 SPANS = ("B-X", "B-Y", "I-X", "I-Y", "O")
-KINDS = ("explicit", "cosine", "affine", "kernel", "conjunctions", "edge-x", "edge-x kernel")
+KINDS = ("explicit", "cosine", "kernel", "conjunctions", "edge-x", "edge-x kernel")
 
 
 def find_conjunctions(inputs, kernel, cut_off=1, merge=True, by_degree=False, workers=None):
@@ -66,10 +66,7 @@ def random_model(rng, kinds=("explicit",), labels=("A", "B", "C"), order=1, scal
             terms.append(ConjunctionTerm(name, type_, features, found, weights, cosine=True))
         else:
             weights = scale * rng.normal(size=(ColumnOrder.of(inputs).size, C))
-            if kind == "affine":
-                terms.append(AffineTerm(name, type_, features, weights, bias=rng.normal(size=C)))
-            else:
-                terms.append(ExplicitTerm(name, type_, features, weights, cosine=kind == "cosine"))
+            terms.append(ExplicitTerm(name, type_, features, weights, cosine=kind == "cosine"))
     triples = scale * rng.normal(size=(Y, Y, Y)) if order == 2 else None
     edges = Edges(scale * rng.normal(size=(Y, Y)), rng.normal(size=Y), rng.normal(size=Y), triples)
     return Model(encoding, tuple(terms), edges), corpus

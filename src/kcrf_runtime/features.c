@@ -1002,8 +1002,6 @@ INLINE int add_term(kcrf_tagger *tagger, const struct term *term, const int byte
         for (uint32_t y = 0; y < term->columns; y++)
             out[y] += sums[y];
     }
-    for (uint32_t y = 0; y < term->columns && term->bias != NONE64; y++)
-        out[y] += model->numbers[term->bias + y];
     return KCRF_OK;
 }
 

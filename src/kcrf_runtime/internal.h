@@ -84,7 +84,7 @@ struct term {
     uint32_t kind, columns, first_field, fields;
     uint32_t degree, first_pair, bits, reserved; /* of conjunctions of features */
     uint64_t first_start, rows;
-    uint64_t base, bias; /* of conjunctions: of keys; bias NONE64: none. Squares of conjunctions are at `squares` */
+    uint64_t base; /* of conjunctions: of keys, whose squares are at `squares` */
     uint64_t squares;
 };
 

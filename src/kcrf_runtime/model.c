@@ -176,8 +176,7 @@ static int check_terms(const kcrf_model *model, kcrf_error *error)
                (!(own->kind & IN_HALVES) || (Y == 2 && !(own->kind & OF_PAIRS))) && (!(own->kind & OF_PAIRS) || meta->edges_apart) &&
                within(own->first_field, own->fields, model->count[FIELDS]) && own->rows < UINT32_MAX &&
                within(own->first_start, own->rows + 1, model->count[STARTS]) &&
-               (bytes > 1 || within(own->first_start, own->rows + 1, model->count[SCALES])) &&
-               (own->bias == NONE64 || within(own->bias, width, model->count[NUMBERS]));
+               (bytes > 1 || within(own->first_start, own->rows + 1, model->count[SCALES]));
         uint32_t bags = 0;
         halves |= own->kind & IN_HALVES;
         whole |= !(own->kind & (IN_HALVES | OF_PAIRS));
@@ -327,7 +326,7 @@ static int plan_sums(kcrf_model *model, kcrf_error *error)
     model->others = others;
     model->plain = others == count && !meta->calibrated;
     for (uint32_t k = 0; k < model->count[TERMS]; k++)
-        model->plain &= !model->terms[k].kind && model->terms[k].bias == NONE64;
+        model->plain &= !model->terms[k].kind;
     for (uint32_t f = 0; there && f < families; f++)
         if (model->needed[f] && model->families[f].kind == VALUE && !model->spans[model->families[f].column])
             model->needed_of[model->families[f].column] = 1;

@@ -11,7 +11,6 @@ import pytest
 
 from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, TRANSITIONS, Problem, partition_borders
-from kcrf_core.features.linear import affine_columns
 from kcrf_core.kernels import Inputs, PolynomialKernel, RBFKernel
 from kcrf_core.maps import (
     ColumnSupports,
@@ -22,6 +21,7 @@ from kcrf_core.maps import (
     explicit,
     native,
     partition_sums,
+    sparse_block,
 )
 from kcrf_core.objective import (
     ComposedEngine,
@@ -136,7 +136,7 @@ def terms_of(kind, rng, problem, workers, dtype, monkeypatch):
     if kind == "edge-x":
         return [
             ObjectiveTerm(NODE, 2.0, pivots_map(inputs, workers, dtype)),
-            ObjectiveTerm(EDGE_X, 0.5, ExplicitMap(*affine_columns(PolynomialKernel(1, 1.0, 1.0, 1.0), inputs), dtype)),
+            ObjectiveTerm(EDGE_X, 0.5, ExplicitMap(sparse_block(inputs), inputs.real, dtype)),
             ObjectiveTerm(EDGE, 1.0),
         ]
     return [

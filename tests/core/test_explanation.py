@@ -89,7 +89,6 @@ def test_names():
         named = {term.name: [part for part in one.contributions if part.term == term.name] for term in model.terms}
         by_kind = dict(zip(models.KINDS, named.values(), strict=True))
         assert {part.what for part in by_kind["explicit"] + by_kind["cosine"]} <= described
-        assert {part.what for part in by_kind["affine"]} <= described | {"constant"}
         for part in by_kind["conjunctions"]:
             assert part.what == "constant" or set(part.what.split(" & ")) <= described
         after = set() if t + 1 == dataset.positions else set(model.encoding.describe(dataset, t + 1))

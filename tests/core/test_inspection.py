@@ -106,7 +106,7 @@ def test_edges_are_told_and_what_is_forbidden_too():
 
 def test_the_strongest_are_the_strongest(monkeypatch):
     monkeypatch.setattr("kcrf_core.model.inspection.VALUES_AT_ONCE", 28)
-    for kind in ("linear", "observed", "conjunctions", "affine", "two labels"):
+    for kind in ("linear", "observed", "conjunctions", "two labels"):
         model, _, _ = fit(kind)
         weights = term_weights(model, model.terms[0])
         every = np.concatenate([block for _, block in weights.blocks()])

@@ -55,7 +55,6 @@ KINDS = {
     "linear": (words, {}),
     "attributes": (attributes, {}),
     "cosine": (words, {"cosine": True}),
-    "affine": (words, {"kernel": "poly", "degree": 1}),
     "conjunctions": (words, {"terms": [{"features": ["c0"], "kernel": {"type": "poly", "degree": 2}}]}),
     "edge-x": (words, {"terms": [{"type": "node"}, {"type": "edge-x", "features": ["c0"]}, {"type": "edge"}]}),
     "order 2": (words, {"order": 2}),

@@ -24,7 +24,6 @@ KINDS = {
     "observed": (words, {"observed_features": True}),
     "attributes": (attributes, {}),
     "cosine": (words, {"cosine": True}),
-    "affine": (words, {"kernel": "poly", "degree": 1}),
     "conjunctions": (words, {"terms": [{"features": ["c0"], "kernel": {"type": "poly", "degree": 2}}, EDGE]}),
     "pivots": (words, {"kernel": "rbf", "size": 30, "sigma2": 0.05}),
     "edge-x": (words, {"terms": [NODE, {"type": "edge-x", "features": ["c0"]}, EDGE]}),

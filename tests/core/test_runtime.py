@@ -29,7 +29,7 @@ from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.errors import ConfigError
-from kcrf_core.features import AffineTerm, ConjunctionTerm, ExplicitTerm
+from kcrf_core.features import ConjunctionTerm, ExplicitTerm
 from kcrf_core.features.pivots import KernelTerm
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ColumnOrder, SparseWeights, held_values
@@ -181,8 +181,7 @@ def random_model(
             made.append(ConjunctionTerm(*about, found, random_weights(rng, found.size, C, sparse)))
             continue
         weights = random_weights(rng, ColumnOrder.of(inputs).size, C, sparse)
-        affine = more.get("affine", False)
-        made.append(AffineTerm(*about, weights, bias=rng.normal(size=C)) if affine else ExplicitTerm(*about, weights))
+        made.append(ExplicitTerm(*about, weights))
     edges = Edges(
         rng.normal(size=(Y, Y)),
         rng.normal(size=Y),
@@ -219,7 +218,6 @@ MODELS = {
     "wapiti": ("wapiti", {}),
     "line": ("line", {}),
     "numbers": ("numbers", {}),
-    "affine": ("numbers", {"affine": True}),
     "lexicon": ("lexicon", {}),
     "attributes": ("attributes", {}),
     "attributes of second order": ("attributes", {"order": 2}),
@@ -348,7 +346,7 @@ def test_an_entry_of_a_lexicon_may_have_thousands_of_words(monkeypatch):
         runtime_image(model)
 
 
-@pytest.mark.parametrize("form", [{}, {"scale": "unit"}, {"terms": ("node", "edge-x"), "order": 2}, {"affine": True}])
+@pytest.mark.parametrize("form", [{}, {"scale": "unit"}, {"terms": ("node", "edge-x"), "order": 2}])
 def test_linear_terms_of_embeddings_are_as_in_python(form, tmp_path, monkeypatch):
     """Words are looked up as they are, in lower case, with digits as 0, or both; others have a row, too."""
     rng = np.random.default_rng(1)
@@ -358,7 +356,7 @@ def test_linear_terms_of_embeddings_are_as_in_python(form, tmp_path, monkeypatch
     scale = {key: form[key] for key in form if key == "scale"}
     features = [
         {"column": "c0", "lookup": "embeddings", "window": [-2, 0, 1], **scale},
-        *([] if "affine" in form else WORD_FEATURES),
+        *WORD_FEATURES,
         {"column": "c2", "type": "real", "window": [0]},
     ]
     monkeypatch.setitem(FEATURES, "embeddings", features)

@@ -14,7 +14,7 @@ from kcrf_core.chains import Edges, score_columns
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.features import AffineTerm, ExplicitTerm, KernelTerm
+from kcrf_core.features import ExplicitTerm, KernelTerm
 from kcrf_core.kernels import Inputs, LinearKernel, PolynomialKernel, RBFKernel, gram
 from kcrf_core.maps import ColumnOrder, SparseWeights
 from kcrf_core.model import Decoder, Model, Wishes
@@ -22,7 +22,7 @@ from kcrf_core.system import Workers
 from kcrf_core.training import train
 
 REAL = 37  # columns
-KINDS = ("explicit", "sparse", "cosine", "affine", "kernel", "single", "edge-x", "edge-x kernel")
+KINDS = ("explicit", "sparse", "cosine", "kernel", "single", "edge-x", "edge-x kernel")
 
 
 def wide_corpus(rng, labels, sequences, longest=9):
@@ -54,11 +54,8 @@ def wide_model(rng, kind, labels, order=1, pivots=130):
         term = KernelTerm(*about, kernel, inputs.take(rows), corpus.lines[rows], alpha, precision)
     else:
         weights = rng.normal(size=(ColumnOrder.of(inputs).size, C))
-        if kind == "affine":
-            term = AffineTerm(*about, weights, bias=rng.normal(size=C))
-        else:
-            held = SparseWeights.of(weights) if kind == "sparse" else weights
-            term = ExplicitTerm(*about, held, cosine=kind == "cosine")
+        held = SparseWeights.of(weights) if kind == "sparse" else weights
+        term = ExplicitTerm(*about, held, cosine=kind == "cosine")
     triples = rng.normal(size=(Y, Y, Y)) if order == 2 else None
     return Model(encoding, (term,), Edges(rng.normal(size=(Y, Y)), rng.normal(size=Y), rng.normal(size=Y), triples))
 

@@ -98,7 +98,7 @@ CASES = {
         {"terms": [{"kernel": {**POLY, "cosine": True}, "map": {"type": "explicit", "cut_off": 3}}, {"type": "edge"}]},
         {},
     ),
-    "affine": (columns, {"real": True}, {"terms": [{"kernel": {"type": "poly", "degree": 1}}, {"type": "edge"}]}, {}),
+    "numbers": (columns, {"real": True}, {"terms": [{"kernel": "linear"}, {"type": "edge"}]}, {}),
     "attributes": (attributes, {"weights": False}, {}, {}),
     "weighed attributes": (attributes, {"weights": True}, {}, {}),
     "edge-x": (columns, {}, {"terms": [{}, {"type": "edge-x", "features": ["c1"]}, {"type": "edge2"}]}, {}),

@@ -14,7 +14,6 @@ from kcrf_core.model import Model
 
 SETTINGS = {
     "linear": {},
-    "affine": {"kernel": "poly", "degree": 1},
     "conjunctions": {"kernel": "poly", "degree": 2, "map": "explicit"},
     "pivots": {"kernel": "rbf", "size": 20},
     "single precision": {"kernel": "rbf", "size": 20, "precision": "single"},

@@ -93,7 +93,7 @@ class MapConfig:
     type: str = declared(
         OneOf(MAPS),
         AUTO,
-        "Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots (reduced), or every "
+        "Feature map: explicit features (linear; poly on binary features), pivots (reduced), or every "
         "distinct input as a pivot (full). Default: auto, explicit if it is exact and `size` is not given, else "
         "reduced.",
         option="map",

@@ -9,7 +9,6 @@ TERMS = Registry(
     __name__,
     {
         "explicit": "linear:ExplicitTerm",
-        "affine": "linear:AffineTerm",
         "reduced": "pivots:KernelTerm",
         "conjunctions": "conjunctions:ConjunctionTerm",
     },

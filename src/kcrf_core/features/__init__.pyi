@@ -11,7 +11,7 @@ from .fitted import (
     TermInputs as TermInputs,
     TrainingData as TrainingData,
 )
-from .linear import AffineTerm as AffineTerm, ExplicitTerm as ExplicitTerm, FeatureTerm as FeatureTerm
+from .linear import ExplicitTerm as ExplicitTerm, FeatureTerm as FeatureTerm
 from .pivots import FittedPivots as FittedPivots, KernelTerm as KernelTerm, PivotPlan as PivotPlan
 from .plans import (
     fit_terms as fit_terms,

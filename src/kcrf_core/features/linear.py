@@ -1,7 +1,6 @@
-"""The linear kernel's own features, and those of the polynomial kernel of degree 1: plan, fit, term of a model.
+"""The linear kernel's own features: plan, fit, term of a model.
 
-The latter, scale (gamma <x, x'> + coef0), is the inner product of (sqrt(scale gamma) x, sqrt(scale coef0)) with its
-like. `FittedFeatures` and `FeatureTerm` are what all kinds with a weight for every feature share.
+`FittedFeatures` and `FeatureTerm` are what all kinds with a weight for every feature share.
 """
 
 from __future__ import annotations
@@ -10,13 +9,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..encoding import CONSTANT
-from ..kernels import Inputs, fit_kernel, inverse_roots
+from ..kernels import Inputs, inverse_roots
 from ..maps import (
     SparseWeights,
     add_products,
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from ..chains import Problem
     from ..config import TermConfig
     from ..encoding import Encoding, Translation
-    from ..kernels import PolynomialKernel
     from ..maps import ExplicitMap, FeatureMap, MergedColumns, Weights
     from ..objective import MapSpec
     from ..objective.solvers import Observer
@@ -243,7 +239,7 @@ def linear_columns(term: TermConfig, inputs: Inputs) -> tuple[scipy.sparse.csr_a
 class FittedLinear(FittedFeatures):
     """The linear kernel's own features, those seen only together in one column."""
 
-    takes_over: ClassVar[frozenset[str]] = frozenset({"explicit", "affine"})
+    takes_over: ClassVar[frozenset[str]] = frozenset({"explicit"})
 
     merged: MergedColumns | None = field(default=None, kw_only=True)  # None: each feature has a column
 
@@ -324,115 +320,3 @@ class ExplicitTerm(FeatureTerm):
         for t in range(len(inputs)):
             columns, values = present_columns(inputs, t)
             yield PartsOfRow(columns, values * scales[t], partial(name, columns, values))
-
-
-def _factors(kernel: PolynomialKernel) -> tuple[float, float]:
-    """Return the factors of the inputs and of the constant column, which is the last."""
-    return sqrt(kernel.scale * kernel.gamma), sqrt(kernel.scale * kernel.coef0)
-
-
-def affine_columns(kernel: PolynomialKernel, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-    """Return the sparse columns of inputs and the dense ones."""
-    from ..maps import sparse_block
-
-    slope, constant = _factors(kernel)
-    return slope * sparse_block(inputs), np.hstack([slope * inputs.real, np.full((len(inputs), 1), constant)])
-
-
-@dataclass(frozen=True)
-class AffinePlan(LinearPlan):
-    """Features and a constant column, for the polynomial kernel of degree 1 on inputs that are not binary."""
-
-    def fit(self, context: FitContext) -> FittedAffine:  # type: ignore[override]  # no merged columns
-        term = self.term
-        seed, config = context.config.training.seed, replace(term.kernel, cosine=False)
-        kernel: Any = fit_kernel(config, self.data.fitted_to(), seed, term=term.name)
-        own, partitions = explicit_map(self, partial(affine_columns, kernel), context, share=True)
-        context.observer.note(
-            f"term {term.name}: poly kernel of degree 1, explicit map, {counted(own.size, 'feature')}"
-        )
-        return FittedAffine(term, self.data.features, own, partitions=partitions, kernel=kernel)
-
-
-@dataclass(frozen=True)
-class FittedAffine(FittedFeatures):
-    """Features and a constant."""
-
-    kernel: PolynomialKernel = field(kw_only=True)
-
-    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
-        from ..maps import ExplicitMap
-
-        return ExplicitMap(*affine_columns(self.kernel, inputs), dtype)
-
-    def to_model(self, weights: Weights, precision: str) -> AffineTerm:
-        W, (slope, constant) = as_dense(matrix_of(weights)), _factors(self.kernel)
-        inner, bias = slope * W[:-1], constant * W[-1]
-        return AffineTerm(*self.about, self._stored(inner), bias=np.ascontiguousarray(bias))
-
-    def map_weights(self, term: AffineTerm) -> np.ndarray:
-        slope, constant = _factors(self.kernel)
-        last = term.bias / constant if constant else np.zeros_like(term.bias)  # a column of zeros has no weight
-        return np.concatenate([as_dense(matrix_of(term.weights)) / slope, last[None]])
-
-
-@dataclass(frozen=True)
-class AffineTerm(ExplicitTerm):
-    """Weights of features and a constant, for the polynomial kernel of degree 1."""
-
-    kind: ClassVar[str] = "affine"
-
-    bias: np.ndarray = field(kw_only=True)  # [C] float64, for edge-x [Y^2]
-
-    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
-        super().add_scores(inputs, out)
-        out += self.bias
-
-    def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        entry, arrays = super().pack(at)
-        return entry, {f"{at}.bias": self.bias} | arrays
-
-    @classmethod
-    def unpack(cls, stored: StoredTerm) -> AffineTerm:
-        weights = stored.weights(stored.size, "features")
-        bias = stored.array("bias", "float64", 1)
-        if bias.shape != (stored.columns,) or stored.cosine:
-            raise stored.contents.error(f"'{stored.at}.bias' does not fit its term")
-        return cls(*stored.about, weights, bias=bias)
-
-    def described(self) -> dict[str, Any]:
-        return {"map": "explicit", "kernel": {"type": "poly", "degree": 1}}
-
-    @property
-    def weight_count(self) -> int:
-        return super().weight_count + len(self.bias)
-
-    @property
-    def nonzero(self) -> int:
-        return super().nonzero + len(self.bias)
-
-    @property
-    def is_linear(self) -> bool:
-        return False
-
-    def table(self, encoding: Encoding) -> WeightTable:
-        inner = super().table(encoding)
-        D = inner.items
-
-        def rows(part: slice) -> np.ndarray:
-            own = inner.rows(slice(part.start, min(part.stop, D)))
-            return np.concatenate([own, self.bias[None]]) if part.stop > D else own
-
-        return WeightTable(D + 1, lambda k: CONSTANT if k == D else inner.name(k), rows)
-
-    @property
-    def part_weights(self) -> np.ndarray:
-        return np.vstack([super().part_weights, self.bias])
-
-    def parts(self, encoding: Encoding, inputs: Inputs) -> Iterator[PartsOfRow]:
-        def name(own: PartsOfRow, e: int) -> str:
-            return own.name(e) if e < len(own.rows) else CONSTANT
-
-        for own in super().parts(encoding, inputs):
-            rows, values = np.append(own.rows, self.weights.shape[0]), np.append(own.values, 1.0)
-            yield PartsOfRow(rows, values, partial(name, own))

@@ -16,7 +16,7 @@ from ..objective.solvers import Observer
 from ..system import Workers
 from .conjunctions import MOST_CONJUNCTIONS, ConjunctionPlan
 from .fitted import DataInMemory, FitContext, FittedTerm, TermInputs, TermPlan, TrainingData
-from .linear import AffinePlan, FittedFeatures, LinearPlan
+from .linear import FittedFeatures, LinearPlan
 from .pivots import ChosenPlan, FullPlan, GrowingPlan, PivotPlan, StoredPlan, pivot_limits
 from .term import StoredBasis
 
@@ -47,8 +47,6 @@ def plan_term(term: TermConfig, data: TrainingData, basis: StoredBasis | None, r
     entries, reason = _conjunctions(term, inputs)
     if reason is None:
         return ConjunctionPlan(term, inputs, entries)
-    if term.kernel.degree == 1 and not term.kernel.cosine:
-        return AffinePlan(term, inputs)
     raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
 
 
@@ -62,7 +60,7 @@ def map_type(term: TermConfig, data: TermInputs) -> str:
     pivots = term.map.size is not None or term.map.select == GRADIENT
     if pivots or not term.kernel.kernel.explicit:
         return "reduced"
-    if term.kernel.type == "linear" or (term.kernel.degree == 1 and not term.kernel.cosine):
+    if term.kernel.type == "linear":
         return "explicit"
     entries, reason = _conjunctions(term, data)
     return "explicit" if reason is None and entries <= MOST_CONJUNCTIONS else "reduced"

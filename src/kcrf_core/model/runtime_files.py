@@ -36,7 +36,7 @@ from ..encoding import (
     vector_rows,
 )
 from ..errors import ConfigError, DataError
-from ..features import AffineTerm, ConjunctionTerm, ExplicitTerm, Term
+from ..features import ConjunctionTerm, ExplicitTerm, Term
 from ..maps import SparseWeights, as_dense, matrix_of, squared_weights, without_zeros
 from ..runtime import QUANTIZED, TRANSFORMS, RuntimeModel, RuntimeTagger, unicode_table
 from ..system import counted, ranges, renew_after_fork, sequence_chunks
@@ -479,11 +479,10 @@ class _ModelImage(Image):
             squares = squared_weights(term.conjunctions.kernel)
             extra = [len(squares) - 1, first, bits, base, self._numbers(squares)]
             source = np.arange(weights.shape[0])
-        bias = self._numbers(term.bias) if isinstance(term, AffineTerm) else NONE64
         first_start = self.add_rows((weights.width, weights.ends, weights.columns, weights.values), source)
         degree, first, bits, base, at = extra
         row = [kind, width, first_field, self.sizes["fields"] - first_field, degree, first, bits, 0]
-        self.add_term(row, [first_start, len(source), base, bias, at])
+        self.add_term(row, [first_start, len(source), base, at])
 
     def _add_fields(
         self, term: ExplicitTerm | ConjunctionTerm

@@ -25,7 +25,7 @@ META = (
     *("row_width", "sorted_bag", "calibrated", "pair_states", "transitions", "separator", "header", "comments"),
     *("format", "bag_family", "reserved"),
 )
-ITEM_BYTES = (4 * len(META) + 48, 1, 8, 56, 24, 16, 16, 72, 24, 4, 2, 1, 4, 8, 4, 1, 4)  # of sections
+ITEM_BYTES = (4 * len(META) + 48, 1, 8, 56, 24, 16, 16, 64, 24, 4, 2, 1, 4, 8, 4, 1, 4)  # of sections
 NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG = range(6)
 PackedNames: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # text [bytes], where names begin, their lengths
@@ -40,7 +40,7 @@ def attribute_image(labels: Sequence[str], names: PackedNames, weights: WeightRo
     every = np.arange(count)
     image.add_family(Family(BAG, count, table=image.table(names, every), number=0))
     image.add("fields", np.array([[0, 0, 0, 1, 0, 0]], "<u4"))
-    image.add_term([0, len(labels), 0, 1, 0, 0, 0, 0], [image.add_rows(weights, every), count, 0, NONE64, 0])
+    image.add_term([0, len(labels), 0, 1, 0, 0, 0, 0], [image.add_rows(weights, every), count, 0, 0])
     return image.packed(image.meta(labels, edges, attributes=1, format=1))
 
 
