@@ -167,7 +167,7 @@ def train(run: TrainArguments) -> None:
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/pitch_accent.conll --sigma2 3 --calibrate -o calibrated.npz
       kcrf train sample_data/pitch_accent.conll --checkpoint run.ck -o model.npz
-      kcrf train sample_data/digits.conll --kernel rbf --memory 1G -o model.npz
+      kcrf train sample_data/digits.conll --kernel rbf --size 200 --sigma2 3 --memory 1G -o model.npz
       kcrf featurize sample_data/pitch_accent.conll -o accent.shards/ --shards 8
       kcrf train accent.shards/ --memory 1G -o model.npz
       kcrf train sample_data/pitch_accent.conll --engine dask --threads 2 --sigma2 1 -o model.npz
