@@ -72,11 +72,8 @@ from .sequences import (
 )
 from .spool import SUGGESTING_POSITIONS as SUGGESTING_POSITIONS, Spool as Spool, spread_sequences as spread_sequences
 from .tables import (
-    CategoryColumn as CategoryColumn,
     Cells as Cells,
-    CodedColumn as CodedColumn,
-    NameCells as NameCells,
-    NumberColumn as NumberColumn,
+    Column as Column,
     in_order as in_order,
     joined_columns as joined_columns,
 )

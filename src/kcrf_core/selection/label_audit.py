@@ -13,7 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
-from ..corpora import PLAIN, CodedColumn, Corpus, Layout, stream_corpus
+from ..corpora import PLAIN, Column, Corpus, Layout, stream_corpus
 from ..errors import DataError, suggestion
 from ..model import Model
 from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, readable_column
@@ -148,7 +148,7 @@ class Audit:
             return []
         evidence, corpus, words = self.evidence, self.corpus, readable_column(self.corpus.columns[:-1])
         finder = SpanFinder(self.labels)
-        spans = finder.find(CodedColumn.of(corpus.columns[-1]).numbered(self.labels), corpus.offsets)
+        spans = finder.find(Column.of(corpus.columns[-1]).numbered(self.labels), corpus.offsets)
         # Those with a label that no model knows, and those that a cut between folds divides, were not judged.
         judged = np.flatnonzero(evidence.span_end[spans.starts] == spans.ends)
         starts, wrong = spans.starts[judged], evidence.span_wrong[spans.starts[judged]]
