@@ -39,8 +39,8 @@ BUGS = [
     # Subcommands.
     Bug(
         "kcrf_cli/commands/audit.py",
-        "0.5 if run.least is None",
-        "0.9 if run.least is None",
+        "number > MOST_TIMES * doubtful",
+        "number > 99 * doubtful",
         "cli/test_audit_command.py",
     ),
     Bug(

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 
 from readme import fill, table
 
-MEASURES = ("wrong", "context", "marginal")
-HEADER = ("set", "planted", "seed", "labels", "number estimated", "95 % interval", "error", *MEASURES)
+MEASURES = {"doubt": -1, "context": 1, "marginal": 1}  # and the sign by which the worst come first
+HEADER = ("set", "planted", "seed", "labels", *MEASURES, "listed", "wrong", "found", "wrong / sum of p, by thirds")
 
 
 def row(run: str) -> tuple[str, ...]:
     wrong = set(map(int, Path(f"{run}.conll.wrong").read_text().split()))
     found = json.loads(Path(f"{run}.json").read_text())
-    precisions = []
-    for name in MEASURES:
-        sign = -1 if name == "wrong" else 1
+    flags = {}
+    for name, sign in MEASURES.items():
         order = sorted(found["positions"], key=lambda one: sign * one[name])  # of equal ones, as they are ranked
-        first = order[: len(wrong)]
-        precisions.append(f"{100 * sum(one['line'] in wrong for one in first) / len(wrong):.1f}" if wrong else "")
-    number, (low, high) = found["expected_errors"], found["interval"]
-    told = f"{number:,.0f}" if found["identified"] else f"({number:,.0f}) not identified"
-    error = f"{100 * (number / len(wrong) - 1):+.0f} %" if wrong else ""
-    return (*Path(run).name.split("-"), f"{len(wrong):,}", told, f"{low:,.0f} to {high:,.0f}", error, *precisions)
+        flags[name] = [one["line"] in wrong for one in order]
+    precisions = (f"{100 * sum(flags[name][: len(wrong)]) / len(wrong):.1f}" for name in MEASURES)
+    first = found["positions"][: (n := found["doubtful"])]
+    planted = sum(flags["doubt"][:n])
+    thirds = []
+    for k in range(3):
+        part = slice(k * n // 3, (k + 1) * n // 3)
+        expected = math.fsum(1 / (1 + math.exp(-max(one["doubt"], -700))) for one in first[part])
+        thirds.append(f"{sum(flags['doubt'][part]) / max(expected, 1e-9):.2g}")
+    name, kind, seed = Path(run).name.split("-")
+    shares = (f"{100 * planted / n:.0f} %", f"{100 * planted / len(wrong):.0f} %")
+    return (name, kind, seed, f"{len(wrong):,}", *precisions, f"{n:,}", *shares, ", ".join(thirds))
 
 
 if __name__ == "__main__":
     rows = [row(run) for run in sys.argv[1:]]
-    errors = [(abs(int(each[6].split()[0])), "not" in each[4]) for each in rows if each[6]]
-    good = sum(error <= 25 for error, unclear in errors if not unclear)
-    unclear = sum(unclear for _, unclear in errors)
-    counts = (
-        f"Within 25 %: {good} of {len(errors)}; not identified: {unclear}; otherwise: {len(errors) - good - unclear}."
-    )
+    held = sum(all(2 / 3 <= float(ratio) <= 1.5 for ratio in each[-1].split(", ")) for each in rows)
+    counts = f"All three ratios of the last column within 1.5: {held} of {len(rows)}."
     fill(Path(__file__).parent / "README.md", f"{table(HEADER, rows, text_columns=2)}\n\n{counts}")

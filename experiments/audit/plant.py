@@ -15,6 +15,8 @@ Labels without spans are treated as follows, SHARE of the positions:
     boundary    a label is that of its neighbour, which is another one
     type        a label becomes another one, frequent ones more often
 
+With either, `exchanged` replaces SHARE of all labels by others, one by one and all equally often.
+
 OUTPUT gets the data, OUTPUT.wrong the lines whose label has changed.
 """
 
@@ -112,6 +114,14 @@ def plant_labels(sequences: list[list[str]], kind: str, share: float, rng: np.ra
             sequences[s][t], wanted = new, wanted - 1
 
 
+def exchange(sequences: list[list[str]], share: float, rng: np.random.Generator) -> None:
+    places = [(s, t) for s, labels in enumerate(sequences) for t in range(len(labels))]
+    names = sorted({label for labels in sequences for label in labels})
+    for i in rng.permutation(len(places))[: round(share * len(places))].tolist():
+        s, t = places[i]
+        sequences[s][t] = str(rng.choice([name for name in names if name != sequences[s][t]]))
+
+
 def main(data: str, count: str, kind: str, share: float, seed: int, output: Path) -> None:
     rng = np.random.default_rng(seed)
     count, _, types = count.partition(":")
@@ -129,7 +139,9 @@ def main(data: str, count: str, kind: str, share: float, seed: int, output: Path
         sequences = kept
     before = [list(labels) for labels in sequences]
     spans = any(label.startswith("B-") for labels in sequences for label in labels)
-    if kind != "none":
+    if kind == "exchanged":
+        exchange(sequences, share, rng)
+    elif kind != "none":
         (plant_spans if spans else plant_labels)(sequences, kind, share, rng)
     lines: list[str] = []
     wrong: list[int] = []

@@ -168,7 +168,7 @@ GROUPS = {
     "Better models": {
         "tune": "Find a configuration.",
         "crossval": "Cross-validate, over a grid if wanted.",
-        "audit": "Find labels that are probably wrong.",
+        "audit": "Find doubtful labels.",
         "inspect": "Show the contents of a model, basis or dataset.",
     },
     "Large data": {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from types import SimpleNamespace
 
 import pytest
 
-HEADER = ["line", "text", "gold", "suggested", "p_wrong", "p_given_label", "reason"]
+HEADER = ["line", "text", "gold", "suggested", "accept", "doubt", "p_label", "reason", "doubtful_labels"]
 OPTIONS = ("--sigma2", "1", "--folds", "2", "--threads", "1")
 
 
@@ -27,34 +27,41 @@ def test_json_has_the_worst_first(kcrf, data):
     assert done.code == 0 and done.err == ""
     worst = found["positions"][:2]
     assert {(one["line"], one["gold"], one["suggested"]) for one in worst} == {(6, "V", "N"), (154, "D", "N")}
-    assert worst[0]["probability"] <= worst[1]["probability"] < 0.1 and worst[0]["text"] in ("cat", "dog")
-    assert found["judged_by"] == "folds" and found["judged"] == len(found["positions"]) == 120
-    assert 1 < found["expected_errors"] < 4
+    assert worst[0]["doubt"] >= worst[1]["doubt"] and worst[1]["marginal"] < 0.05 and worst[0]["text"] in ("cat", "dog")
+    assert found["judged_by"] == "folds" and found["judged"] == 120
+    assert found["doubtful"] == found["places"] == len(found["positions"]) == 2  # likely errors alone
     assert found["sequences"][0]["line"] in (5, 153)
 
 
-def test_worklist_page_picture_and_corrections(kcrf, data, tmp_path):
-    pytest.importorskip("matplotlib")
-    paths = {name: tmp_path / name for name in ("list.tsv", "page.html", "p.svg", "new.conll")}
+def marked(path, rows):
+    """Write rows of a worklist with y in `accept`."""
+    head, *lines = (row.split("\t") for row in rows)
+    for line in lines:
+        line[head.index("accept")] = "y"
+    path.write_text("".join("\t".join(cells) + "\n" for cells in [head, *lines]))
+
+
+def test_worklist_page_and_corrections(kcrf, data, tmp_path):
+    paths = {name: tmp_path / name for name in ("list.tsv", "page.html", "new.conll")}
     done = kcrf(
-        "audit", data, *OPTIONS, "-o", paths["list.tsv"], "--html", paths["page.html"], "--plot", paths["p.svg"],
-        "--apply", paths["new.conll"], "--top", "2",
+        "audit", data, *OPTIONS, "-o", paths["list.tsv"], "--html", paths["page.html"], "--top", "2", "--most", "9",
+        "--apply", paths["new.conll"], "--least", "-3",
     )  # fmt: skip
     before = data.read_text()
     assert done.code == 0 and "2 labels corrected" in done.err and "data.conll is unchanged" in done.err
-    assert done.text.startswith("line  text  gold  suggested") and "about 2 are wrong" in done.text
+    assert done.text.startswith("line  text  gold  suggested") and "2 labels below p(gold | input) = 0.05" in done.text
     assert paths["new.conll"].read_text() == before.replace("cat V", "cat N").replace("dog D", "dog N")
     assert "-cat V\n+cat N\n" in (tmp_path / "new.conll.diff").read_text()
     page = paths["page.html"].read_text()
     assert '<div class="pairs">' in page and "<nav" not in page  # one list, in two columns
     assert "<i>gold</i> V" in page and "<i>better</i> N" in page and "line 6," in page
     rows = paths["list.tsv"].read_text().splitlines()
-    assert rows[0].split("\t") == HEADER and len(rows) == 121
-    wrong = [float(row.split("\t")[4]) for row in rows[1:]]
-    assert wrong == sorted(wrong, reverse=True) and wrong[1] > 0.5 > wrong[10]
-    # A person keeps one of the rows, and says better what stands there.
+    assert rows[0].split("\t") == HEADER and len(rows) == 10
+    doubts = [float(row.split("\t")[5]) for row in rows[1:]]
+    assert doubts == sorted(doubts, reverse=True) and doubts[1] > -3 > doubts[2]
+    # A person accepts one of the rows, and says better what stands there.
     kept = [row for row in rows if row.startswith("6\t")]
-    (tmp_path / "kept.tsv").write_text("\n".join([rows[0], kept[0].replace("\tN\t", "\tNOUN\t")]) + "\n")
+    marked(tmp_path / "kept.tsv", [rows[0], kept[0].replace("\tN\t", "\tNOUN\t")])
     accept = ("audit", data, "--accept", tmp_path / "kept.tsv", "--apply", tmp_path / "by_hand.conll")
     done = kcrf(*accept)
     assert done.code == 3 and "kept.tsv:2: the data has no label 'NOUN'" in done.err and "--new-labels" in done.err
@@ -63,19 +70,54 @@ def test_worklist_page_picture_and_corrections(kcrf, data, tmp_path):
     assert done.code == 0 and (tmp_path / "by_hand.conll").read_text() == before.replace("cat V", "cat NOUN")
 
 
+def test_a_list_that_no_person_has_marked_changes_nothing(kcrf, data, tmp_path):
+    """All of its rows marked are too many to be errors, unless they are forced."""
+    listed, new = tmp_path / "list.tsv", tmp_path / "new.conll"
+    assert kcrf("audit", data, *OPTIONS, "-q", "-o", listed, "--most", "20", "--top", "0").code == 0
+    accept = ("audit", data, "--accept", listed, "--apply", new)
+    done = kcrf(*accept)
+    assert done.code == 3 and "no row is accepted" in done.err and not new.exists()
+    rows = listed.read_text().splitlines()
+    marked(listed, rows)
+    done = kcrf(*accept)
+    assert done.code == 2 and "20 corrections for 2 doubtful labels" in done.err and not new.exists()
+    marked(listed, [*rows[:3], *rows[1:3] * 3])  # a row that is repeated counts once
+    done = kcrf(*accept)
+    assert done.code == 0 and "2 labels corrected" in done.err
+    marked(listed, rows)
+    assert kcrf(*accept, "--force").code == 0
+    done = kcrf("audit", data, *OPTIONS, "-q", "--apply", new, "--least", "-99")
+    assert done.code == 2 and "--force" in done.err
+
+
+def test_a_word_of_quotes_merges_no_rows(kcrf, data, tmp_path):
+    data.write_text(data.read_text().replace("cat V", '"""" V', 1))
+    listed, new = tmp_path / "list.tsv", tmp_path / "new.conll"
+    assert kcrf("audit", data, *OPTIONS, "-q", "-o", listed, "--most", "120", "--top", "0").code == 0
+    with open(listed, newline="") as stream:
+        rows = list(csv.reader(stream, delimiter="\t"))
+    assert len(rows) == 121 and '""""' in [row[1] for row in rows]
+    for row in rows[1:]:
+        row[4] = "y" if row[1] == '""""' else ""
+    with open(listed, "w", newline="") as stream:
+        csv.writer(stream, delimiter="\t").writerows(rows)
+    done = kcrf("audit", data, "--accept", listed, "--apply", new)
+    assert done.code == 0 and new.read_text() != data.read_text() and '"""" V' not in new.read_text()
+
+
 def test_corrections_are_those_that_are_probably_wrong_unless_told(kcrf, data, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr("kcrf_core.selection.changes_of", lambda positions, least: asked.append(least) or [])
     for options in ((), ("--least", "0.9")):
         assert kcrf("audit", data, *OPTIONS, "-q", "--apply", tmp_path / "new.conll", *options).code == 0
-    assert asked == [0.5, 0.9]
+    assert asked == [0.0, 0.9]
 
 
 def test_a_model_judges(kcrf, data, tmp_path):
     assert kcrf("train", data, "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
     done = kcrf("audit", data, "-m", tmp_path / "m.npz", "--top", "2")
     assert done.code == 0 and {line.split()[0] for line in done.text.splitlines()[1:3]} == {"6", "154"}
-    assert "cannot be estimated from labels that were learnt" in done.text
+    assert "by a model that may have learnt from them" in done.text
     assert kcrf("audit", data, "-m", tmp_path / "m.npz", "--sigma2", "1").code == 2
     assert kcrf("audit", data, "-m", tmp_path / "m.npz", "--apply", tmp_path / "new").code == 2
 
@@ -86,6 +128,7 @@ def test_a_model_judges(kcrf, data, tmp_path):
         (("--least", "0.5"), 2, "--apply"),
         (("--accept", "no.tsv"), 2, "--apply"),
         (("--new-labels",), 2, "--accept"),
+        (("--force",), 2, "--force is for --apply"),
         (("--json", "-o", "-"), 2, "both write to stdout"),
         (("--folds", "200"), 3, "cannot make 200 folds"),
         (("--accept", "no.tsv", "--apply", "new"), 1, "no.tsv"),
@@ -101,7 +144,7 @@ def test_a_worklist_of_csv_with_the_layout_of_options_or_of_a_model(kcrf, tmp_pa
     text = 'word,note,label\nthe,,D\ncat,"seen as N,V\nor so",V\n\nthe,,D\ndog,,N\n\n'
     data, worklist, new = (tmp_path / name for name in ("data.csv", "list.tsv", "new.csv"))
     data.write_text(text)
-    worklist.write_text("\ufeffline\ttext\tgold\tsuggested\tprobability\treason\n3\tcat\tV\tN\t0.1\t\n")
+    worklist.write_text("\ufeffline\ttext\tgold\tsuggested\taccept\n3\tcat\tV\tN\ty\n")
     layout = ("--separator", ",", "--header")
     assert kcrf("train", data, *layout, "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
     for options in (layout, ("-m", tmp_path / "m.npz")):
@@ -111,22 +154,3 @@ def test_a_worklist_of_csv_with_the_layout_of_options_or_of_a_model(kcrf, tmp_pa
     worklist.write_bytes(b"\xff")
     done = kcrf("audit", data, *layout, "--accept", worklist, "--apply", new)
     assert done.code == 3 and done.err.endswith("list.tsv: not a worklist: not UTF-8 text\n")
-
-
-def test_a_plot_shows_doubtful_labels_even_if_none_need_be_wrong(tmp_path, monkeypatch):
-    """The curve of labels that models would change is inside of the axes where no error is estimated."""
-    pytest.importorskip("matplotlib")
-    import numpy as np
-
-    from kcrf_cli.report import plots
-
-    N = 200
-    evidence = SimpleNamespace(wrong=np.full(N, 1e-4), context=np.where(np.arange(N) < 30, 0.2, 0.9))
-    errors = SimpleNamespace(identified=False)
-    found = SimpleNamespace(evidence=evidence, order=np.arange(N), expected=0.0, judged=N, errors=errors)
-    drawn = []
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, *_, **__: drawn.append(self.axes[0]))
-    plots.doubtful(str(tmp_path / "p.svg"), found)
-    (axes,) = drawn
-    assert max(line.get_ydata()[-1] for line in axes.lines if line.get_label().startswith("models prefer")) == 30
-    assert axes.get_ylim()[1] > 30 and "not identified" in axes.get_legend().get_title().get_text()

@@ -751,25 +751,25 @@ def test_an_audit_is_that_of_the_command(rng, tmp_path):
     data = as_file(tmp_path / "data.crfsuite", X, y)
     theirs = json.loads(kcrf("audit", data, "--c2", "0.1", "--folds", 3, "--json", "-q"))
     found = KernelCRF(c2=0.1).audit(X, y, folds=3)
-    assert theirs["expected_errors"] == found.expected and theirs["standard_error"] == found.standard_error
+    assert theirs["doubtful"] == found.doubtful and theirs["places"] == found.places
     worst = found.positions()
-    assert [one.probability for one in worst] == [one["probability"] for one in theirs["positions"]]
-    assert [(one.sequence + 1, one.gold, one.suggested) for one in worst] == [
+    first = worst[: len(theirs["positions"])]
+    assert [one.doubt for one in first] == [one["doubt"] for one in theirs["positions"]]
+    assert [(one.sequence + 1, one.gold, one.suggested) for one in first] == [
         (one["sequence"], one["gold"], one["suggested"]) for one in theirs["positions"]
     ]
     assert {(one.sequence, one.position) for one in worst[: len(wrong)]} == wrong
     assert all(y[one.sequence][one.position] == one.gold for one in worst)
-    assert found.wrong[worst[0].sequence][worst[0].position] == worst[0].wrong
-    assert found.sequences(1)[0].expected == theirs["sequences"][0]["expected"]
-    again = found.corrected(least=worst[len(wrong) - 1].wrong)
+    assert found.doubts[worst[0].sequence][worst[0].position] == worst[0].doubt
+    again = found.corrected(least=worst[len(wrong) - 1].doubt)
     changed = {(s, t) for s, labels in enumerate(y) for t, label in enumerate(labels) if again[s][t] != label}
     assert changed == wrong
     crf = KernelCRF(c2=0.1).fit(X, y)
     kcrf("train", data, "--c2", "0.1", "-o", tmp_path / "m.npz", "-q")
-    theirs = json.loads(kcrf("audit", data, "-m", tmp_path / "m.npz", "--json", "-q"))
+    theirs = json.loads(kcrf("audit", data, "-m", tmp_path / "m.npz", "--json", "-q", "--most", 9))
     found = crf.audit(X, y, folds=None)
-    assert [one.probability for one in found.positions()] == [one["probability"] for one in theirs["positions"]]
-    assert theirs["expected_errors"] is None and np.isnan(found.expected)
+    assert [one.context for one in found.positions(9)] == [one["context"] for one in theirs["positions"]]
+    assert found.sequences(1)[0].doubtful == theirs["sequences"][0]["doubtful"]
     with pytest.raises(ValueError, match="audit by folds"):
         found.corrected()
 
@@ -783,7 +783,7 @@ def test_an_audit_of_spans_and_of_sequences_without_positions(rng):
     assert {(one.sequence, one.position) for one in found.positions(2)} == {(6, 1), (6, 2)}
     worst = found.spans(1)[0]
     assert (worst.sequence, worst.start, worst.end, worst.type) == (6, 2, 3, "X") and worst.probability < 0.1
-    assert found.sequences(1)[0].sequence == 6 and len(found.wrong) == 40 and len(found.wrong[4]) == 0
+    assert found.sequences(1)[0].sequence == 6 and len(found.doubts) == 40 and len(found.doubts[4]) == 0
     assert [len(labels) for labels in found.corrected()] == [len(labels) for labels in y]
 
 
@@ -793,7 +793,7 @@ def test_an_audit_of_spans_and_of_sequences_without_positions(rng):
         ({"folds": 1}, "at least 2 are needed"),
         ({"folds": [0, 1]}, "a value for each of the 60 sequences"),
         ({"folds": [3] * 60}, "all sequences are in one fold"),
-        ({"rank": "best"}, "there are wrong, context, marginal"),
+        ({"rank": "best"}, "there are doubt, context, marginal"),
         ({"folds": None}, "not fitted yet"),
     ],
 )

@@ -7,12 +7,13 @@ import sys
 
 import numpy as np
 import pytest
-from test_audit import scored
+from test_audit import drawn, scored
 from test_explanation import explain
 from test_training import fit, toy_corpus
 
+import models
 from kcrf_core.scoring.metrics import flat_f1_score
-from kcrf_core.selection import estimate, fit_channel
+from kcrf_core.selection import PlantedRegression, channel_of_kinds, learn_channel
 
 
 @pytest.fixture
@@ -51,5 +52,7 @@ def test_explanations_and_audits(no_float_sums, rng, workers):
     corpus = toy_corpus(rng, 20)
     model = fit(corpus, {"sigma2": 1.0})[0]
     assert explain(model, model.encoding.encode(corpus), 3).explanations
-    channel = fit_channel([scored()], workers)
-    assert channel.sharpness > 0 and estimate([scored()], channel, workers).number >= 0
+    assert np.isfinite(learn_channel([scored()], workers).log_t).all()
+    spans = drawn(rng, models.SPANS, 4, 3.0)
+    channel = channel_of_kinds([spans], workers)
+    assert channel.sharpness > 0 and np.isfinite(PlantedRegression.fit([spans], channel, workers).coefficients).all()

@@ -1,4 +1,4 @@
-"""`kcrf audit`: find labels that are probably wrong."""
+"""`kcrf audit`: find doubtful labels."""
 
 from __future__ import annotations
 
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
     Form: TypeAlias = tuple[str, Sequence[str] | None, Layout]
 
-RANKINGS = ("wrong", "context", "marginal")
-
-# Positions in JSON and in the worklist: more than are expected to be wrong, and enough for a reader to judge.
-LEAST_LISTED, TIMES_EXPECTED, SHARE_LISTED = 1000, 3, 0.05
+RANKINGS = ("doubt", "context", "marginal")
+MOST_TIMES = 2  # corrections, for each doubtful label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,38 +34,39 @@ class AuditArguments:
     )
     output: str | None = options.output(
         "Worklist to write, most doubtful labels first. Columns, separated by tabs: line, text, gold, suggested, "
-        "p_wrong, p_given_label, reason; - for stdout. Default: none.",
+        "accept (for a y), doubt, p_label, reason, doubtful_labels; - for stdout. Default: none.",
         required=False,
         stdout=True,
     )
     rank: str | None = options.option(
-        "Order of the list: by the probability that the label is wrong, by p(gold label | input, other labels), or by "
-        "p(gold label | input). Default: wrong; with -m context.",
+        "Order of the list: by doubt (log-odds of an error), by p(gold label | input, other labels), or by "
+        "p(gold label | input). Default: doubt; with -m context.",
         type=click.Choice(RANKINGS),
     )
     top: int = options.count("Number of positions to print; a quarter as many spans and sequences. Default: 20.", 20, 0)
     most: int | None = options.count(
-        "Number of positions in the worklist, in --json and in the page. Default: three times the estimated number of "
-        "errors, at least 1000 (200 in the page)."
+        "Number of positions in the worklist, in --json and in the page. Default: the number of labels with "
+        "p(gold label | input) < 0.05 (at most 200 in the page)."
     )
     html: str | None = options.written(
         "HTML page to write, with doubtful labels in context. Default: none.", common=True
-    )
-    plot: str | None = options.plot(
-        "Plot (.png, .svg, .pdf) of the expected number of errors among the first labels of the list. Default: none."
     )
     apply: str | None = options.written(
         "Write DATA with corrected labels to FILE, and FILE.diff. Default: none.", common=True
     )
     accept: str | None = options.file(
-        "With --apply: make the corrections of this worklist, from which a person has deleted the false ones. Default: "
-        "corrections by --least.",
+        "With --apply: make the corrections of this worklist that a person has marked with y in the column accept. "
+        "Default: corrections by --least.",
         "WORKLIST",
     )
     least: float | None = options.option(
-        "With --apply: correct labels that are wrong with at least this probability. Default: 0.5.",
-        "P",
-        type=click.FloatRange(0, 1),
+        "With --apply: correct labels with at least this doubt. Default: 0.",
+        "DOUBT",
+        type=float,
+    )
+    force: bool = options.switch(
+        "With --apply: allow more corrections than twice the number of labels with p(gold label | input) < 0.05. "
+        "Default: refuse them."
     )
     new_labels: bool = options.switch(
         "With --accept: allow labels that DATA does not have. Default: such a row is an error."
@@ -84,15 +83,14 @@ class AuditArguments:
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
         apply, model, accept, least = (value is not None for value in (self.apply, self.model, self.accept, self.least))
-        option = "--accept" if accept else "--least"
+        option = "--accept" if accept else "--least" if least else "--force"
         options.refuse(
-            (
-                self.plot and model,
-                "--plot shows the estimated number of errors, which needs cross-validation: leave out -m",
-            ),
             (self.json and self.output == "-", "--json and -o - both write to stdout: give one of them"),
             (self.new_labels and not accept, "--new-labels is for --accept WORKLIST: give that, too"),
-            ((accept or least) and not apply, f"{option} is for --apply FILE, the file to write: give that, too"),
+            (
+                (accept or least or self.force) and not apply,
+                f"{option} is for --apply FILE, the file to write: give it",
+            ),
             (accept and least, "--accept and --least both choose the corrections: give one of them"),
             (apply and model and not accept, "-m suggests no corrections: leave it out, or give --accept WORKLIST"),
             (apply and self.data == "-", "--apply needs DATA as a file: it is read twice"),
@@ -106,26 +104,25 @@ class AuditArguments:
             message = f"-m judges without training: leave out folds, -c and options of training{which}"
             options.refuse((training, message))
         inputs = (self.data, self.model, self.configuration.config, self.held_out.folds_file, self.accept)
-        outputs = (self.output, self.html, self.plot, self.apply, self.apply and f"{self.apply}.diff")
+        outputs = (self.output, self.html, self.apply, self.apply and f"{self.apply}.diff")
         files.check_outputs(outputs, *inputs, *(path for _, path in self.vectors))
 
 
 @options.command(AuditArguments)
 def audit(run: AuditArguments) -> None:
-    """List the labels of DATA that are probably wrong, and estimate their number.
+    """List the labels of DATA that are doubtful.
 
     A label is doubtful if a model trained on other folds finds it improbable, given the input and the neighbouring
     labels. DATA is not changed.
 
-    --apply writes a new file with corrected labels, and its differences from DATA. The number of errors is
-    estimated by comparison with planted errors: missed and spurious spans, wrong boundaries and types, or other labels.
-    If errors look like the models' own uncertainty, it is reported as not identified. Spans and sequences are judged
+    --apply writes a new file with corrected labels, and its differences from DATA: those that a person has accepted
+    in the worklist, by y in its column accept, or those of at least the doubt --least. Spans and sequences are judged
     as a whole, too.
 
     \b
     Example:
       kcrf audit sample_data/pitch_accent.conll --sigma2 0.1 --folds 2 -o worklist.tsv
-      kcrf audit sample_data/pitch_accent.conll --accept worklist.tsv --apply corrected.conll
+      kcrf audit sample_data/pitch_accent.conll --sigma2 0.1 --folds 2 --apply corrected.conll --least 0
       kcrf train sample_data/sentences.conllu --sigma2 1 -o words.npz
       kcrf audit sample_data/sentences.conllu -m words.npz --html doubtful.html --top 5
     """
@@ -137,20 +134,16 @@ def audit(run: AuditArguments) -> None:
         _apply_worklist(run, run.accept)
         return
     found, layout, columns = _by_folds(run) if run.model is None else _by_model(run, run.model)
-    times = int(TIMES_EXPECTED * found.expected) if found.held_out else 0
-    listed = run.most or max(LEAST_LISTED, times, int(SHARE_LISTED * found.judged))
+    listed = run.most or found.doubtful
     if run.output is not None:
-        files.write_out(worklist(found.positions(listed), found.held_out), run.output, end="")
+        files.write_out(worklist(found.positions(listed), found.doubtful), run.output, end="")
     if run.html is not None:
         from ..report.html import audit_page, origin_of
 
-        files.write_out(audit_page(found, run.most or 200, origin_of(run.data)), run.html, end="")
-    if run.plot is not None:
-        from ..report import plots
-
-        plots.doubtful(run.plot, found)
+        files.write_out(audit_page(found, run.most or min(found.doubtful, 200), origin_of(run.data)), run.html, end="")
     if run.apply is not None:
-        changes = changes_of(found.positions(), 0.5 if run.least is None else run.least)
+        changes = changes_of(found.positions(), run.least or 0.0)
+        _check_number(run, changes, found.doubtful)
         _write(run, changes, (found.corpus.format, columns, layout))
     if run.json:
         files.write_out(render.as_json(audit_text.values(found, listed)))
@@ -198,12 +191,12 @@ def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
         open_engine(engine, threads=threads, memory=run.engine.memory, tell=files.unless(run.quiet)) as workers,
         progress(run.quiet, "folds", len(plan.folds)) as moved,
     ):
-        found = audit_by_folds(plan, run.rank or "wrong", workers=workers, done=lambda task: moved())
+        found = audit_by_folds(plan, run.rank or "doubt", workers=workers, done=lambda task: moved())
     return found, first.layout, column_names(first, corpus)
 
 
 def _apply_worklist(run: AuditArguments, accept: str) -> None:
-    """Make the corrections that a person has left in a worklist: a model says at most how DATA is laid out."""
+    """Make the corrections that a person has accepted in a worklist: a model says at most how DATA is laid out."""
     from kcrf_core.corpora import guess_format, stream_corpus
     from kcrf_core.encoding import described
     from kcrf_core.model import Model
@@ -223,11 +216,20 @@ def _apply_worklist(run: AuditArguments, accept: str) -> None:
     if not run.new_labels:
         known = {label for parsed in stream_corpus(run.data, *form) for label in set(parsed.corpus.columns[-1])}
     try:
-        with open(accept, encoding="utf-8-sig", newline="\n") as stream:
-            changes = read_worklist(stream.read(), accept, known)
+        with open(accept, encoding="utf-8-sig", newline="") as stream:
+            found = read_worklist(stream.read(), accept, known)
     except UnicodeDecodeError:
         raise DataError("not a worklist: not UTF-8 text", accept) from None
-    _write(run, changes, form)
+    _check_number(run, found.changes, found.doubtful)
+    _write(run, found.changes, form)
+
+
+def _check_number(run: AuditArguments, changes: Sequence[Correction], doubtful: int | None) -> None:
+    """Refuse more corrections than there can be errors, unless they are forced."""
+    number = sum(change.gold != change.suggested for change in changes)
+    if doubtful is not None and number > MOST_TIMES * doubtful and not run.force:
+        message = f"{counted(number, 'correction')} for {counted(doubtful, 'doubtful label')}: too many to be errors"
+        raise click.UsageError(f"{message}. Check them, accept fewer, or give --force")
 
 
 def _write(run: AuditArguments, changes: Sequence[Correction], form: Form) -> None:

@@ -577,7 +577,7 @@ def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
     p = shown_probability(found, one)
     head = (
         f"{number}. line {one.line:,}, sequence {one.sequence:,}: p({safe(one.gold)}) {p:.2g}, "
-        f"{f'wrong with probability {one.wrong:.2f}: ' if found.held_out else ''}{safe(one.reason)}"
+        f"doubt {one.doubt:.1f}: {safe(one.reason)}"
     )
     return f'<div class="sequence"><p class="head">{head}</p>\n' + "\n".join(tokens) + "\n</div>"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kcrf_core.chains import Edges
     from kcrf_core.model import Importance
     from kcrf_core.scoring import Judgement, LabelCurve, Labelling
-    from kcrf_core.selection import Audit, Tuning
+    from kcrf_core.selection import Tuning
 
 # Labels up to which transitions have their numbers in them, and their names beside them.
 MOST_NUMBERS, MOST_TICKS = 50, 120
@@ -259,28 +259,6 @@ def importance(path: str, found: Sequence[Importance]) -> None:
     axes.set_xlabel("drop in log p(label) when the values are shuffled, in nats", fontsize=9)
     axes.axvline(0, color="0.4", lw=0.8)
     axes.grid(True, axis="x", alpha=0.3)
-    save(figure, path)
-
-
-def doubtful(path: str, audit: Audit) -> None:
-    """Draw the expected number of wrong labels among the most doubtful ones against the number that is checked."""
-    wrong = audit.evidence.wrong[audit.order]
-    found = np.cumsum(wrong)
-    most = min(len(wrong), max(int(3 * audit.expected), 50))
-    looked = np.arange(1, most + 1)
-    figure, axes = _figure()
-    axes.plot(looked, looked, color="0.6", lw=0.8, ls="--", label="if all of them were wrong")
-    axes.plot(looked, found[:most], color=BLUE, label="expected to be wrong")
-    preferred = np.cumsum(audit.evidence.context[audit.order] < 0.5)[:most]
-    axes.plot(looked, preferred, color="0.3", lw=0.9, ls="-.", label="models prefer another label")
-    known = audit.errors is None or audit.errors.identified
-    if known:
-        axes.axhline(audit.expected, color=ORANGE, lw=0.9, ls=":", label=f"in all data: about {audit.expected:,.0f}")
-    axes.set_title(f"Wrong labels among the most doubtful of {counted(audit.judged, 'position')}")
-    axes.set(xlabel="positions looked at, the most doubtful first", ylabel="wrong labels among them")
-    axes.set(xlim=(0, most), ylim=(0, max(1.25 * audit.expected, 1.1 * found[most - 1], 1.1 * preferred[-1]) + 1))
-    axes.grid(True, alpha=0.3)
-    axes.legend(loc="upper left", fontsize=8, title=None if known else "number in all data: not identified")
     save(figure, path)
 
 

@@ -19,10 +19,9 @@ class DoubtfulLabel(NamedTuple):
     position: int
     gold: LabelValue
     suggested: LabelValue
-    probability: float  # of the gold label, as labels are ranked
     marginal: float  # p(gold | x)
     context: float  # p(gold | x, the other labels)
-    wrong: float  # probability that the label is wrong
+    doubt: float  # log-odds that the label is wrong, if errors are as they are supposed
     reason: str
 
 
@@ -34,21 +33,20 @@ class UnlikelySpan(NamedTuple):
     end: int
     type: str
     probability: float  # p(span | x), of all its labels together
-    wrong: float  # probability that another span should be there, or none
+    doubt: float  # log-odds that another span should be there, or none
 
 
 class UnlikelySequence(NamedTuple):
     """The labels y[sequence]."""
 
     sequence: int
-    expected: float  # how many of them are wrong
-    wrong: float  # probability that one of them is
+    doubtful: int  # number of them with a small p(label | x)
     log_probability: float  # log p(y | x)
 
 
 @dataclass(frozen=True, eq=False)
 class LabelAudit:
-    """Labels of y that are probably wrong, and their expected number."""
+    """Labels of y that are doubtful."""
 
     found: Audit
     lengths: np.ndarray  # [S] of the sequences of X
@@ -60,31 +58,26 @@ class LabelAudit:
         return self.found.judged
 
     @property
-    def expected(self) -> float:
-        """Expected number of wrong ones, NaN for a model that has learnt from the labels themselves."""
-        return self.found.expected
+    def doubtful(self) -> int:
+        """Number of labels that models find improbable given the input, p(label | x) < 0.05."""
+        return self.found.doubtful
 
     @property
-    def standard_error(self) -> float:
-        """Standard error of that number."""
-        return self.found.standard_error
+    def places(self) -> int:
+        """Number of runs of such labels: those of one span are one place."""
+        return self.found.places
 
     @property
-    def identified(self) -> bool:
-        """False if errors look like the models' own uncertainty, so that their number cannot be estimated."""
-        return self.found.errors is not None and self.found.errors.identified
-
-    @property
-    def wrong(self) -> list[np.ndarray]:
-        """Probabilities that labels are wrong, an array [T] for each sequence; NaN where it was not judged."""
-        return np.split(self.found.evidence.wrong, np.cumsum(self.lengths)[:-1]) if len(self.lengths) else []
+    def doubts(self) -> list[np.ndarray]:
+        """Doubts of all labels, an array [T] for each sequence; NaN where it was not judged."""
+        return np.split(self.found.evidence.doubt, np.cumsum(self.lengths)[:-1]) if len(self.lengths) else []
 
     def positions(self, most: int | None = None) -> list[DoubtfulLabel]:
         """List labels that were judged, the worst first."""
         names, out = dict(zip(self.found.labels, self.values, strict=True)), []
         for one in self.found.positions(most):
-            labels, figures = (names[one.gold], names[one.suggested]), (one.probability, one.marginal, one.context)
-            out.append(DoubtfulLabel(*self._place(one.position), *labels, *figures, one.wrong, one.reason))
+            labels, figures = (names[one.gold], names[one.suggested]), (one.marginal, one.context, one.doubt)
+            out.append(DoubtfulLabel(*self._place(one.position), *labels, *figures, one.reason))
         return out
 
     def spans(self, most: int | None = None) -> list[UnlikelySpan]:
@@ -93,25 +86,24 @@ class LabelAudit:
         for one in self.found.spans(most):
             sequence, start = self._place(one.start)
             end = start + one.end - one.start
-            out.append(UnlikelySpan(sequence, start, end, one.type, one.probability, one.wrong))
+            out.append(UnlikelySpan(sequence, start, end, one.type, one.probability, one.doubt))
         return out
 
     def sequences(self, most: int | None = None) -> list[UnlikelySequence]:
-        """List sequences that have a position, those with the most errors by expectation first."""
+        """List sequences that have a position, those with the most improbable labels first."""
         there = np.flatnonzero(self.lengths)
         return [
-            UnlikelySequence(int(there[one.sequence - 1]), one.expected, one.wrong, one.log_probability)
+            UnlikelySequence(int(there[one.sequence - 1]), one.doubtful, one.log_probability)
             for one in self.found.sequences(most)
         ]
 
-    def corrected(self, least: float = 0.5) -> list[list[LabelValue]]:
-        """Return y with suggested labels where those that it has are wrong with at least this probability."""
+    def corrected(self, least: float = 0.0) -> list[list[LabelValue]]:
+        """Return y with suggested labels in the place of those that have at least this doubt."""
         if not self.found.held_out:
             raise ValueError("a model that has learnt from the labels cannot correct them: audit by folds")
         names = dict(zip(self.found.labels, self.values, strict=True))
         labels = [names[label] for label in self.found.corpus.columns[-1]]
-        wrong = np.nan_to_num(self.found.evidence.wrong)
-        for t in np.flatnonzero(wrong >= least).tolist():
+        for t in np.flatnonzero(self.found.evidence.doubt >= least).tolist():
             labels[t] = self.values[int(self.found.evidence.suggested[t])]
         ends = np.cumsum(self.lengths).tolist()
         return [labels[end - length : end] for end, length in zip(ends, self.lengths.tolist(), strict=True)]

@@ -721,18 +721,18 @@ class KernelCRF(Protocol):
         folds: int | Sequence[object] | ArrayLike | None = 5,
         rank: str | None = None,
     ) -> LabelAudit:
-        """Find labels of y that are probably wrong, and how many, as `kcrf audit` does.
+        """Find doubtful labels of y, as `kcrf audit` does.
 
         Sequences are dealt into `folds`, a number of them or a fold for each sequence, and each is judged by a model
         of the others with the parameters of this estimator, which is left as it is and need not be fitted. With
-        folds=None the fitted model judges, which may have learnt from y. `rank` is the order: by the probability that a
-        label is "wrong", by a small p(label | x, the other labels), "context", or p(label | x), "marginal". None:
-        "wrong" by folds, "context" by the fitted model.
+        folds=None the fitted model judges, which may have learnt from y. `rank` is the order: by "doubt", by a
+        small p(label | x, the other labels), "context", or p(label | x), "marginal". None: "doubt" by folds, "context"
+        by the fitted model.
 
         Data frames are given as to `fit`.
 
-        The result has `positions()`, `spans()` and `sequences()`, the worst first, the number that is `expected` to be
-        wrong with its `standard_error`, the probability `wrong` of all labels, and y as it should be, `corrected()`.
+        The result has `positions()`, `spans()` and `sequences()`, the worst first, the number of `doubtful` labels and
+        of `places` that they are in, the `doubts` of all labels, and y with suggested labels, `corrected()`.
 
         >>> from kcrf_core import KernelCRF
         >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cat"}]] * 10
@@ -740,9 +740,9 @@ class KernelCRF(Protocol):
         >>> y[4] = ["D", "D"]
         >>> found = KernelCRF(c2=0.1).audit(X, y, folds=3)
         >>> [worst] = found.positions(1)
-        >>> worst.sequence, worst.position, worst.gold, worst.suggested, worst.wrong > 0.5
+        >>> worst.sequence, worst.position, worst.gold, worst.suggested, worst.marginal < 0.1
         (4, 1, 'D', 'N', True)
-        >>> found.corrected(least=0.5)[4]
+        >>> found.corrected(least=worst.doubt)[4]
         ['D', 'N']
         """
         if rank is None:

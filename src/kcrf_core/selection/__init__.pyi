@@ -12,8 +12,13 @@ from .cross_validation import (
     summarise as summarise,
     task_count as task_count,
 )
-from .error_number import estimate as estimate
-from .evidence import Channel as Channel, fit_channel as fit_channel, gather as gather
+from .evidence import (
+    IMPROBABLE as IMPROBABLE,
+    Channel as Channel,
+    channel_of_kinds as channel_of_kinds,
+    gather as gather,
+    learn_channel as learn_channel,
+)
 from .grid import Setting as Setting, make_settings as make_settings, parse_grid as parse_grid, shown as shown
 from .journal import Journal as Journal
 from .label_audit import (
@@ -31,6 +36,7 @@ from .label_audit import (
     read_worklist as read_worklist,
     worklist as worklist,
 )
+from .planted_regression import PlantedRegression as PlantedRegression
 from .search import Listener as Listener, Search as Search
 from .space import Candidate as Candidate
 from .tuning import (

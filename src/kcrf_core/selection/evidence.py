@@ -1,9 +1,8 @@
 """Evidence of models about the labels of data (see "Wrong labels" in docs/method.md).
 
 The channel: a labelling y is drawn by the model, p(y | x), whose scores are multiplied by s, those of neighbouring
-labels by s'. Then each label y_t becomes g_t with probability T(g_t | y_t): an error of kind k happens with probability
-e_k, and leads to labels of that kind as they are frequent. A label has two doubts, log-odds of y_t != g_t: by the
-channel, given the input and all labels of the data, and by the model, given the input alone.
+labels by s'. Then each label y_t becomes g_t, the label of the data, with probability T(g_t | y_t). The doubt of a
+label is the log-odds of y_t != g_t: by the channel, given the input and all labels, or by the model, given the input.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ import numpy as np
 
 from ..chains import Edges, chain, run_probabilities
 from ..model import scores_in_place
-from ..scoring import SpanFinder, detect_scheme
+from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, tell_iob_apart
 from ..system import Workers, offsets_of
 from ..training import Scored
 from .planting import ErrorKinds
 
 
 class Doubts(NamedTuple):
-    """Log-odds that labels are wrong, and the kinds of error that they would be; NaN for unknown labels."""
+    """Log-odds that labels are wrong, and the kind of error that they would be; NaN for unknown labels."""
 
     given_labels: np.ndarray  # [n] by the channel
     given_input: np.ndarray  # [n] by the model alone
@@ -32,44 +31,49 @@ class Doubts(NamedTuple):
     kinds_given_input: np.ndarray  # [n] by the label that the model prefers
 
 
-class Probability(Protocol):
-    """Probabilities of being wrong."""
+class Judge(Protocol):
+    """A rule that finds one doubt of each label by several."""
 
-    def of_labels(self, doubts: Doubts) -> np.ndarray:
-        """Return those of single labels [n]."""
-
-    def of_wholes(self, doubts: np.ndarray) -> np.ndarray:
-        """Return those of spans or sequences [n], by their doubts [n] given all labels."""
+    def doubt(self, doubts: Doubts) -> np.ndarray:
+        """Return the log-odds that labels are wrong [n]."""
 
 
-SUPPOSED_RATE = 0.01  # e_k, the rate of errors by which doubts are measured
+SUPPOSED_RATE = 0.01  # of errors
 MOST_POSITIONS = 20_000  # to find the sharpness of scores by
 EVALUATIONS = 40
+STEPS, LEAST_POSITIONS, LEAST_ERRORS = 6, 200, 10  # of learning a channel; positions and errors that are supposed
+IMPROBABLE, BROKEN = 0.05, 0.05  # p(label | x), and the share of such labels that break rules of spans
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
     """The probability of labels of the data, given the true ones, and factors of scores."""
 
-    kinds: ErrorKinds
+    labels: tuple[str, ...]
     log_t: np.ndarray  # [Y, Y] log T(g | y)
+    kinds: ErrorKinds | None = None  # of errors of spans
     sharpness: float = 1.0  # s, of scores of positions
     edge_sharpness: float = 1.0  # s'
 
     @classmethod
-    def of(cls, labels: Sequence[str], counts: np.ndarray, rate: float = SUPPOSED_RATE) -> Channel:
-        """Return the channel with this rate of each kind, for labels that occur so often [Y]."""
-        kinds, Y = ErrorKinds.of(labels, counts), len(labels)
-        t = np.zeros((Y, Y))
+    def of(cls, labels: Sequence[str], rates: np.ndarray, kinds: ErrorKinds | None = None) -> Channel:
+        """Return the channel with these probabilities of errors [Y, Y]; the diagonal does not count."""
+        t = np.where(np.eye(len(labels), dtype=bool), 0.0, rates)
+        return cls(tuple(labels), np.log(t + np.diag(1 - t.sum(axis=1))), kinds)
+
+    @classmethod
+    def by_kind(cls, labels: Sequence[str], counts: np.ndarray) -> Channel:
+        """Return the channel in which errors of each kind are equally frequent, and lead to frequent labels."""
+        kinds = ErrorKinds.of(labels, counts)
+        rates = np.zeros((len(labels), len(labels)))
         for kind in range(len(kinds.names)):
             share = (kinds.table == kind) * np.maximum(counts, 0.5)
-            t += rate * share / np.maximum(share.sum(axis=1, keepdims=True), 0.5)
-        np.fill_diagonal(t, 1 - t.sum(axis=1))
-        return cls(kinds, np.log(t))
+            rates += SUPPOSED_RATE * share / np.maximum(share.sum(axis=1, keepdims=True), 0.5)
+        return cls.of(labels, rates, kinds)
 
     def numbers(self, part: Scored) -> np.ndarray:
         """Return the numbers of a part's labels among those of the channel."""
-        number = {label: y for y, label in enumerate(self.kinds.labels)}
+        number = {label: y for y, label in enumerate(self.labels)}
         return np.array([number[label] for label in part.labels])
 
     def potentials(self, part: Scored) -> tuple[np.ndarray, Edges]:
@@ -85,8 +89,18 @@ class Channel:
         before = chain.marginals(self.sharpness * part.scores, edges, part.offsets).log_z
         return float((chain.marginals(after, edges, part.offsets).log_z - before).sum())
 
+    def expected_counts(self, part: Scored) -> np.ndarray:
+        """Return the expected number of positions [Y, Y] with each true label and each label of the data."""
+        own, known = self.numbers(part), part.gold >= 0
+        after = chain.marginals(*self.potentials(part), part.offsets).node[known]
+        counts = np.zeros_like(self.log_t)
+        for y, column in zip(own.tolist(), after.T, strict=True):
+            counts[y] = np.bincount(own[part.gold[known]], column, len(self.labels))
+        return counts
+
     def doubts(self, part: Scored, node: np.ndarray, after: np.ndarray | None = None) -> Doubts:
         """Return the doubts of labels, with p(y_t | x) [n, Y], and perhaps p(y_t | x, g) by the channel."""
+        assert self.kinds is not None
         known, own = part.gold >= 0, self.numbers(part)
         gold = np.where(known, part.gold, 0)
         after = chain.marginals(*self.potentials(part), part.offsets).node if after is None else after
@@ -108,11 +122,72 @@ def _rivals(node: np.ndarray, gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return node[rows, gold], others.argmax(axis=1)
 
 
-def fit_channel(parts: Sequence[Scored], workers: Workers) -> Channel:
-    """Return the channel whose sharpness makes the labels most likely."""
+def label_counts(parts: Sequence[Scored]) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the labels of all parts, and how often each of them occurs."""
+    counts: dict[str, int] = {}
+    for part in parts:
+        known = np.bincount(part.gold[part.gold >= 0], minlength=len(part.labels))
+        for label, count in zip(part.labels, known.tolist(), strict=True):
+            counts[label] = counts.get(label, 0) + count
+    labels = tuple(sorted(counts))
+    return labels, np.array([counts[label] for label in labels])
+
+
+def span_rules(labels: Sequence[str], gold: np.ndarray, offsets: np.ndarray) -> Transitions | None:
+    """Return the pairs of labels that the scheme of a labelling [N] allows, or None if labels are no spans."""
+    scheme = detect_scheme(labels)
+    if scheme is None:
+        return None
+    return allowed_transitions(labels, tell_iob_apart(scheme, SpanFinder(labels).find(gold, offsets)))
+
+
+def errors_of_single_labels(parts: Sequence[Scored], workers: Workers) -> bool:
+    """Return True if labels are no spans, or improbable ones break the rules of spans, as wrong spans do not."""
+
+    def counts(part: Scored) -> tuple[int, int]:
+        node = chain.marginals(part.scores, part.edges, part.offsets).node
+        gold = np.where(part.gold >= 0, part.gold, node.argmax(axis=1))
+        improbable = node[np.arange(len(gold)), gold] < IMPROBABLE
+        rules = span_rules(part.labels, gold, part.offsets)
+        if rules is None:
+            return 0, 0
+        first = part.offsets[:-1][np.diff(part.offsets) > 0]
+        broken = np.append(False, ~rules.pairs[gold[:-1], gold[1:]])
+        broken[first] = False
+        before = np.append(broken[1:], False)  # the next label may not follow
+        broken[first] = ~rules.first[gold[first]]
+        return int((improbable & (broken | before)).sum()), int(improbable.sum())
+
+    if detect_scheme(label_counts(parts)[0]) is None:
+        return True
+    broken, improbable = np.sum(list(workers.map(counts, parts)), axis=0)
+    return bool(broken > BROKEN * improbable)
+
+
+def learn_channel(parts: Sequence[Scored], workers: Workers) -> Channel:
+    """Return the channel of single errors, learnt by expectation maximisation.
+
+    Errors happen to a label, and lead to one, as often as this data shows, but half of them, and more where a label is
+    rare, are supposed: a hundredth of the labels, with given labels as wrong ones have them.
+    """
+    labels, counts = label_counts(parts)
+    frequency = np.maximum(counts, 0.5) / np.maximum(counts, 0.5).sum()
+    channel = Channel.of(labels, np.tile(SUPPOSED_RATE * frequency, (len(labels), 1)))
+    for _ in range(STEPS):
+        table = np.sum(list(workers.map(channel.expected_counts, parts)), axis=0)
+        true = table.sum(axis=1, keepdims=True)
+        np.fill_diagonal(table, 0.0)
+        given = (table.sum(axis=0) + LEAST_ERRORS * frequency) / (table.sum() + LEAST_ERRORS)
+        supposed = true + LEAST_POSITIONS
+        channel = Channel.of(labels, (table + SUPPOSED_RATE * supposed * given) / (true + supposed))
+    return channel
+
+
+def channel_of_kinds(parts: Sequence[Scored], workers: Workers) -> Channel:
+    """Return the channel of kinds of errors of spans whose sharpness makes the labels most likely."""
     from scipy.optimize import minimize  # only needed here
 
-    start = channel_of(parts)
+    start = Channel.by_kind(*label_counts(parts))
     some = parts[:: max(1, sum(len(part.gold) for part in parts) // MOST_POSITIONS)]
 
     def channel(at: np.ndarray) -> Channel:
@@ -125,34 +200,20 @@ def fit_channel(parts: Sequence[Scored], workers: Workers) -> Channel:
     return channel(minimize(loss, simplex[0], method="Nelder-Mead", options=options).x)
 
 
-def channel_of(parts: Sequence[Scored]) -> Channel:
-    """Return the channel of the labels that these parts have."""
-    counts: dict[str, int] = {}
-    for part in parts:
-        known = np.bincount(part.gold[part.gold >= 0], minlength=len(part.labels))
-        for label, count in zip(part.labels, known.tolist(), strict=True):
-            counts[label] = counts.get(label, 0) + count
-    labels = tuple(sorted(counts))
-    return Channel.of(labels, np.array([counts[label] for label in labels]))
-
-
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Evidence about all N positions; NaN where no model knows the label."""
 
     marginal: np.ndarray  # [N] p(gold | x)
     context: np.ndarray  # [N] p(gold | x, the other labels)
-    doubt: np.ndarray  # [N] log-odds that it is wrong, by the channel
-    wrong: np.ndarray  # [N] probability that it is wrong
+    doubt: np.ndarray  # [N] log-odds that it is wrong
     suggested: np.ndarray  # [N] number of the suggested label, among those of the corpus
     support: np.ndarray  # [N] p(suggested | x)
-    # [N] at the first position of each span and NaN elsewhere: p(span | x), and the probability that it is wrong.
+    # [N] at the first position of each span and NaN elsewhere: p(span | x), and log-odds that it is wrong.
     span: np.ndarray
-    span_wrong: np.ndarray
+    span_doubt: np.ndarray
     span_end: np.ndarray  # [N] where a span ends that begins here, -1 elsewhere
-    # [N] at the first position of each sequence and NaN elsewhere: log p(labels | x), and that one of them is wrong.
-    log_probability: np.ndarray
-    sequence_wrong: np.ndarray
+    log_probability: np.ndarray  # [N] log p(labels | x) at the first position of each sequence, NaN elsewhere
 
 
 def gather(
@@ -161,11 +222,11 @@ def gather(
     labels: Sequence[str],
     positions: int,
     workers: Workers,
-    probability: Probability | None = None,
+    judge: Judge | None = None,
 ) -> Evidence:
     """Return the evidence of all parts, which share no position, on a corpus with these labels.
 
-    Probabilities of being wrong are those of the channel, or `probability` finds them by doubts.
+    Doubts are those of the channel, or `judge` finds them by those of the channel and of the models.
     """
     out = Evidence(
         **{each.name: np.full(positions, np.nan) for each in fields(Evidence)}
@@ -173,9 +234,7 @@ def gather(
     )
     numbers = {label: y for y, label in enumerate(labels)}
     spans = detect_scheme(labels) is not None
-    for part, found in zip(
-        parts, workers.map(lambda part: _of_part(part, channel, spans, probability), parts), strict=True
-    ):
+    for part, found in zip(parts, workers.map(lambda part: _of_part(part, channel, spans, judge), parts), strict=True):
         for name, (where, values) in found.items():
             getattr(out, name)[part.rows[where]] = values
         known = part.rows[part.gold >= 0]
@@ -188,7 +247,7 @@ def gather(
 _Found = dict[str, tuple[np.ndarray, np.ndarray]]  # places in the part, and values
 
 
-def _of_part(part: Scored, channel: Channel, spans: bool, probability: Probability | None) -> _Found:
+def _of_part(part: Scored, channel: Channel, spans: bool, judge: Judge | None) -> _Found:
     node = chain.marginals(part.scores, part.edges, part.offsets)
     rows, known = np.arange(len(part.gold)), np.flatnonzero(part.gold >= 0)
     # A label that the model does not know is replaced by the model's most probable one.
@@ -199,34 +258,24 @@ def _of_part(part: Scored, channel: Channel, spans: bool, probability: Probabili
     true = channel.potentials(part)
     after = chain.marginals(*true, part.offsets)
     right, suggested = _rivals(after.node, gold)
-
-    def wrong(p: np.ndarray) -> np.ndarray:
-        return p if probability is None else probability.of_wholes(log_odds(p))
-
     positions = {
         "marginal": node.node[rows, gold],
         "context": beside[rows, gold] / beside.sum(axis=1),
         "doubt": log_odds(1 - right),
-        "wrong": 1 - right,
         "suggested": suggested,
         "support": node.node[rows, suggested],
     }
-    if probability is not None:
-        positions["wrong"] = probability.of_labels(channel.doubts(part, node.node, after.node))
+    if judge is not None:
+        positions["doubt"] = judge.doubt(channel.doubts(part, node.node, after.node))
     # A sequence with a label that the model does not know cannot be judged as a whole.
     strange = offsets_of(part.gold < 0)[part.offsets]
     whole = np.flatnonzero((np.diff(part.offsets) > 0) & (np.diff(strange) == 0))
     first = part.offsets[whole]
     logs = (chain.path_scores(part.scores, part.edges, part.offsets, gold) - node.log_z)[whole]
-    all_right = np.exp(chain.path_scores(*true, part.offsets, gold) - after.log_z)[whole]
     return {
         **{name: (known, values[known]) for name, values in positions.items()},
         "log_probability": (first, np.minimum(logs, 0.0)),
-        "sequence_wrong": (first, wrong(np.clip(1 - all_right, 0.0, 1.0))),
-        **{
-            name: (where, wrong(values) if name == "span_wrong" else values)
-            for name, (where, values) in _of_spans(part, gold, true, spans).items()
-        },
+        **_of_spans(part, gold, true, spans),
     }
 
 
@@ -234,7 +283,7 @@ def _of_spans(part: Scored, gold: np.ndarray, true: tuple[np.ndarray, Edges], sp
     """Return evidence about spans whose labels the model knows; those that a cut between folds divides end there."""
     if not spans:
         nothing = np.zeros(0, dtype=np.int64)
-        return dict.fromkeys(("span", "span_wrong", "span_end"), (nothing, nothing))
+        return dict.fromkeys(("span", "span_doubt", "span_end"), (nothing, nothing))
     finder = SpanFinder(part.labels)
     found = finder.find(gold, part.offsets)
     unknown = offsets_of(part.gold < 0)
@@ -244,4 +293,4 @@ def _of_spans(part: Scored, gold: np.ndarray, true: tuple[np.ndarray, Edges], sp
         run_probabilities(scores, edges, part.offsets, gold, starts, ends, finder.apart)
         for scores, edges in ((part.scores, part.edges), true)
     )
-    return {"span": (starts, seen), "span_wrong": (starts, 1 - after), "span_end": (starts, ends)}
+    return {"span": (starts, seen), "span_doubt": (starts, log_odds(1 - after)), "span_end": (starts, ends)}

@@ -1,11 +1,13 @@
-"""An audit: positions, spans and sequences of data whose labels are probably wrong, and their corrections.
+"""An audit: positions, spans and sequences of data whose labels are doubtful, and their corrections.
 
-A worklist is a table with TABs between columns: line, text, gold, suggested, p_wrong, p_given_label, reason. Users may
-delete rows and change suggested labels; the rest is applied. Only the first four columns are read.
+A worklist is a table with a header and TABs between columns; values with quotes stand in quotes, as in CSV. Users write
+y into the column `accept` of rows that are right, and may change suggested labels, delete rows and sort them.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,17 +18,19 @@ import numpy as np
 from ..corpora import PLAIN, Column, Corpus, Layout, stream_corpus
 from ..errors import DataError, suggestion
 from ..model import Model
-from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, readable_column
-from ..system import Workers, counted, offsets_of
+from ..scoring import SpanFinder, Transitions, detect_scheme, readable_column
+from ..system import Workers, counted, listed
 from ..training import Scored, scored_parts, train
 from .cross_validation import Plan, Task, cut_parts, fold_data
-from .error_number import ErrorNumber, estimate
-from .evidence import Evidence, channel_of, fit_channel, gather
+from .evidence import IMPROBABLE, Evidence, channel_of_kinds, errors_of_single_labels, gather, learn_channel, span_rules
+from .planted_regression import PlantedRegression
 
-RANKINGS = ("wrong", "context", "marginal")
+RANKINGS = ("doubt", "context", "marginal")
 BY_FOLDS, BY_MODEL = RANKINGS[0], RANKINGS[1]  # how each ranks best
 MOST_WORDS = 12  # of a span that are shown
-HEADER = ("line", "text", "gold", "suggested", "p_wrong", "p_given_label", "reason")
+HEADER = ("line", "text", "gold", "suggested", "accept", "doubt", "p_label", "reason", "doubtful_labels")
+NEEDED = ("line", "text", "gold", "suggested", "accept")  # columns that are read
+YES, NO = ("y", "yes"), ("", "n", "no")
 
 
 class _Finding:
@@ -44,10 +48,9 @@ class DoubtfulPosition(_Finding):
     text: str  # something to read, or empty
     gold: str
     suggested: str
-    probability: float  # of the gold label, as positions are ranked
     marginal: float  # p(gold | x)
     context: float  # p(gold | x, the other labels)
-    wrong: float  # probability that the label is wrong
+    doubt: float  # log-odds that the label is wrong, if errors are as they are supposed
     reason: str
     position: int  # in the corpus, from 0 on
 
@@ -62,20 +65,19 @@ class DoubtfulSpan(_Finding):
     text: str
     type: str
     probability: float  # p(span | x)
-    wrong: float  # probability that it is not the span which should be there
+    doubt: float  # log-odds that it is not the span which should be there
     start: int  # in the corpus, from 0 on
     end: int  # behind its last position
 
 
 @dataclass(frozen=True)
 class DoubtfulSequence(_Finding):
-    """A sequence, and the expected number of its wrong labels."""
+    """A sequence, and the number of its improbable labels."""
 
     line: int
     sequence: int
     length: int
-    expected: float
-    wrong: float  # probability that one of its labels is
+    doubtful: int  # labels with p(gold | x) < IMPROBABLE
     log_probability: float  # log p(gold labels | x)
 
 
@@ -85,46 +87,52 @@ class Audit:
 
     corpus: Corpus
     labels: tuple[str, ...]
-    errors: ErrorNumber | None  # None where models may have seen the labels
     evidence: Evidence
     ranking: str  # one of RANKINGS
-
-    @property
-    def held_out(self) -> bool:
-        """True if models had not seen the labels that they judge."""
-        return self.errors is not None
+    held_out: bool  # models had not seen the labels that they judge
 
     @property
     def judged(self) -> int:
         """Positions whose label some model knows."""
-        return int(np.count_nonzero(~np.isnan(self.evidence.wrong)))
+        return int(np.count_nonzero(~np.isnan(self.evidence.doubt)))
 
     @property
-    def expected(self) -> float:
-        """Estimated number of wrong labels, NaN where models may have seen them."""
-        return float("nan") if self.errors is None else self.errors.number
+    def _codes(self) -> np.ndarray:
+        """Numbers of the labels of the data [N]."""
+        return Column.of(self.corpus.columns[-1]).numbered(self.labels)
 
     @property
-    def standard_error(self) -> float:
-        """Standard error of that number, by its 95 % interval."""
-        return float("nan") if self.errors is None else (self.errors.high - self.errors.low) / 3.92
+    def improbable(self) -> np.ndarray:
+        """True [N] for labels that models find improbable, given the input."""
+        return self.evidence.marginal < IMPROBABLE
+
+    @property
+    def doubtful(self) -> int:
+        """Number of improbable labels."""
+        return int(np.count_nonzero(self.improbable))
+
+    @property
+    def places(self) -> int:
+        """Number of runs of improbable labels: labels of one span are one place."""
+        improbable = self.improbable
+        begins = np.zeros(len(improbable) + 1, dtype=bool)
+        begins[self.corpus.offsets] = True
+        return int(np.count_nonzero(improbable & (begins[:-1] | ~np.append(False, improbable[:-1]))))
 
     @property
     def order(self) -> np.ndarray:
-        """Positions that were judged, the worst first; of equal ones the more probably wrong."""
+        """Positions that were judged, the worst first; of equal ones the more doubtful."""
         evidence = self.evidence
-        known = np.flatnonzero(~np.isnan(evidence.wrong))
-        first = -evidence.wrong if self.ranking == "wrong" else getattr(evidence, self.ranking)
-        return known[np.lexsort((known, -evidence.doubt[known], -evidence.wrong[known], first[known]))]
+        known = np.flatnonzero(~np.isnan(evidence.doubt))
+        first = -evidence.doubt if self.ranking == "doubt" else getattr(evidence, self.ranking)
+        return known[np.lexsort((known, evidence.marginal[known], -evidence.doubt[known], first[known]))]
 
     def positions(self, most: int | None = None) -> list[DoubtfulPosition]:
         """List positions, the worst first."""
         evidence, corpus, words = self.evidence, self.corpus, readable_column(self.corpus.columns[:-1])
-        scheme = detect_scheme(self.labels)
-        rules = None if scheme is None else allowed_transitions(self.labels, scheme)
+        rules = span_rules(self.labels, self._codes, corpus.offsets)
         out = []
         for t in self.order[:most].tolist():
-            by = 1 - evidence.wrong[t] if self.ranking == "wrong" else getattr(evidence, self.ranking)[t]
             out.append(
                 DoubtfulPosition(
                     line=int(corpus.lines[t]),
@@ -132,10 +140,9 @@ class Audit:
                     text="" if words is None else words[t],
                     gold=corpus.columns[-1][t],
                     suggested=self.labels[int(evidence.suggested[t])],
-                    probability=float(by),
                     marginal=float(evidence.marginal[t]),
                     context=float(evidence.context[t]),
-                    wrong=float(evidence.wrong[t]),
+                    doubt=float(evidence.doubt[t]),
                     reason=self._reason(t, rules),
                     position=t,
                 )
@@ -148,13 +155,13 @@ class Audit:
             return []
         evidence, corpus, words = self.evidence, self.corpus, readable_column(self.corpus.columns[:-1])
         finder = SpanFinder(self.labels)
-        spans = finder.find(Column.of(corpus.columns[-1]).numbered(self.labels), corpus.offsets)
+        spans = finder.find(self._codes, corpus.offsets)
         # Those with a label that no model knows, and those that a cut between folds divides, were not judged.
         judged = np.flatnonzero(evidence.span_end[spans.starts] == spans.ends)
-        starts, wrong = spans.starts[judged], evidence.span_wrong[spans.starts[judged]]
-        first = -wrong if self.ranking == "wrong" else evidence.span[starts]
+        starts, doubt = spans.starts[judged], evidence.span_doubt[spans.starts[judged]]
+        first = -doubt if self.ranking == "doubt" else evidence.span[starts]
         out = []
-        for r in judged[np.lexsort((starts, evidence.span[starts], -wrong, first))[:most]].tolist():
+        for r in judged[np.lexsort((starts, evidence.span[starts], -doubt, first))[:most]].tolist():
             start, end = int(spans.starts[r]), int(spans.ends[r])
             out.append(
                 DoubtfulSpan(
@@ -164,7 +171,7 @@ class Audit:
                     text="" if words is None else " ".join(words[start : min(end, start + MOST_WORDS)]),
                     type=finder.types[spans.kinds[r]],
                     probability=float(evidence.span[start]),
-                    wrong=float(evidence.span_wrong[start]),
+                    doubt=float(evidence.span_doubt[start]),
                     start=start,
                     end=end,
                 )
@@ -172,31 +179,26 @@ class Audit:
         return out
 
     def sequences(self, most: int | None = None) -> list[DoubtfulSequence]:
-        """List sequences, those with the most expected errors first; none with a label that no model knows."""
+        """List sequences, those with the most improbable labels first; none with a label that no model knows."""
         offsets, evidence = self.corpus.offsets, self.evidence
         lengths = np.diff(offsets)
         there = np.flatnonzero(lengths)
         first = offsets[:-1][there]
         # A sequence may have been judged in several pieces, by models of different folds.
-        with np.errstate(divide="ignore"):
-            right = np.log1p(-np.nan_to_num(evidence.sequence_wrong))
-        expected, right, logs = (
+        logs, unknown, doubtful = (
             np.add.reduceat(values, first) if len(first) else np.zeros(0)
-            for values in (np.nan_to_num(evidence.wrong), right, np.nan_to_num(evidence.log_probability))
+            for values in (np.nan_to_num(evidence.log_probability), 1 * np.isnan(evidence.doubt), 1 * self.improbable)
         )
-        strange = offsets_of(np.isnan(evidence.wrong))
-        ranked = np.lexsort([logs, -expected])  # if none are expected, the least probable one comes first
-        ranked = ranked[np.diff(strange[offsets])[there][ranked] == 0]
+        ranked = np.lexsort([logs, -doubtful])
         return [
             DoubtfulSequence(
                 line=int(self.corpus.lines[first[s]]),
                 sequence=int(there[s]) + 1,
                 length=int(lengths[there[s]]),
-                expected=float(expected[s]),
-                wrong=float(-np.expm1(right[s])),
+                doubtful=int(doubtful[s]),
                 log_probability=float(logs[s]),
             )
-            for s in ranked[:most].tolist()
+            for s in ranked[unknown[ranked] == 0][:most].tolist()
         ]
 
     def _reason(self, t: int, rules: Transitions | None) -> str:
@@ -249,10 +251,11 @@ def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, ranking: s
     labels = tuple(sorted({*corpus.columns[-1], *(label for part in parts for label in part.labels)}))
     if not any((part.gold >= 0).any() for part in parts):
         raise DataError("the models know no label of the data: there is nothing to audit", corpus.source)
-    channel = fit_channel(parts, workers) if held_out else channel_of(parts)
-    errors = estimate(parts, channel, workers) if held_out else None
-    evidence = gather(parts, channel, labels, corpus.positions, workers, errors)
-    return Audit(corpus, labels, errors, evidence, ranking)
+    single = errors_of_single_labels(parts, workers)
+    channel = (learn_channel if single else channel_of_kinds)(parts, workers)
+    judge = None if single else PlantedRegression.fit(parts, channel, workers)
+    evidence = gather(parts, channel, labels, corpus.positions, workers, judge)
+    return Audit(corpus, labels, evidence, ranking, held_out)
 
 
 @dataclass(frozen=True)
@@ -262,39 +265,75 @@ class Correction:
     line: int
     gold: str
     suggested: str
+    text: str = ""  # a value of that line, or empty
 
 
-def worklist(positions: Iterable[DoubtfulPosition], held_out: bool = True) -> str:
-    """Return the table as text; `p_wrong` is empty where models may have seen the labels."""
-    rows = [HEADER]
+@dataclass(frozen=True)
+class Worklist:
+    """The corrections that a person has accepted in a worklist."""
+
+    changes: list[Correction]
+    doubtful: int | None  # number of improbable labels of the data, if the list has it
+
+
+def _one_line(text: str) -> str:
+    """Return a text without characters that end cells and lines."""
+    return " ".join(text.replace("\0", " ").split())
+
+
+def worklist(positions: Iterable[DoubtfulPosition], doubtful: int) -> str:
+    """Return the table as text."""
+    out = io.StringIO()
+    writer = csv.writer(out, dialect="excel-tab", lineterminator="\n")
+    writer.writerow(HEADER)
     for each in positions:
-        text, wrong = each.text.replace("\t", " ").replace("\n", " "), f"{each.wrong:.4g}" if held_out else ""
-        rows.append((str(each.line), text, each.gold, each.suggested, wrong, f"{each.context:.4g}", each.reason))
-    return "".join("\t".join(row) + "\n" for row in rows)
+        cells = (each.line, _one_line(each.text), each.gold, each.suggested, "", f"{each.doubt:.4g}")
+        writer.writerow((*cells, f"{each.marginal:.4g}", each.reason, doubtful))
+    return out.getvalue()
 
 
-def read_worklist(text: str, path: str, known: Collection[str] | None = None) -> list[Correction]:
-    """Return the changes that a worklist still has; with `known`, suggested labels must be among these."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]  # words may have other characters that end lines
-    if tuple(lines[0].split("\t")[:4]) != HEADER[:4]:
-        raise DataError(f"not a worklist: its first line should be {' '.join(HEADER)}, with TABs between them", path, 1)
-    changes = []
-    for number, line in enumerate(lines[1:], start=2):
-        if not line.strip():
-            continue
-        cells = line.split("\t")
-        if len(cells) < 4 or not cells[0].isdecimal() or not cells[3].strip():
-            raise DataError("a row should have a line number, a text, a gold and a suggested label", path, number)
-        if known is not None and cells[3] not in known:
-            message = f"the data has no label {cells[3]!r}{suggestion(cells[3], known)}: allow new ones, or change it"
-            raise DataError(message, path, number, settings=["new_labels"])
-        changes.append(Correction(int(cells[0]), cells[2], cells[3]))
-    return changes
+def read_worklist(text: str, path: str, known: Collection[str] | None = None) -> Worklist:
+    """Return the changes that are accepted; with `known`, suggested labels must be among these."""
+    reader = csv.reader(io.StringIO(text, newline=""), dialect="excel-tab", strict=True)
+    changes: list[Correction] = []
+    doubtful = None
+    try:
+        header = next(reader, [])
+        missing = [name for name in NEEDED if name not in header]
+        if missing:
+            raise DataError(f"not a worklist: its first line has no column {listed(missing)}", path, 1)
+        for cells in reader:
+            if not any(cells):
+                continue
+            row = dict(zip(header, cells, strict=False))
+            accept = row.get("accept", "").strip().casefold()
+            if accept not in (*YES, *NO):
+                message = f"'accept' is {row['accept']!r}: write y to make this correction, or nothing"
+                raise DataError(message, path, reader.line_num)
+            if row.get("doubtful_labels", "").isdecimal():
+                doubtful = int(row["doubtful_labels"])
+            if accept in YES:
+                changes.append(_accepted(row, path, reader.line_num, known))
+    except csv.Error as error:
+        raise DataError(f"not a worklist: {error}", path, reader.line_num) from None
+    if not changes:
+        raise DataError("no row is accepted: write y into the column 'accept' of rows to correct", path)
+    return Worklist(list(dict.fromkeys(changes)), doubtful)
+
+
+def _accepted(row: dict[str, str], path: str, number: int, known: Collection[str] | None) -> Correction:
+    if not row["line"].isdecimal() or not row.get("suggested", "").strip():
+        raise DataError("a row should have a line number, a text, a gold and a suggested label", path, number)
+    suggested = row["suggested"]
+    if known is not None and suggested not in known:
+        message = f"the data has no label {suggested!r}{suggestion(suggested, known)}: allow new ones, or change it"
+        raise DataError(message, path, number, settings=["new_labels"])
+    return Correction(int(row["line"]), row["gold"], suggested, _one_line(row["text"]))
 
 
 def changes_of(positions: Iterable[DoubtfulPosition], least: float) -> list[Correction]:
-    """Return corrections of positions that are wrong with at least this probability."""
-    return [Correction(each.line, each.gold, each.suggested) for each in positions if each.wrong >= least]
+    """Return corrections of positions with at least this doubt."""
+    return [Correction(each.line, each.gold, each.suggested) for each in positions if each.doubt >= least]
 
 
 def corrected(
@@ -315,6 +354,11 @@ def corrected(
             change = by_line.pop(int(corpus.lines[t]))
             if corpus.columns[-1][t] != change.gold:
                 raise DataError(f"the label is not {change.gold!r}: is the worklist of other data?", path, change.line)
+            values = [_one_line(column[t]) for column in corpus.columns[:-1]]
+            # Spreadsheets rewrite numbers and dates, and pandas leaves words such as NA empty.
+            if any(map(str.isalpha, change.text)) and change.text not in values:
+                message = f"the text is not {change.text!r}: is the worklist of other data?"
+                raise DataError(message, path, change.line)
             if parsed.separator == " " and " " in change.suggested:
                 raise DataError(
                     f"the label {change.suggested!r} has a space, which separates columns here", path, change.line

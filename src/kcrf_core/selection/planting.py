@@ -1,8 +1,7 @@
-"""Kinds of errors that annotators make, and such errors planted in the labels of data.
+"""Kinds of errors of spans, and such errors planted in the labels of data.
 
-Labels of spans have four kinds for each of the most frequent types: `missed` (O instead of a span), `spurious` (a span
-instead of O), `boundary` (another label of the same type) and `type` (another type). Other labels have a kind for each
-true and each given label, and one for labels that are those of a neighbour.
+There are four kinds for each of the most frequent types: `missed` (O instead of a span), `spurious` (a span instead of
+O), `boundary` (another label of the same type) and `type` (another type).
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from ..scoring import SCHEMES, Scheme, SpanFinder, Spans, detect_scheme, split_l
 
 SPAN_KINDS = ("missed", "spurious", "boundary", "type")
 MISSED, SPURIOUS, BOUNDARY, TYPE = range(4)
-MOST_GROUPS = 4  # of types, or of labels that are of no scheme: the most frequent ones, and all others
+MOST_GROUPS = 4  # of types: the most frequent ones, and all others
 OUTSIDE = ("O", "")
-REST, NEIGHBOUR = "other", "as its neighbour"
+REST = "other"
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,56 +27,32 @@ class ErrorKinds:
     labels: tuple[str, ...]
     names: tuple[str, ...]
     table: np.ndarray  # [Y, Y] number of the kind by which the true label y became g; -1 on the diagonal
-    spans: bool  # labels are of a scheme
-    groups: np.ndarray  # [Y] group of each label, or of its type; -1 of O
+    groups: np.ndarray  # [Y] group of the type of each label; -1 of O
 
     @classmethod
     def of(cls, labels: Sequence[str], counts: np.ndarray) -> ErrorKinds:
-        """Return the kinds of labels, which occur so often [Y]."""
-        spans = detect_scheme(labels) is not None
-        parts = [(split_label(label) or ("", label)) if spans else ("", label) for label in labels]
+        """Return the kinds of labels of a scheme, which occur so often [Y]."""
+        parts = [split_label(label) or OUTSIDE for label in labels]
         total: dict[str, int] = {}
         for (letter, name), count in zip(parts, counts.tolist(), strict=True):
             if letter != "O":
                 total[name] = total.get(name, 0) + count
         ordered = sorted(total, key=lambda name: (-total[name], name))
         names = ordered if len(ordered) <= MOST_GROUPS else [*ordered[: MOST_GROUPS - 1], REST]
-        number = {name: min(k, len(names) - 1) for k, name in enumerate(ordered)}
-        groups = np.array([-1 if letter == "O" else number[name] for letter, name in parts])
-        G = len(names)
-        if spans:
-            types = np.array([-1 if letter == "O" else ordered.index(name) for letter, name in parts])
-            table = np.where(types[:, None] == types, BOUNDARY, TYPE) * G + groups[:, None]
-            table[types < 0], table[:, types < 0] = SPURIOUS * G + groups, (MISSED * G + groups)[:, None]
-            kinds = [f"{kind} {name}".rstrip() for kind in SPAN_KINDS for name in names]
-        else:
-            table = groups[:, None] * G + groups
-            kinds = [*(f"{true} as {given}" for true in names for given in names), NEIGHBOUR]
+        types = np.array([-1 if letter == "O" else ordered.index(name) for letter, name in parts])
+        groups, G = np.minimum(types, len(names) - 1), len(names)
+        table = np.where(types[:, None] == types, BOUNDARY, TYPE) * G + groups[:, None]
+        table[types < 0], table[:, types < 0] = SPURIOUS * G + groups, (MISSED * G + groups)[:, None]
         np.fill_diagonal(table, -1)
-        return cls(tuple(labels), tuple(kinds), table, spans, groups)
+        kinds = [f"{kind} {name}".rstrip() for kind in SPAN_KINDS for name in names]
+        return cls(tuple(labels), tuple(kinds), table, groups)
 
     def plant(
         self, kind: int, gold: np.ndarray, offsets: np.ndarray, share: float, rng: np.random.Generator
     ) -> np.ndarray:
-        """Return labels [N] with errors of a kind in this share of spans or positions; -1 stays, an unknown label."""
+        """Return labels [N] with errors of a kind in this share of the spans; -1 stays, an unknown label."""
         G = int(self.groups.max(initial=0)) + 1
-        if self.spans:
-            return _SpanPlanter(self, gold, offsets, kind % G, share, rng).plant(kind // G)
-        known = gold >= 0
-        own, out = np.where(known, self.groups[gold], -1), gold.copy()
-        if self.names[kind] == NEIGHBOUR:
-            inside = np.ones(len(gold) + 1, dtype=bool)
-            inside[offsets] = False  # a sequence begins at the position
-            before, after = np.roll(gold, 1), np.roll(gold, -1)
-            before, after = np.where(inside[:-1], before, -1), np.where(inside[1:], after, -1)
-            new = np.where(rng.random(len(gold)) < 0.5, before, after)
-        else:
-            others = gold[own == kind % G]
-            new = np.where(own == kind // G, rng.choice(others, len(gold)) if len(others) else -1, -1)
-        places = np.flatnonzero(known & (new >= 0) & (new != gold))
-        chosen = rng.choice(places, min(max(round(share * len(places)), 20), len(places)), replace=False)
-        out[chosen] = new[chosen]
-        return out
+        return _SpanPlanter(self, gold, offsets, kind % G, share, rng).plant(kind // G)
 
 
 class _SpanPlanter:
