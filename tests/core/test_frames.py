@@ -200,7 +200,7 @@ def test_categories_that_look_like_numbers(rng, pandas):
         assert crf.predict(frame).tolist() == crf.predict(frame.astype({"room.no": str})).tolist()
     shuffled = frame.assign(**{"room.no": frame["room.no"].cat.rename_categories({1: 2000, 2: 3, 30: 17})})
     first, second = (KernelCRF(sigma2=3).audit(one, folds=2, **TRIALS) for one in (frame, shuffled))
-    np.testing.assert_array_equal(np.concatenate(first.wrong), np.concatenate(second.wrong))
+    np.testing.assert_array_equal(np.concatenate(first.doubts), np.concatenate(second.doubts))
     dated = frame.assign(day=pandas.Categorical(pandas.to_datetime(["2024-01-01"] * len(frame))))
     with pytest.raises(ValueError, match="the column 'day' holds times"):
         KernelCRF(sigma2=3).fit(dated, **TRIALS)
