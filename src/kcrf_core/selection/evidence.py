@@ -41,7 +41,7 @@ class Judge(Protocol):
 SUPPOSED_RATE = 0.01  # of errors
 MOST_POSITIONS = 20_000  # to find the sharpness of scores by
 EVALUATIONS = 40
-STEPS, LEAST_POSITIONS, LEAST_ERRORS = 6, 200, 10  # of learning a channel; positions and errors that are supposed
+STEPS, LEAST_POSITIONS, LEAST_ERRORS = 6, 3000, 10  # of learning a channel; positions and errors that are supposed
 IMPROBABLE, BROKEN = 0.05, 0.05  # p(label | x), and the share of such labels that break rules of spans
 
 
