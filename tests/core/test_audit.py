@@ -342,6 +342,13 @@ def test_spans_and_labels_that_cannot_stand_there(tmp_path):
     assert (worst.line, worst.text, worst.type) == (119, "sat", "X")
 
 
+def test_a_scheme_is_that_of_the_data(tmp_path):
+    """In IOB1 spans begin with I, and with B only behind another one: nothing breaks its rules."""
+    path = tmp_path / "iob1.conll"
+    path.write_text("the I-X\ncat B-X\nsat O\n\n" * 12)
+    assert not [one.reason for one in by_folds(path).positions() if "cannot follow" in one.reason]
+
+
 CSV = Layout(separator=",")
 UD = "{}\t{}\t_\t{}\t_\t_\t0\t_\t_\t_\n".format
 
