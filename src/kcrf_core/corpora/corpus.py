@@ -148,9 +148,6 @@ class CorpusBuilder:
         parts = self._parts
         if not parts[0].positions:
             return parts[0]
-        count, positions = sum(one.strings is None for one in self._columns), sum(part.positions for part in parts)
-        numbers = iter(np.empty((count, positions)))  # in one array, whose memory takes half the time to get
-        columns = tuple(one.column(next(numbers) if one.strings is None else None) for one in self._columns)
         attributes, rows = None, [part.attributes for part in parts if part.attributes is not None]
         if rows:
             values = [some.values for some in rows]
@@ -162,7 +159,7 @@ class CorpusBuilder:
             )
         return replace(
             parts[0],
-            columns=columns,
+            columns=tuple(builder.column() for builder in self._columns),
             offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
             lines=np.concatenate([part.lines for part in parts]),
             weights=joined_weights([(part.weights, part.sequences) for part in parts]),

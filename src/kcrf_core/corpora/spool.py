@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, pairwise
 
 import numpy as np
@@ -61,6 +61,7 @@ class _Codes:
         self.codes = _Stored(folder, np.int32)
         self._strings = Strings()
         self._counts = np.zeros(256, dtype=np.int64)
+        self._known: Column | None = None
 
     def append(self, column: Column) -> None:
         numbers = self._strings.add(column.utf8)
@@ -68,16 +69,19 @@ class _Codes:
             self._counts = np.pad(self._counts, (0, 2 * self._strings.count))
         self._counts[numbers] += np.bincount(column.codes, minlength=len(numbers))
         self.codes.append(numbers[column.codes])
+        self._known = None
 
     @property
     def counts(self) -> np.ndarray:
         """Count of each of the values, [V]."""
         return self._counts[: self._strings.count]
 
-    @cached_property
+    @property
     def distinct(self) -> Column:
-        """Each distinct value once, when all values have been appended."""
-        return self._strings.column(np.arange(self._strings.count, dtype=np.int32))
+        """Each distinct value once."""
+        if self._known is None:
+            self._known = self._strings.column(np.arange(self._strings.count, dtype=np.int32))
+        return self._known
 
     def column(self, first: int, last: int) -> Column:
         """Return the values first:last, read and numbered when they are needed."""

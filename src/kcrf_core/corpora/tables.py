@@ -336,30 +336,31 @@ class ColumnBuilder:
     """One column out of consecutive ones: of numbers as long as all are numbers that were read alike, else of codes."""
 
     def __init__(self) -> None:
-        self.strings: Strings | None = None  # None: there were only numbers so far
+        self._strings: Strings | None = None  # None: there were only numbers so far
         self._missing: tuple[str, ...] | None = None
         self._texts: list[tuple[np.ndarray, np.ndarray]] = []
-        self._arrays: list[np.ndarray] = []  # numbers, or codes of the strings
+        self._array, self._count = np.empty(0), 0  # [N] numbers, or codes of the strings
 
     def add(self, column: Column) -> None:
-        read = column.read
-        if read is not None and not self._arrays:
-            self._missing = read.missing
-        if self.strings is None and read is not None and read.missing == self._missing:
-            self._texts += read.texts
-            self._arrays.append(read.array)
-            return
-        if self.strings is None:
-            before, self.strings, self._arrays = self.column(), Strings(), []
-            self.add(before)
-        self._arrays.append(self.strings.add(column.utf8)[column.codes])
+        first, self._count = self._count, self._count + len(column)
+        if self._strings is None and first == 0 and column.read is not None:
+            self._missing = column.read.missing
+        if self._strings is None and column.read is not None and column.read.missing == self._missing:
+            self._texts += column.read.texts
+            added = column.read.array
+        else:
+            if self._strings is None:
+                self._strings, numbers = Strings(), Numbers(self._array[:first], self._missing, self._texts).column()
+                self._array = self._strings.add(numbers.utf8)[numbers.codes]
+            added = self._strings.add(column.utf8)[column.codes]
+        self._array = _with_room(self._array, self._count, first)
+        self._array[first : self._count] = added
 
-    def column(self, out: np.ndarray | None = None) -> Column:
-        """Return all of it; numbers can be put into `out` [N]."""
-        array = np.concatenate(self._arrays or [np.empty(0, np.int32)], out=out)
-        if self.strings is None:
+    def column(self) -> Column:
+        array = self._array[: self._count]
+        if self._strings is None:
             return Numbers(array, self._missing, self._texts).column()
-        return self.strings.column(array)
+        return self._strings.column(array)
 
 
 def joined_columns(columns: Sequence[Column]) -> Column:
