@@ -324,7 +324,7 @@ def test_columns_of_numbers_can_be_cut_and_joined_like_those_of_a_file(rng):
     encoding, dataset = fit_encoding(config, whole)
     again = concatenate([whole.subset(range(5)), whole.subset(range(5, 12))])
     np.testing.assert_array_equal(encoding.encode(again).real, dataset.real)
-    assert [float(value) for value in whole.columns[0][:3]] == whole.columns[0].exact[:3].tolist()
+    assert [float(value) for value in whole.columns[0][:3]] == whole.columns[0].numbers[:3].tolist()
 
 
 # ----------------------------------------------------------------------------- weights of sequences

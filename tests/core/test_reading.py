@@ -21,7 +21,7 @@ from kcrf_core.corpora import (
     FORMATS,
     MISSING,
     PLAIN,
-    Column,
+    CodedColumn,
     Layout,
     conll,
     guess_format,
@@ -31,7 +31,6 @@ from kcrf_core.corpora import (
 )
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import Block, append_labels, blocks
-from kcrf_core.corpora.tables import Numbers, joined_columns
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.system import Workers
 
@@ -524,7 +523,7 @@ def random_numbers(rng):
 
 def number_of(text):
     """The number that a column of one value has, or None."""
-    numbers = Column.of([text]).numbers(())
+    numbers = CodedColumn.of([text]).numbers(())
     return None if numbers is None else float(numbers[0])
 
 
@@ -671,22 +670,6 @@ def test_progress_counts_the_bytes_of_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(lines_module, "READ_SIZE", 70)
     read_corpus(path, progress=seen.append)
     assert sum(seen) == 500 and len(seen) > 3
-
-
-def test_joined_columns_stay_numbers_while_all_parts_were_read_alike():
-    """Numbers that were text, numbers that never were, and a word among them, which makes codes of all."""
-    exact = Numbers(np.array([0.1, np.nan])).column()
-    joined = joined_columns([exact, Numbers(np.array([1e300])).column()])
-    assert list(joined) == ["0.1", "nan", "1e+300"] and joined.numbers(())[[0, 2]].tolist() == [0.1, 1e300]
-    texts = np.frombuffer(b"1.0NA2", np.uint8), np.array([3, 2, 1], np.uint8)
-    read = Numbers(np.array([1, np.nan, 2]), ("NA",), [texts]).column()
-    joined = joined_columns([read, read])
-    assert np.shares_memory(joined.numbers(("NA",)), joined.read.array) and joined.numbers(()) is None
-    assert joined.values == ["1.0", "NA", "2"] and joined.codes.tolist() == [0, 1, 2, 0, 1, 2]
-    for other, values in ((Column.of(["2", "x"]), ["1.0", "NA", "2", "x"]), (exact, ["1.0", "NA", "2", "0.1", "nan"])):
-        joined = pickle.loads(pickle.dumps(joined_columns([read, other])))
-        assert joined.read is None and joined.values == values and list(joined) == [*read, *other]
-        assert list(joined.take(slice(2, 4))) == list(joined.take(np.array([2, 3]))) == list(joined)[2:4]
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 0), (0, 1), (3, 9), (490, 500)])

@@ -290,7 +290,7 @@ def test_rungs_grow_and_contain_each_other():
     sizes = [rung.positions for rung in rungs]
     assert sizes == sorted(sizes)
     assert sizes[-1] == corpus.positions
-    firsts = [set(rung.corpus.columns[0].exact[::20]) for rung in rungs]
+    firsts = [set(rung.corpus.columns[0].numbers[::20]) for rung in rungs]
     assert all(small < large for small, large in itertools.pairwise(firsts))
 
 

@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from kcrf_core._version import __version__
-from kcrf_core.corpora import Column
+from kcrf_core.corpora import CodedColumn
 from kcrf_core.files import file_digest
 from kcrf_core.scoring import WHOLES, readable_column
 from kcrf_core.system import counted, without_empty
@@ -55,7 +55,7 @@ def worst_sequences(labelling: Labelling, number: int, spans: SpanMatches | None
     order = order[errors[order] > 0]
     if not len(order):
         return '<p class="note">None: every sequence is right.</p>'
-    gold, predicted = Column.of(labelling.gold), Column.of(labelling.predicted)
+    gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
     names = sorted(gold.present | predicted.present)
     as_strips = lengths > STRIP
     if labelling.words is None:

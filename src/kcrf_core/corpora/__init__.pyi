@@ -72,8 +72,11 @@ from .sequences import (
 )
 from .spool import SUGGESTING_POSITIONS as SUGGESTING_POSITIONS, Spool as Spool, spread_sequences as spread_sequences
 from .tables import (
+    CategoryColumn as CategoryColumn,
     Cells as Cells,
-    Column as Column,
+    CodedColumn as CodedColumn,
+    NameCells as NameCells,
+    NumberColumn as NumberColumn,
     in_order as in_order,
     joined_columns as joined_columns,
 )

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from ..system import Remark, ranges
+from ..system import Remark
 from .corpus import Corpus
 from .layout import MISSING
-from .tables import LACKING, NUMBER, WORD, Cells, Column
+from .tables import LACKING, NUMBER, WORD, CategoryColumn, CodedColumn, ColumnList, NumberColumn
 from .weight_lines import parse_weight
 
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
@@ -68,31 +68,31 @@ class TrainingColumns(ABC):
 
     def looks_real(self, column: int, name: str) -> bool:
         """Return True if a column without a declared type holds numbers."""
-        numeric = self.has_numbers(column)
-        if numeric is False:
+        found = self.has_numbers(column)
+        if found is False:
             empty = f"warning: column {name} has no values: all are missing; leave it out by 'ignore'"
             self.warnings.append(Remark(empty, settings=["ignore"]))
-        if numeric is not None:
-            return numeric
+        if found is not None:
+            return found
         (values, counts), kinds = self.value_counts(column), self.kinds(column)
         words = int(counts[kinds == WORD].sum())
         few = len(values) <= FEW_VALUES and self.positions >= OFTEN * len(values)
         if words <= (1 - MOSTLY_NUMBERS) * self.positions and not few:
             for part in self.parts:
                 part.real(column, name)  # raises at the first word, with its line
-        given, numbers = int(counts[kinds != LACKING].sum()), int(counts[kinds == NUMBER].sum())
+        there, numbers = int(counts[kinds != LACKING].sum()), int(counts[kinds == NUMBER].sum())
         commas = np.array([_DECIMAL_COMMA.fullmatch(value) is not None for value in values], dtype=bool)
-        if 2 * (numbers + int(counts[commas].sum())) > given:
+        if 2 * (numbers + int(counts[commas].sum())) > there:
             odd = values[int((kinds == WORD).argmax())]
             place = self.first_line(column, odd)
             assert place is not None
             odd, taken = f"'{odd}' in line {place[1]}", f"column {name} is taken for {len(values):,} categories"
             settings: list[str] = []
             remedy = f"numbers such as {odd} need a point in the place of the comma"
-            if 2 * numbers > given:
+            if 2 * numbers > there:
                 settings = ["missing"]
                 remedy = (
-                    f"{numbers:,} of {given:,} values are numbers, but {odd} is not; name it as 'missing' if it "
+                    f"{numbers:,} of {there:,} values are numbers, but {odd} is not; name it as 'missing' if it "
                     "stands for a missing value, or declare 'type: categorical'"
                 )
             self.warnings.append(Remark(f"warning: {taken}: {remedy}", settings=settings))
@@ -121,8 +121,8 @@ class TrainingColumns(ABC):
 
     def first_line(self, column: int, value: str) -> tuple[str, int] | None:
         """Return the source and the line where a column first has a value; None where it has not."""
-        places = (part.first_line(column, value) for part in self.parts)
-        return next((place for place in places if place is not None), None)
+        found = (part.first_line(column, value) for part in self.parts)
+        return next((place for place in found if place is not None), None)
 
 
 class Columns(TrainingColumns):
@@ -135,7 +135,7 @@ class Columns(TrainingColumns):
         fitting: bool = False,  # else the meaning of the columns is known
     ):
         self.corpus, self.missing, self._fitting = corpus, missing, fitting
-        self._coded: dict[int, Column] = {}
+        self._coded: dict[int, CodedColumn] = {}
         self.warnings: list[str] = []
         # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
         self.held_out: dict[str, np.ndarray] = {}
@@ -155,11 +155,11 @@ class Columns(TrainingColumns):
 
     def attribute_counts(self) -> tuple[Sequence[str], np.ndarray]:
         assert self.corpus.attributes is not None
-        names = Column.of(self.corpus.attributes.names)
+        names = CodedColumn.of(self.corpus.attributes.names)
         return names.values, np.bincount(names.codes, minlength=len(names.values))
 
     def looks_real(self, column: int, name: str) -> bool:
-        return not self.coded(column).is_category and super().looks_real(column, name)
+        return not isinstance(self.corpus.columns[column], CategoryColumn) and super().looks_real(column, name)
 
     def has_numbers(self, column: int) -> bool | None:
         numbers = self.numbers(column)
@@ -168,10 +168,10 @@ class Columns(TrainingColumns):
     def kinds(self, column: int) -> np.ndarray:
         return self.coded(column).distinct_numbers(self.missing)[1]
 
-    def coded(self, column: int) -> Column:
+    def coded(self, column: int) -> CodedColumn:
         """Return a column by its distinct values."""
         if column not in self._coded:
-            self._coded[column] = Column.of(self.corpus.columns[column])
+            self._coded[column] = CodedColumn.of(self.corpus.columns[column])
         return self._coded[column]
 
     def distinct(self, column: int) -> tuple[list[str], np.ndarray]:
@@ -200,18 +200,18 @@ class Columns(TrainingColumns):
 
     def numbers(self, column: int) -> np.ndarray | None:
         """Return the column as finite numbers [N], NaN where one is missing, or None where it has words."""
-        return self.coded(column).numbers(self.missing)
+        values = self.corpus.columns[column]
+        return values.numbers if isinstance(values, NumberColumn) else self.coded(column).numbers(self.missing)
 
     def real_rows(self, columns: Sequence[int], names: Sequence[str]) -> np.ndarray:
         """Return columns as numbers, [N, len(columns)]; an error names the first line that has none."""
-        if isinstance(self.corpus.columns, Cells):  # all at once: one by one takes 40 times as long for few rows
-            parsed, numeric = self.corpus.columns.parsed(np.asarray(columns, dtype=np.int64), self.missing)
-            if numeric.all():
-                return np.ascontiguousarray(parsed.T)
-        numbers = list(map(self.real, columns, names))
+        if isinstance(self.corpus.columns, ColumnList):
+            found = self.corpus.columns.number_rows(columns, self.missing)
+            if found is not None:
+                return found
         out = np.empty((self.corpus.positions, len(columns)))
-        for rows in ranges(len(out), 4096):  # which stay in the cache
-            out[rows] = np.array([array[rows] for array in numbers]).T
+        for r, (column, name) in enumerate(zip(columns, names, strict=True)):
+            out[:, r] = self.real(column, name)
         return out
 
     def real(self, column: int, name: str) -> np.ndarray:

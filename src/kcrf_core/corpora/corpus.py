@@ -15,7 +15,7 @@ import numpy as np
 from ..system import offsets_of, piece_rows, sequence_rows
 from .layout import MISSING, Layout
 from .lexicons import Lookup
-from .tables import Cells, Column, ColumnBuilder
+from .tables import Cells, CodedColumn, ColumnBuilder, NumberColumn, Table, TableBuilder, joined_columns
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
 COLUMN_FORMAT = "conll"
@@ -125,8 +125,8 @@ class CorpusBuilder:
 
     def __init__(self) -> None:
         self._parts: list[Corpus] = []
-        self._columns: list[ColumnBuilder] = []
-        self._names = ColumnBuilder()
+        self._table: TableBuilder | None = None
+        self._names: ColumnBuilder | None = None
 
     def add(self, part: Corpus) -> None:
         """Take one more part; one of blank lines alone has no columns yet, and is left out if others have."""
@@ -135,31 +135,40 @@ class CorpusBuilder:
             return
         if self._parts and not self._parts[0].positions:
             self._parts = []
-        attributes = part.attributes
-        self._columns = self._columns or [ColumnBuilder() for _ in part.columns]
-        for builder, column in zip(self._columns, packed(part).columns, strict=True):
-            builder.add(Column.of(column))
+        columns, attributes = part.columns, part.attributes
+        if isinstance(columns, Cells):
+            columns = packed(part).columns
+        if isinstance(columns, Table):
+            self._table = self._table or TableBuilder()
+            self._table.add(columns)
+            columns = ()
         if attributes is not None:
-            self._names.add(Column.of(attributes.names))
+            self._names = self._names or ColumnBuilder()
+            self._names.add(CodedColumn.of(attributes.names).packed())
             attributes = replace(attributes, names=())
-        self._parts.append(replace(part, columns=(), attributes=attributes))
+        self._parts.append(replace(part, columns=columns, attributes=attributes))
 
     def corpus(self) -> Corpus:
         parts = self._parts
         if not parts[0].positions:
             return parts[0]
-        attributes, rows = None, [part.attributes for part in parts if part.attributes is not None]
-        if rows:
-            values = [some.values for some in rows]
-            plain = all(array.strides == (0,) for array in values)
+        if self._table is not None:
+            columns: Sequence[Sequence[str]] = self._table.table()
+        else:
+            columns = tuple(_joined([part.columns[c] for part in parts]) for c in range(parts[0].width))
+        attributes = None
+        if self._names is not None:
+            rows = [part.attributes for part in parts if part.attributes is not None]
+            values = [own.values for own in rows]
+            plain = all(own.strides == (0,) for own in values)
             attributes = AttributeRows(
-                indptr=offsets_of(np.concatenate([np.diff(some.indptr) for some in rows])),
+                indptr=offsets_of(np.concatenate([np.diff(own.indptr) for own in rows])),
                 names=self._names.column(),
                 values=ones(sum(map(len, values))) if plain else np.concatenate(values),
             )
         return replace(
             parts[0],
-            columns=tuple(builder.column() for builder in self._columns),
+            columns=columns,
             offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
             lines=np.concatenate([part.lines for part in parts]),
             weights=joined_weights([(part.weights, part.sequences) for part in parts]),
@@ -177,6 +186,10 @@ def packed(part: Corpus, missing: tuple[str, ...] = MISSING) -> Corpus:
 
 def concatenate(parts: Iterable[Corpus]) -> Corpus:
     """Join consecutive parts of the same file."""
+    parts = list(parts)
+    filled = [part for part in parts if part.positions]
+    if len({isinstance(part.columns, Cells | Table) for part in filled}) > 1:
+        parts = [replace(part, columns=tuple(part.columns)) for part in filled]
     builder = CorpusBuilder()
     for part in parts:
         builder.add(part)
@@ -198,6 +211,13 @@ def joined_weights(parts: Iterable[tuple[np.ndarray | None, int]]) -> np.ndarray
 
 def _rows(column: Sequence[str], rows: np.ndarray | slice) -> Sequence[str]:
     """Return the values of some positions; those of a slice are numbered when that is needed."""
-    if isinstance(column, Column):
+    if isinstance(column, CodedColumn):
+        return column.span(rows) if isinstance(rows, slice) else column.take(rows)
+    if isinstance(column, NumberColumn):
         return column.take(rows)
     return column[rows] if isinstance(rows, slice) else [column[t] for t in rows.tolist()]
+
+
+def _joined(parts: Sequence[Sequence[str]]) -> Sequence[str]:
+    columns = [part.packed() for part in parts if isinstance(part, CodedColumn)]
+    return joined_columns(columns) if len(columns) == len(parts) else [value for part in parts for value in part]

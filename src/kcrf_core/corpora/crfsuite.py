@@ -15,7 +15,7 @@ from .corpus import AttributeRows, Corpus, ones
 from .formats import Format
 from .layout import Layout
 from .lines import Block, ParsedBlock
-from .tables import Cells, packed_marks
+from .tables import Cells, NameCells, coded, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights
 
 WEIGHT = "@weight"
@@ -51,7 +51,7 @@ def parse_block(
         raise DataError(message, name, int(numbers[lengths.argmin()]))
     # Without a TAB a whole line would pass as a label, silently, if that may have spaces.
     lone = np.flatnonzero(starts + lengths == ends)
-    labels = Cells(data, starts[None, lone], lengths[None, lone]).coded(0)
+    labels = coded(data, starts[lone], lengths[lone])
     spaced = np.array([" " in label for label in labels.values], dtype=bool)[labels.codes]
     if spaced.any():
         message = "spaces but no TAB (attribute files are tab-separated)"
@@ -99,7 +99,7 @@ def _attribute_rows(data: bytes, first: np.ndarray, last: np.ndarray, name: str,
             raise DataError(rf"attribute {field!r} has no name (a colon is written \:)", name, line)
         raise DataError(f"the weight of attribute {field!r} {NOT_A_NUMBER}", name, line)
     count = int(indptr[-1])
-    names = Cells(text, starts[None, :count], lengths[None, :count])[0]
+    names = NameCells(text, starts[:count], lengths[:count])
     return AttributeRows(indptr, names, ones(count) if only_ones else values[:count].copy())
 
 

@@ -25,7 +25,7 @@ from ..system import Workers, counted
 from . import _text
 from .corpus import Corpus
 from .lines import Block, blocks, checked, display_name, opened
-from .tables import Column
+from .tables import CodedColumn, NumberColumn
 from .word_vectors import WordVectors, quantised
 
 PRECISIONS = ("float16", "float32", "float64")
@@ -176,11 +176,11 @@ def with_vectors(corpus: Corpus, vectors: Mapping[str, Given | Sequence[Given]] 
             several: Sequence[Given] = given if isinstance(given, (list, tuple)) else [given]  # type: ignore[list-item]  # an array is no list
             pairs += [(name, one) for one in several]
         vectors = open_vectors(pairs)
-    arrays = dict(corpus.vectors)
-    for named in vectors:
-        named.check_rows(corpus.positions, corpus.source)
-        arrays[named.name] = named.take(0, corpus.positions, corpus)
-    return replace(corpus, vectors=arrays)
+    found = dict(corpus.vectors)
+    for own in vectors:
+        own.check_rows(corpus.positions, corpus.source)
+        found[own.name] = own.take(0, corpus.positions, corpus)
+    return replace(corpus, vectors=found)
 
 
 def _mapped(path: str) -> np.ndarray:
@@ -218,12 +218,12 @@ def load_word_vectors(path: str | os.PathLike[str]) -> WordVectors:
 def with_embeddings(corpus: Corpus, path: str, *others: Corpus) -> Corpus:
     """Return a corpus with those rows of a table that its values and those of others have."""
     values: set[str] = set()
-    for part in (corpus, *others):
-        if part.attributes is None:
-            columns = map(Column.of, part.columns[:-1])
-            values.update(value for column in columns if column.exact is None for value in column.values)
+    for each in (corpus, *others):
+        if each.attributes is None:
+            texts = [column for column in each.columns[:-1] if not isinstance(column, NumberColumn)]
+            values.update(value for column in texts for value in CodedColumn.of(column).values)
         else:
-            names = Column.of(part.attributes.names).values
+            names = CodedColumn.of(each.attributes.names).values
             values.update(name[place + 1 :] for name in names for place, letter in enumerate(name) if letter in "=:")
     return replace(corpus, tables={**corpus.tables, path: load_word_vectors(path).part(sorted(values))})
 
@@ -246,10 +246,10 @@ def _read_table(path: str, *version: int) -> WordVectors:
 
         words: list[str] = []
         rows, scales = [], []
-        for block_words, block_rows, block_scales in workers.map(parsed, _trimmed(chain([first], parts))):
-            words += block_words
-            rows.append(block_rows)
-            scales.append(block_scales)
+        for own_words, own_rows, own_scales in workers.map(parsed, _trimmed(chain([first], parts))):
+            words += own_words
+            rows.append(own_rows)
+            scales.append(own_scales)
     if announced not in (None, len(words)):
         raise DataError(
             f"the first line announces {counted(announced or 0, 'word')}, and there are {len(words):,}: is the file "
@@ -332,7 +332,7 @@ def _of_arrays(path: str, name: str) -> WordVectors:
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {key: archive[key] for key in ("words", "rows") if key in archive}
-                names = ", ".join(archive.files)
+                there = ", ".join(archive.files)
         except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
             if "pickle" in str(error) or "Object" in str(error):
                 message = "an array of Python objects, which are never loaded: save words=numpy.array(words, dtype=str)"
@@ -340,7 +340,7 @@ def _of_arrays(path: str, name: str) -> WordVectors:
             raise DataError(f"cannot be read as arrays, perhaps it is cut short ({error})", name) from None
     for key in ("words", "rows"):
         if key not in arrays:
-            raise DataError(f"there is no array '{key}' (arrays: {names or 'none'})", name)
+            raise DataError(f"there is no array '{key}' (arrays: {there or 'none'})", name)
     words, numbers = arrays["words"], arrays["rows"]
     if words.ndim != 1 or words.dtype.kind not in "US":
         raise DataError(f"'words' is {words.dtype}{list(words.shape)}, where a list of texts is expected", name)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import suggestion
 from ..system import counted, listed
-from .tables import Column, Numbers
+from .tables import CategoryColumn, CodedColumn, NumberColumn
 
 TIMES = (date, time, timedelta)  # a datetime is a date
 ColumnNames = str | Sequence[str]
@@ -78,11 +78,11 @@ class FrameRows(list[range]):
 
     def whole_column(self, name: str, use: str) -> list[Any]:
         """Return the values of a column that has one in each row."""
-        series = self.column(name, use)
-        if series.isna().any():
-            row = series.index[int(series.isna().to_numpy().argmax())]
+        found = self.column(name, use)
+        if found.isna().any():
+            row = found.index[int(found.isna().to_numpy().argmax())]
             raise ValueError(f"{use}: the column '{name}' has no value in row {row!r}")
-        return series.tolist()
+        return found.tolist()
 
     def of_sequences(self, given: Any, use: str) -> Any:
         """Return the value of each sequence, of a column or of values of rows that do not change within one."""
@@ -142,14 +142,16 @@ class FrameRows(list[range]):
         None, those are whole numbers beside columns of words.
         """
         series = {name: self.column(name) for name in names}
-        numbers = {name: _numbers(name, column) for name, column in series.items()}
+        numbers = {name: _numbers(name, own) for name, own in series.items()}
         if words is None:
-            words = () if all(array is not None for array in numbers.values()) else series
+            words = () if all(own is not None for own in numbers.values()) else series
         out: list[Sequence[str]] = []
-        for name, column in series.items():
-            array = numbers[name]
-            as_text = name in words and column.dtype.kind in "iub"
-            out.append(_text(column) if as_text or array is None else Numbers(array).column())
+        for name, own in series.items():
+            known = numbers[name]
+            if known is None or (name in words and own.dtype.kind in "iub"):
+                out.append(_text(own))
+            else:
+                out.append(NumberColumn(known))
         return tuple(out)
 
     def with_index(self, values: Any, names: Any) -> Any:
@@ -157,9 +159,9 @@ class FrameRows(list[range]):
         pandas = sys.modules["pandas"]
         if isinstance(names, str):
             return pandas.Series(values, index=self.frame.index, name=names)
-        frame = pandas.DataFrame(values, index=self.frame.index, columns=names)
-        object.__setattr__(frame, "dtype", values.dtype)  # cross_val_predict asks for it where a fold lacks a label
-        return frame
+        found = pandas.DataFrame(values, index=self.frame.index, columns=names)
+        object.__setattr__(found, "dtype", values.dtype)  # cross_val_predict asks for it where a fold lacks a label
+        return found
 
 
 def _numbers(name: str, series: Any) -> np.ndarray | None:
@@ -186,19 +188,18 @@ def _numbers(name: str, series: Any) -> np.ndarray | None:
         if kind == "c":
             raise ValueError(f"Complex data not supported: the column '{name}'")
         return None
-    numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    if np.isinf(numbers).any():
+    found = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if np.isinf(found).any():
         raise ValueError(f"the column '{name}' contains infinity; NaN stands for values that are missing")
-    return numbers
+    return found
 
 
 def _text(series: Any) -> Sequence[str]:
     """Return a column as text, empty where a value is missing."""
     if hasattr(series.dtype, "categories"):
         names = [*map(str, series.dtype.categories.tolist()), ""]  # whole numbers stay so beside missing values
-        coded = Column.of([names[code] for code in series.cat.codes.tolist()])
-        return Column(coded.values, coded.codes, is_category=True)
+        return CategoryColumn(**vars(CodedColumn.of([names[code] for code in series.cat.codes.tolist()])))
     if series.dtype.kind == "b":
         series = series.astype("Int64")
-    known = series.notna().tolist()
-    return [str(value) if is_known else "" for value, is_known in zip(series.tolist(), known, strict=True)]
+    there = series.notna().tolist()
+    return [str(value) if known else "" for value, known in zip(series.tolist(), there, strict=True)]

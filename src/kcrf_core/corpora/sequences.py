@@ -20,7 +20,7 @@ from ..runtime import ItemRows
 from ..system import counted
 from .corpus import AttributeRows, Corpus
 from .frames import FrameRows
-from .tables import Cells, Numbers
+from .tables import NameCells, NumberColumn
 
 COLLECTIONS = (list, tuple, set, frozenset)
 
@@ -53,7 +53,7 @@ def attribute_rows(items: Iterable[Any], vectors: dict[str, np.ndarray] | None =
         if vectors is not None:
             vectors[name] = found
     text, starts, lengths, values, indptr = rows.cells()
-    return AttributeRows(indptr, Cells(text, starts[None], lengths[None])[0], values)
+    return AttributeRows(indptr, NameCells(text, starts, lengths), values)
 
 
 def _vectors(name: str, own: list[tuple[int, np.ndarray]], count: int) -> np.ndarray:
@@ -279,7 +279,7 @@ def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[st
     table = np.concatenate(blocks)  # [N, D]
     if table.dtype.kind != "f":
         return tuple(list(map(str, column)) for column in table.T.tolist())
-    return tuple(Numbers(column).column() for column in np.ascontiguousarray(table.T))
+    return tuple(map(NumberColumn, np.ascontiguousarray(table.T)))
 
 
 def _table(sequence: Sequence[Any], number: int) -> np.ndarray:

@@ -20,12 +20,12 @@ from ..errors import DataError
 from ..files import ScratchFolder, naming, temporary_beside
 from ..system import Workers, counted, listed, offsets_of, sequence_chunks
 from .columns import Columns, Encode, TrainingColumns
-from .corpus import AttributeRows, Corpus, concatenate, joined_weights, ones
+from .corpus import AttributeRows, Corpus, concatenate, joined_weights, ones, packed
 from .embeddings import Given, open_vectors
 from .formats import packed_parts
 from .layout import PLAIN, Layout
 from .lines import display_name
-from .tables import Column, Numbers, Strings, end_to_end
+from .tables import CodedColumn, LateColumn, PackedColumn, Strings, Table, coded
 
 PART_POSITIONS = 1 << 16
 SUGGESTING_POSITIONS = 400_000  # positions that features are suggested by: as much as memory bears easily
@@ -61,10 +61,10 @@ class _Codes:
         self.codes = _Stored(folder, np.int32)
         self._strings = Strings()
         self._counts = np.zeros(256, dtype=np.int64)
-        self._known: Column | None = None
+        self._known: CodedColumn | None = None
 
-    def append(self, column: Column) -> None:
-        numbers = self._strings.add(column.utf8)
+    def append(self, column: PackedColumn) -> None:
+        numbers = self._strings.add(column)
         if len(self._counts) < self._strings.count:
             self._counts = np.pad(self._counts, (0, 2 * self._strings.count))
         self._counts[numbers] += np.bincount(column.codes, minlength=len(numbers))
@@ -77,15 +77,15 @@ class _Codes:
         return self._counts[: self._strings.count]
 
     @property
-    def distinct(self) -> Column:
+    def distinct(self) -> CodedColumn:
         """Each distinct value once."""
         if self._known is None:
             self._known = self._strings.column(np.arange(self._strings.count, dtype=np.int32))
         return self._known
 
-    def column(self, first: int, last: int) -> Column:
+    def column(self, first: int, last: int) -> CodedColumn:
         """Return the values first:last, read and numbered when they are needed."""
-        return Column(count=last - first, code=lambda: self.distinct.take(self.codes.read(first, last)))
+        return LateColumn(last - first, lambda: self.distinct.take(self.codes.read(first, last)))
 
 
 class _Numbers:
@@ -98,26 +98,28 @@ class _Numbers:
         self._ends.append(np.zeros(1))
         self.some = False  # True if any is not missing
 
-    def append(self, read: Numbers) -> None:
-        self.numbers.append(read.array)
-        for text, lengths in read.texts:
+    def append(self, table: Table, column: int) -> None:
+        numbers = table.numbers[table.place[column]]
+        self.numbers.append(numbers)
+        for texts in table.texts:
+            text, lengths = texts.of(column)
             self._ends.append(len(self._text) + np.cumsum(lengths, dtype=np.int64))
             self._text.append(text)
-        self.some = self.some or not bool(np.isnan(read.array).all())
+        self.some = self.some or not bool(np.isnan(numbers).all())
 
-    def column(self, first: int, last: int) -> Column:
+    def column(self, first: int, last: int) -> CodedColumn:
         """Return the values first:last, read when they are needed."""
 
         def parse(missing: tuple[str, ...]) -> np.ndarray | None:
             return self.numbers.read(first, last) if missing == self._missing else None
 
-        return Column(count=last - first, code=partial(self.coded, first, last), parse=parse)
+        return LateColumn(last - first, partial(self.coded, first, last), parse)
 
-    def coded(self, first: int, last: int) -> Column:
+    def coded(self, first: int, last: int) -> PackedColumn:
         """Return the values first:last as codes of their own."""
         ends = self._ends.read(first, last + 1)
         text = self._text.read(int(ends[0]), int(ends[-1]))
-        return end_to_end(text, np.diff(ends)).coded(0)
+        return coded(text, ends[:-1] - ends[0], np.diff(ends).astype(np.int32))
 
     def as_codes(self) -> _Codes:
         out = _Codes(self._folder)
@@ -145,7 +147,7 @@ class _Attributes:
         if self._values is not None:
             self._values.append(rows.values)
         self._indptr.append(entries + rows.indptr[1:])
-        self.names.append(Column.of(rows.names))
+        self.names.append(CodedColumn.of(rows.names).packed())
 
     def read(self, first: int, last: int) -> AttributeRows:
         indptr = self._indptr.read(first, last + 1)
@@ -202,7 +204,7 @@ class Spool(TrainingColumns):
             self._files.append((display_name(path), sum(map(len, self._lengths))))
             for part in packed_parts(path, format, columns, workers, self._layout, progress, self.remarks):
                 if part.positions:
-                    self._add(part)
+                    self._add(packed(part, self._layout.missing))
         assert self._like is not None  # files without data are refused
         self.source = listed([name for name, _ in self._files])  # to show in messages
         self.offsets = offsets_of(np.concatenate(self._lengths))  # [S+1] int64, beginnings of sequences
@@ -210,18 +212,20 @@ class Spool(TrainingColumns):
         self.borders = shard_borders(self.offsets, self._shards)
         self._all_weights = joined_weights(zip(self._weights, map(len, self._lengths), strict=True))
         vectors = {}
-        for named in open_vectors(self._vectors):
-            named.check_rows(self.positions, self.source)
-            vectors[named.name] = np.zeros((self._like.positions, named.width))
+        for own in open_vectors(self._vectors):
+            own.check_rows(self.positions, self.source)
+            vectors[own.name] = np.zeros((self._like.positions, own.width))
         self.corpus = replace(self._like, source=self.source, vectors=vectors)
 
     def _add(self, part: Corpus) -> None:
         """Take one more part of the last file."""
-        columns = list(map(Column.of, part.columns))
+        table = part.columns if isinstance(part.columns, Table) else None
         if self._like is None:
             self._like = part.span(0, 1)
-            folder, missing = self._scratch.path, self._layout.missing
-            self._stores += [_Codes(folder) if one.read is None else _Numbers(folder, missing) for one in columns]
+            for column in range(part.width):
+                numeric = table is not None and bool(table.is_number[column])
+                folder, missing = self._scratch.path, self._layout.missing
+                self._stores.append(_Numbers(folder, missing) if numeric else _Codes(folder))
             if part.attributes is not None:
                 self._attributes = _Attributes(self._scratch.path)
         first, like = self._files[0][0], self._like
@@ -233,14 +237,13 @@ class Spool(TrainingColumns):
             )
         if part.header != like.header:
             raise DataError(f"its header line is not that of {first}", part.source)
-        for number, (column, store) in enumerate(zip(columns, self._stores, strict=True)):
-            if isinstance(store, _Codes):
-                store.append(column)
-            elif column.read is not None:
-                store.append(column.read)
-            else:  # a column that has words from now on
-                self._stores[number] = codes = store.as_codes()
-                codes.append(column)
+        for column, store in enumerate(self._stores):
+            if table is not None and isinstance(store, _Numbers) and table.is_number[column]:
+                store.append(table, column)
+                continue
+            if isinstance(store, _Numbers):  # a column that has words from now on
+                store = self._stores[column] = store.as_codes()
+            store.append(CodedColumn.of(part.columns[column]).packed())
         if self._attributes is not None and part.attributes is not None:
             self._attributes.append(part.attributes)
         self._lines.append(part.lines)
@@ -259,11 +262,11 @@ class Spool(TrainingColumns):
         out = []
         for first, last in pairwise(self.borders.tolist()):
             cuts = [first, *(border for _, border in self._files if first < border < last), last]
-            runs = []
+            own = []
             for begin, end in pairwise(cuts):
                 chunks = sequence_chunks(self.offsets[begin : end + 1], PART_POSITIONS)
-                runs += [(begin + a, begin + b) for a, b in chunks]
-            out.append(runs)
+                own += [(begin + a, begin + b) for a, b in chunks]
+            out.append(own)
         return out
 
     def value_counts(self, column: int) -> tuple[list[str], np.ndarray]:
@@ -321,9 +324,9 @@ class Spool(TrainingColumns):
         which = spread_sequences(len(self.offsets) - 1, self.positions, most)
         parts = []
         for run in chain.from_iterable(self.runs):
-            chosen = which[(which >= run[0]) & (which < run[1])] - run[0]
-            if len(chosen):
-                parts.append(self.part(run).corpus.subset(chosen))
+            own = which[(which >= run[0]) & (which < run[1])] - run[0]
+            if len(own):
+                parts.append(self.part(run).corpus.subset(own))
         return replace(concatenate(parts), source=self.source)
 
 
@@ -335,11 +338,11 @@ class _PartColumns(Columns):
         self._spool, self._begin, self._end = spool, begin, end
 
     def value_codes(self, column: int, key: tuple[Hashable, ...], encode: Encode) -> tuple[np.ndarray, np.ndarray]:
-        whole, store = (column, *key), self._spool.codes_of(column)
+        whole, own = (column, *key), self._spool.codes_of(column)
         with self._spool.lock:
             if whole not in self._spool.tables:
-                self._spool.tables[whole] = encode(store.distinct.values)
-        return self._spool.tables[whole], store.codes.read(self._begin, self._end)
+                self._spool.tables[whole] = encode(own.distinct.values)
+        return self._spool.tables[whole], own.codes.read(self._begin, self._end)
 
 
 def shard_borders(offsets: np.ndarray, shards: int) -> np.ndarray:

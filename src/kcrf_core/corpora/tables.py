@@ -1,20 +1,21 @@
 """Columns of a corpus: values as codes, as numbers, or as places in the bytes that were read.
 
-No string is made of each value: `Cells` are the places of the values of a block, a `Column` makes codes or numbers of
-them when they are needed, and a `ColumnBuilder` joins the columns of blocks to one of the whole file.
+No string is made of each value: `Cells` hold the places of the values of a block. A `Table` holds the columns of a
+file, as codes with their distinct values or as numbers with the text that they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
-from ..system import offsets_of
+from ..system import offsets_of, ranges
 from . import _text
 
 NUMBER, LACKING, WORD = 1, 0, -1  # kinds of values in a search for numbers
@@ -27,97 +28,23 @@ def packed_marks(marks: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     return np.frombuffer(b"".join(encoded), np.uint8), np.array([len(mark) for mark in encoded], dtype=np.int32)
 
 
-# ----------------------------------------------------------------------------- one column
+# ----------------------------------------------------------------------------- columns
 
 
-class Utf8(NamedTuple):
-    """Distinct strings as UTF-8 end to end."""
+class CodedColumn(Sequence[str]):
+    """A column as its distinct values and, for each position, the number of its value."""
 
-    blob: np.ndarray  # uint8, the strings and nothing else
-    ends: np.ndarray  # [V] int64, where each string ends in the blob
-    hashes: np.ndarray  # [V] uint64
-
-
-class Numbers(NamedTuple):
-    """Numbers of N positions, with the text that they were."""
-
-    array: np.ndarray  # [N] float64, finite or NaN where one is missing
-    missing: tuple[str, ...] | None = None  # texts that were read as missing numbers; None: they never were text
-    texts: Sequence[tuple[np.ndarray, np.ndarray]] = ()  # of consecutive rows: their bytes end to end, and lengths [n]
-
-    def column(self) -> Column:
-        return Column(count=len(self.array), code=self._coded, parse=self._parsed, read=self)
-
-    def written(self) -> list[str]:
-        """Return numbers that never were text so that they can be read back exactly."""
-        return list(map(repr, self.array.tolist()))
-
-    def _coded(self) -> Column:
-        if self.missing is None:
-            return Column.of(self.written())
-        return joined_columns([end_to_end(*part).coded(0) for part in self.texts])
-
-    def _parsed(self, missing: tuple[str, ...]) -> np.ndarray | None:
-        return self.array if self.missing in (None, missing) else None
-
-
-class Column(Sequence[str]):
-    """Values of N positions by codes of distinct values or as numbers, which are made when they are needed."""
-
-    def __init__(
-        self,
-        values: list[str] | Utf8 | None = None,  # [V] by first appearance, or labels of a model, which may not occur
-        codes: np.ndarray | None = None,  # [N] int32
-        count: int = 0,  # N, where `code` makes a column with values and codes when they are needed
-        code: Callable[[], Column] | None = None,
-        parse: Callable[[tuple[str, ...]], np.ndarray | None] | None = None,  # None: numbers come from the codes
-        read: Numbers | None = None,
-        places: tuple[Any, np.ndarray, np.ndarray] | None = None,
-        is_category: bool = False,
-    ):
-        self._count, self._code, self._parse = count if codes is None else len(codes), code, parse
-        self.read = read  # of a column of nothing but numbers, if they have been read
-        self.places = places  # bytes, beginnings [N] int64 and lengths [N] int32 of values, where they stand in bytes
-        self.is_category = is_category  # True: values are no numbers even if they look like some
-        if codes is not None:
-            vars(self).update({"utf8" if isinstance(values, Utf8) else "values": values, "codes": codes})
+    def __init__(self, values: list[str], codes: np.ndarray):
+        self.values = values  # [V] in order of first appearance, or labels of a model, some of which may not occur
+        self.codes = codes  # [N] int32
 
     @classmethod
-    def of(cls, values: Sequence[str]) -> Column:
+    def of(cls, values: Sequence[str]) -> CodedColumn:
         """Return a column of any values."""
-        if isinstance(values, Column):
+        if isinstance(values, CodedColumn):
             return values
         numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-        return Column(list(numbers), np.fromiter(map(numbers.__getitem__, values), np.int32, len(values)))
-
-    @cached_property
-    def _coded(self) -> Column:
-        assert self._code is not None  # a column without it has codes
-        return self._code()
-
-    @cached_property
-    def codes(self) -> np.ndarray:
-        """Number of the value of each position, [N] int32."""
-        return self._coded.codes
-
-    @cached_property
-    def values(self) -> list[str]:
-        """Distinct values, [V]."""
-        if self._code is not None:
-            return self._coded.values
-        text, ends = self.utf8.blob.tobytes().decode("utf-8", "surrogatepass"), self.utf8.ends
-        if len(text) < len(self.utf8.blob):  # places of characters, not of bytes
-            ends = offsets_of((self.utf8.blob & 0xC0) != 0x80)[ends]
-        return [text[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
-
-    @cached_property
-    def utf8(self) -> Utf8:
-        """Distinct values as bytes."""
-        if self._code is not None:
-            return self._coded.utf8
-        encoded = [value.encode() for value in self.values]
-        lengths = np.array([len(value) for value in encoded], np.int32)
-        return end_to_end(np.frombuffer(b"".join(encoded), np.uint8), lengths).coded(0).utf8
+        return CodedColumn(list(numbers), np.fromiter(map(numbers.__getitem__, values), np.int32, len(values)))
 
     @cached_property
     def present(self) -> frozenset[str]:
@@ -125,67 +52,174 @@ class Column(Sequence[str]):
         counts = np.bincount(self.codes, minlength=len(self.values))
         return frozenset(value for value, count in zip(self.values, counts.tolist(), strict=True) if count)
 
-    @property
-    def exact(self) -> np.ndarray | None:
-        """Numbers that never were text, [N]."""
-        return self.read.array if self.read is not None and self.read.missing is None else None
-
     def numbered(self, names: Sequence[str], other: int = -1) -> np.ndarray:
         """Return the place of the value of each position among some names, [N] int64; `other` where it has none."""
         places = {name: place for place, name in enumerate(names)}
         return np.array([places.get(value, other) for value in self.values], dtype=np.int64)[self.codes]
 
     def __len__(self) -> int:
-        return self._count
+        return len(self.codes)
 
     def __getitem__(self, place: Any) -> Any:
-        if self.exact is not None and isinstance(place, slice):
-            return Numbers(self.exact[place]).written()
         if isinstance(place, slice):
-            return list(map(self.values.__getitem__, self.codes[place].tolist()))
-        return self.values[self.codes[place]] if self.exact is None else repr(float(self.exact[place]))
+            return [self.values[code] for code in self.codes[place].tolist()]
+        return self.values[self.codes[place]]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self[:])
+        return map(self.values.__getitem__, self.codes.tolist())
 
-    def __getstate__(self) -> dict[str, Any]:
-        known = vars(self).copy()
-        if "utf8" in known or self._code is not None:
-            known.pop("values", None)
-        return known
-
-    def take(self, rows: np.ndarray | slice) -> Column:
-        """Return the values of some positions; those of a slice are numbered when their codes are needed."""
-        if self.exact is not None:
-            return Numbers(self.exact[rows]).column()
-        if isinstance(rows, slice) and not self.is_category:
-            count = len(range(*rows.indices(len(self))))
-            return Column(count=count, code=partial(self._taken, rows), parse=partial(self._parsed, rows))
-        return self._taken(rows)
-
-    def _taken(self, rows: np.ndarray | slice) -> Column:
+    def take(self, rows: np.ndarray | slice) -> CodedColumn:
+        """Return the values of some positions."""
         order, codes = in_order(self.codes[rows], len(self.values))
-        return Column([self.values[code] for code in order.tolist()], codes, is_category=self.is_category)
+        return CodedColumn([self.values[code] for code in order.tolist()], codes)
 
-    def _parsed(self, rows: slice, missing: tuple[str, ...]) -> np.ndarray | None:
-        numbers = None if self._parse is None else self._parse(missing)
-        return None if numbers is None else numbers[rows]
+    def span(self, rows: slice) -> CodedColumn:
+        """Return the values of consecutive positions, which are numbered when their codes are needed."""
+        return LateColumn(len(range(*rows.indices(len(self)))), partial(self.take, rows))
+
+    def packed(self) -> PackedColumn:
+        """Return the column with its values as bytes."""
+        encoded = [value.encode() for value in self.values]
+        ends = np.cumsum([len(value) for value in encoded], dtype=np.int64)
+        return PackedColumn(self.codes, np.frombuffer(b"".join(encoded), np.uint8), ends)
 
     def distinct_numbers(self, missing: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
         """Return the distinct values as numbers [V], NaN where they are none, and the kind of each [V] int8."""
-        cells = end_to_end(self.utf8.blob, np.diff(self.utf8.ends, prepend=0))
+        cells = self.packed().cells
         kinds = np.empty(cells.lengths.shape, dtype=np.int8)
         numbers, _ = cells.parsed(np.zeros(1, np.int64), missing, kinds)
         return numbers[0], kinds[0]
 
     def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
         """Return the column as finite numbers [N], NaN where one is missing; None where it has words."""
-        parsed = self._parsed(slice(None), missing)
-        if parsed is not None:
-            return parsed
         numbers, kinds = self.distinct_numbers(missing)
         used = np.bincount(self.codes, minlength=len(kinds)) > 0
         return None if (kinds[used] == WORD).any() else numbers[self.codes]
+
+
+class CategoryColumn(CodedColumn):
+    """A column of categories, which are no numbers even if they look like some."""
+
+    def take(self, rows: np.ndarray | slice) -> CategoryColumn:
+        return CategoryColumn(**vars(super().take(rows)))
+
+    span = take
+
+
+class PackedColumn(CodedColumn):
+    """A column whose distinct values are UTF-8 end to end, and become strings when they are needed."""
+
+    def __init__(
+        self,
+        codes: np.ndarray,
+        blob: np.ndarray,  # uint8, the values and nothing else
+        ends: np.ndarray,  # [V] int64, where each value ends in the blob
+        hashes: np.ndarray | None = None,  # [V] uint64
+    ):
+        self.codes, self.blob, self.ends, self._hashes = codes, blob, ends, hashes
+
+    @cached_property
+    def values(self) -> list[str]:  # type: ignore[override]  # nothing writes it
+        text, ends = self.blob.tobytes().decode("utf-8", "surrogatepass"), self.ends
+        if len(text) < len(self.blob):  # places of characters, not of bytes
+            ends = offsets_of((self.blob & 0xC0) != 0x80)[ends]
+        return [text[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
+
+    @property
+    def cells(self) -> Cells:
+        """Distinct values as one column."""
+        lengths = np.diff(self.ends, prepend=0)
+        return Cells(self.blob, (self.ends - lengths)[None], lengths.astype(np.int32)[None])
+
+    @property
+    def hashes(self) -> np.ndarray:
+        """Hashes of the values, [V]."""
+        if self._hashes is None:
+            self._hashes = self.cells.coded(0).hashes
+        return self._hashes
+
+    def packed(self) -> PackedColumn:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "values"}
+
+
+class LateColumn(CodedColumn):
+    """A column whose codes, or numbers, are found when they are needed."""
+
+    def __init__(
+        self,
+        count: int,
+        code: Callable[[], CodedColumn],
+        parse: Callable[[tuple[str, ...]], np.ndarray | None] | None = None,  # None: numbers come from the codes
+    ):
+        self._count, self._code, self._parse = count, code, parse
+
+    @cached_property
+    def _coded(self) -> CodedColumn:
+        return self._code()
+
+    @cached_property
+    def values(self) -> list[str]:  # type: ignore[override]  # nothing writes it
+        return self._coded.values
+
+    @cached_property
+    def codes(self) -> np.ndarray:  # type: ignore[override]  # nothing writes it
+        return self._coded.codes
+
+    def __len__(self) -> int:
+        return self._count
+
+    def span(self, rows: slice) -> CodedColumn:
+        out = super().span(rows)
+        if self._parse is not None:
+            out = LateColumn(len(out), partial(self.take, rows), partial(_parsed_span, self._parse, rows))
+        return out
+
+    def packed(self) -> PackedColumn:
+        return self._coded.packed()
+
+    __getstate__ = PackedColumn.__getstate__
+
+    def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
+        found = None if self._parse is None else self._parse(missing)
+        return self._coded.numbers(missing) if found is None else found
+
+
+def _parsed_span(
+    parse: Callable[[tuple[str, ...]], np.ndarray | None], rows: slice, missing: tuple[str, ...]
+) -> np.ndarray | None:
+    found = parse(missing)
+    return None if found is None else found[rows]
+
+
+class NameCells(LateColumn):
+    """Values where they stand in the bytes of a block."""
+
+    def __init__(self, data: np.ndarray, starts: np.ndarray, lengths: np.ndarray):
+        super().__init__(len(starts), partial(coded, data, starts, lengths))
+        self.data = data  # uint8
+        self.starts, self.lengths = starts, lengths  # [N] int64, [N] int32
+
+
+class NumberColumn(Sequence[str]):
+    """A column of numbers that never were text; as text they are written so that they can be read back exactly."""
+
+    def __init__(self, numbers: np.ndarray):
+        self.numbers = numbers  # [N] float64, finite or NaN where one is missing
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return list(map(repr, self.numbers[place].tolist()))
+        return repr(float(self.numbers[place]))
+
+    def take(self, rows: np.ndarray | slice) -> NumberColumn:
+        """Return the values of some positions."""
+        return NumberColumn(self.numbers[rows])
 
 
 def in_order(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -197,40 +231,59 @@ def in_order(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     return order, numbers[codes]
 
 
-# ----------------------------------------------------------------------------- columns of a block
+def coded(data: Any, starts: np.ndarray, lengths: np.ndarray) -> PackedColumn:
+    """Return a column whose values stand at the given places."""
+    return Cells(data, starts[None], lengths[None]).coded(0)
+
+
+# ----------------------------------------------------------------------------- several columns of the same rows
+
+
+class ColumnList(Sequence[CodedColumn]):
+    """Columns of the same rows, each made when it is needed."""
+
+    @abstractmethod
+    def column(self, number: int) -> CodedColumn:
+        """Return a column by its number, from 0."""
+
+    @abstractmethod
+    def number_rows(self, which: Sequence[int], missing: tuple[str, ...]) -> np.ndarray | None:
+        """Return columns as numbers, [n, len(which)], NaN where one is missing; None where one has words.
+
+        None, too, where that takes columns one by one.
+        """
+
+    @overload
+    def __getitem__(self, place: int) -> CodedColumn: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[CodedColumn, ...]: ...
+    def __getitem__(self, place: Any) -> Any:
+        numbers = range(len(self))[place]
+        return tuple(map(self.column, numbers)) if isinstance(place, slice) else self.column(numbers)
 
 
 @dataclass(eq=False)
-class Cells(Sequence[Column]):
+class Cells(ColumnList):
     """Columns of the rows of a block, by the places of their values in its bytes."""
 
     data: Any  # bytes, or an array of them
     starts: np.ndarray  # [width, n] int64, C-contiguous
     lengths: np.ndarray  # [width, n] int32, C-contiguous
     # No columns that refer to this, which would be freed late.
-    _coded: dict[int, Column] = field(default_factory=dict, init=False)
+    _coded: dict[int, PackedColumn] = field(default_factory=dict, init=False)
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    @overload
-    def __getitem__(self, place: int) -> Column: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Column, ...]: ...
-    def __getitem__(self, place: Any) -> Any:
-        number = range(len(self))[place]
-        if isinstance(number, range):
-            return tuple(self[one] for one in number)
-        places = self.data, self.starts[number], self.lengths[number]
-        code, parse = partial(self.coded, number), partial(self._numbers, number)
-        return Column(count=self.starts.shape[1], code=code, parse=parse, places=places)
+    def column(self, number: int) -> LateColumn:
+        return LateColumn(self.starts.shape[1], partial(self.coded, number), partial(self._numbers, number))
 
-    def coded(self, column: int) -> Column:
+    def coded(self, column: int) -> PackedColumn:
         if column not in self._coded:
             self._coded[column] = self._coded_columns(np.array([column]))[0]
         return self._coded[column]
 
-    def _coded_columns(self, which: np.ndarray) -> list[Column]:
+    def _coded_columns(self, which: np.ndarray) -> list[PackedColumn]:
         m, n = len(which), self.starts.shape[1]
         first, codes, counts = np.empty((m, n), np.int32), np.empty((m, n), np.int32), np.zeros(m, np.int64)
         size = 0
@@ -244,8 +297,8 @@ class Cells(Sequence[Column]):
         if V:
             _text.copy_values(*cells, first, counts, blob, ends[1:], hashes)
         return [
-            Column(Utf8(blob[ends[a] : ends[b]], ends[a + 1 : b + 1] - ends[a], hashes[a:b]), row)
-            for row, (a, b) in zip(codes, pairwise(offsets_of(counts).tolist()), strict=True)
+            PackedColumn(own, blob[ends[a] : ends[b]], ends[a + 1 : b + 1] - ends[a], hashes[a:b])
+            for own, (a, b) in zip(codes, pairwise(offsets_of(counts).tolist()), strict=True)
         ]
 
     def parsed(
@@ -256,38 +309,100 @@ class Cells(Sequence[Column]):
         A column is parsed up to its first word, or all of it if the kinds of its values are to be put into `kinds`.
         """
         numbers, numeric = np.empty((len(which), self.starts.shape[1])), np.empty(len(which), dtype=np.uint8)
-        out = np.empty((0, 0), dtype=np.int8) if kinds is None else kinds
+        found = np.empty((0, 0), dtype=np.int8) if kinds is None else kinds
         cells, marks = (self.data, self.starts, self.lengths, which), packed_marks(missing)
-        _text.number_columns(*cells, *marks, numbers, numeric, kinds is not None, out)
+        _text.number_columns(*cells, *marks, numbers, numeric, kinds is not None, found)
         return numbers, numeric.astype(bool)
+
+    def number_rows(self, which: Sequence[int], missing: tuple[str, ...]) -> np.ndarray | None:
+        numbers, numeric = self.parsed(np.asarray(which, dtype=np.int64), missing)
+        return _rows(numbers, np.arange(len(numbers))) if numeric.all() else None
 
     def _numbers(self, column: int, missing: tuple[str, ...]) -> np.ndarray | None:
         numbers, numeric = self.parsed(np.array([column]), missing)
         return numbers[0] if numeric[0] else None
 
-    def packed(self, missing: tuple[str, ...], numeric: bool) -> tuple[Column, ...]:
+    def packed(self, missing: tuple[str, ...], numeric: bool) -> Table:
         """Return the columns without the bytes of the block; `numeric` unless none of them is used as numbers.
 
         The last column is the label, which is never a number.
         """
-        numbers, is_number = self.parsed(np.arange(len(self) - 1 if numeric else 0), missing)
-        which = np.flatnonzero(is_number)
-        others = np.setdiff1d(np.arange(len(self)), which)
+        is_number = np.zeros(len(self.starts), dtype=bool)
+        tried = np.arange(len(is_number) - 1 if numeric else 0)
+        numbers, found = self.parsed(tried, missing)
+        is_number[: len(tried)] = found
+        which, others = np.flatnonzero(is_number), np.flatnonzero(~is_number)
         lengths = self.lengths[which]
-        ends = offsets_of(lengths.sum(axis=1, dtype=np.int64)).tolist()
-        text = np.empty(ends[-1], np.uint8)
+        text = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8)
         _text.copy_texts(self.data, self.starts, self.lengths, which, text)
-        lengths = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))))
-        columns = dict(zip(others.tolist(), self._coded_columns(others), strict=True))
-        for place, sizes, (begin, end) in zip(which.tolist(), lengths, pairwise(ends), strict=True):
-            columns[place] = Numbers(numbers[place], missing, [(text[begin:end], sizes)]).column()
-        return tuple(columns[place] for place in range(len(self)))
+        least = np.min_scalar_type(int(lengths.max(initial=0)))
+        texts = NumberTexts(which, text, lengths.astype(least))
+        known = dict(zip(others.tolist(), self._coded_columns(others), strict=True))
+        return Table(is_number, numbers if found.all() else numbers[found], missing, [texts], known)
 
 
-def end_to_end(text: np.ndarray, lengths: np.ndarray) -> Cells:
-    """Return one column of the values whose bytes stand one behind the other, with these lengths [n]."""
-    starts = np.cumsum(lengths, dtype=np.int64) - lengths
-    return Cells(text, starts[None], lengths[None].astype(np.int32, copy=False))
+@dataclass(frozen=True)
+class NumberTexts:
+    """Text of columns of numbers in some rows."""
+
+    columns: np.ndarray  # [k] which columns, ascending
+    text: np.ndarray  # their bytes end to end, column by column
+    lengths: np.ndarray  # [k, n] of values in the text
+
+    def of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the text of a column, its values end to end, and their lengths [n] int32."""
+        place = int(np.searchsorted(self.columns, column))
+        begin, end = offsets_of(self.lengths.sum(axis=1, dtype=np.int64))[place : place + 2]
+        return self.text[begin:end], self.lengths[place].astype(np.int32)
+
+    def coded(self, column: int) -> PackedColumn:
+        text, lengths = self.of(column)
+        return coded(text, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
+
+
+class Table(ColumnList):
+    """Columns of a file: those that are numbers, and codes of the others."""
+
+    def __init__(
+        self,
+        is_number: np.ndarray,  # [width] bool
+        numbers: np.ndarray,  # [k, N] of the columns that are
+        missing: tuple[str, ...],  # texts that were read as missing numbers
+        texts: list[NumberTexts],  # of consecutive rows; they may have more columns
+        known: dict[int, PackedColumn],  # columns as codes: the others, and what was needed so far
+    ):
+        self.is_number, self.numbers, self.missing, self.texts, self._known = is_number, numbers, missing, texts, known
+        self.place = np.cumsum(is_number) - 1  # [width] of each column of numbers among those
+
+    def __len__(self) -> int:
+        return len(self.is_number)
+
+    def column(self, number: int) -> CodedColumn:
+        if not self.is_number[number]:
+            return self._known[number]
+        return LateColumn(self.numbers.shape[1], partial(self.coded, number), partial(self._numbers, number))
+
+    def coded(self, column: int) -> PackedColumn:
+        if column not in self._known:
+            self._known[column] = joined_columns([own.coded(column) for own in self.texts])
+        return self._known[column]
+
+    def _numbers(self, column: int, missing: tuple[str, ...]) -> np.ndarray | None:
+        return self.numbers[self.place[column]] if missing == self.missing else None
+
+    def number_rows(self, which: Sequence[int], missing: tuple[str, ...]) -> np.ndarray | None:
+        places = np.asarray(which, dtype=np.int64)
+        if missing != self.missing or not self.is_number[places].all():
+            return None
+        return _rows(self.numbers, self.place[places])
+
+
+def _rows(numbers: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Return rows of numbers [., N] as columns, [N, len(which)]."""
+    out = np.empty((numbers.shape[1], len(which)))
+    for some in ranges(len(out), 1024):  # which stay in the cache
+        out[some] = numbers[which, some].T
+    return out
 
 
 # ----------------------------------------------------------------------------- joining
@@ -301,26 +416,26 @@ class Strings:
         self._blob, self._ends = np.empty(1 << 12, np.uint8), np.empty(256, np.int64)
         self._hashes, self._slots = np.empty(256, np.uint64), np.full(512, -1, np.int32)
 
-    def add(self, strings: Utf8) -> np.ndarray:
-        """Return the numbers [V] of distinct strings among all."""
-        (blob, ends, hashes), count, new = strings, self.count, len(strings.ends)
+    def add(self, column: PackedColumn) -> np.ndarray:
+        """Return the numbers [V] of the distinct values of a column among all."""
+        count, new = self.count, len(column.ends)
         numbers = np.empty(new, np.int32)
         if not new:
             return numbers
         size = int(self._ends[count - 1]) if count else 0
-        self._blob = _with_room(self._blob, size + len(blob), size)
-        self._ends, self._hashes = (_with_room(array, count + new, count) for array in (self._ends, self._hashes))
+        self._blob = _with_room(self._blob, size + len(column.blob), size)
+        self._ends, self._hashes = (_with_room(own, count + new, count) for own in (self._ends, self._hashes))
         if len(self._slots) <= 2 * (count + new):
             self._slots = np.empty(1 << (3 * (count + new)).bit_length(), np.int32)
             _text.place_values(self._hashes, count, self._slots)
         known = self._slots, self._blob, self._ends, self._hashes
-        self.count = _text.merge_values(blob, ends, hashes, *known, count, numbers)
+        self.count = _text.merge_values(column.blob, column.ends, column.hashes, *known, count, numbers)
         return numbers
 
-    def column(self, codes: np.ndarray) -> Column:
+    def column(self, codes: np.ndarray) -> PackedColumn:
         """Return a column of codes, which are numbers of these strings."""
         ends, hashes = self._ends[: self.count].copy(), self._hashes[: self.count].copy()
-        return Column(Utf8(self._blob[: ends[-1] if self.count else 0].copy(), ends, hashes), codes)
+        return PackedColumn(codes, self._blob[: ends[-1] if self.count else 0].copy(), ends, hashes)
 
 
 def _with_room(array: np.ndarray, size: int, used: int) -> np.ndarray:
@@ -333,41 +448,50 @@ def _with_room(array: np.ndarray, size: int, used: int) -> np.ndarray:
 
 
 class ColumnBuilder:
-    """One column out of consecutive ones: of numbers as long as all are numbers that were read alike, else of codes."""
+    """One column of codes out of consecutive ones. Distinct values are joined as they come, codes at the end."""
+
+    def __init__(self, columns: Iterable[PackedColumn] = ()) -> None:
+        self._strings = Strings()
+        self._parts: list[tuple[np.ndarray, np.ndarray]] = []  # codes, and their numbers among all
+        for column in columns:
+            self.add(column)
+
+    def add(self, column: PackedColumn) -> None:
+        self._parts.append((column.codes, self._strings.add(column)))
+
+    def column(self) -> PackedColumn:
+        """Return all of it, once."""
+        parts, self._parts = [numbers[codes] for codes, numbers in self._parts], []
+        return self._strings.column(np.concatenate([np.empty(0, np.int32), *parts]))
+
+
+def joined_columns(columns: Sequence[PackedColumn]) -> PackedColumn:
+    """Return one column out of consecutive ones."""
+    return columns[0] if len(columns) == 1 else ColumnBuilder(columns).column()
+
+
+class TableBuilder:
+    """One table out of consecutive ones: what has to be done one after the other is done as they come."""
 
     def __init__(self) -> None:
-        self._strings: Strings | None = None  # None: there were only numbers so far
-        self._missing: tuple[str, ...] | None = None
-        self._texts: list[tuple[np.ndarray, np.ndarray]] = []
-        self._array, self._count = np.empty(0), 0  # [N] numbers, or codes of the strings
+        self._tables: list[Table] = []  # without their codes
+        self._builders: dict[int, ColumnBuilder] = {}
 
-    def add(self, column: Column) -> None:
-        first, self._count = self._count, self._count + len(column)
-        if self._strings is None and first == 0 and column.read is not None:
-            self._missing = column.read.missing
-        if self._strings is None and column.read is not None and column.read.missing == self._missing:
-            self._texts += column.read.texts
-            added = column.read.array
-        else:
-            if self._strings is None:
-                self._strings, numbers = Strings(), Numbers(self._array[:first], self._missing, self._texts).column()
-                self._array = self._strings.add(numbers.utf8)[numbers.codes]
-            added = self._strings.add(column.utf8)[column.codes]
-        self._array = _with_room(self._array, self._count, first)
-        self._array[first : self._count] = added
+    def add(self, table: Table) -> None:
+        for column in np.flatnonzero(~table.is_number).tolist():
+            if column not in self._builders:
+                self._builders[column] = ColumnBuilder(known.coded(column) for known in self._tables)
+        for column, builder in self._builders.items():
+            builder.add(table.coded(column))
+        self._tables.append(Table(table.is_number, table.numbers, table.missing, table.texts, {}))
 
-    def column(self) -> Column:
-        array = self._array[: self._count]
-        if self._strings is None:
-            return Numbers(array, self._missing, self._texts).column()
-        return self._strings.column(array)
-
-
-def joined_columns(columns: Sequence[Column]) -> Column:
-    """Return one column out of consecutive ones."""
-    if len(columns) == 1:
-        return columns[0]
-    builder = ColumnBuilder()
-    for column in columns:
-        builder.add(column)
-    return builder.column()
+    def table(self) -> Table:
+        tables, is_number = self._tables, self._tables[0].is_number.copy()
+        is_number[list(self._builders)] = False
+        which, known = np.flatnonzero(is_number), {place: one.column() for place, one in self._builders.items()}
+        bounds = offsets_of(np.array([own.numbers.shape[1] for own in tables])).tolist()
+        numbers = np.empty((len(which), bounds[-1]))
+        for own, (first, last) in zip(tables, pairwise(bounds), strict=True):
+            numbers[:, first:last] = own.numbers[own.place[which]]
+            own.numbers = np.empty((0, 0))  # a part of it would keep all of it
+        return Table(is_number, numbers, tables[0].missing, [texts for own in tables for texts in own.texts], known)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..config import CLUSTERS, EMBEDDINGS, Config, FeatureConfig, option_paths, parse_config, with_options
-from ..corpora import Clusters, Columns, Corpus, Lookup
+from ..corpora import CategoryColumn, Clusters, Columns, Corpus, Lookup
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
 from ..system import Remark, listed, positions_within
@@ -350,7 +350,7 @@ class _Maker:
 
     def _categorical(self, name: str, place: int) -> list[dict[str, Any]]:
         (values, codes), later = self.columns.distinct(place), _later(self.corpus)
-        declared = {"type": "categorical"} if self.columns.coded(place).is_category else {}
+        declared = {"type": "categorical"} if isinstance(self.corpus.columns[place], CategoryColumn) else {}
         if len(later) and (codes[later] == codes[later - 1]).all():  # constant within each sequence
             return [{"column": name, "window": [0]} | declared]
         V, counts = len(values), np.bincount(codes, minlength=len(values))

@@ -34,7 +34,7 @@ from ..corpora import (
     PLAIN,
     AttributeRows,
     Clusters,
-    Column,
+    CodedColumn,
     Columns,
     Corpus,
     Layout,
@@ -229,7 +229,7 @@ class Encoding:
         self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
         with_labels, places = self.with_labels(corpus), self.places(corpus)
         if -1 in places[:-1]:
-            lacking = Column([""], np.zeros(corpus.positions, np.int32))
+            lacking = CodedColumn([""], np.zeros(corpus.positions, np.int32))
             kept = places if with_labels else places[:-1]
             there = tuple(lacking if place < 0 else corpus.columns[place] for place in kept)
             corpus, columns = replace(corpus, columns=there), None

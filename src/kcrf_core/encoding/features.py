@@ -22,7 +22,7 @@ from ..corpora import (
     NUMBER_TRANSFORMS,
     QUANTILE,
     AttributeRows,
-    Column,
+    CodedColumn,
     Columns,
     Corpus,
     Encode,
@@ -481,7 +481,7 @@ def looked_up_codes(
     rows = columns.corpus.attributes
     if rows is None:
         return columns.codes(column, ("lookup", config.length), owner, encode)
-    names = Column.of(rows.names)
+    names = CodedColumn.of(rows.names)
     values, other = attribute_values(names.values, config.columns[0]), np.iinfo(np.int32).min
     numbers = np.full(len(names.values), other, dtype=np.int32)
     numbers[list(values)] = encode(list(values.values()))
@@ -588,7 +588,7 @@ class AttributeFeature:
     def block(self, columns: Columns) -> tuple[scipy.sparse.csr_array, np.ndarray]:
         """Return rows [N, A], and the squared length of unseen attributes [N]."""
         rows = self.rows(columns)
-        names = Column.of(rows.names)
+        names = CodedColumn.of(rows.names)
         known = self.vocabulary.encode(names.values)  # [distinct]
         strange = np.where(known == UNSEEN, np.cumsum(known == UNSEEN, dtype=np.int32) - 1, NOTHING).astype(np.int32)
         bag = _added_up(rows, names.codes, known, len(self.vocabulary.values), columns.corpus)

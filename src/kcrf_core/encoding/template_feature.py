@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..config import BAGS, FeatureConfig, Macro, is_wapiti_line, matcher, pieces
-from ..corpora import AttributeRows, Column, Columns, TrainingColumns, in_order, ones
+from ..corpora import AttributeRows, CodedColumn, Columns, TrainingColumns, in_order, ones
 from .features import AttributeFeature, CategoricalFeature, boundary_or, shifted
 
 PLACES = "1234#"  # that Wapiti tells apart beyond an end of a sequence
@@ -64,7 +64,7 @@ def expanded(templates: Sequence[str], columns: Columns) -> AttributeRows:
     values = list(numbers)
     return AttributeRows(
         indptr=np.arange(N + 1, dtype=np.int64) * len(templates),
-        names=Column([values[number] for number in order.tolist()], codes),
+        names=CodedColumn([values[number] for number in order.tolist()], codes),
         values=ones(len(codes)),
     )
 
@@ -74,9 +74,9 @@ def template_counts(config: FeatureConfig, columns: TrainingColumns) -> tuple[Se
     totals: Counter[str] = Counter()
     for part in columns.parts:
         if config.type in BAGS:
-            column = Column.of(expanded(config.templates, part).names)
+            column = CodedColumn.of(expanded(config.templates, part).names)
         else:
-            column = Column(*line_strings(config.templates[0], part))
+            column = CodedColumn(*line_strings(config.templates[0], part))
         counts = np.bincount(column.codes, minlength=len(column.values))
         for value, count in zip(column.values, counts.tolist(), strict=True):
             totals[value] += count

@@ -27,7 +27,6 @@ from ..corpora import (
     LABEL_TYPES,
     ArrayLike,
     Classes,
-    Column,
     ColumnNames,
     Columns,
     Corpus,
@@ -38,6 +37,7 @@ from ..corpora import (
     LabelNames,
     LabelSequences,
     LabelValue,
+    NumberColumn,
     Position,
     SequenceResults,
     SequenceWeights,
@@ -527,7 +527,7 @@ class KernelCRF(Protocol):
         """Return the configuration for training data, with columns of these names, options, and its name."""
         params = self.get_params()
         columns: int | Sequence[str] | None = names or (corpus.width - 1 if form == COLUMNS else None)
-        numbers = [array for column in map(Column.of, corpus.columns[:-1]) if (array := column.exact) is not None]
+        numbers = [column.numbers for column in corpus.columns[:-1] if isinstance(column, NumberColumn)]
         mixed = columns is not None and len(numbers) < corpus.width - 1
         if form == COLUMNS and params["window"] is None and numbers and not mixed:
             params["window"] = window_of_numbers(np.stack(numbers, axis=1), corpus)
@@ -1026,7 +1026,7 @@ def _training_corpus(data: LabelledInput) -> tuple[str, Corpus]:
         names = tuple(data.columns or ())
         return form, replace(corpus_of(X, form, y, weights, columns=X.inputs(names[:-1])), header=names)
     corpus = corpus_of(X, form, y, weights)
-    if any(Column.of(column).exact is None for column in corpus.columns[:-1]):
+    if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
         raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
     return form, corpus
 

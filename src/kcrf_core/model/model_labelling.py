@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..chains import chain, run_probabilities
-from ..corpora import FORMATS, Column, Corpus
+from ..corpora import FORMATS, CodedColumn, Corpus
 from ..encoding import UNOBSERVED, CategoricalFeature, ConjunctionFeature, Dataset, Encoding
 from ..errors import ConfigError, DataError
 from ..scoring import (
@@ -55,7 +55,7 @@ def from_model(
     """Return the labels that a model gives to a corpus with gold labels, and their probabilities."""
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
-    gold = Column.of(corpus.columns[-1])
+    gold = CodedColumn.of(corpus.columns[-1])
     empty = FORMATS[corpus.format].no_value
     if gold.present == {empty}:
         raise DataError(f"no gold labels: column '{model.encoding.columns[-1]}' is {empty} throughout", corpus.source)
@@ -65,7 +65,7 @@ def from_model(
 
     spans = sequence_chunks(corpus.offsets, ENCODED_AT_ONCE)
     place = readable_place(corpus.columns[:-1])
-    words = None if place is None else Column.of(corpus.columns[place])
+    words = None if place is None else CodedColumn.of(corpus.columns[place])
     seen = None if place is None or words is None else _seen_words(model.encoding, place, words)
     found = Labelling(corpus.source, gold, (), corpus.offsets, corpus.lines, words, seen)
     columns = model.encoding.columns
@@ -81,7 +81,7 @@ def from_model(
     )
 
 
-def _seen_words(encoding: Encoding, column: int, words: Column) -> SeenWords | None:
+def _seen_words(encoding: Encoding, column: int, words: CodedColumn) -> SeenWords | None:
     """Return the words that are in the vocabulary of a column; None where no feature has it as it is."""
     found = [
         one
@@ -114,7 +114,7 @@ def from_model_and_encoded(
         if dataset.labels is None:
             raise DataError("no gold labels to compare with", source)
         numbers = np.where(dataset.known_labels < 0, len(model.labels), dataset.known_labels)
-        part = Labelling(source, Column(names, numbers), (), dataset.offsets, dataset.lines)
+        part = Labelling(source, CodedColumn(names, numbers), (), dataset.offsets, dataset.lines)
         chunks = model.chunks(dataset)
         parts.append(_labelled(model, part, dataset.span, chunks, workers, decision, also, lambda rules, rows: None))
     found = joined_labellings(parts)
@@ -177,7 +177,7 @@ def _labelled(
     labels, probabilities, every, wholes, remarks = zip(*(each for run in runs for each in run), strict=True)
     found = replace(
         found,
-        predicted=Column(list(model.labels), np.concatenate(labels)),
+        predicted=CodedColumn(list(model.labels), np.concatenate(labels)),
         probabilities=Probabilities.joined(probabilities),
         marginals=LabelProbabilities(model.labels, np.concatenate(every)) if also.marginals else None,
         wholes=WholeProbabilities.joined(wholes) if also.wholes else None,
@@ -197,11 +197,11 @@ def _labelled(
         return found
     return replace(
         found,
-        gold=Column.of(found.gold).take(observed),
-        predicted=Column.of(found.predicted).take(observed),
+        gold=CodedColumn.of(found.gold).take(observed),
+        predicted=CodedColumn.of(found.predicted).take(observed),
         offsets=np.unique(np.searchsorted(observed, found.offsets)),
         lines=found.lines[observed],
-        words=None if found.words is None else Column.of(found.words).take(observed),
+        words=None if found.words is None else CodedColumn.of(found.words).take(observed),
         seen=None if found.seen is None else replace(found.seen, values=found.seen.values[observed]),
         wholes=None,  # their gold labels are not known
         left_out=left_out,

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..chains import EXACT, IMPOSSIBLE, LIMITED, MOST_STATES, Edges, Labellings, RunRules, best_labellings, chain
 from ..config import UNSEEN, RulesConfig
-from ..corpora import Column, Corpus
+from ..corpora import CodedColumn, Corpus
 from ..errors import ConfigError, DataError, suggestion
 from ..scoring import Labelling, SpanFinder, Transitions, detect_scheme
 from ..system import listed
@@ -61,7 +61,7 @@ def broken_sequences(
     offsets, lengths = found.offsets, np.diff(found.offsets)
     whole = np.ones(len(lengths), dtype=bool) if whole is None else whole
     rows = np.flatnonzero(np.repeat(whole, lengths))
-    columns = {"gold": Column.of(found.gold), "predicted": Column.of(found.predicted)}
+    columns = {"gold": CodedColumn.of(found.gold), "predicted": CodedColumn.of(found.predicted)}
     used = (column.values[code] for column in columns.values() for code in np.unique(column.codes[rows]))
     names = list(dict.fromkeys((*(found.known_labels or ()), *used)))
     if seen is not None:  # nothing follows labels that the training data lacks

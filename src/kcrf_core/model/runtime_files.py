@@ -21,7 +21,7 @@ import numpy as np
 
 from ..chains import EDGE_X
 from ..config import Macro, is_wapiti_line, pieces
-from ..corpora import COLUMN_FORMAT, Cells, Clusters, Column, Corpus, Lexicon, WordVectors
+from ..corpora import COLUMN_FORMAT, Cells, Clusters, Corpus, Lexicon, NameCells, WordVectors
 from ..encoding import (
     AttributeFeature,
     CategoricalFeature,
@@ -126,8 +126,8 @@ def _labels(made: RuntimeModel, part: CorpusPart) -> np.ndarray:
     path, bad, reason = np.empty(int(offsets[-1] - offsets[0]), np.int32), -1, ""
     if rows is not None:
         names = rows.names
-        if isinstance(names, Column) and names.places is not None:
-            cells = names.places
+        if isinstance(names, NameCells):
+            cells = names.data, names.starts, names.lengths
         else:
             data, starts, lengths = packed_names([name.encode() for name in names])
             cells = data, starts, lengths.astype(np.int32)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..corpora import Column
+from ..corpora import CodedColumn
 from ..system import row_squares
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def from_marginals(
     marginals: np.ndarray, labels: Sequence[str], gold: Sequence[str], predicted: Sequence[str]
 ) -> Probabilities:
     """Collect the probabilities of N positions from marginals [N, Y] over `labels`, predicted ones among them."""
-    return Probabilities.of(marginals, *(Column.of(column).numbered(labels) for column in (gold, predicted)))
+    return Probabilities.of(marginals, *(CodedColumn.of(column).numbered(labels) for column in (gold, predicted)))
 
 
 def calibrate(probabilities: Probabilities, right: np.ndarray, bins: int = 10) -> Calibration:

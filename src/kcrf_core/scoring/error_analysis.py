@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..corpora import Column
+from ..corpora import CodedColumn
 from .labelling import Labelling
 from .spans import Score, SpanMatches, ratio
 
@@ -90,7 +90,7 @@ class ErrorAnalysis:
 
 def analyse_errors(labelling: Labelling, scheme: str | None, strict: bool = False) -> ErrorAnalysis:
     """Return errors by kind and by word; with `strict`, of spans that are written as the scheme demands."""
-    gold, predicted = Column.of(labelling.gold), Column.of(labelling.predicted)
+    gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
     spans = None if scheme is None else labelling.spans.strict(scheme if strict else None)
     errors = None if spans is None else _span_errors(spans)
     seen, figures = labelling.seen, dict[bool, WordFigures]()
@@ -105,7 +105,7 @@ def analyse_errors(labelling: Labelling, scheme: str | None, strict: bool = Fals
             figures[side] = WordFigures(int(own.sum()), int(np.count_nonzero(labelling.right & own)), score)
     words = None
     if labelling.words is not None:
-        words = _wrong_words(Column.of(labelling.words), gold, predicted, ~labelling.right)
+        words = _wrong_words(CodedColumn.of(labelling.words), gold, predicted, ~labelling.right)
     rare = seen is not None and not seen.complete
     return ErrorAnalysis(errors, figures.get(True), figures.get(False), rare, words)
 
@@ -140,7 +140,9 @@ def _span_errors(spans: SpanMatches) -> SpanErrors:
     return SpanErrors(total, occurring)
 
 
-def _wrong_words(words: Column, gold: Column, predicted: Column, wrong: np.ndarray) -> tuple[WrongWord, ...]:
+def _wrong_words(
+    words: CodedColumn, gold: CodedColumn, predicted: CodedColumn, wrong: np.ndarray
+) -> tuple[WrongWord, ...]:
     """Return the words that are wrong most often; of equal ones those that occur less often, then the first."""
     V = len(words.values)
     errors, positions = np.bincount(words.codes[wrong], minlength=V), np.bincount(words.codes, minlength=V)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..corpora import MOST_LABELS, Column
+from ..corpora import MOST_LABELS, CodedColumn
 from ..errors import ConfigError, DataError
 from ..system import without_empty
 from . import SCHEMES
@@ -91,13 +91,13 @@ def evaluate(
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != N or (np.diff(offsets) < 0).any():
         raise ValueError(f"offsets do not lead from 0 to {N}")
     known = None if known_labels is None else tuple(known_labels)
-    columns = Column.of(gold), Column.of(predicted)
+    columns = CodedColumn.of(gold), CodedColumn.of(predicted)
     return evaluate_labelling(Labelling("", *columns, offsets, np.arange(N), known_labels=known), scheme, units)
 
 
 def evaluate_labelling(labelling: Labelling, scheme: str | None, units: np.ndarray | None = None) -> Evaluation:
     """Compare gold and predicted labels, as `evaluate` does."""
-    gold, predicted = Column.of(labelling.gold), Column.of(labelling.predicted)
+    gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
     source = labelling.source or None
     N, offsets = len(gold), without_empty(labelling.offsets)  # an empty sequence has nothing to be right about
     if N == 0:
@@ -170,7 +170,7 @@ def evaluate_labelling(labelling: Labelling, scheme: str | None, units: np.ndarr
 
 def check_label_count(labels: Sequence[str], source: str | None = None) -> None:
     """Refuse more labels than a model may have: they are words that are read as labels, most likely."""
-    count = len(Column.of(labels).present)
+    count = len(CodedColumn.of(labels).present)
     if count > MOST_LABELS:
         found = f"{count} different labels in {len(labels)} positions, more than {MOST_LABELS}"
         raise DataError(f"{found} (are these the label columns?)", source)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from ..corpora import Column
+from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import counted, without_empty
 from .calibration import Calibration, calibrate, calibrate_events
@@ -57,7 +57,7 @@ class ResamplingUnits:
         if labelling.groups is not None:
             groups = np.unique(labelling.groups[sequences[:-1]], return_inverse=True)[1]
             return cls("group", sequences, groups)
-        offsets = unit_offsets(Column.of(labelling.gold).codes, sequences, block)
+        offsets = unit_offsets(CodedColumn.of(labelling.gold).codes, sequences, block)
         return cls("block" if len(offsets) > len(sequences) else "sequence", offsets, None)
 
     def __len__(self) -> int:
@@ -258,7 +258,9 @@ def _measured(yardstick: Yardstick, labelling: Labelling, scores: Evaluation, un
     if yardstick.name == "f1":
         return units.sums(np.stack([2 * spans[2], spans[0] + spans[1]], axis=1).astype(np.float64))
     labels = yardstick.labels
-    gold, predicted = (Column.of(own).numbered(labels, len(labels)) for own in (labelling.gold, labelling.predicted))
+    gold, predicted = (
+        CodedColumn.of(own).numbered(labels, len(labels)) for own in (labelling.gold, labelling.predicted)
+    )
     logs = None
     if yardstick.by_probability:
         with np.errstate(divide="ignore"):
@@ -344,7 +346,7 @@ def f1_intervals(found: Judgement, labelling: Labelling) -> dict[str, Interval]:
     spans = found.spans
     labels = tuple(score.name for score in found.scores.labels)
     yardstick = Yardstick("macro-f1", labels, spans is not None, found.headline.yardstick.strict)
-    gold, predicted = (Column.of(own).numbered(labels, 0) for own in (labelling.gold, labelling.predicted))
+    gold, predicted = (CodedColumn.of(own).numbered(labels, 0) for own in (labelling.gold, labelling.predicted))
     whole = without_empty(labelling.offsets)
     counts = yardstick.counts(gold, predicted, None, found.units.offsets, sequences=whole)
     K = counts.shape[1] // 2
@@ -367,7 +369,7 @@ def label_curves(
     With `spans`, curves are those of types of spans: a position has a type with the sum of the probabilities of its
     labels, B-X, I-X and the like.
     """
-    column = Column.of(gold)
+    column = CodedColumn.of(gold)
 
     def class_of(label: str) -> str | None:
         letter, kind = (split_label(label) if spans else None) or ("", label)

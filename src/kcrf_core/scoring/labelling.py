@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..corpora import MISSING, Column, Corpus, joined_columns
+from ..corpora import MISSING, CodedColumn, Corpus, joined_columns
 from ..errors import DataError
 from ..system import counted, offsets_of
 from .calibration import Probabilities, WholeProbabilities, from_marginals
@@ -75,13 +75,13 @@ class Labelling:
     @cached_property
     def right(self) -> np.ndarray:
         """Positions whose predicted label is the gold label, [N] bool."""
-        gold = Column.of(self.gold)
-        return gold.codes == Column.of(self.predicted).numbered(gold.values)
+        gold = CodedColumn.of(self.gold)
+        return gold.codes == CodedColumn.of(self.predicted).numbered(gold.values)
 
     @cached_property
     def spans(self) -> SpanMatches:
         """Gold and predicted spans, where labels are those of a scheme."""
-        return match_spans(Column.of(self.gold), Column.of(self.predicted), self.offsets)
+        return match_spans(CodedColumn.of(self.gold), CodedColumn.of(self.predicted), self.offsets)
 
 
 def from_tagged(corpus: Corpus) -> Labelling:
@@ -122,7 +122,7 @@ def _doubt(gold: Sequence[str], predicted: Sequence[str], source: str) -> str | 
     They then agree no better than by chance (Cohen's kappa), and their distributions hardly overlap. The latter are
     alike even of poor systems, unless they predict one label throughout. A few positions tell nothing.
     """
-    columns = [Column.of(labels) for labels in (gold, predicted)]
+    columns = [CodedColumn.of(labels) for labels in (gold, predicted)]
     N, labels = len(gold), sorted(columns[0].present | columns[1].present)
     if N < _LEAST_DOUBTED or len(columns[1].present) < 2:
         return None
@@ -177,8 +177,8 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         every = LabelProbabilities(marginals[0].labels, np.concatenate([each.values for each in marginals]))
     return replace(
         parts[0],
-        gold=joined_columns([Column.of(part.gold) for part in parts]),
-        predicted=joined_columns([Column.of(part.predicted) for part in parts]),
+        gold=joined_columns([CodedColumn.of(part.gold).packed() for part in parts]),
+        predicted=joined_columns([CodedColumn.of(part.predicted).packed() for part in parts]),
         offsets=offsets_of(lengths),
         lines=np.concatenate([part.lines for part in parts]),
         words=None,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..corpora import Column
+from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import without_empty
 from . import SCHEMES
@@ -254,7 +254,7 @@ class SpanMatches:
         return np.stack([np.diff(np.searchsorted(starts, units)) for starts, _ in self.items], axis=1)
 
 
-def match_spans(gold: Column, predicted: Column, offsets: np.ndarray) -> SpanMatches:
+def match_spans(gold: CodedColumn, predicted: CodedColumn, offsets: np.ndarray) -> SpanMatches:
     """Find the spans of two labellings; sequence s is positions offsets[s]:offsets[s+1]."""
     alphabet = sorted(gold.present | predicted.present)
     finder, offsets = SpanFinder(alphabet), without_empty(offsets)

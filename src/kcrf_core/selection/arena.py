@@ -16,7 +16,7 @@ import numpy as np
 from .._version import __version__
 from ..chains import Problem
 from ..config import Config, parse_config
-from ..corpora import Column, Corpus, concatenate
+from ..corpora import CodedColumn, Corpus, concatenate
 from ..encoding import Dataset, Encoding, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted, NumericError
 from ..maps import why_not
@@ -121,7 +121,7 @@ def make_rungs(
     """
     positions = corpus.positions
     # A small part with few positions of rarer labels tells nothing.
-    others = positions - int(np.bincount(Column.of(corpus.columns[-1]).codes).max(initial=0))
+    others = positions - int(np.bincount(CodedColumn.of(corpus.columns[-1]).codes).max(initial=0))
     first = min(max(FIRST_RUNG, FIRST_OTHERS * positions / max(others, 1)), most)
     steps = max(math.ceil(math.log(positions / first, RUNG_FACTOR) - 0.25), 0) if positions > first else 0
     factor = (positions / first) ** (1 / steps) if steps else 1.0
@@ -242,7 +242,7 @@ class CorpusArena:
         self.sizes = [rung.positions for rung in rungs]  # positions of each rung, ascending
         self.ceiling = 0.0 if yardstick.by_probability else 1.0  # the best possible value
         # Work of a pass over the folds of each rung, in proportion: positions that are fitted on, by their labels.
-        labels = [len(np.unique(Column.of(rung.corpus.columns[-1]).codes)) for rung in rungs]
+        labels = [len(np.unique(CodedColumn.of(rung.corpus.columns[-1]).codes)) for rung in rungs]
         costs = [POSITION_COST + LABEL_COST * count**2 for count in labels]
         self.fitted = [rung.fitted * cost for rung, cost in zip(rungs, costs, strict=True)]
         self._known: dict[str, dict[str, Any]] = {}  # by configurations, which pivots of a small rung have in common

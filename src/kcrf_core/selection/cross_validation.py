@@ -23,7 +23,7 @@ import numpy as np
 from .._version import __version__
 from ..chains import Problem, pieces_of
 from ..config import Config
-from ..corpora import Column, Corpus
+from ..corpora import CodedColumn, Corpus
 from ..encoding import Dataset, Encoding, column_names, configured, described, fit_encoding, with_tables
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model
@@ -237,7 +237,7 @@ def _pieces(corpus: Corpus, first: np.ndarray, last: np.ndarray) -> Corpus:
 def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
     contents = None
     if division.stratify:  # [S, Y + 1], counts of each label in each sequence, and a one for the sequence itself
-        column = Column.of(corpus.columns[-1])
+        column = CodedColumn.of(corpus.columns[-1])
         labels = sorted(set(column.values))
         sequence = np.repeat(np.arange(corpus.sequences), np.diff(corpus.offsets))
         contents = np.zeros((corpus.sequences, len(labels) + 1))
@@ -266,7 +266,7 @@ def run_task(
         found = _inferred(model, test, costs, workers)
     best, marginals = found[:, 0].astype(np.int64), found[:, 1:]
     probabilities = Probabilities.of(marginals, test.known_labels, best)
-    tagged, more = Column(list(model.labels), best), {}
+    tagged, more = CodedColumn(list(model.labels), best), {}
     gold, reported = test_part.columns[-1], plan.reported_labels
     scores = evaluate(gold, tagged, test_part.offsets, scheme=plan.scheme, known_labels=model.labels)
     if plan.judged_by == "log_loss":
@@ -301,7 +301,7 @@ def _inferred(model: Model, dataset: Dataset, costs: np.ndarray | None, workers:
 
 
 def _packed_predictions(
-    plan: Plan, tagged: Column, probabilities: Probabilities, marginals: np.ndarray
+    plan: Plan, tagged: CodedColumn, probabilities: Probabilities, marginals: np.ndarray
 ) -> dict[str, str]:
     """Return labels and probabilities of a test part as text for a journal."""
     assert probabilities.gold is not None and probabilities.squares is not None
@@ -331,7 +331,7 @@ def out_of_fold(plan: Plan, found: Found, settings: Sequence[int]) -> tuple[Labe
     labelling = Labelling(
         source=corpus.source,
         gold=corpus.columns[-1],
-        predicted=Column(list(plan.labels), labels),
+        predicted=CodedColumn(list(plan.labels), labels),
         offsets=corpus.offsets,
         lines=corpus.lines,
         words=readable_column(corpus.columns[:-1]),

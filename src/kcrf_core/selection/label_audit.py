@@ -15,7 +15,7 @@ from itertools import groupby
 
 import numpy as np
 
-from ..corpora import PLAIN, Column, Corpus, Layout, stream_corpus
+from ..corpora import PLAIN, CodedColumn, Corpus, Layout, stream_corpus
 from ..errors import DataError, suggestion
 from ..model import Model
 from ..scoring import SpanFinder, Transitions, detect_scheme, readable_column
@@ -99,7 +99,7 @@ class Audit:
     @property
     def _codes(self) -> np.ndarray:
         """Numbers of the labels of the data [N]."""
-        return Column.of(self.corpus.columns[-1]).numbered(self.labels)
+        return CodedColumn.of(self.corpus.columns[-1]).numbered(self.labels)
 
     @property
     def improbable(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..config import Config, default_terms, parse_config, with_options
-from ..corpora import Column, Corpus, Layout, open_vectors, read_corpus, with_vectors
+from ..corpora import CodedColumn, Corpus, Layout, open_vectors, read_corpus, with_vectors
 from ..encoding import (
     UNKNOWN,
     Dataset,
@@ -225,7 +225,7 @@ def groups_of(corpus: Corpus, column: str, names: Sequence[str]) -> np.ndarray:
         raise ConfigError(
             f"there is no column '{column}' to group by{suggestion(column, inputs)} (columns: {listed(inputs)})"
         )
-    values = Column.of(corpus.columns[list(names).index(column)])
+    values = CodedColumn.of(corpus.columns[list(names).index(column)])
     codes = values.codes.astype(np.int64)
     first = codes[corpus.offsets[:-1]]
     strange = np.flatnonzero(codes != np.repeat(first, np.diff(corpus.offsets)))
