@@ -689,8 +689,8 @@ def test_numbers_do_not_depend_on_the_locale(tmp_path, monkeypatch):
     (tmp_path / "source").write_text('LC_NUMERIC\ndecimal_point ","\nthousands_sep "."\ngrouping 3\nEND LC_NUMERIC\n')
     command = ["localedef", "-c", "--no-archive", "-i", "source", "-f", "ANSI_X3.4-1968", "./comma"]
     subprocess.run(command, cwd=tmp_path, capture_output=True)  # it warns of what the locale lacks
+    before = locale.setlocale(locale.LC_ALL)  # `localeconv` changes LC_CTYPE for a moment, and may not find it again
     monkeypatch.setenv("LOCPATH", str(tmp_path))
-    before = locale.setlocale(locale.LC_NUMERIC)
     try:
         locale.setlocale(locale.LC_NUMERIC, "comma")
         assert locale.localeconv()["decimal_point"] == ","
@@ -700,7 +700,8 @@ def test_numbers_do_not_depend_on_the_locale(tmp_path, monkeypatch):
     except locale.Error:
         pytest.skip("this system does not take the locale")
     finally:
-        locale.setlocale(locale.LC_NUMERIC, before)
+        monkeypatch.delenv("LOCPATH")
+        locale.setlocale(locale.LC_ALL, before)
 
 
 def test_mistakes_of_callers_are_errors():

@@ -155,11 +155,18 @@ def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> 
 
     # Workers hold whole partitions, and parameters stand in graphs so that they can be sent again.
     stack.enter_context(dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}))
-    # Dask prints nothing by itself: users get our messages.
-    for name in ("distributed", "distributed.client", "distributed.core", "tornado", "asyncio"):
-        logger = logging.getLogger(name)
-        stack.callback(logger.setLevel, logger.level)
+    # Dask prints nothing by itself: users get our messages. After a failure it stays so, for what the failure leaves
+    # behind is reported when the program ends.
+    loggers = [logging.getLogger(f"distributed{part}") for part in ("", ".client", ".core")]
+    levels = {logger: logger.level for logger in (*loggers, logging.getLogger("tornado"), logging.getLogger("asyncio"))}
+    for logger in levels:
         logger.setLevel(logging.CRITICAL)
+
+    def restore(failure: type[BaseException] | None, *_: object) -> None:
+        for logger, level in levels.items() if failure is None else ():
+            logger.setLevel(level)
+
+    stack.push(restore)
     if engine.address == LOCAL:
         stack.enter_context(dask.config.set({"distributed.worker.profile.enabled": False}))
         cluster = stack.enter_context(
