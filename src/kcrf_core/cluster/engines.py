@@ -190,6 +190,7 @@ def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> 
     try:
         return Client(engine.scheduler, timeout=engine.timeout, security=security, direct_to_workers=True)
     except (OSError, *TIMEOUTS, ValueError, TypeError) as error:
+        restore(None)  # nothing is left behind
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ClusterError(
             f"no scheduler answers at {engine.address} within {engine.timeout:g} seconds ({reason})",
