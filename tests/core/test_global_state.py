@@ -68,7 +68,7 @@ def test_settings_of_pytorch_stay(rng, api):
         if api == "one":
             torch.set_float32_matmul_precision("medium")
         elif not libraries:
-            pytest.skip("an earlier version")
+            pytest.skip("this version of PyTorch has no precision of single libraries")
         else:
             torch.set_float32_matmul_precision("highest")
             libraries[0].fp32_precision = "tf32"
