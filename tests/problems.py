@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from kcrf_core.kernels import Inputs
-from kcrf_core.objective import Objective, ThreadEngine
+from kcrf_core.objective import Engine, Objective, Partition
 
 
 def random_inputs(rng, N, categorical=3, real=2, bag=0, values=4):
@@ -26,4 +26,4 @@ def random_offsets(rng, sequences, longest=5):
 
 def on_threads(problem, terms, workers, dtype=np.float64, forbidden=None):
     """P with threads of this process."""
-    return Objective.on(ThreadEngine(problem, terms, workers, dtype, forbidden), terms)
+    return Objective.on(Engine.of(Partition(problem, terms, workers, dtype, forbidden)), terms)

@@ -11,8 +11,7 @@ from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import Inputs, PolynomialKernel
 from kcrf_core.maps.heads import PivotHead
 from kcrf_core.maps.reduced import KernelRows, KernelSpec, ReducedMap, pivot_triangle
-from kcrf_core.objective import EnginePartition, EnginePartitionSpec, Objective, ObjectiveTerm, ThreadEngine
-from kcrf_core.objective.engine_partition import TermSpec
+from kcrf_core.objective import Engine, Objective, ObjectiveTerm, Partition, TermPlace
 from kcrf_core.system import Workers
 
 LENGTH, COLUMNS, LABELS = 25, 32, 26  # of a sequence, of inputs, and how many there are
@@ -67,7 +66,7 @@ class Generated:
         rows = KernelRows.of(inputs, KERNEL, self.pivot_inputs(), workers.memory, DTYPE)
         own = ReducedMap(rows, self.head(workers), KERNEL.diagonal(inputs))
         terms = [ObjectiveTerm(NODE, 1.0, own), ObjectiveTerm(EDGE, 1.0)]
-        return Objective.on(ThreadEngine(self.problem(range(self.partitions)), terms, workers, DTYPE), terms)
+        return Objective.on(Engine.of(Partition(self.problem(range(self.partitions)), terms, workers, DTYPE)), terms)
 
 
 @dataclass(frozen=True)
@@ -103,9 +102,14 @@ class GeneratedSpec:
     def table(self) -> int:
         return self._each * self.pivots * DTYPE.itemsize
 
-    def load(self, workers: Workers) -> EnginePartition:
+    @property
+    def places(self) -> tuple[TermPlace, TermPlace]:
+        return TermPlace(self.pivots, self.pivots), TermPlace(0, 0)
+
+    def load(self, workers: Workers) -> Partition:
         data = Generated(self.positions, self.partitions, self.pivots)
         inputs = inputs_of(self.number, self._each)
         core = KernelSpec(inputs, KERNEL, data.pivot_inputs(), KERNEL.diagonal(inputs), None, False, DTYPE)
         problem = data.problem(range(self.number, self.number + 1))
-        return EnginePartitionSpec(self.name, problem, (TermSpec(NODE, core), TermSpec(EDGE)), DTYPE).load(workers)
+        terms = [ObjectiveTerm(NODE, 1.0, core.load(workers)), ObjectiveTerm(EDGE, 1.0)]
+        return Partition(problem, terms, workers, DTYPE, places=self.places)

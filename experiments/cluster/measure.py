@@ -64,7 +64,7 @@ def main() -> None:
 
     from kcrf_core.chains import EDGE, NODE
     from kcrf_core.cluster import DaskExecutor, on_workers
-    from kcrf_core.objective import ComposedEngine, Objective, TermShape, ThreadEngine
+    from kcrf_core.objective import Engine, HostVectors, Objective, Partition, TermShape, block_slices
     from kcrf_core.system import Workers
 
     threads = arguments.workers * arguments.worker_threads
@@ -78,7 +78,7 @@ def main() -> None:
             objective = data.on_threads(workers)
         else:
             terms, problem, dtype = _of_file(arguments.data, [each for each in options if each != "--"], workers)
-            objective = Objective.on(ThreadEngine(problem, terms, workers, dtype), terms)
+            objective = Objective.on(Engine.of(Partition(problem, terms, workers, dtype)), terms)
         seconds, report["threads_processor"], expected = timed(objective, arguments.passes)
         report["threads_first"], report["threads_pass"] = seconds[0], float(np.median(seconds[1:]))
         report["threads_least"] = min(seconds[1:])
@@ -100,11 +100,12 @@ def main() -> None:
                 shapes = [
                     TermShape.of(clique, own, None, problem.label_count) for clique, own in ((NODE, head), (EDGE, None))
                 ]
-                parts = executor, executor.load(specs), [[(None, None)] * 2] * len(specs), workers
-                engine = ComposedEngine(problem, shapes, {0: head}, *parts, DTYPE, None)
+                parts = executor, executor.load(specs), [spec.places for spec in specs]
+                vectors = HostVectors(block_slices(shapes), workers)
+                engine = Engine(problem, shapes, {0: head}, *parts, vectors, workers, DTYPE, None)
                 objective = Objective(engine, [1.0, 1.0])
             else:
-                objective = Objective.on(ComposedEngine.of(problem, terms, executor, workers, dtype), terms)
+                objective = Objective.on(Engine.over(problem, terms, executor, workers, dtype), terms)
             before = executor.sent, executor.received
             seconds, report["cluster_processor"], found = timed(objective, arguments.passes)
             report["cluster_first"], report["cluster_pass"] = seconds[0], float(np.median(seconds[1:]))

@@ -23,7 +23,7 @@ from kcrf_core.config import load_template, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import DTYPES, fit_terms
-from kcrf_core.objective import Objective, ObjectiveTerm, Point, ThreadEngine, Vectors
+from kcrf_core.objective import Engine, Objective, ObjectiveTerm, Partition, Point, Vectors
 from kcrf_core.objective.solvers import SOLVERS, Observer, Progress, Run, SolverResult, lbfgs
 from kcrf_core.objective.solvers.initial_inverse import Diagonal
 from kcrf_core.objective.solvers.run import until_stopped
@@ -155,7 +155,7 @@ def build(corpus: Corpus, raw: dict[str, Any], workers: Workers) -> Objective:
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     terms = [ObjectiveTerm(term.config.clique, config.training.sigma2, term.map) for term in fitted]
-    return Objective.on(ThreadEngine(problem, terms, workers, DTYPES[config.training.precision]), terms)
+    return Objective.on(Engine.of(Partition(problem, terms, workers, DTYPES[config.training.precision])), terms)
 
 
 def solve(objective: Objective, name: str, tolerance: float) -> dict[str, Any]:

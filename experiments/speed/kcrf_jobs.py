@@ -18,7 +18,7 @@ from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.corpora import read_corpus
 from kcrf_core.encoding import CategoricalFeature, Dataset, Encoding, fit_encoding
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.objective import Objective, ObjectiveTerm, ThreadEngine
+from kcrf_core.objective import Engine, Objective, ObjectiveTerm, Partition
 from kcrf_core.system import Workers
 
 
@@ -82,7 +82,7 @@ def objective(config_path: str, data: str, model: str, sigma2: str) -> None:
         features = ExplicitMap.of(inputs, np.float64)
         problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), Y)
         terms = [ObjectiveTerm(NODE, float(sigma2), features), ObjectiveTerm(EDGE, float(sigma2))]
-        objective = Objective.on(ThreadEngine(problem, terms, workers, np.float64), terms)
+        objective = Objective.on(Engine.of(Partition(problem, terms, workers, np.float64)), terms)
         weights = np.zeros((features.size, Y))
         first = 0
         used = 0

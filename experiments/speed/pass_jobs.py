@@ -24,7 +24,7 @@ from kcrf_core.config import load_yaml, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features.plans import fit_terms
-from kcrf_core.objective import Objective, ObjectiveTerm, ThreadEngine
+from kcrf_core.objective import Engine, Objective, ObjectiveTerm, Partition
 from kcrf_core.objective.solvers import Observer
 from kcrf_core.system import Workers
 
@@ -53,7 +53,7 @@ def pass_seconds(config: object, corpus: Corpus, threads: int) -> dict:
         fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
         problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), Y)
         terms = [ObjectiveTerm(term.config.clique, 1.0, term.map) for term in fitted]
-        objective = Objective.on(ThreadEngine(problem, terms, workers, np.float32), terms)
+        objective = Objective.on(Engine.of(Partition(problem, terms, workers, np.float32)), terms)
         theta = 0.01 * rng.normal(size=objective.size)
         seconds = typical(lambda: objective.evaluate(theta))
     return {"positions": N, "labels": Y, "columns": fitted[0].map.size, "seconds": seconds}

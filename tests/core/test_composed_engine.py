@@ -11,6 +11,7 @@ import pytest
 
 from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, TRANSITIONS, Problem, partition_borders
+from kcrf_core.cluster import dealing
 from kcrf_core.kernels import Inputs, PolynomialKernel, RBFKernel
 from kcrf_core.maps import (
     ColumnSupports,
@@ -23,13 +24,7 @@ from kcrf_core.maps import (
     partition_sums,
     sparse_block,
 )
-from kcrf_core.objective import (
-    ComposedEngine,
-    LocalExecutor,
-    Objective,
-    ObjectiveTerm,
-    composed_engine,
-)
+from kcrf_core.objective import Engine, LocalExecutor, Objective, ObjectiveTerm
 from kcrf_core.objective.solvers import SOLVERS, Run
 from problems import on_threads
 
@@ -39,16 +34,24 @@ KERNEL = PolynomialKernel(2, 1.0, 1.0, 1.0)
 class PicklingExecutor(LocalExecutor):
     """One to which everything comes, and from which everything goes, as bytes."""
 
-    remote = True
+    def load(self, sources):
+        return super().load(pickle.loads(pickle.dumps(sources)))
 
-    def load(self, specs):
-        return super().load(pickle.loads(pickle.dumps(specs)))
+    def derive(self, handles, method, arguments):
+        return super().derive(handles, method, _sent(_laid_out(list(arguments))))
 
-    def derive(self, handles, question, arguments):
-        return super().derive(handles, question, _sent(list(arguments)))
+    def deal(self, rows, size):
+        return dealing.dealt(rows, size, list)
 
-    def ask(self, handles, question, arguments):
-        return map(_sent, super().ask(handles, question, _sent(list(arguments))))
+    def ask(self, handles, method, arguments):
+        return map(_sent, super().ask(handles, method, _sent(_laid_out(list(arguments)))))
+
+
+def _laid_out(value):
+    """Rows that were dealt out, as workers of a cluster lay them out."""
+    if isinstance(value, dealing.DealtBlock):
+        return value.laid_out()
+    return type(value)(map(_laid_out, value)) if isinstance(value, list | tuple) else value
 
 
 def _sent(value):
@@ -156,7 +159,7 @@ def both(kind, rng, workers, monkeypatch, dtype=np.float32, Y=3, **more):
     problem = problem_of(rng, Y, **more)
     terms = terms_of(kind, rng, problem, workers, dtype, monkeypatch)
     whole = on_threads(problem, terms, workers, dtype)
-    composed = Objective.on(ComposedEngine.of(problem, terms, PicklingExecutor(workers), workers, dtype), terms)
+    composed = Objective.on(Engine.over(problem, terms, PicklingExecutor(workers), workers, dtype), terms)
     assert len(composed.engine.handles) == len(problem.borders) - 1 > 1
     return whole, composed
 
@@ -184,7 +187,7 @@ KINDS = ["linear", "merged", "kept", "pivots", "distances", "repeated", "edge-x"
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_answer_has_the_same_bits(kind, dtype, dealt, rng, workers, monkeypatch):
     if dealt:  # rows that several parts have are sent once, as for large blocks
-        monkeypatch.setattr(composed_engine, "WORTH_DEALING", 10)
+        monkeypatch.setattr(dealing, "WORTH_DEALING", 10)
     whole, composed = both(kind, rng, workers, monkeypatch, dtype)
     theta, vector = rng.normal(size=(2, whole.size))
     same(whole.engine.evaluate(theta), composed.engine.evaluate(theta))
@@ -323,6 +326,6 @@ def test_parts_that_do_not_fit_are_made_again(rng, monkeypatch):
         theta = rng.normal(size=expected.vectors.size)
         with Workers(1, memory=60_000) as few:
             executor = LocalExecutor(few)
-            composed = ComposedEngine.of(problem, terms, executor, few, np.float32)
+            composed = Engine.over(problem, terms, executor, few, np.float32)
             same(expected.evaluate(theta), composed.evaluate(theta))
             assert 0 < len(executor.made) < len(composed.handles)

@@ -6,6 +6,7 @@ import gc
 import os
 import weakref
 from dataclasses import replace
+from functools import wraps
 from itertools import pairwise
 
 import numpy as np
@@ -24,7 +25,7 @@ from kcrf_core.device import (
 )
 from kcrf_core.errors import DeviceError
 from kcrf_core.maps import PivotHead
-from kcrf_core.objective import HostVectors, Objective, ThreadEngine
+from kcrf_core.objective import HostVectors, Objective, Partition
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.system import Backend
 from kcrf_core.training import open_engine
@@ -97,13 +98,14 @@ def test_passes_that_cannot_be_trusted_are_done_again(rng, workers, device, monk
     forbidden = Edges(none, np.array([0.0, 0.0, -np.inf]), np.zeros(3))
     threads, other = both("linear", rng, workers, device, forbidden=forbidden, allowed=none == 0)
     again = []
-    monkeypatch.setattr(ThreadEngine, "evaluate", _counted(ThreadEngine.evaluate, again))
-    monkeypatch.setattr(ThreadEngine, "product", _counted(ThreadEngine.product, again))
+    monkeypatch.setattr(Partition, "evaluate", _counted(Partition.evaluate, again))
+    monkeypatch.setattr(Partition, "product", _counted(Partition.product, again))
     check(threads, other, rng, np.float64, size=2000.0)
-    assert [engine is other.engine for engine, *_ in again].count(True) == 3
+    assert [partition is other.engine.handles[0] for partition, *_ in again].count(True) == 3
 
 
 def _counted(work, calls):
+    @wraps(work)
     def counted(*given):
         calls.append(given)
         return work(*given)
@@ -226,7 +228,7 @@ def test_sparse_products_of_short_and_long_rows(weighted, rng, device):
 def test_passes_give_the_same_bits_every_time(kind, rng, workers, device):
     _, other = both(kind, rng, workers, device, np.float32)
     theta = other.vectors.from_array(rng.normal(size=other.size))
-    again = device.engine(other.problem, other.engine.objective_terms, workers, np.float32)
+    again = device.engine(other.problem, other.engine.handles[0].objective_terms, workers, np.float32)
     for _ in range(4):  # the third is recorded on a GPU
         found = [engine.evaluate(theta) for engine in (other.engine, again)]
         assert found[0][0] == found[1][0]

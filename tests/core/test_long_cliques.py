@@ -59,7 +59,7 @@ def enumerated(objective, theta):
     total = sum((theta[b] ** 2).sum() / (2 * s) for b, s in zip(objective.blocks, objective.sigma2, strict=True))
     scores, pairs = np.zeros((N, Y)), np.zeros((N, Y, Y))
     for j in objective.mapped:
-        found = dense_map(objective.engine.objective_terms[j].map, N) @ objective.weights_of(theta, j)
+        found = dense_map(objective.engine.handles[0].objective_terms[j].map, N) @ objective.weights_of(theta, j)
         if objective.terms[j].clique is EDGE_X:
             pairs += found.reshape(N, Y, Y)
         else:
@@ -109,7 +109,7 @@ def test_forbidden_transitions_stay_where_they_are(rng, workers):
     """They have probability zero, so nothing pulls at them but the prior."""
     objective = random_objective(rng, workers, (NODE, EDGE, EDGE2), 3, sequences=20, forbid=True)
     found = SOLVERS["lbfgs"](objective, np.zeros(objective.size), Run(1e-8, 3000))
-    edges = objective.engine.edges(found.theta)
+    edges = objective.engine.handles[0].edges(found.theta)
     assert edges.transitions[0, 1] == 0 and edges.start[1] == 0
     assert (edges.triples[0, 1] == 0).all() and (edges.triples[:, 0, 1] == 0).all()
     assert np.isneginf(objective.engine.potentials(found.theta).transitions[0, 1])
@@ -185,7 +185,7 @@ def test_settled_positions_are_left_out_of_blocks(rng, workers):
     exact, rough = objective.hessian_blocks(theta), objective.hessian_blocks(theta, negligible=1e-3)
     assert exact.share(0) == 1 and rough.share(0) < 0.6
     v = rng.normal(size=objective.blocks[0].stop)
-    reach = np.square(dense_map(objective.engine.objective_terms[0].map, objective.problem.positions)).sum()
+    reach = np.square(dense_map(objective.engine.handles[0].objective_terms[0].map, objective.problem.positions)).sum()
     difference = np.abs(rough.product(0, v) - exact.product(0, v)).max()
     assert 0 < difference < 4e-3 * reach * np.abs(v).max()
     np.testing.assert_allclose(rough.small(1), exact.small(1), atol=4e-3 * objective.problem.positions)

@@ -13,7 +13,7 @@ from kcrf_core.maps.explicit import ExplicitMap
 from kcrf_core.maps.heads import PivotHead
 from kcrf_core.maps.reduced import KernelRows, ReducedMap, pivot_triangle
 from kcrf_core.maps.repeated_maps import RepeatedMap
-from kcrf_core.objective import ObjectiveTerm, ThreadEngine
+from kcrf_core.objective import Engine, ObjectiveTerm, Partition
 from kcrf_core.objective.inverse_powers import inverse_power
 from kcrf_core.system import Team
 
@@ -127,7 +127,7 @@ def test_a_pass_gives_the_same_bits_with_and_without_the_interpreter(Y, dtype):
         with Workers(threads, memory) as workers:
             own = problem(rng, Y)
             terms = [ObjectiveTerm(NODE, 1.0, each) for each in maps(rng, own.positions, workers, dtype)]
-            engine = ThreadEngine(own, terms, workers, dtype)
+            engine = Engine.of(Partition(own, terms, workers, dtype))
             theta = rng.normal(size=engine.vectors.size) / 10
             engine.evaluate(theta)  # kernel values are there from now on
             likelihood, gradient = engine.evaluate(theta)

@@ -55,7 +55,7 @@ def test_value_against_enumeration(rng, workers, Y, weighted):
     W = objective.weights_of(theta, 0)
     if Y == 2:
         W = W @ np.array([[1.0, -1.0]]) / np.sqrt(2)
-    edges = objective.engine.edges(theta)
+    edges = objective.engine.potentials(theta)
     expected = oracle.objective(
         oracle.one_hot(inputs),
         W,
@@ -191,7 +191,7 @@ def test_threads_and_chunks_give_the_same_bytes(rng):
             chosen = basis.choose_pivots("random", inputs, RBFKernel(0.3), 20, np.random.default_rng(0), workers)
             maps[1] = reduced_map(inputs, RBFKernel(0.3), workers, chosen, np.float32)
             objective = first_order(problem, maps, [1.0, 1.0], 1.0, workers, np.float32)
-            assert len(objective.engine.chunks) > 1
+            assert len(objective.engine.handles[0].chunks) > 1
             found.append(objective.evaluate(np.full(objective.size, 0.01)))
     assert len({point.value for point in found}) == 1
     assert len({point.gradient.tobytes() for point in found}) == 1
@@ -376,10 +376,12 @@ def test_edge_block_against_enumeration(rng, workers):
     problem = random_problem(rng, 3, 5, weighted=True)
     objective = explicit(problem, random_inputs(rng, problem.positions, 2, 2), workers)
     theta = rng.normal(size=objective.size)
-    edges = objective.engine.edges(theta)
-    prepared = objective.engine.objective_terms[0].map.prepare(objective.weights_of(theta, 0), np.dtype(np.float64))
+    edges = objective.engine.potentials(theta)
+    prepared = (
+        objective.engine.handles[0].objective_terms[0].map.prepare(objective.weights_of(theta, 0), np.dtype(np.float64))
+    )
     scores = np.zeros((problem.positions, 3))
-    objective.engine.objective_terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)
+    objective.engine.handles[0].objective_terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)
     expected = np.eye(9) / 3.0
     for s in range(5):
         rows = slice(problem.offsets[s], problem.offsets[s + 1])

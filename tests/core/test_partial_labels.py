@@ -26,7 +26,11 @@ def hiding(objective, labels):
     """The same with other labels."""
     problem = replace(objective.problem, labels=labels.astype(np.int32))
     return on_threads(
-        problem, objective.engine.objective_terms, objective.engine.workers, objective.dtype, objective.engine.forbidden
+        problem,
+        objective.engine.handles[0].objective_terms,
+        objective.engine.workers,
+        objective.dtype,
+        objective.engine.forbidden,
     )
 
 
@@ -53,7 +57,7 @@ def potentials(objective, theta):
     """Scores, transitions, and the rest of every sequence, for the oracle."""
     return [
         (part.scores[a:b], part.edges if part.edges.transitions.ndim == 2 else _cut(part.edges, a, b), part.labels[a:b])
-        for part in objective.engine.over_chunks(theta, lambda chunk: chunk)
+        for part in objective.engine.handles[0].over_chunks(theta, lambda chunk: chunk)
         for a, b in zip(part.offsets[:-1], part.offsets[1:], strict=True)
     ]
 

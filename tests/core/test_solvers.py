@@ -219,7 +219,7 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     run = Run(1e-4, 500)
     found = InitialInverse(objective, run).at(np.zeros(objective.size))
     assert isinstance(found, Preconditioner) and run.work > 0
-    phi, weights = objective.engine.leading_columns(0, m), objective.problem.position_weights()
+    [phi], weights = objective.engine.leading_columns(0, m), objective.problem.position_weights()
     curvature = (phi * weights[:, None]).T @ phi * (1 - 1 / Y) / Y + np.eye(m) / objective.sigma2[0]
     values, vectors = np.linalg.eigh(curvature)
     vector = rng.normal(size=objective.size)
@@ -237,7 +237,7 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
 
 def test_few_positions_are_not_worth_eigenvectors(rng, workers):
     objective = random_objective(rng, workers, 2, 12, RBFKernel(0.5), 30)
-    assert objective.engine.objective_terms[0].map.size > 20  # or they would not be in question
+    assert objective.engine.handles[0].objective_terms[0].map.size > 20  # or they would not be in question
     found = InitialInverse(objective, Run(1e-4, 500)).at(np.zeros(objective.size))
     assert isinstance(found, Diagonal)
     np.testing.assert_allclose(1 / found.inverse, objective.initial_curvature() ** POWER, rtol=1e-12)
@@ -298,9 +298,9 @@ def test_real_columns_beside_words_and_with_some_weights_alone(rng, workers):
     newton = SOLVERS["newton"](objective, np.zeros(objective.size), Run(1e-6, 2000))
     np.testing.assert_allclose(best.value, newton.value, rtol=2e-6)
 
-    own = objective.engine.objective_terms[0]
+    own = objective.engine.handles[0].objective_terms[0]
     some = np.flatnonzero(np.arange(D * 3) % 11)  # not every place of W
-    terms = [replace(own, kept=some), objective.engine.objective_terms[1]]
+    terms = [replace(own, kept=some), objective.engine.handles[0].objective_terms[1]]
     part = on_threads(objective.problem, terms, workers, np.float32)
     assert part.terms[0].real == 0
     assert isinstance(InitialInverse(part, Run(1e-4, 500)).at(np.zeros(part.size)), Diagonal)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from itertools import count
@@ -25,9 +25,10 @@ from distributed import Client, Future, KilledWorker, wait
 from .._version import __version__
 from ..errors import ClusterError
 from ..maps import TOGETHER
-from ..objective import Accumulator, DealtBlock, EnginePartitionSpec, MapSpec, SomeRows
+from ..objective import Accumulator, Arguments, Deal, Method, PartitionSource, SomeRows, Source
 from ..system import counted, size_text
 from . import TIMEOUTS, on_workers
+from .dealing import DealtBlock, dealt
 from .on_workers import Parcel
 
 PATIENCE = 25.0  # seconds that workers may all be away, or the scheduler
@@ -36,13 +37,9 @@ SILENT = 15.0  # seconds without a heartbeat after which a worker is reported; t
 DROPPED = 60.0  # seconds after which it is dropped by default
 FETCHING = 20.0  # seconds to fetch an answer in, at first; it doubles
 
-Arguments = Iterable[tuple]
-
 
 class DaskExecutor:
     """Partitions on a cluster."""
-
-    remote = True
 
     def __init__(
         self,
@@ -56,7 +53,7 @@ class DaskExecutor:
         self._reported: set[str] = set()  # workers that are silent
         self._client, self._tell = client, tell or (lambda line: None)
         self._asked = __version__, memory  # of workers
-        self._data: weakref.WeakKeyDictionary[MapSpec, Future] = weakref.WeakKeyDictionary()
+        self._data: weakref.WeakKeyDictionary[Source, Future] = weakref.WeakKeyDictionary()
         self._run, self._numbers = uuid4().hex[:12], count()
         self._looked = self._seen = time.monotonic()  # the last look at the cluster, and the last one that saw a worker
         self.workers = 0
@@ -159,57 +156,61 @@ class DaskExecutor:
                     scheduler.unregister, address=address, stimulus_id=self._key("silent"), callback_timeout=10
                 )
 
-    def load(self, specs: Sequence[EnginePartitionSpec]) -> list[Future]:
-        missing = [spec for each in specs for spec in each.maps if spec not in self._data]
+    def load(self, sources: Sequence[PartitionSource]) -> list[Future]:
+        missing = [rows for source in sources for rows in source.maps if rows not in self._data]
         if missing:
             keys = [self._key("data") for _ in missing]
             futures = self._client.map(on_workers.hold, list(map(Parcel, missing)), key=keys, pure=False)
             self._data.update(zip(missing, futures, strict=True))
-            self.sent += sum(_nbytes(spec.__dict__) for spec in missing)
+            self.sent += sum(_nbytes(vars(rows)) for rows in missing)
         found = []
-        for spec in specs:
-            data, key = [self._data[each] for each in spec.maps], self._key("partition")
-            given = Parcel(spec.without_maps()), self._asked, *data
+        for source in sources:
+            data, key = [self._data[rows] for rows in source.maps], self._key("partition")
+            given = Parcel(source.without_maps()), self._asked, *data
             found.append(self._client.submit(on_workers.make_partition, *given, key=key, pure=False))
         return found
 
     def _key(self, what: str) -> str:
         return f"kcrf-{what}-{self._run}-{next(self._numbers)}"
 
-    def derive(self, handles: Sequence[Future], question: str, arguments: Arguments) -> list[Future]:
-        return self._tasks(on_workers.keep_answer, handles, question, arguments)
+    def derive(self, handles: Sequence[Future], method: Method, arguments: Arguments) -> list[Future]:
+        return self._tasks(on_workers.keep_answer, handles, method, arguments)
 
     def _tasks(
-        self, work: Callable[..., Any], handles: Sequence[Future], question: str, arguments: Arguments
+        self, work: Callable[..., Any], handles: Sequence[Future], method: Method, arguments: Arguments
     ) -> list[Future]:
         """Submit a task for each partition; arguments that the cluster holds are put in their places there."""
         arguments = list(arguments)
         held: list[list[Future]] = [[] for _ in arguments]
         placed = [_placed(list(own), futures) for own, futures in zip(arguments, held, strict=True)]
-        keys = [self._key(question) for _ in handles]
+        keys = [self._key(method.__name__) for _ in handles]
         self.sent += _nbytes(placed)
         parcels = list(map(Parcel, placed))
         return self._client.map(
-            work, handles, [question] * len(handles), parcels, *zip(*held, strict=True), key=keys, pure=False
+            work, handles, [method] * len(handles), parcels, *zip(*held, strict=True), key=keys, pure=False
         )
 
-    def hold(self, values: Sequence[Any]) -> list[Future]:
+    def deal(self, rows: Sequence[np.ndarray | None], size: int) -> Deal:
+        return dealt(rows, size, self._hold)
+
+    def _hold(self, values: Sequence[Any]) -> list[Future]:
+        """Return handles of values that many questions have among their arguments."""
         self.sent += _nbytes([value.__dict__ if hasattr(value, "__dict__") else value for value in values])
         keys = [self._key("held") for _ in values]
         return self._client.map(on_workers.hold, list(map(Parcel, values)), key=keys, pure=False)
 
-    def ask(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Iterator[Any]:
+    def ask(self, handles: Sequence[Future], method: Method, arguments: Arguments) -> Iterator[Any]:
         self.questions += 1
-        return iter(self._fetched(self._tasks(on_workers.answer, handles, question, arguments)))
+        return iter(self._fetched(self._tasks(on_workers.answer, handles, method, arguments)))
 
-    def total(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Any:
+    def total(self, handles: Sequence[Future], method: Method, arguments: Arguments) -> Any:
         found = Accumulator()
         if len(handles) <= TOGETHER:
-            for answer in self.ask(handles, question, arguments):
+            for answer in self.ask(handles, method, arguments):
                 found.add(answer)
             return found.total
         self.questions += 1
-        answers = self._tasks(on_workers.answer, handles, question, arguments)
+        answers = self._tasks(on_workers.answer, handles, method, arguments)
         groups = [answers[first : first + TOGETHER] for first in range(0, len(answers), TOGETHER)]
         sums = [
             self._client.submit(on_workers.add_answers, group, key=self._key("sum"), pure=False) for group in groups

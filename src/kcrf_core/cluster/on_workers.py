@@ -21,8 +21,9 @@ import numpy as np
 from .._version import __version__
 from ..errors import ClusterError
 from ..maps import tree_sum
-from ..objective import DealtBlock, EnginePartition, plus
+from ..objective import Method, Partition, called, plus
 from ..system import Workers, free_memory, size_text
+from .dealing import DealtBlock
 
 # Of a worker's limit: above 0.6 Dask begins to write to disk what it holds.
 SHARE_OF_LIMIT, SHARE_OF_FREE = 0.55, 0.6
@@ -153,39 +154,39 @@ class HeldHere:
         return self._size
 
 
-def make_partition(spec: Parcel, asked: Asked, *maps: Parcel) -> HeldHere:
+def make_partition(source: Parcel, asked: Asked, *maps: Parcel) -> HeldHere:
     """Make a partition, perhaps of maps that the cluster holds; refuse it by name where it does not fit."""
     if maps:
-        spec = Parcel(spec.value.with_maps([each.value for each in maps]))
-    size = spec.value.nbytes + spec.value.table
-    return HeldHere([_loaded(spec, asked)], size, _loaded, spec, asked)
+        source = Parcel(source.value.with_maps([each.value for each in maps]))
+    size = source.value.nbytes + source.value.table
+    return HeldHere([_loaded(source, asked)], size, _loaded, source, asked)
 
 
-def _loaded(parcel: Parcel, asked: Asked) -> EnginePartition:
-    spec, pool = parcel.value, _pool(*asked)
+def _loaded(parcel: Parcel, asked: Asked) -> Partition:
+    source, pool = parcel.value, _pool(*asked)
     with _at_work:
-        needed = spec.nbytes
+        needed = source.nbytes
         if needed > pool.memory.left:
             left, total = size_text(pool.memory.left), size_text(pool.memory.total)
             raise ClusterError(
-                f"{spec.name} takes {size_text(needed)}, and the worker {_here()[0]} has {left} left of {total}: "
+                f"{source.name} takes {size_text(needed)}, and the worker {_here()[0]} has {left} left of {total}: "
                 "more workers or larger ones are needed",
                 settings=["memory"],
             )
-        part = spec.load(pool)
+        part = source.load(pool)
         pool.memory.spend(part, needed)
     return part
 
 
-def answer(held: HeldHere, question: str, arguments: Parcel, *others: Parcel | HeldHere) -> Parcel:
+def answer(held: HeldHere, method: Method, arguments: Parcel, *others: Parcel | HeldHere) -> Parcel:
     """Call a method of a partition, or of something made of it, for the client."""
-    return Parcel(_called(held, question, arguments, *others))
+    return Parcel(_called(held, method, arguments, *others))
 
 
-def _called(held: HeldHere, question: str, arguments: Parcel, *others: Parcel | HeldHere) -> Any:
+def _called(held: HeldHere, method: Method, arguments: Parcel, *others: Parcel | HeldHere) -> Any:
     given = _given(list(arguments.value), others)
     with _at_work:
-        return getattr(held.thing, question)(*given)
+        return called(held.thing, method, given)
 
 
 def _given(value: Any, others: Sequence[Any]) -> Any:
@@ -196,15 +197,15 @@ def _given(value: Any, others: Sequence[Any]) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_given(each, others) for each in value)
     if isinstance(value, DealtBlock):
-        return replace(value, plan=_given(value.plan, others), shared=_given(value.shared, others))
+        return replace(value, plan=_given(value.plan, others), shared=_given(value.shared, others)).laid_out()
     return value
 
 
-def keep_answer(held: HeldHere, question: str, arguments: Parcel, *others: Parcel | HeldHere) -> HeldHere:
+def keep_answer(held: HeldHere, method: Method, arguments: Parcel, *others: Parcel | HeldHere) -> HeldHere:
     """Call a method and keep its result on this worker."""
-    found = _called(held, question, arguments, *others)
+    found = _called(held, method, arguments, *others)
     size = found.nbytes if isinstance(found, np.ndarray) else held.__sizeof__()
-    return HeldHere([found], size, _called, held, question, arguments, *others)
+    return HeldHere([found], size, _called, held, method, arguments, *others)
 
 
 def add_answers(answers: Sequence[Parcel]) -> Parcel:

@@ -10,9 +10,9 @@ import numpy as np
 from ..chains import Edges, Problem
 from ..kernels import Inputs, Kernel
 from ..maps import Candidates, FeatureMap, KernelSource
-from ..objective import ObjectiveTerm
+from ..objective import Engine, ObjectiveTerm
 from ..system import DOUBLE, Array, Workers, ranges
-from .device_engine import DeviceEngine
+from .device_engine import DeviceEngine, DevicePartition
 from .device_maps import ArrayPlace, BlockMaker, map_on
 from .kernel_blocks import DeviceKernel, laid_out
 
@@ -112,10 +112,10 @@ class Device(ArrayPlace):
         workers: Workers,
         dtype: np.dtype | type = np.float64,
         forbidden: Edges | None = None,
-    ) -> DeviceEngine:
+    ) -> Engine:
         """Return an engine for P of these terms there."""
         with self.watched():
-            return DeviceEngine(problem, terms, workers, self, dtype, forbidden)
+            return DeviceEngine.of(DevicePartition(problem, terms, workers, self, dtype, forbidden))
 
     def source(self, inputs: Inputs, kernel: Kernel, workers: Workers, dtype: np.dtype) -> DeviceSource | None:
         """Return kernel values that pivots are chosen with; None for a kernel that it does not know."""

@@ -1,13 +1,13 @@
-"""The engine whose arithmetic is on a device: P, its gradient and its Hessian products never leave it.
+"""All data as one partition on a device: P, its gradient and its Hessian products never leave it.
 
 A pass is one function of theta on arrays whose shapes the data alone decides, without a look at any value on the way,
 so that a GPU can record and replay it. Blocks of the Hessian, predictions and passes whose messages cannot be trusted
-are computed as by a `ThreadEngine`, on maps whose products are taken on the device (`LentMap`).
+are computed as by any `Partition`, on maps whose products are taken on the device (`LentMap`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 from weakref import WeakMethod
@@ -16,7 +16,7 @@ import numpy as np
 
 from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
 from ..maps import FeatureMap
-from ..objective import ObjectiveTerm, ThreadEngine, Vectors, inverse_power_parts
+from ..objective import Engine, ObjectiveTerm, Partition, Vectors, inverse_power_parts
 from ..system import DOUBLE, Array, Workers, positions_within, sequence_rows, size_text
 from .device_maps import ArrayPlace, LentMap, map_on, row_sums
 from .device_vectors import DeviceVectors
@@ -36,11 +36,8 @@ def _loosely(method: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *given: cast(Any, held())(*given)
 
 
-class DeviceEngine(ThreadEngine):
-    """One problem on a device, with the maps of its terms; vectors are arrays there."""
-
-    lasting = True
-    cheap_blocks = False  # they are computed by threads
+class DevicePartition(Partition):
+    """All data of a problem on a device, with the maps of its terms; vectors are arrays there."""
 
     def __init__(
         self,
@@ -60,7 +57,7 @@ class DeviceEngine(ThreadEngine):
         super().__init__(problem, lent, workers, dtype, forbidden)
         self.device, self.backend = device, device.backend
         self.vectors: Vectors = DeviceVectors(self.host.blocks, self.backend)
-        self._exact: ThreadEngine | None = None  # the same in double precision, with no kernel values held
+        self._exact: Partition | None = None  # the same in double precision, with no kernel values held
         self._maps = {j: map_on(device, self._lent(j).here, self.dtype) for j in self.mapped}
         kept = {j: self.terms[j].kept for j in self.mapped}
         self._kept = {j: self.backend.array(places) for j, places in kept.items() if places is not None}
@@ -221,16 +218,18 @@ class DeviceEngine(ThreadEngine):
                 parts.append(backend.xp.concatenate([edge.reshape(-1), *ends])[: term.size])
         return backend.xp.concatenate(parts)
 
-    def evaluate(self, theta: Array) -> tuple[float, Array]:
+    def evaluate(self, thetas: Sequence[Array]) -> tuple[np.ndarray, list[Array]]:
+        values, gradients = zip(*map(self._evaluate_one, thetas), strict=True)
+        return np.array(values), list(gradients)
+
+    def _evaluate_one(self, theta: Array) -> tuple[float, Array]:
         if self._chains_there:
             figures, gradient = self._evaluated(self.backend.cast(theta, DOUBLE))
             likelihood, trusted = self.backend.numpy(figures).tolist()
             if trusted and np.isfinite(likelihood):
                 return likelihood, gradient * 1
-        return super().evaluate(theta)  # which knows logarithms
-
-    def evaluate_all(self, thetas: Sequence[Array]) -> Iterator[tuple[float, Array]]:
-        return map(self.evaluate, thetas)
+        [value], [gradient] = super().evaluate([theta])  # which knows logarithms
+        return value, gradient
 
     def _product(self, theta: Array, vector: Array) -> tuple[Array, Array]:
         """Return 1 if it can be trusted, and the Hessian of the negative log-likelihood times a vector."""
@@ -254,14 +253,14 @@ class DeviceEngine(ThreadEngine):
                 return found * 1
         return super().product(theta, vector)
 
-    def _remade(self, terms: Sequence[ObjectiveTerm], dtype: np.dtype | type) -> DeviceEngine:
-        return DeviceEngine(self.problem, terms, self.workers, self.device, dtype, self.forbidden)
+    def _remade(self, terms: Sequence[ObjectiveTerm], dtype: np.dtype | type) -> DevicePartition:
+        return DevicePartition(self.problem, terms, self.workers, self.device, dtype, self.forbidden)
 
-    def _in_double(self, held: bool) -> ThreadEngine:
-        if held:
-            return super()._in_double(held)
+    def in_double(self, held: bool) -> Partition:
+        if held or self.dtype == DOUBLE:
+            return super().in_double(held)
         if self._exact is None:
-            self._exact = super()._in_double(held)
+            self._exact = super().in_double(held)
         return self._exact
 
     def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -269,8 +268,15 @@ class DeviceEngine(ThreadEngine):
         weights = self.backend.array(self.problem.position_weights()[rows], DOUBLE)[:, None]
         return self.backend.numpy(row_sums(phi, self.backend.cast(phi, DOUBLE) * weights, self.backend))
 
+
+class DeviceEngine(Engine):
+    """An engine whose one partition is on a device."""
+
+    lasting = True
+    cheap_blocks = False  # they are computed by threads
+
     def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
-        m, backend = len(matrix), self.backend
+        m, backend = len(matrix), self.handles[0].backend
         if m == 0:
             return np.zeros((0, 0))
         parts, above, scale = inverse_power_parts(float(np.abs(matrix).sum(axis=1).max()), shift, power)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # `tag` imports this module and needs none of these
     from ..encoding import Dataset, Encoding, Translation
     from ..kernels import Inputs
     from ..maps import FeatureMap, GrowingBasis, Weights
-    from ..objective import MapSpec
+    from ..objective import Source
     from ..objective.solvers import Observer
     from .term import Term, TermBasis
 
@@ -62,7 +62,7 @@ class TermInputs(ABC):
         """Return inputs with the lengths of all, for kernels to be fitted to."""
 
     @abstractmethod
-    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[MapSpec, ...] | None]:
+    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[Source, ...] | None]:
         """Return the map of all inputs, and specs of the map of each partition unless they are in memory."""
 
     def distinct(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
@@ -179,7 +179,7 @@ class FittedTerm:
     # [D] root of the number of features that share a column; None: one each
     roots: np.ndarray | None = field(default=None, kw_only=True)
     # What the map of each partition is made of; None: the map is in memory
-    partitions: tuple[MapSpec, ...] | None = field(default=None, kw_only=True)
+    partitions: tuple[Source, ...] | None = field(default=None, kw_only=True)
     basis: TermBasis | None = field(default=None, kw_only=True)  # None: no pivots
     growing: GrowingBasis | None = field(default=None, kw_only=True)  # pivots that training adds to; None: it adds none
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..config import TermConfig
     from ..encoding import Encoding, Translation
     from ..maps import ExplicitMap, FeatureMap, MergedColumns, Weights
-    from ..objective import MapSpec
+    from ..objective import Source
     from ..objective.solvers import Observer
     from .fitted import FitContext, LabelMatch
 
@@ -49,7 +49,7 @@ def explicit_map(
     matrix: Callable[[Inputs], tuple[scipy.sparse.csr_array, np.ndarray]],  # sparse and dense columns
     context: FitContext,
     share: bool,
-) -> tuple[FeatureMap, tuple[MapSpec, ...] | None]:
+) -> tuple[FeatureMap, tuple[Source, ...] | None]:
     """Return the map of some columns; the values of all partitions decide how entries are held."""
     from ..maps import ColumnValues, ExplicitMap
 

@@ -1,17 +1,12 @@
-from .composed_engine import ComposedEngine as ComposedEngine
-from .engine import Engine as Engine, EngineBlocks as EngineBlocks, Predictions as Predictions, TermShape as TermShape
-from .engine_partition import (
-    Accumulator as Accumulator,
-    DealtBlock as DealtBlock,
-    EnginePartition as EnginePartition,
-    EnginePartitionSpec as EnginePartitionSpec,
-    MapSpec as MapSpec,
-    SomeRows as SomeRows,
-    plus as plus,
-)
+from .engine import Engine as Engine, EngineBlocks as EngineBlocks
 from .executors import (
+    Arguments as Arguments,
+    Deal as Deal,
     Executor as Executor,
     LocalExecutor as LocalExecutor,
+    Method as Method,
+    called as called,
+    dealt_here as dealt_here,
 )
 from .inverse_powers import OPERATIONS_PER_CUBE as OPERATIONS_PER_CUBE, inverse_power_parts as inverse_power_parts
 from .objective import (
@@ -21,5 +16,13 @@ from .objective import (
     Slack as Slack,
     mixed_bound as mixed_bound,
 )
-from .thread_engine import ObjectiveTerm as ObjectiveTerm, ThreadEngine as ThreadEngine
+from .partition import Partition as Partition, TermPlace as TermPlace
+from .sources import PartitionSource as PartitionSource, Source as Source
+from .sums import Accumulator as Accumulator, SomeRows as SomeRows, plus as plus
+from .terms import (
+    ObjectiveTerm as ObjectiveTerm,
+    Predictions as Predictions,
+    TermShape as TermShape,
+    block_slices as block_slices,
+)
 from .vectors import HostVectors as HostVectors, Pairs as Pairs, Vector as Vector, Vectors as Vectors

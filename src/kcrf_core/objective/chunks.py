@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..chains import Held, Problem, Sums, chain, hold
+from ..chains import Held, MappedClique, Problem, Sums, chain, hold
 from ..system import positions_within, sequence_chunks
 
 # Positions in a chunk: few enough that a chunk of a reduced map stays in the second cache of one core, where its values
@@ -121,6 +121,44 @@ class ScoredChunk(Chunk):
             held.subtract(likely, found)
             scores[held.sequences] = found.log_z
         return scores
+
+    def errors_of(self, clique: MappedClique) -> np.ndarray:
+        """Return w (p - e_y) of the cliques of each position, [n, columns]."""
+        chunk = self.with_edges_repeated() if clique.per_position else self
+        likely = chunk.marginals()
+        chunk.subtract_observed(likely)
+        return clique.gather(likely, likely.node.shape[1]) * chunk.position_weights()[:, None]
+
+    def best_labels(self, bonuses: np.ndarray) -> np.ndarray:
+        """Return labels by Viterbi decoding, with numbers of `Edges.with_bonuses`, [n]."""
+        return chain.viterbi(self.scores, self.edges.with_bonuses(bonuses), self.offsets)[0]
+
+    def predictions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return labels by Viterbi and by posterior decoding, and probabilities of gold labels, [n] each."""
+        scores, edges, offsets = self.scores, self.edges, self.offsets
+        path = chain.viterbi(scores, edges, offsets)[0]
+        node = chain.marginals(scores, edges, offsets).node
+        posterior = chain.posterior_labels(node, scores, edges, offsets)
+        return path, posterior, node[np.arange(len(node)), self.labels]
+
+    def sequence_logs(self) -> np.ndarray:
+        """Return log p(y | x) of each sequence, for the observed labels y, [s]."""
+        likely = self.marginals()
+        return self.subtract_observed(likely) - likely.log_z
+
+    def drawn(self, chance: np.ndarray) -> np.ndarray:
+        """Draw labels [draws, n] by uniform numbers [draws, N] of all positions."""
+        likely = self.with_edges_repeated().marginals()
+        draws, lengths = len(chance), np.diff(self.offsets)
+        labels = np.zeros((draws, len(self.labels)), dtype=np.int32)
+        for t in range(int(lengths.max(initial=0))):
+            rows = self.offsets[:-1][lengths > t] + t
+            # [draws, rows, Y] probabilities of labels given the one before, up to a factor; [1, rows, Y] of first ones
+            p = likely.edge[rows, labels[:, rows - 1]] if t else likely.node[rows][None]
+            steps = np.cumsum(p, axis=2, dtype=np.float64)
+            aim = chance[:, self.rows][:, rows, None] * steps[:, :, -1:]
+            labels[:, rows] = (steps <= aim).sum(axis=2)
+        return labels
 
 
 def make_chunks(problem: Problem, widest: int) -> list[Chunk]:

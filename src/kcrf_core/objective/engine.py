@@ -1,118 +1,32 @@
-"""Engines compute the objective, its gradient and Hessian, and own the parameter vectors.
+"""The engine: the objective, its gradient and Hessian over partitions of the data, and the parameter vectors.
 
-An engine owns the data of one problem and all vectors like theta; solvers and training access the data only through it.
-Arguments are vectors of the engine, small arrays and plain values, never functions, since an engine may run in other
-processes. `ThreadEngine` uses threads of this process, `ComposedEngine` partitions in any place, and
-`device.DeviceEngine` arrays of a device.
+An engine owns all vectors like theta, and calls methods of its partitions through an executor; solvers and training
+access the data only through it. Data in memory, on threads or on a device, is one partition, which takes and returns
+vectors. Otherwise partitions are several, in this process one after another or on workers: the heads of maps
+(`maps.heads`) make ready here what partitions multiply with, and finish here the sums of what they answer. Each result
+has the same bits for the same borders of the problem.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial, reduce
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..chains import Clique, Edges, LabelClique, MappedClique, Problem
-from ..maps import Evaluated, Extent, FeatureMap, Head, KeptPlaces, KeptWeights, Partitions, PivotHead, Rounding
-from ..system import Workers
+from ..chains import Clique, Edges, Problem
+from ..maps import Evaluated, Extent, Head, Partitions, PivotHead, Rounding
+from ..scoring import DECODINGS
+from ..system import Workers, linear_algebra
+from .executors import Deal, Executor, Handle, InMemory, Method, Result
 from .inverse_powers import inverse_power
-from .vectors import Vector, Vectors
+from .partition import Parameters, Partition, PartitionBlocks, TermPlace
+from .sources import Source, partition_sources
+from .terms import ObjectiveTerm, Predictions, TermShape, block_slices, cliques_by_kind, shared_edges
+from .vectors import HostVectors, Vector, Vectors
 
-LeadingColumns: TypeAlias = Any  # argument of `EngineBlocks.leading`: an array, or handles of partitions
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predicted labels of N positions at some parameters."""
-
-    labels: dict[str, np.ndarray]  # [N] int32 the best labels, for each of DECODINGS
-    gold: np.ndarray  # [N] the probabilities of gold labels
-
-
-@dataclass(frozen=True, eq=False)
-class TermShape:
-    """Shape of a term's parameters, without its data."""
-
-    clique: Clique
-    size: int  # parameters
-    rows: int = 0  # D of its map; 0 if it has none
-    columns: int = 0  # columns of weights
-    nested: bool = False  # True if its map's first m columns are the map of its first m pivots
-    kept: np.ndarray | None = None  # [size] places in W, row by row, that have parameters; None: all of them
-    real: int = 0  # last rows of W, of real columns, if each place there has a parameter
-    real_columns: int = 0  # last rows of W, of real columns
-
-    @classmethod
-    def of(cls, clique: Clique, own: FeatureMap | Head | None, kept: np.ndarray | None, Y: int) -> TermShape:
-        """Return the shape of a term for Y labels; of its map, the head is enough."""
-        if isinstance(clique, LabelClique):
-            return cls(clique, clique.size(Y))
-        assert isinstance(clique, MappedClique) and own is not None
-        rows, columns = own.size, clique.columns(Y)
-        size = rows * columns if kept is None else len(kept)
-        real = all_real = 0 if own.nested else own.real_size
-        if kept is not None and np.count_nonzero(kept >= (rows - real) * columns) < real * columns:
-            real = 0
-        return cls(clique, size, rows, columns, own.nested, kept, real, all_real)
-
-    def weights(self, block: np.ndarray) -> np.ndarray:
-        """Return W [D, columns], a view of the block if every place has a parameter, else a copy with zeros."""
-        if self.kept is None:
-            return block.reshape(self.rows, self.columns)
-        weights = np.zeros((self.rows, self.columns), dtype=block.dtype)
-        weights.ravel()[self.kept] = block
-        return weights
-
-    @cached_property
-    def places(self) -> KeptPlaces | None:
-        """Places that have parameters, in the form for products; None: all."""
-        return None if self.kept is None else KeptPlaces(self.kept, self.rows, self.columns)
-
-    def of_map(self, block: np.ndarray) -> np.ndarray | KeptWeights:
-        """Return W in the form that maps take: dense, or `KeptWeights` if only some places have parameters."""
-        return self.weights(block) if self.places is None else KeptWeights(self.places, block)
-
-    def scaled_squares(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Multiply sums of squares at all parameters [size] by squared factors of columns `scale` [D or fewer]."""
-        factors = np.ones(self.rows)
-        factors[: len(scale)] = np.square(scale)
-        return raw * (np.repeat(factors, self.columns) if self.kept is None else factors[self.kept // self.columns])
-
-    def block(self, weights: np.ndarray) -> np.ndarray:
-        """Return the block of W, the inverse of `weights`; places without a parameter are left out."""
-        return weights.ravel() if self.kept is None else weights.ravel()[self.kept]
-
-
-class EngineBlocks(ABC):
-    """Blocks of the Hessian at one point (30), one per term, as if cliques were independent of each other."""
-
-    operations: int  # floating-point operations beyond those of half a pass
-    variance_share: float  # mean variance of labels, as a share of the largest possible
-    small: dict[int, np.ndarray]  # blocks of terms over labels alone, without the prior: matrices, or their diagonals
-
-    @abstractmethod
-    def share(self, term: int) -> float:
-        """Return the share of the positions that a product with a term's block uses."""
-
-    @abstractmethod
-    def product(self, term: int, block: Vector) -> Vector:
-        """Multiply the block of a term with a map, without the prior, by a block of a vector."""
-
-    @abstractmethod
-    def diagonal(self, term: int) -> np.ndarray:
-        """Return the diagonal of the block of a term with an explicit map, without the prior, [size]."""
-
-    @abstractmethod
-    def leading(self, term: int, columns: LeadingColumns, sigma2: float, negligible: float) -> tuple[np.ndarray, int]:
-        """Return inverses [C, m, m] of the block on leading columns, for each label, and the number of operations.
-
-        The prior is included. Nearly deterministic positions, with a variance up to `negligible`, are left out.
-        """
+WORTH_LEAVING_OUT = 0.4  # share of the rows: rows that stay are copied once for all products
 
 
 def spread_rows(problem: Problem, most: int) -> np.ndarray:
@@ -121,34 +35,66 @@ def spread_rows(problem: Problem, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
 
 
-class Engine(ABC):
-    """Data of one problem with its terms' maps, and vectors like theta."""
+class Engine:
+    """Partitions of one problem, called by an executor, and vectors like theta."""
 
-    lasting: ClassVar[bool] = False  # True if making it is slow, because its data is in other processes
     cheap_blocks: ClassVar[bool] = True  # False if blocks of the Hessian take far longer than a pass
-    vectors: Vectors
 
     def __init__(
         self,
         problem: Problem,  # labels, offsets and weights, without inputs
         terms: Sequence[TermShape],
-        workers: Workers,
-        dtype: np.dtype | type,  # of scores
+        heads: dict[int, Head],  # of terms with maps
+        executor: Executor | InMemory,
+        handles: Sequence[Handle],
+        places: Sequence[Sequence[TermPlace]] | None,  # of terms of each partition; None: one partition has all data
+        vectors: Vectors,
+        workers: Workers,  # for operations on vectors
+        dtype: np.dtype,  # of scores
         forbidden: Edges | None,  # minus infinity for forbidden transitions, else zero
     ):
-        self.problem, self.workers, self.dtype, self.forbidden = problem, workers, np.dtype(dtype), forbidden
-        self.terms = tuple(terms)
-        # Cliques of terms with maps, and of terms over labels alone, by number of the term.
-        self.mapped = {j: term.clique for j, term in enumerate(terms) if isinstance(term.clique, MappedClique)}
-        self.labelled = {j: term.clique for j, term in enumerate(terms) if isinstance(term.clique, LabelClique)}
-        self.partitions = Partitions(problem.offsets[problem.borders].astype(np.int64))  # of positions
+        self.problem, self.terms, self._heads, self.vectors = problem, tuple(terms), heads, vectors
+        self.executor, self.handles, self._places = executor, list(handles), places
+        self.workers, self.dtype, self.forbidden = workers, dtype, forbidden
+        self.mapped, self.labelled = cliques_by_kind(self.terms)
+        borders = problem.offsets[[0, -1] if places is None else problem.borders]
+        self._partitions = Partitions(borders.astype(np.int64))  # of positions
         self._extents: dict[tuple[int, int], Extent] = {}
-        ends = np.cumsum([0, *(term.size for term in self.terms)], dtype=np.int64).tolist()
-        self.block_slices = [slice(*ends) for ends in pairwise(ends)]  # of terms in a vector
 
-    @abstractmethod
+    @classmethod
+    def of(cls, partition: Partition) -> Engine:
+        """Return the engine of a partition that has all data."""
+        heads = {j: feature_map.head for j, feature_map in partition.maps.items()}
+        about = partition.vectors, partition.workers, partition.dtype, partition.forbidden
+        return cls(partition.problem, partition.terms, heads, InMemory(), [partition], None, *about)
+
+    @classmethod
+    def over(
+        cls,
+        problem: Problem,
+        terms: Sequence[ObjectiveTerm],
+        executor: Executor,
+        workers: Workers,
+        dtype: np.dtype | type = np.float64,
+        forbidden: Edges | None = None,
+        maps: Sequence[Sequence[Source] | None] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Engine:
+        """Return the engine of maps that are here, or of sources of each term's map, for partitions of these names."""
+        sources = partition_sources(problem, terms, np.dtype(dtype), forbidden, maps, names)
+        shapes, places = [term.shape(problem.label_count) for term in terms], [source.places for source in sources]
+        heads = {j: term.map.head for j, term in enumerate(terms) if term.map is not None}
+        about = HostVectors(block_slices(shapes), workers), workers, np.dtype(dtype), forbidden
+        return cls(problem, shapes, heads, executor, executor.load(sources), places, *about)
+
+    @property
+    def lasting(self) -> bool:
+        """True if making it is slow, because its data goes elsewhere."""
+        return self._places is not None
+
     def head(self, term: int) -> Head:
         """Return the head of the map of a term that has one."""
+        return self._heads[term]
 
     def pivot_head(self, term: int) -> PivotHead:
         """Return the head of a nested map."""
@@ -160,18 +106,95 @@ class Engine(ABC):
         """Return the block of a term as an array; callers must not change it."""
         return self.vectors.to_array(self.vectors.take(vector, term))
 
-    def edges(self, theta: Vector) -> Edges:
-        """Return T, s, e and U, as far as the model has them, without forbidden transitions."""
-        Y, blocks = self.problem.label_count, [self.block(theta, j) for j in self.labelled]
-        edges = Edges.zeros(Y)
-        for clique, block in zip(self.labelled.values(), blocks, strict=True):
-            edges = clique.edges(block, edges, Y)
-        return edges
-
     def potentials(self, theta: Vector) -> Edges:
-        """Return the edges with forbidden transitions at minus infinity."""
-        edges = self.edges(theta)
+        """Return T, s, e and U, as far as the model has them, with forbidden transitions at minus infinity."""
+        edges = shared_edges(self.labelled, partial(self.block, theta), self.problem.label_count)
         return edges if self.forbidden is None else edges.plus(self.forbidden)
+
+    # Parameters on their way to partitions, and sums on their way back.
+
+    @cached_property
+    def _deals(self) -> list[Deal]:
+        """Function from a block of each term to the parts that partitions need."""
+        assert self._places is not None and not isinstance(self.executor, InMemory)
+        by_term = zip(*self._places, strict=True)
+        return [self.executor.deal([place.chosen for place in places], places[0].size) for places in by_term]
+
+    def _for_partitions(self, *vectors: Vector, side_by_side: bool = False) -> Iterator[tuple[Parameters, ...]]:
+        """Yield what each partition needs of some vectors, one at a time: all of them may be much."""
+        if self._places is None:
+            yield vectors
+            return
+        ready = self._ready(vectors) if side_by_side else [self._ready([vector])[0] for vector in vectors]
+        coming = [[deal(block) for deal, block in zip(self._deals, blocks, strict=True)] for blocks in ready]
+        for _ in self.handles:
+            yield tuple([next(blocks) for blocks in of_vector] for of_vector in coming)
+
+    def _ready(self, vectors: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+        """Return blocks that partitions multiply with: for each vector, [D, C] or [K] of each term in `dtype`."""
+        found = []
+        for j, term in enumerate(self.terms):
+            blocks = [self.vectors.take(vector, j) for vector in vectors]
+            if len(vectors) > 1 and term.nested:
+                found.append(self._side_by_side(self.head(j).ready, [term.of_map(block) for block in blocks]))
+            else:
+                found.append([self._ready_block(j, block) for block in blocks])
+        return [list(blocks) for blocks in zip(*found, strict=True)]
+
+    def _side_by_side(self, solve: Callable[..., np.ndarray], blocks: list[Any], *more: Any) -> list[np.ndarray]:
+        """Solve systems of pivots at several points as a partition of all data does: bits depend on the columns."""
+        solved = solve(np.hstack(blocks), *more, self.dtype, self.workers)
+        return [np.ascontiguousarray(columns) for columns in np.split(solved, len(blocks), axis=1)]
+
+    def _ready_block(self, j: int, block: np.ndarray) -> np.ndarray:
+        if not self.terms[j].clique.mapped:
+            return block
+        return self.head(j).ready(self.terms[j].of_map(block), self.dtype, self.workers)
+
+    def _finished(self, j: int, sums: np.ndarray) -> np.ndarray:
+        """Return the block of a gradient from the sum over partitions."""
+        shape = self.terms[j]
+        if not shape.clique.mapped:
+            return sums
+        head = self.head(j)
+        if shape.kept is not None:
+            return head.finish(sums.ravel(), shape.kept // shape.columns, self.dtype, self.workers)
+        return head.finish(sums, None, self.dtype, self.workers).ravel()
+
+    def _collected(self, points: Sequence[Any]) -> list[Vector]:
+        """Return a vector for each point, of what partitions answered in total."""
+        if self._places is None:
+            return list(points)
+        out = [self.vectors.empty() for _ in points]
+        for j, term in enumerate(self.terms):
+            sums = [blocks[j] for blocks in points]
+            if len(points) > 1 and term.nested:
+                finished = self._side_by_side(self.head(j).finish, sums, None)
+            else:
+                finished = [self._finished(j, total) for total in sums]
+            for vector, block in zip(out, finished, strict=True):
+                self.vectors.put(vector, j, block.ravel())
+        return out
+
+    def _each(self, *shared: Any) -> list[tuple]:
+        """Return the same arguments for all partitions."""
+        return [shared] * len(self.handles)
+
+    def _asked(self, method: Method[Result], theta: Vector, *others: Any) -> list[Result]:
+        """Return the answers of all partitions to a question about parameters."""
+        arguments = ((*points, *others) for points in self._for_partitions(theta))
+        return list(self.executor.ask(self.handles, method, arguments))
+
+    def _joined(self, method: Method[np.ndarray], theta: Vector, *others: Any) -> np.ndarray:
+        """Join the arrays of all partitions."""
+        return np.concatenate(self._asked(method, theta, *others))
+
+    def _rows_by_partition(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return positions by partition, counted from its first one."""
+        within = self._partitions.within(rows).slices
+        return [rows[part] - whole.start for part, whole in zip(within, self._partitions.slices, strict=True)]
+
+    # The objective and its derivatives.
 
     def evaluate(self, theta: Vector) -> tuple[float, Vector]:
         """Return the weighted log-likelihood and the gradient of its negative; sums are in double precision."""
@@ -187,31 +210,52 @@ class Engine(ABC):
             return iter(self._evaluate_together(thetas))
         return map(self.evaluate, thetas)
 
-    @abstractmethod
     def _evaluate_together(self, thetas: Sequence[Vector]) -> list[tuple[float, Vector]]:
         """Evaluate several points in one pass over the data."""
+        arguments = ((points,) for points in self._for_partitions(*thetas, side_by_side=True))
+        values, gradients = self.executor.total(self.handles, Partition.evaluate, arguments)
+        return list(zip(values.tolist(), self._collected(gradients), strict=True))
 
-    @abstractmethod
     def product(self, theta: Vector, vector: Vector) -> Vector:
         """Multiply the Hessian of the negative log-likelihood at theta by a vector."""
+        total = self.executor.total(self.handles, Partition.product, self._for_partitions(theta, vector))
+        return self._collected([total])[0]
 
-    @abstractmethod
     def blocks(self, theta: Vector, diagonals: bool = False, negligible: float = 0.0) -> EngineBlocks:
         """Return blocks of the Hessian, `diagonals` of small ones, without cliques of `negligible` variance."""
+        arguments = [(*points, diagonals, negligible) for points in self._for_partitions(theta)]
+        return EngineBlocks(self, self.executor.derive(self.handles, Partition.blocks, arguments), negligible)
 
     def in_double(self, held: bool) -> Engine:
         """Return an engine of the same problem and vectors in double precision, or itself if it has that.
 
         If `held`, maps keep their values in double precision if memory allows; else they compute them every time.
         """
-        return self if self.dtype == np.float64 else self._in_double(held)
+        if self.dtype == np.float64:
+            return self
+        double = self._remade(Partition.in_double, held, {}, np.dtype(np.float64))
+        double.vectors = self.vectors
+        return double
 
-    @abstractmethod
-    def _in_double(self, held: bool) -> Engine: ...
-
-    @abstractmethod
     def narrowed(self, sizes: dict[int, int]) -> Engine:
         """Return the engine of the same problem on the first m columns of some terms' nested maps."""
+        return self._remade(Partition.narrowed, sizes, sizes, self.dtype)
+
+    def _remade(self, method: Method[Partition], given: Any, sizes: dict[int, int], dtype: np.dtype) -> Engine:
+        """Return the engine of partitions that a method makes of these, with so many columns of some nested maps."""
+        handles, Y = self.executor.derive(self.handles, method, self._each(given)), self.problem.label_count
+        if self._places is None:
+            return type(self).of(handles[0])
+        leading = {j: self.pivot_head(j).leading(m, self.workers.memory) for j, m in sizes.items()}
+        terms = [
+            TermShape.of(term.clique, leading[j], term.kept, Y) if j in leading else term
+            for j, term in enumerate(self.terms)
+        ]
+        about = HostVectors(block_slices(terms), self.workers), self.workers, dtype, self.forbidden
+        heads = {**self._heads, **leading}
+        return Engine(self.problem, terms, heads, self.executor, handles, self._places, *about)
+
+    # Rounding errors, and statistics of maps that solvers begin with.
 
     def rounding(self, theta: Vector) -> list[Rounding]:
         """Bound the rounding error of an evaluation in double precision at theta, for each term."""
@@ -219,48 +263,42 @@ class Engine(ABC):
         found = [Rounding()] * len(self.terms)
         for j in self.mapped:
             extent = self.extent(j, self.head(j).scale)
-            about = Evaluated(error_sum, self.problem.positions, extent, partial(self.outside_roots, theta, j))
+            about = Evaluated(error_sum, self.problem.positions, extent, partial(self._outside_roots, theta, j))
             found[j] = self.head(j).rounding(self.terms[j].of_map(self.block(theta, j)), about)
         return found
 
     def extent(self, term: int, scale: np.ndarray) -> Extent:
         """Return the largest values of a term's rows, multiplied by factors of its columns if given."""
         if (term, len(scale)) not in self._extents:
-            self._extents[term, len(scale)] = self._find_extent(term, scale)
+            chosen = [None] if self._places is None else [places[term].columns for places in self._places]
+            arguments = [
+                (term, scale if columns is None else scale[columns[columns < len(scale)]]) for columns in chosen
+            ]
+            found = self.executor.ask(self.handles, Partition.extent, arguments)
+            self._extents[term, len(scale)] = reduce(Extent.joined, found)
         return self._extents[term, len(scale)]
 
-    @abstractmethod
-    def _find_extent(self, term: int, scale: np.ndarray) -> Extent: ...
-
-    @abstractmethod
-    def outside_roots(self, theta: Vector, term: int, gram: float) -> float:
-        """Return the part outside the pivots of a full map, for `Head.rounding`."""
+    def _outside_roots(self, theta: Vector, term: int, gram: float) -> float:
+        arguments = ((*points, term, gram) for points in self._for_partitions(theta))
+        return self.executor.total(self.handles, Partition.outside_roots, arguments)
 
     def column_squares(self, term: int) -> np.ndarray:
         """Return the weighted sum of squares of each column of a term's map, [D]."""
-        return self.head(term).squares(self.raw_squares(term))
-
-    @abstractmethod
-    def raw_squares(self, term: int) -> np.ndarray:
-        """Return the argument of `Head.squares`, summed over rows."""
+        raw: Any = self.executor.total(self.handles, Partition.raw_squares, self._each(term))
+        return self.head(term).squares(raw.ravel())
 
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Return Phi^T Phi [m, m] of the first m columns of a nested map, scaled to all from at most `most` rows."""
         rows, weights = spread_rows(self.problem, most), self.problem.position_weights()
-        gram = self.sampled_gram(term, self.pivot_head(term).inverse(m, self.dtype), rows)
+        inverse = self.pivot_head(term).inverse(m, self.dtype)
+        arguments = [(term, inverse, chosen) for chosen in self._rows_by_partition(rows)]
+        gram = self.executor.total(self.handles, Partition.sampled_gram, arguments)
         return gram * (weights.sum() / weights[rows].sum())
 
-    @abstractmethod
-    def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return Phi^T Phi [m, m] of some rows, for kernel values with the first m pivots times a matrix."""
-
-    def leading_columns(self, term: int, m: int) -> LeadingColumns:
+    def leading_columns(self, term: int, m: int) -> list[Handle]:
         """Return the first m columns of a nested map, for `EngineBlocks.leading`."""
-        return self.leading_features(term, self.pivot_head(term).inverse(m, self.dtype))
-
-    @abstractmethod
-    def leading_features(self, term: int, inverse: np.ndarray) -> LeadingColumns:
-        """Return kernel values with the first m pivots times a matrix [m, m], [N, m]."""
+        inverse = self.pivot_head(term).inverse(m, self.dtype)
+        return self.executor.derive(self.handles, Partition.leading_features, self._each(term, inverse))
 
     def real_grams(self, theta: Vector, most: Mapping[int, int]) -> tuple[dict[int, np.ndarray], float]:
         """Return Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and `EngineBlocks.variance_share`.
@@ -269,15 +307,16 @@ class Engine(ABC):
         positions, scaled to all.
         """
         rows = {j: spread_rows(self.problem, many) for j, many in most.items()}
-        grams, variance = self.sampled_real_grams(theta, rows)
+        by_part = {j: self._rows_by_partition(chosen) for j, chosen in rows.items()}
+        arguments = [
+            (*points, {j: chosen[number] for j, chosen in by_part.items()})
+            for number, points in enumerate(self._for_partitions(theta))
+        ]
+        grams, variance = self.executor.total(self.handles, Partition.sampled_real_grams, arguments)
         weights = self.problem.position_weights()
-        scales = [weights.sum() / weights[own].sum() for own in rows.values()]
+        scales = [weights.sum() / weights[chosen].sum() for chosen in rows.values()]
         scaled = {j: gram * scale for j, gram, scale in zip(rows, grams, scales, strict=True)}
         return scaled, self.part_of_variance(variance)
-
-    @abstractmethod
-    def sampled_real_grams(self, theta: Vector, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
-        """Return Gram matrices of real columns on some positions [n] of each term, and the variance of all labels."""
 
     def part_of_variance(self, variance: float) -> float:
         """Divide a variance, summed over positions, by the largest possible."""
@@ -287,22 +326,80 @@ class Engine(ABC):
         """Return (matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
         return inverse_power(matrix, shift, power, self.workers)
 
-    @abstractmethod
+    # Labels and probabilities.
+
     def errors(self, theta: Vector, clique: Clique) -> np.ndarray:
         """Return w (p - e_y) of the cliques of each position, the factors of gradients, [N, columns]."""
+        return self._joined(Partition.errors, theta, clique)
 
-    @abstractmethod
     def predictions(self, theta: Vector) -> Predictions:
         """Predict by each decoder, and return the probabilities of gold labels (any value for unknown labels)."""
+        found = self._asked(Partition.predictions, theta)
+        labels = {name: np.concatenate([part.labels[name] for part in found]) for name in DECODINGS}
+        return Predictions(labels, np.concatenate([part.gold for part in found]))
 
-    @abstractmethod
     def best_labels(self, theta: Vector, bonuses: np.ndarray) -> np.ndarray:
         """Return labels [N] int32 by Viterbi decoding, with numbers [Y + 1, Y] of `Edges.with_bonuses`."""
+        return self._joined(Partition.best_labels, theta, bonuses)
 
-    @abstractmethod
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:
         """Return log p(y | x) of each sequence, for the observed labels y, [S]."""
+        return self._joined(Partition.sequence_log_probabilities, theta)
 
-    @abstractmethod
     def drawn_labels(self, theta: Vector, chance: np.ndarray) -> np.ndarray:
         """Draw labels [draws, N] from a first-order model by uniform numbers [draws, N]."""
+        arguments = [
+            (*points, np.ascontiguousarray(chance[:, part]))
+            for points, part in zip(self._for_partitions(theta), self._partitions.slices, strict=True)
+        ]
+        return np.concatenate(list(self.executor.ask(self.handles, Partition.drawn_labels, arguments)), axis=1)
+
+
+class EngineBlocks:
+    """Blocks of the Hessian at one point (30), one per term, as if cliques were independent of each other."""
+
+    def __init__(self, engine: Engine, handles: Sequence[Handle], negligible: float):
+        self._engine, self._handles, self._negligible = engine, handles, negligible
+        summary = engine.executor.total(handles, PartitionBlocks.summary, engine._each())
+        self.operations, variance, small, open_rows = summary  # operations beyond those of half a pass
+        self.variance_share = engine.part_of_variance(variance)  # mean variance of labels, of the largest possible
+        # Blocks of terms over labels alone, without the prior: matrices, or their diagonals.
+        self.small = dict(zip(engine.labelled, small, strict=True))
+        self._open = dict(zip(engine.mapped, open_rows, strict=True))
+
+    def share(self, term: int) -> float:
+        """Return the share of the positions that a product with a term's block uses."""
+        rows, N = self._open[term], self._engine.problem.positions
+        return rows / max(N, 1) if self._negligible > 0 and rows <= (1 - WORTH_LEAVING_OUT) * N else 1.0
+
+    def product(self, term: int, block: Vector) -> Vector:
+        """Multiply the block of a term with a map, without the prior, by a block of a vector."""
+        engine, leave_out = self._engine, self.share(term) < 1
+        if engine._places is None:
+            return engine.executor.total(self._handles, PartitionBlocks.product, [(term, block, leave_out)])
+        dealt = engine._deals[term](engine._ready_block(term, block))
+        arguments = ((term, part, leave_out) for part in dealt)
+        total: Any = engine.executor.total(self._handles, PartitionBlocks.product, arguments)
+        return engine._finished(term, total)
+
+    def diagonal(self, term: int) -> np.ndarray:
+        """Return the diagonal of the block of a term with an explicit map, without the prior, [size]."""
+        engine = self._engine
+        raw: Any = engine.executor.total(self._handles, PartitionBlocks.raw_diagonal, engine._each(term))
+        return engine.terms[term].scaled_squares(raw.ravel(), engine.head(term).scale)
+
+    def leading(self, term: int, columns: Sequence[Handle], sigma2: float, negligible: float) -> tuple[np.ndarray, int]:
+        """Return inverses [C, m, m] of the block on leading columns, for each label, and the number of operations.
+
+        The prior is included. Nearly deterministic positions, with a variance up to `negligible`, are left out.
+        """
+        arguments = [(term, part, negligible) for part in columns]
+        grams, counts = self._engine.executor.total(self._handles, PartitionBlocks.leading_grams, arguments)
+        m = grams.shape[1]
+
+        def inverted(gram: np.ndarray) -> np.ndarray:
+            gram[np.diag_indices(m)] += 1 / sigma2
+            return linear_algebra.inv(gram, overwrite_a=True, check_finite=False)
+
+        inverses = list(self._engine.workers.map(inverted, list(grams)))
+        return np.stack(inverses), sum(int(rows) * m * m + m**3 for rows in counts)

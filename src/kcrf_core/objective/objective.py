@@ -25,13 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..chains import NODE, Clique
 from ..maps import KeptWeights, Weights
 from .engine import Engine, EngineBlocks
-from .thread_engine import ObjectiveTerm
+from .terms import ObjectiveTerm
 from .vectors import Vector
 
 # Forward-backward and sums over positions, as a part of P.
@@ -325,6 +326,6 @@ class HessianBlocks:
                 out[part] = own + 1 / objective.sigma2[j]
         return out
 
-    def leading(self, term: int, columns: object, negligible: float) -> tuple[np.ndarray, int]:
+    def leading(self, term: int, columns: Any, negligible: float) -> tuple[np.ndarray, int]:
         """Return inverses [C, m, m] on leading columns, label by label, and the operations that they took."""
         return self._loss.leading(term, columns, self.objective.sigma2[term], negligible)

@@ -2,7 +2,7 @@
 
 Terms, pivots and sigma2 are chosen on a sample from all over the folder; explicit maps are found on all of it, made
 once for each shard and written to scratch space, which a pass reads back. Kernel values are made again of the shard's
-inputs where they do not fit memory. P is minimised over all shards (`objective.composed_engine`).
+inputs where they do not fit memory. P is minimised over all shards (`objective.engine`).
 """
 
 from __future__ import annotations
@@ -35,14 +35,7 @@ from ..maps import (
     RepeatedSpec,
 )
 from ..model import Model, ShardFolder, StoredShard, digest, encoding_of, joined_digests
-from ..objective import (
-    ComposedEngine,
-    Executor,
-    LocalExecutor,
-    MapSpec,
-    ObjectiveTerm,
-    Vector,
-)
+from ..objective import Engine, Executor, LocalExecutor, ObjectiveTerm, Source, Vector
 from ..objective.solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
@@ -149,7 +142,7 @@ class ShardInputs(TermInputs):
         assert first is not None
         return _Lengths(first.codes, first.sizes, first.real, first.bag, first.unseen, np.concatenate(norms))
 
-    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[MapSpec, ...]]:
+    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[Source, ...]]:
         scratch, written, squares, positions, whole = self._data.scratch, [], 0.0, 0, True
         assert scratch is not None
         for part, sequences in zip(self._data.visited(), self._data.kept, strict=True):
@@ -336,9 +329,9 @@ class ShardedTask(TrainingTask):
         problem, names = self.problem.subset(sequences), [self.names[number] for number in alive]
         return replace(self, problem=problem, terms=tuple(terms), names=names)
 
-    def _engine(self, terms: Sequence[ObjectiveTerm], present: Sequence[FittedTerm]) -> ComposedEngine:
+    def _engine(self, terms: Sequence[ObjectiveTerm], present: Sequence[FittedTerm]) -> Engine:
         maps, about = [term.partitions for term in present], (self.workers, self.dtype, self.forbidden)
-        return ComposedEngine.of(self.problem, terms, self.executor, *about, maps, self.names)
+        return Engine.over(self.problem, terms, self.executor, *about, maps, self.names)
 
 
 def check_shard_terms(config: Config) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from ..chains import Edges, Problem
 from ..errors import Interrupted
 from ..features import FittedTerm
-from ..objective import ComposedEngine, Engine, Objective, ObjectiveTerm, ThreadEngine, Vector
+from ..objective import Engine, Objective, ObjectiveTerm, Partition, Vector
 from ..objective.solvers import INTERRUPTED, Observer, Run, SolverResult
 from ..system import Workers, piece_rows, sequence_rows
 from .held_out import Pieces
@@ -55,8 +55,8 @@ class TrainingTask:
         if self.workers.device is not None:
             return self.workers.device.engine(self.problem, terms, *about)
         if self.workers.executor is not None:
-            return ComposedEngine.of(self.problem, terms, self.workers.executor, *about)
-        return ThreadEngine(self.problem, terms, *about)
+            return Engine.over(self.problem, terms, self.workers.executor, *about)
+        return Engine.of(Partition(self.problem, terms, *about))
 
     def present(self, names: Collection[str]) -> tuple[FittedTerm, ...]:
         """Return the terms of these names, in the order of the task."""

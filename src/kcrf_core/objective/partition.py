@@ -1,0 +1,671 @@
+"""Partitions: the one place where P is computed, chunk by chunk on threads with one BLAS thread each.
+
+A partition has labels, offsets and weights of consecutive whole sequences, and for each term the rows of its map. It
+may have all data, or be one of many, in this process or on a worker. Sums are taken within borders of the problem and
+over those (`maps.partition_sums`), so that they have the same bits wherever sequences are.
+
+Parameters come as a vector, or as a list with a block for each term that its head has made ready. A partition of all
+data returns vectors; one of many returns blocks (`SomeRows`) that are summed over partitions before heads finish them.
+
+Blocks of the Hessian (30) take each term by itself and its cliques as independent of each other. A term with a map
+has the operator Phi^T [(diag p - p p^T)(Phi v)], p the marginals of its cliques; transitions have a small matrix. Where
+that would be large, for triples, and where `diagonals` are enough, sum_t p_t stands in, as diag p - p p^T <= diag p.
+Cliques whose p_t is up to `negligible` from 0 or 1 are left out where that pays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import islice, pairwise
+from operator import add, iadd
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+
+from ..chains import ABOVE, MATRIX, NODE, Clique, Edges, MappedClique, PartialSum, Potentials, Problem, Sums, chain
+from ..maps import (
+    Extent,
+    FeatureMap,
+    KeptWeights,
+    Partitions,
+    new_sums,
+    ordered_sums,
+    sum_of_parts,
+    summed_by,
+    tree_sum,
+)
+from ..scoring import DECODINGS
+from ..system import Workers, hand_back, ranges
+from ._passes import MOST_MAPS, Passes
+from .chunks import Chunk, ScoredChunk, make_chunks, make_tasks
+from .sums import Block, SomeRows
+from .terms import ObjectiveTerm, Predictions, block_slices, cliques_by_kind, shared_edges
+from .vectors import HostVectors, Vector, Vectors
+
+ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
+
+Result = TypeVar("Result")
+ChunkPotentials = Callable[[Chunk], list[tuple[np.ndarray, Edges]]]  # scores and edges of a chunk at some points
+
+
+Parameters: TypeAlias = Vector | list[np.ndarray]  # a vector, or a block for each term that its head has made ready
+Answer: TypeAlias = Vector | list[Block]  # a vector, or a block for each term that its head is to finish
+
+
+@dataclass(frozen=True, eq=False)
+class TermPlace:
+    """Place of a term's parameters in a partition among those of the whole."""
+
+    rows: int  # of W of the whole
+    size: int  # rows of W of the whole, or parameters of it that are kept
+    columns: np.ndarray | None = None  # [D'] int32 columns of the whole map that are here, ascending; None: all
+    places: np.ndarray | None = None  # [K'] parameters of the whole, of those that are kept, that are here; None: all
+
+    @property
+    def chosen(self) -> np.ndarray | None:
+        """Rows of the whole, or places that are kept, that are here; None: all."""
+        return self.columns if self.places is None else self.places
+
+
+class Partition:
+    """Consecutive whole sequences with the rows of their terms' maps."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        objective_terms: Sequence[ObjectiveTerm],
+        workers: Workers,
+        dtype: np.dtype | type = np.float64,  # of scores
+        forbidden: Edges | None = None,  # minus infinity for forbidden transitions, else zero
+        places: Sequence[TermPlace] | None = None,  # of each term among those of the whole; None: this is the whole
+    ):
+        self.problem, self.workers, self.dtype, self.forbidden = problem, workers, np.dtype(dtype), forbidden
+        self.objective_terms, self._places = tuple(objective_terms), places
+        self.terms = tuple(term.shape(problem.label_count) for term in objective_terms)
+        self.maps = {j: term.map for j, term in enumerate(self.objective_terms) if term.map is not None}
+        self.mapped, self.labelled = cliques_by_kind(self.terms)
+        self.runs = Partitions(problem.offsets[problem.borders].astype(np.int64))  # of positions
+        # Vectors of this process, which sums are put into; a subclass may hand out others.
+        self.host = HostVectors(block_slices(self.terms), workers)
+        self.vectors: Vectors = self.host
+        # Terms of one type add their scores up before they meet the potentials.
+        self.types = list(dict.fromkeys(self.mapped.values()))
+        self.per_position = any(clique.per_position for clique in self.types)
+        self.second_order = any(term.clique.second_order for term in self.terms)
+        widths = [own.dense_size for own in self.maps.values()]
+        self.chunks = make_chunks(problem, max(widths, default=0))
+        Y = problem.label_count
+        sum_sizes = [width * self.terms[j].columns for width, j in zip(widths, self.mapped, strict=True)]
+        borders, among_tasks = make_tasks(self.chunks, 8 * (Y * Y + 2 * Y + sum(sum_sizes)), self.runs.borders)
+        self._tasks = [self.chunks[first:last] for first, last in pairwise(borders.tolist())]
+        self._run_tasks = Partitions(among_tasks)
+        self._passes = self._make_passes(borders)
+        # Cliques of sequences that lack labels come with every pass, see `ScoredChunk.subtract_observed`.
+        self._observed = [
+            Sums.observed(problem.partition(number), self.per_position, self.second_order)
+            for number in range(len(self.runs.borders) - 1)
+        ]
+
+    def _make_passes(self, borders: np.ndarray) -> Passes | None:
+        """Passes without the interpreter, where the problem allows them."""
+        alone = [clique.axes for clique in self.types] == [1] and not self.second_order
+        if not alone or not self.problem.complete.all() or not self.problem.positions:
+            return None
+        problem, ends = self.problem, np.cumsum([0, *(len(chunk.weights) for chunk in self.chunks)])
+        return Passes(
+            borders,
+            ends.astype(np.int64),
+            np.ascontiguousarray(problem.offsets, dtype=np.int64),
+            np.ascontiguousarray(problem.labels, dtype=np.int32),
+            np.ascontiguousarray(problem.weights, dtype=np.float64),
+            np.array([chunk.cut for chunk in self.chunks], dtype=np.uint8),
+            problem.label_count,
+        )
+
+    def block(self, vector: Parameters, term: int) -> np.ndarray:
+        """Return the block of a term as an array; callers must not change it."""
+        return vector[term] if isinstance(vector, list) else self.vectors.to_array(self.vectors.take(vector, term))
+
+    def edges(self, theta: Parameters) -> Edges:
+        """Return T, s, e and U, as far as the model has them, without forbidden transitions."""
+        return shared_edges(self.labelled, partial(self.block, theta), self.problem.label_count)
+
+    def potentials(self, theta: Parameters) -> Edges:
+        """Return the edges with forbidden transitions at minus infinity."""
+        edges = self.edges(theta)
+        return edges if self.forbidden is None else edges.plus(self.forbidden)
+
+    def _answer(self, vector: np.ndarray) -> Answer:
+        """Return a vector of this process as one of those of the whole, or as its blocks."""
+        if self._places is None:
+            return self.vectors.from_array(vector)
+        return [self.part_of(j, self.host.take(vector, j)) for j in range(len(self.terms))]
+
+    def answer_of(self, term: int, block: np.ndarray) -> Vector | Block:
+        """Return the block of a term as one of a vector, or with its place in that of the whole."""
+        return self.vectors.from_array(block) if self._places is None else self.part_of(term, block)
+
+    def part_of(self, term: int, block: np.ndarray, squares: bool = False) -> Block:
+        """Return the block of a term with its place in that of the whole; squares stay in double precision."""
+        shape = self.terms[term]
+        if self._places is None or not shape.clique.mapped:
+            return block
+        place = self._places[term]
+        if place.columns is None:
+            return block.reshape(shape.rows, shape.columns)
+        if not shape.real_columns and not squares:  # sums of sparse columns are in the precision of a pass already
+            block = block.astype(self.dtype)
+        if place.places is not None:
+            return SomeRows(place.size, place.places, block.reshape(-1, 1))
+        return SomeRows(place.size, place.columns, block.reshape(shape.rows, shape.columns))
+
+    def evaluate(self, thetas: Sequence[Parameters]) -> tuple[np.ndarray, list[Answer]]:
+        """Return weighted log-likelihoods at some points, and gradients of their negatives.
+
+        Points are evaluated in one pass over the data; sums are in double precision.
+        """
+        adjoint = _Adjoint(self, len(thetas))
+        edges = [self.potentials(theta) for theta in thetas]
+        prepared = {j: self._prepared(j, thetas) for j in self.mapped}
+        if len(thetas) > 1 or not self._evaluate_natively(adjoint, edges[0], prepared):
+            potentials = partial(self._potentials_of, prepared, edges)
+            self.workers.fold(partial(_likelihoods, adjoint, potentials), self._tasks, adjoint.add)
+        for run, observed in zip(adjoint.totals, self._observed, strict=True):
+            for sums in run.sums:
+                sums.add(observed, np.subtract)
+        likelihoods = tree_sum([run.log_likelihoods for run in adjoint.totals])
+        return likelihoods, list(map(self._answer, adjoint.collect()))
+
+    def _evaluate_natively(self, adjoint: _Adjoint, edges: Edges, prepared: dict[int, object]) -> bool:
+        """Evaluate one point without the interpreter; False where some part of it needs that.
+
+        Both ways give the same bits: which one it is may depend on the memory there is.
+        """
+        if self._passes is None:
+            return False
+        columns = self.terms[next(iter(self.mapped))].columns
+        products, terms = [], []
+        for j, ready in prepared.items():
+            own = self.maps[j].native(ready, columns)
+            if own is None:
+                return False
+            products += own
+            terms += [j] * len(own)
+        if len(products) > MOST_MAPS:
+            return False
+        start, end = (np.ascontiguousarray(values, dtype=np.float64) for values in (edges.start, edges.end))
+        small, sums, bad = self._passes.evaluate(
+            self.workers.team, products, edges.stacked()[0], start, end, adjoint.residuals[self.types[0]]
+        )
+        if bad >= 0:
+            return False  # the other way says what is wrong with it
+        Y = self.problem.label_count
+        for run, tasks in zip(adjoint.totals, self._run_tasks.slices, strict=True):
+            total = np.add.reduce(small[tasks], axis=0)  # one task after another
+            pairs, (first, last) = total[: Y * Y].reshape(Y, Y), total[Y * Y : -1].reshape(2, Y)
+            run.log_likelihoods[0] = total[-1]
+            run.sums[0].add(Sums(pairs, first, last, None))
+            for j, parts in zip(terms, sums, strict=True):
+                if parts is not None:
+                    run.parts[j] = np.empty(parts.shape[1:])
+                    ordered_sums(self.workers.team, parts[tasks], run.parts[j])
+        return True
+
+    def _remade(self, terms: Sequence[ObjectiveTerm], dtype: np.dtype | type) -> Partition:
+        """Return a partition of the same kind and sequences with other maps."""
+        return Partition(self.problem, terms, self.workers, dtype, self.forbidden, self._places)
+
+    def in_double(self, held: bool) -> Partition:
+        """Return the partition in double precision, with the same vectors, or itself if it has that.
+
+        If `held`, maps keep their values in double precision if memory allows; else they compute them every time.
+        """
+        if self.dtype == np.float64:
+            return self
+        terms = [
+            term if term.map is None else replace(term, map=term.map.in_double(held)) for term in self.objective_terms
+        ]
+        double = self._remade(terms, np.float64)
+        self.host.buffers.forget_unused()  # errors in single precision
+        hand_back()
+        double.vectors, double.host = self.vectors, self.host  # with the memory that it has for more of them
+        double.terms = self.terms  # with places that have been looked at
+        return double
+
+    def narrowed(self, sizes: dict[int, int]) -> Partition:
+        """Return the partition with the first m columns of some terms' nested maps."""
+        terms = [
+            replace(term, map=self.maps[j].leading(sizes[j])) if j in sizes else term
+            for j, term in enumerate(self.objective_terms)
+        ]
+        return self._remade(terms, self.dtype)
+
+    def extent(self, term: int, scale: np.ndarray) -> Extent:
+        """Return the largest values of a term's rows, multiplied by factors of its columns if given."""
+        return self.maps[term].extent(scale)
+
+    def outside_roots(self, theta: Parameters, term: int, gram: float) -> float:
+        """Return the part outside the pivots of a full map, for `Head.rounding`."""
+        return self.maps[term].outside_roots(gram, self.errors(theta, self.mapped[term]), self.runs)
+
+    def product(self, theta: Parameters, vector: Parameters) -> Answer:
+        """Multiply the Hessian of the negative log-likelihood at theta by a vector."""
+        adjoint = _Adjoint(self)
+        direction = self._potentials([self.edges(vector)], [vector])
+        potentials = self._potentials([self.potentials(theta)], [theta])
+        self.workers.fold(partial(_tangent, adjoint, potentials, direction), self._tasks, adjoint.add)
+        return self._answer(adjoint.collect()[0])
+
+    def blocks(self, theta: Parameters, diagonals: bool, negligible: float) -> PartitionBlocks:
+        """Return blocks of the Hessian, `diagonals` of small ones, without cliques of `negligible` variance."""
+        return PartitionBlocks(self, theta, diagonals, negligible)
+
+    def raw_squares(self, term: int) -> Block:
+        """Return the argument of `Head.squares`, summed over rows."""
+        counts = self.problem.position_weights()
+        raw = self.maps[term].raw_squares(None if (counts == 1).all() else counts, self.runs)
+        place = None if self._places is None else self._places[term]
+        if place is None or place.columns is None:
+            return raw
+        return SomeRows(place.rows, place.columns, raw[:, None])
+
+    def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return Phi^T Phi [m, m] of some rows, for kernel values with the first m pivots times a matrix."""
+        m, weights = len(inverse), self.problem.position_weights()
+        leading = self.maps[term].leading(m)
+
+        def of_partition(part: slice) -> np.ndarray:
+            own, total = rows[part], np.zeros((m, m))
+            if not len(own):
+                return total
+            phi = leading.subset(own).features(self.workers, inverse)
+            weighted = phi * weights[own, None].astype(phi.dtype)
+
+            def task(some: slice) -> None:
+                total[some] = weighted[:, some].T @ phi
+
+            self.workers.run(task, ranges(m, COLUMNS_AT_ONCE))
+            return total
+
+        return summed_by(self.runs.within(rows), len(rows), of_partition)
+
+    def sampled_real_grams(self, theta: Parameters, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
+        """Return Gram matrices of real columns on some positions [n] of each term, and the variance of all labels."""
+        found = self.by_run(self.over_chunks(theta, partial(_real_parts, self, rows)))
+        grams = [tree_sum([reduce(add, (grams[j] for grams, _ in part)) for part in found]) for j in rows]
+        return grams, tree_sum([math.fsum(left for _, left in part) for part in found])
+
+    def leading_features(self, term: int, inverse: np.ndarray) -> np.ndarray:
+        """Return kernel values with the first m pivots times a matrix [m, m], [N, m]."""
+        leading = self.maps[term].leading(len(inverse))
+        rows = (np.arange(part.start, part.stop) for part in self.runs.slices)
+        return np.concatenate([leading.subset(own).features(self.workers, inverse) for own in rows])
+
+    def errors(self, theta: Parameters, clique: Clique) -> np.ndarray:
+        """Return w (p - e_y) of the cliques of each position, [N, columns]."""
+        assert isinstance(clique, MappedClique)
+        return np.concatenate(list(self.over_chunks(theta, lambda chunk: chunk.errors_of(clique))))
+
+    def predictions(self, theta: Parameters) -> Predictions:
+        """Predict by each decoder, and return the probabilities of gold labels (any value for unknown labels)."""
+        path, posterior, gold = map(np.concatenate, zip(*self.over_chunks(theta, ScoredChunk.predictions), strict=True))
+        return Predictions(dict(zip(DECODINGS, (path, posterior), strict=True)), gold)
+
+    def best_labels(self, theta: Parameters, bonuses: np.ndarray) -> np.ndarray:
+        """Return labels [N] int32 by Viterbi decoding, with numbers [Y + 1, Y] of `Edges.with_bonuses`."""
+        return np.concatenate(list(self.over_chunks(theta, lambda chunk: chunk.best_labels(bonuses))))
+
+    def sequence_log_probabilities(self, theta: Parameters) -> np.ndarray:
+        """Return log p(y | x) of each sequence, for the observed labels y, [S]."""
+        return np.concatenate(list(self.over_chunks(theta, ScoredChunk.sequence_logs)))
+
+    def drawn_labels(self, theta: Parameters, chance: np.ndarray) -> np.ndarray:
+        """Draw labels [draws, N] from a first-order model by uniform numbers [draws, N]."""
+        return np.concatenate(list(self.over_chunks(theta, lambda chunk: chunk.drawn(chance))), axis=1)
+
+    def by_run(self, found: Iterable[Result]) -> list[list[Result]]:
+        """Group what was found of chunks by the borders of the problem."""
+        ends = np.cumsum([len(chunk.labels) for chunk in self.chunks])
+        counts = np.diff(np.searchsorted(ends, self.runs.borders, side="right"))
+        found = iter(found)
+        return [list(islice(found, count)) for count in counts.tolist()]
+
+    def over_chunks(self, theta: Parameters, work: Callable[[ScoredChunk], Result]) -> Iterator[Result]:
+        """Call `work` for every chunk with its potentials, on threads; results come in the order of chunks."""
+        potentials = self._potentials([self.potentials(theta)], [theta])
+        return self.workers.map(lambda chunk: work(chunk.scored(*potentials(chunk)[0])), self.chunks)
+
+    def _potentials(self, shared: Sequence[Edges], vectors: Sequence[Parameters]) -> ChunkPotentials:
+        """Return a function to the scores and edges of a chunk, for each of some vectors with their shared edges."""
+        prepared = {j: self._prepared(j, vectors) for j in self.mapped}
+        return partial(self._potentials_of, prepared, shared)
+
+    def _prepared(self, j: int, vectors: Sequence[Parameters]) -> object:
+        """Return the weights of a term with a map, side by side, in the form that its map wants."""
+        feature_map, term, empty = self.maps[j], self.terms[j], self.host.buffers.empty
+        if len(vectors) == 1 and term.kept is not None:
+            kept = term.of_map(self.block(vectors[0], j))
+            return feature_map.prepare(kept, self.dtype, self.workers, empty)
+        if feature_map.narrows_weights:
+            vectors = [v if isinstance(v, list) else self.vectors.cast(v, self.dtype) for v in vectors]
+        weights = [term.weights(self.block(vector, j)) for vector in vectors]
+        return feature_map.prepare(
+            weights[0] if len(weights) == 1 else np.hstack(weights), self.dtype, self.workers, empty
+        )
+
+    def _potentials_of(
+        self, prepared: dict[int, object], shared: Sequence[Edges], chunk: Chunk
+    ) -> list[tuple[np.ndarray, Edges]]:
+        """Return node scores [n, Y] of a chunk and edges: shared ones, or one for each row where terms ask for that."""
+        n, Y, points = chunk.rows.stop - chunk.rows.start, self.problem.label_count, len(shared)
+        scores: dict[MappedClique, np.ndarray] = {}
+        for j, ready in prepared.items():
+            clique = self.mapped[j]
+            fresh = clique not in scores
+            if fresh:
+                scores[clique] = np.empty((n, points * clique.columns(Y)), self.dtype)
+            self.maps[j].add_scores(ready, chunk.rows, scores[clique], fresh)
+        found = []
+        for point, edges in enumerate(shared):
+            out = Potentials(None, edges)
+            for clique, values in scores.items():
+                own = values if points == 1 else np.ascontiguousarray(values[:, _columns_of(point, clique.columns(Y))])
+                clique.add(own, out, Y)
+            found.append((np.zeros((n, Y), dtype=self.dtype) if out.scores is None else out.scores, out.edges))
+        return found
+
+
+def _columns_of(point: int, width: int) -> slice:
+    """Return the columns of one of several points, side by side."""
+    return slice(point * width, (point + 1) * width)
+
+
+class _TaskSums:
+    """Sums over the chunks of one task, or between two borders, for each point."""
+
+    def __init__(self, partition: Partition, points: int):
+        Y = partition.problem.label_count
+        self.log_likelihoods = np.zeros(points)
+        self.sums = [Sums.zeros(Y, partition.second_order) for _ in range(points)]
+        self.parts: dict[int, np.ndarray] = {}  # of terms whose maps sum up errors by rows
+
+    def add(self, other: _TaskSums) -> None:
+        self.log_likelihoods += other.log_likelihoods
+        for own, more in zip(self.sums, other.sums, strict=True):
+            own.add(more)
+        for j, part in other.parts.items():
+            if j in self.parts:
+                self.parts[j] += part
+            else:
+                self.parts[j] = part
+
+
+class _Adjoint:
+    """Adjoints of all terms, summed over tasks: from errors at positions to vectors like theta, one for each point."""
+
+    def __init__(self, partition: Partition, points: int = 1):
+        self.partition, self.points = partition, points
+        N, Y, empty = partition.problem.positions, partition.problem.label_count, partition.host.buffers.empty
+        # Terms of one type have the same errors.
+        self.residuals = {c: empty((N, points * c.columns(Y)), partition.dtype) for c in partition.types}
+        self.totals = [_TaskSums(partition, points) for _ in partition.runs.slices]
+        sizes = np.diff(partition._run_tasks.borders)
+        self._coming = iter(np.repeat(np.arange(len(sizes)), sizes).tolist())  # runs of tasks, in their order
+
+    def add(self, task: _TaskSums) -> None:
+        """Add the sums of the next task; tasks come in their order."""
+        self.totals[next(self._coming)].add(task)
+
+    def add_errors(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Change]) -> None:
+        """Weigh the errors of a chunk, and add them to the sums of its task."""
+        for total, each in zip(task.sums, found, strict=True):
+            total.add(chunk.weighted_sums(each))
+        self.add_parts(task, chunk, found)
+
+    def add_parts(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Change]) -> None:
+        """Add errors that are weighted already to the sums of maps."""
+        partition, rows, Y = self.partition, chunk.rows, self.partition.problem.label_count
+        own = {clique: residuals[rows] for clique, residuals in self.residuals.items()}
+        for clique, errors in own.items():
+            for point, each in enumerate(found):
+                values = clique.gather(each, Y)
+                if not np.may_share_memory(values, errors):  # they are where they belong already
+                    errors[:, _columns_of(point, clique.columns(Y))] = values
+        for j, feature_map in partition.maps.items():
+            part = feature_map.adjoint_rows(own[partition.mapped[j]], rows, task.parts.get(j))
+            if part is not None:
+                task.parts[j] = part
+
+    def collect(self) -> list[np.ndarray]:
+        """Return the vector of each point."""
+        partition = self.partition
+        out = [partition.host.empty() for _ in range(self.points)]
+        for j, clique in partition.labelled.items():
+            for point, vector in enumerate(out):
+                found = tree_sum([clique.collect(run.sums[point]) for run in self.totals])
+                partition.host.put(vector, j, found)
+        for j, own in partition.mapped.items():
+            term = partition.terms[j]
+            if self.points == 1:
+                place = term.of_map(partition.host.take(out[0], j))
+            else:
+                place = partition.host.buffers.empty((term.rows, self.points * term.columns))
+            parts = [run.parts[j] for run in self.totals if j in run.parts]
+            summed = tree_sum(parts, iadd) if parts else None
+            made = partition.maps[j].adjoint(summed, self.residuals[own], partition.workers, place, partition.runs)
+            if isinstance(made, KeptWeights) or isinstance(place, KeptWeights):
+                continue  # it is in its place
+            if self.points > 1:
+                for point, vector in enumerate(out):
+                    partition.host.put(vector, j, term.block(made[:, _columns_of(point, term.columns)]))
+            elif made is not place:
+                place[...] = made
+        return out
+
+
+class PartitionBlocks:
+    """Blocks of the Hessian of the negative log-likelihood of a partition at one point."""
+
+    def __init__(self, partition: Partition, theta: Parameters, diagonals: bool, negligible: float):
+        self._partition, self._settled = partition, negligible
+        problem, Y = partition.problem, partition.problem.label_count
+        self._weights = problem.position_weights()
+        forms = {j: clique.block_form(Y, diagonals) for j, clique in partition.labelled.items()}
+        found = list(partition.over_chunks(theta, partial(_block_parts, partition, forms, negligible)))
+        marginals = [each for each, _ in found]
+        self._marginals = {
+            clique: np.concatenate([each[clique] for each in marginals]).astype(partition.dtype, copy=False)
+            for clique in marginals[0]
+        }  # of cliques, [N, states]
+        # Operations beyond those of half a pass.
+        matrices = [j for j, form in forms.items() if form == MATRIX]
+        self._operations = sum(
+            2 * partition.labelled[j].states(Y) ** 2 * p[j].positions for _, p in found for j in matrices
+        )
+        by_run = partition.by_run(parts for _, parts in found)
+        self._small = []
+        for j, form in forms.items():
+            blocks = []
+            for number, parts in enumerate(by_run):
+                node = self._marginals[NODE][partition.runs.slices[number]]
+                total = reduce(add, (part[j].total for part in parts))
+                blocks.append(partition.labelled[j].finish_block(total, problem.partition(number), node, form))
+            self._small.append(tree_sum(blocks))
+        self._open: dict[int, tuple[FeatureMap, np.ndarray]] = {}
+
+    def summary(self) -> tuple[int, float, list[np.ndarray], list[int]]:
+        """Return operations, the variance of labels, small blocks, and counts of positions for each term with a map.
+
+        Small blocks are those of terms over labels alone, without the prior: matrices, or their diagonals. Positions
+        that are nearly deterministic do not count.
+        """
+        p, partition = self._marginals[NODE], self._partition
+        variance = summed_by(partition.runs, len(p), lambda rows: float((p[rows] * (1 - p[rows])).sum()))
+        counts = [int(self._is_open(j).sum()) if self._settled else len(p) for j in partition.mapped]
+        return self._operations, variance, self._small, counts
+
+    def _is_open(self, term: int) -> np.ndarray:
+        """Return True for positions whose cliques are not nearly deterministic, [N]."""
+        return self._marginals[self._partition.mapped[term]].max(axis=1) < 1 - self._settled
+
+    def product(self, term: int, block: Vector, leave_out: bool) -> Vector | Block:
+        """Multiply the block of a term with a map, without the prior, by a block of a vector.
+
+        If `leave_out`, positions that are nearly deterministic are left out.
+        """
+        partition, shape = self._partition, self._partition.terms[term]
+        Y, dtype = partition.problem.label_count, partition.dtype
+        feature_map, runs = partition.maps[term], partition.runs
+        chosen: slice | np.ndarray = slice(None)
+        if leave_out:
+            if term not in self._open:
+                rows = np.flatnonzero(self._is_open(term))
+                self._open[term] = feature_map.subset(rows), rows
+            feature_map, chosen = self._open[term]
+            runs = runs.within(chosen)
+        ready = feature_map.prepare(shape.of_map(partition.vectors.to_array(block)), dtype, partition.workers)
+        clique = partition.mapped[term]
+        weights, p = self._weights[chosen].astype(dtype), self._marginals[clique][chosen]
+        residuals = np.empty((len(weights), shape.columns), dtype=dtype)
+
+        def work(rows: slice) -> np.ndarray | None:
+            columns = np.empty((rows.stop - rows.start, shape.columns), dtype=dtype)
+            feature_map.add_scores(ready, rows, columns, True)
+            residuals[rows] = clique.covariance_product(p[rows], columns, Y) * weights[rows][:, None]
+            return feature_map.adjoint_rows(residuals[rows], rows)
+
+        sums = []
+        for part in runs.slices:
+            pieces = ranges(part.stop - part.start, ROWS_AT_ONCE)
+            pieces = [slice(part.start + piece.start, part.start + piece.stop) for piece in pieces]
+            sums.append(sum_of_parts(work, pieces, partition.workers))
+        sums = [own for own in sums if own is not None]
+        summed = tree_sum(sums) if sums else None
+        if summed is None and feature_map.dense_size:
+            summed = new_sums(feature_map.dense_size, shape.columns, dtype)
+        out = np.empty(shape.size)
+        found = feature_map.adjoint(summed, residuals, partition.workers, shape.of_map(out), runs)
+        return partition.answer_of(term, out if isinstance(found, KeptWeights) else found.ravel())
+
+    def raw_diagonal(self, term: int) -> Block:
+        """Return the diagonal of the block of a term with an explicit map, without factors of columns, [size]."""
+        partition, shape = self._partition, self._partition.terms[term]
+        feature_map, clique = partition.maps[term], partition.mapped[term]
+        p = self._marginals[clique]
+        if shape.columns == p.shape[1]:
+            variance = p * (1 - p)
+        else:  # one column of scores for two labels
+            variance = clique.covariance_product(p, np.ones_like(p[:, :1]), partition.problem.label_count)
+        out = np.empty(shape.size)
+
+        def work(column: int) -> None:
+            squares = feature_map.raw_squares(self._weights * variance[:, column], partition.runs)
+            if shape.kept is None:
+                out[column :: shape.columns] = squares
+            else:
+                own = np.flatnonzero(shape.kept % shape.columns == column)
+                out[own] = squares[shape.kept[own] // shape.columns]
+
+        partition.workers.run(work, range(shape.columns))
+        return partition.part_of(term, out, squares=True)
+
+    def leading_grams(self, term: int, columns: np.ndarray, negligible: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums [C, m, m] over positions of q_ty phi_t phi_t^T, and how many went into each [C].
+
+        q_ty = p_ty (1 - p_ty) / 2: labels share the curvature. With two labels one column holds all of it, 2 p (1 - p).
+        """
+        p = self._marginals[NODE]
+        variance = p * (1 - p)
+        curvature = variance / 2 if self._partition.terms[term].columns > 1 else variance.sum(axis=1, keepdims=True)
+        curvature *= self._weights[:, None]
+
+        def work(label: int) -> tuple[np.ndarray, int]:
+            rows = np.flatnonzero(curvature[:, label] > negligible)
+
+            def of_partition(part: slice) -> np.ndarray:
+                own = rows[part]
+                phi = columns[own].astype(np.float64)
+                return (phi * curvature[own, label][:, None]).T @ phi
+
+            return summed_by(self._partition.runs.within(rows), len(rows), of_partition), len(rows)
+
+        found = list(self._partition.workers.map(work, range(curvature.shape[1])))
+        return np.stack([gram for gram, _ in found]), np.array([rows for _, rows in found])
+
+
+# Work on one task, or on one chunk and its potentials.
+
+
+def _likelihoods(adjoint: _Adjoint, potentials: ChunkPotentials, task: Sequence[Chunk]) -> _TaskSums:
+    partition, sums = adjoint.partition, _TaskSums(adjoint.partition, adjoint.points)
+    # Errors of single positions may be put where they have to be in the end.
+    Y = partition.problem.label_count
+    whole = [own for clique, own in adjoint.residuals.items() if clique.axes == 1 and own.shape[1] == Y]
+    for chunk in task:
+        found: list[chain.Change] = []
+        if chunk.complete and not partition.per_position and not partition.second_order:
+            place = whole[0][chunk.rows] if adjoint.points == 1 and whole else None
+            for point, (scores, edges) in enumerate(potentials(chunk)):
+                likelihood, errors, own = chunk.errors(scores, edges, place)
+                sums.log_likelihoods[point] += likelihood
+                sums.sums[point].add(own)
+                found.append(errors)
+            adjoint.add_parts(sums, chunk, found)
+            continue
+        for point, (scores, edges) in enumerate(potentials(chunk)):
+            scored = chunk.scored(scores, edges)
+            likely = scored.marginals()
+            observed = scored.subtract_observed(likely)
+            sums.log_likelihoods[point] += float(chunk.weights @ (observed - likely.log_z))
+            found.append(likely)
+        adjoint.add_errors(sums, chunk, found)
+    return sums
+
+
+def _tangent(
+    adjoint: _Adjoint, potentials: ChunkPotentials, direction: ChunkPotentials, task: Sequence[Chunk]
+) -> _TaskSums:
+    sums = _TaskSums(adjoint.partition, adjoint.points)
+    for each in task:
+        [(d_scores, d_edges)] = direction(each)
+        chunk = each.scored(*potentials(each)[0])
+        d_edges = d_edges.cut(*chunk.cut)
+        change = chain.tangent(chunk.scores, chunk.edges, chunk.offsets, d_scores, d_edges, chunk.weights)
+        held = chunk.held()
+        if held is not None:
+            held.subtract(change, held.tangent(d_scores, d_edges))
+        adjoint.add_errors(sums, chunk, [change])
+    return sums
+
+
+def _real_parts(
+    partition: Partition, rows: dict[int, np.ndarray], chunk: ScoredChunk
+) -> tuple[dict[int, np.ndarray], float]:
+    """Return Gram matrices of real columns on those rows [n] that a chunk has, and the variance of its labels."""
+    found = (chunk.with_edges_repeated() if partition.per_position else chunk).marginals()
+    weights, parts = chunk.position_weights(), {}
+    for j, chosen in rows.items():
+        first, last = np.searchsorted(chosen, [chunk.rows.start, chunk.rows.stop])
+        own = chosen[first:last]
+        p = partition.mapped[j].distribution(found)[own - chunk.rows.start].astype(np.float64)
+        variance = (p * (1 - p)).sum(axis=1) / partition.terms[j].columns  # with two labels one column holds all of it
+        parts[j] = partition.maps[j].real_gram(own, weights[own - chunk.rows.start] * variance)
+    return parts, float((found.node * (1 - found.node)).sum(dtype=np.float64))
+
+
+def _block_parts(
+    partition: Partition, forms: dict[int, str], negligible: float, chunk: ScoredChunk
+) -> tuple[dict[Clique, np.ndarray], dict[int, PartialSum]]:
+    """Return marginals of cliques, and sums for the small blocks."""
+    every_pair = any(form != ABOVE for form in forms.values())
+    # Edges handed over per position give the marginals of every pair.
+    found = (chunk.with_edges_repeated() if every_pair or partition.per_position else chunk).marginals()
+    weights = chunk.position_weights()
+    parts = {
+        j: partition.labelled[j].block_part(found, chunk.offsets, weights, form, negligible)
+        for j, form in forms.items()
+    }
+    return {clique: clique.distribution(found) for clique in dict.fromkeys([NODE, *partition.types])}, parts

@@ -1,0 +1,132 @@
+"""Sources of partitions: picklable descriptions that open them anywhere, always alike.
+
+A source of rows describes the rows of one term's map: arrays, a file, or inputs whose kernel values are computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..chains import Clique, Edges, MappedClique, Problem
+from ..maps import FeatureMap, KeptPlaces, Partitions
+from ..system import Workers
+from .partition import Partition, TermPlace
+from .terms import ObjectiveTerm
+
+
+class Source(Protocol):
+    """A picklable description of the rows of a map, without its head."""
+
+    @property
+    def columns(self) -> np.ndarray | None: ...  # [D'] int32, those of the whole map that it has, ascending; None: all
+
+    @property
+    def nbytes(self) -> int: ...  # of what it makes, and has to be held
+
+    @property
+    def table(self) -> int: ...  # bytes that are held where they fit, else computed again
+
+    def load(self, workers: Workers) -> Any:
+        """Return a map of these rows without a head, with memory and threads of these workers."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionSource:
+    """A picklable description of a partition: labels, and rows of maps."""
+
+    name: str  # in messages
+    problem: Problem
+    cliques: tuple[Clique, ...]  # of each term
+    rows: tuple[Source | None, ...]  # likewise; None: the term looks at labels alone
+    kept: tuple[np.ndarray | None, ...]  # likewise, [K'] places that have parameters in the rows of W; None: all
+    places: tuple[TermPlace, ...]  # likewise, among those of the whole
+    dtype: np.dtype
+    forbidden: Edges | None = None
+
+    @property
+    def maps(self) -> list[Source]:
+        return [source for source in self.rows if source is not None]
+
+    def without_maps(self) -> PartitionSource:
+        """Return the source without those of its maps, which may be sent once for many partitions."""
+        return replace(self, rows=())
+
+    def with_maps(self, maps: Sequence[Source]) -> PartitionSource:
+        """Inverse of `without_maps`."""
+        coming = iter(maps)
+        return replace(self, rows=tuple(next(coming) if clique.mapped else None for clique in self.cliques))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that have to be in memory at once: maps, errors of positions, and some arrays of weights."""
+        problem, total = self.problem, sum(source.nbytes for source in self.maps)
+        for clique, source, kept in zip(self.cliques, self.rows, self.kept, strict=True):
+            if source is not None:
+                assert isinstance(clique, MappedClique)
+                columns = clique.columns(problem.label_count)
+                rows = 0 if source.columns is None else len(source.columns)
+                weights = rows * columns if kept is None else 2 * len(kept)
+                total += columns * problem.positions * self.dtype.itemsize + weights * (2 * 8 + self.dtype.itemsize)
+        return total + problem.labels.nbytes + problem.offsets.nbytes + problem.weights.nbytes
+
+    @property
+    def table(self) -> int:
+        return sum(source.table for source in self.maps)
+
+    def load(self, workers: Workers) -> Partition:
+        """Return the partition, with memory and threads of these workers."""
+        terms = [
+            ObjectiveTerm(clique, 1.0, None if source is None else source.load(workers), kept)
+            for clique, source, kept in zip(self.cliques, self.rows, self.kept, strict=True)
+        ]
+        return Partition(self.problem, terms, workers, self.dtype, self.forbidden, self.places)
+
+
+def partition_sources(
+    problem: Problem,
+    terms: Sequence[ObjectiveTerm],
+    dtype: np.dtype,
+    forbidden: Edges | None,
+    maps: Sequence[Sequence[Source] | None] | None,
+    names: Sequence[str] | None,
+) -> list[PartitionSource]:
+    """Return sources of all partitions of a problem, from those of each term's map or from maps that are here."""
+    partitions = Partitions(problem.offsets[problem.borders].astype(np.int64))
+    shapes, cliques = [term.shape(problem.label_count) for term in terms], tuple(term.clique for term in terms)
+    if maps is None:
+        maps = [None if term.map is None else _sources_of(term.map, partitions) for term in terms]
+    found = []
+    for number in range(len(partitions)):
+        rows = tuple(None if sources is None else sources[number] for sources in maps)
+        kept, places = [], []
+        for shape, source in zip(shapes, rows, strict=True):
+            columns = None if source is None else source.columns
+            here, own = (None, None) if shape.places is None else _kept_in(shape.places, columns)
+            kept.append(here)
+            places.append(TermPlace(shape.rows, shape.rows if shape.kept is None else shape.size, columns, own))
+        name = f"shard {number + 1} of {len(partitions)}" if names is None else names[number]
+        part = problem.partition(number)
+        found.append(PartitionSource(name, part, cliques, rows, tuple(kept), tuple(places), np.dtype(dtype), forbidden))
+    return found
+
+
+def _kept_in(places: KeptPlaces, columns: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return places of W, of those columns of the map, that have parameters, and their numbers among all of these."""
+    columns = np.arange(places.rows) if columns is None else columns.astype(np.int64)
+    counts = places.ends[columns + 1] - places.ends[columns]
+    numbers = np.repeat(places.ends[columns] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    kept = np.repeat(np.arange(len(columns)) * places.width, counts) + places.kept[numbers] % places.width
+    return kept.astype(np.int64), numbers
+
+
+def _sources_of(feature_map: FeatureMap, partitions: Partitions) -> list[Source]:
+    """Return sources of a map's partitions, made once: many problems share a map."""
+    key, made = partitions.borders.tobytes(), feature_map.__dict__.setdefault("_partition_sources", {})
+    if key not in made:
+        made.clear()
+        made[key] = [feature_map.spec(np.arange(part.start, part.stop)) for part in partitions.slices]
+    return made[key]
