@@ -15,7 +15,6 @@ from weakref import WeakMethod
 import numpy as np
 
 from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
-from ..maps import FeatureMap
 from ..objective import Engine, ObjectiveTerm, Partition, Vectors, inverse_power_parts
 from ..system import DOUBLE, Array, Workers, positions_within, sequence_rows, size_text
 from .device_maps import ArrayPlace, LentMap, map_on, row_sums
@@ -49,9 +48,7 @@ class DevicePartition(Partition):
         forbidden: Edges | None = None,
     ):
         lent = [
-            term
-            if term.map is None
-            else replace(term, map=cast(FeatureMap, LentMap(term.map, np.dtype(dtype), device)))
+            term if term.map is None else replace(term, map=LentMap(term.map, np.dtype(dtype), device))
             for term in objective_terms
         ]
         super().__init__(problem, lent, workers, dtype, forbidden)

@@ -17,11 +17,23 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..kernels import Inputs, Pivots
-from ..maps import ExplicitMap, FeatureMap, Head, KeptWeights, PivotHead, ReducedMap, RepeatedMap
+from ..maps import (
+    Empty,
+    ExplicitMap,
+    Extent,
+    FeatureMap,
+    Head,
+    KeptWeights,
+    Partitions,
+    PivotHead,
+    ReducedMap,
+    RepeatedMap,
+)
 from ..system import DOUBLE, Array, Backend, Budget, Workers, offsets_of, ranges, size_text
 from .kernel_blocks import laid_out
 
 ROWS_AT_ONCE, PIECES_AT_ONCE = 8192, 32
+Block = np.ndarray | KeptWeights  # weights [D, C], or those at some places
 SHARE = 0.7  # of free memory that tables may take by default: vectors, messages and products need some, too
 
 
@@ -309,24 +321,21 @@ class RepeatedDeviceMap(DeviceMap):
         return self.distinct.adjoint(self._backend.sparse_product(self._positions, R))
 
 
-class LentMap:
-    """A map of this process with products on a device, for all that an engine does not do there itself."""
+class LentMap(FeatureMap):
+    """A map of this process with products on a device, for all that a partition does not do there itself."""
 
-    dense_size, narrows_weights = 0, False
-
-    def __init__(self, here: FeatureMap | LentMap, dtype: np.dtype, place: ArrayPlace):
+    def __init__(self, here: FeatureMap, dtype: np.dtype, place: ArrayPlace):
         self.here: FeatureMap = here.here if isinstance(here, LentMap) else here  # it may be lent already
         self._dtype, self._place = np.dtype(dtype), place
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.here, name)
+        self.size, self.dense_size, self.nested = here.size, 0, here.nested
+        self.real_size, self.beyond_single = here.real_size, here.beyond_single
 
     @cached_property
     def head(self) -> Head:
         own = self.here.head
         return LentHead(own, self._place) if isinstance(own, PivotHead) else own
 
-    def prepare(self, W: Any, dtype: np.dtype, workers: Workers | None = None, empty: Any = None) -> np.ndarray:
+    def prepare(self, W: Block, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty) -> np.ndarray:
         """Return scores of all positions, [N, C]."""
         own, backend = map_on(self._place, self.here, dtype), self._place.backend
         if isinstance(W, KeptWeights):
@@ -349,8 +358,13 @@ class LentMap:
         return None
 
     def adjoint(
-        self, summed: object, R: np.ndarray, workers: Workers, out: Any = None, partitions: object = None
-    ) -> np.ndarray | KeptWeights:
+        self,
+        sums: np.ndarray | None,
+        R: np.ndarray,
+        workers: Workers,
+        out: Block | None,
+        partitions: Partitions | None,
+    ) -> Block:
         own, backend = map_on(self._place, self.here, R.dtype), self._place.backend
         found = backend.numpy(own.adjoint(backend.array(R, DOUBLE)))
         if isinstance(out, KeptWeights):
@@ -358,8 +372,8 @@ class LentMap:
             return out
         return found
 
-    def features(self, workers: Workers, inverse: np.ndarray) -> np.ndarray:
-        """Return kernel values times a matrix, [N, M]."""
+    def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
+        assert inverse is not None
         return self._place.backend.numpy(self.features_there(inverse))
 
     def features_there(self, inverse: np.ndarray) -> Array:
@@ -375,3 +389,26 @@ class LentMap:
 
     def in_double(self, held: bool) -> LentMap:
         return LentMap(self.here.in_double(held), DOUBLE, self._place)
+
+    # What takes no product with weights is asked of the map itself.
+
+    def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
+        return self.here.raw_squares(counts, partitions)
+
+    def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
+        return self.here.mean_diagonal(counts)
+
+    def extent(self, scale: np.ndarray) -> Extent:
+        return self.here.extent(scale)
+
+    def outside_roots(self, gram: float, errors: np.ndarray, partitions: Partitions | None = None) -> float:
+        return self.here.outside_roots(gram, errors, partitions)
+
+    def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        return self.here.real_gram(rows, counts)
+
+    def spec(self, rows: np.ndarray) -> Any:
+        return self.here.spec(rows)
+
+    def narrow(self, columns: np.ndarray) -> LentMap:
+        return LentMap(self.here.narrow(columns), self._dtype, self._place)

@@ -35,9 +35,14 @@ from .factorisation import (
     Factorisation as Factorisation,
     KernelSource as KernelSource,
 )
-from .feature_map import FeatureMap as FeatureMap, sum_of_parts as sum_of_parts, sums_of_rows as sums_of_rows
+from .feature_map import (
+    FeatureMap as FeatureMap,
+    sum_of_parts as sum_of_parts,
+    sums_of_rows as sums_of_rows,
+)
 from .hash_tables import NO_PAIR as NO_PAIR, empty_slots as empty_slots
 from .heads import (
+    Empty as Empty,
     Evaluated as Evaluated,
     ExplicitHead as ExplicitHead,
     Extent as Extent,

@@ -41,7 +41,7 @@ from ..scoring import DECODINGS
 from ..system import Workers, hand_back, ranges
 from ._passes import MOST_MAPS, Passes
 from .chunks import Chunk, ScoredChunk, make_chunks, make_tasks
-from .sums import Block, SomeRows
+from .sums import AnswerBlock, SomeRows
 from .terms import ObjectiveTerm, Predictions, block_slices, cliques_by_kind, shared_edges
 from .vectors import HostVectors, Vector, Vectors
 
@@ -52,7 +52,7 @@ ChunkPotentials = Callable[[Chunk], list[tuple[np.ndarray, Edges]]]  # scores an
 
 
 Parameters: TypeAlias = Vector | list[np.ndarray]  # a vector, or a block for each term that its head has made ready
-Answer: TypeAlias = Vector | list[Block]  # a vector, or a block for each term that its head is to finish
+Answer: TypeAlias = Vector | list[AnswerBlock]  # a vector, or a block for each term that its head is to finish
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +144,11 @@ class Partition:
             return self.vectors.from_array(vector)
         return [self.part_of(j, self.host.take(vector, j)) for j in range(len(self.terms))]
 
-    def answer_of(self, term: int, block: np.ndarray) -> Vector | Block:
+    def answer_of(self, term: int, block: np.ndarray) -> Vector | AnswerBlock:
         """Return the block of a term as one of a vector, or with its place in that of the whole."""
         return self.vectors.from_array(block) if self._places is None else self.part_of(term, block)
 
-    def part_of(self, term: int, block: np.ndarray, squares: bool = False) -> Block:
+    def part_of(self, term: int, block: np.ndarray, squares: bool = False) -> AnswerBlock:
         """Return the block of a term with its place in that of the whole; squares stay in double precision."""
         shape = self.terms[term]
         if self._places is None or not shape.clique.mapped:
@@ -263,7 +263,7 @@ class Partition:
         """Return blocks of the Hessian, `diagonals` of small ones, without cliques of `negligible` variance."""
         return PartitionBlocks(self, theta, diagonals, negligible)
 
-    def raw_squares(self, term: int) -> Block:
+    def raw_squares(self, term: int) -> AnswerBlock:
         """Return the argument of `Head.squares`, summed over rows."""
         counts = self.problem.position_weights()
         raw = self.maps[term].raw_squares(None if (counts == 1).all() else counts, self.runs)
@@ -511,7 +511,7 @@ class PartitionBlocks:
         """Return True for positions whose cliques are not nearly deterministic, [N]."""
         return self._marginals[self._partition.mapped[term]].max(axis=1) < 1 - self._settled
 
-    def product(self, term: int, block: Vector, leave_out: bool) -> Vector | Block:
+    def product(self, term: int, block: Vector, leave_out: bool) -> Vector | AnswerBlock:
         """Multiply the block of a term with a map, without the prior, by a block of a vector.
 
         If `leave_out`, positions that are nearly deterministic are left out.
@@ -550,7 +550,7 @@ class PartitionBlocks:
         found = feature_map.adjoint(summed, residuals, partition.workers, shape.of_map(out), runs)
         return partition.answer_of(term, out if isinstance(found, KeptWeights) else found.ravel())
 
-    def raw_diagonal(self, term: int) -> Block:
+    def raw_diagonal(self, term: int) -> AnswerBlock:
         """Return the diagonal of the block of a term with an explicit map, without factors of columns, [size]."""
         partition, shape = self._partition, self._partition.terms[term]
         feature_map, clique = partition.maps[term], partition.mapped[term]

@@ -19,7 +19,7 @@ class SomeRows:
     values: np.ndarray  # [n, C]
 
 
-Block: TypeAlias = np.ndarray | SomeRows  # of an answer, for one term
+AnswerBlock: TypeAlias = np.ndarray | SomeRows  # of an answer, for one term
 
 
 def plus(a: Any, b: Any) -> Any:
