@@ -80,7 +80,7 @@ def same_model(kcrf, engine, tmp_path, *arguments):
     [
         pytest.param(
             EDGES_BY_INPUT,
-            ("--dev", "DATA", "--keep", "best"),
+            ("--dev", "DATA"),
             "on this machine pivots are chosen",
             marks=pytest.mark.slow,
         ),

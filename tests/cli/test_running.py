@@ -16,8 +16,6 @@ import pytest
 
 from kcrf_cli.io.events import Interruption, RunLog
 from kcrf_core.objective.solvers import (
-    DevProgress,
-    DevScore,
     Event,
     GrowthRound,
     Note,
@@ -121,29 +119,17 @@ def test_starts_that_are_none(kcrf, small, tmp_path):
     assert not (tmp_path / "m.npz").exists()
 
 
-# ----------------------------------------------------------------------------- --dev and --keep
+# ----------------------------------------------------------------------------- --dev
 
 
 def test_dev_figures_are_what_evaluate_finds(kcrf, parts, tmp_path):
     training, dev = parts
-    for keep in ("last", "best"):
-        model = tmp_path / f"{keep}.npz"
-        done = kcrf("train", training, "--sigma2", "10", "--dev", dev, "--keep", keep, "--json", "-o", model)
-        assert done.code == 0
-        figures = json.loads(done.out)
-        found = json.loads(kcrf("evaluate", "-m", model, dev, "--json").out)
-        assert figures["dev"]["accuracy"] == found["accuracy"] and figures["dev"]["keep"] == keep
-        assert "dev: accuracy" in done.err
-    assert figures["stop"] == "best" and figures["certified_gap"] > 1e-3
-    assert "kept what labels DEV best" in done.err
-
-
-def test_strict_is_about_the_parameters_kept(kcrf, parts, tmp_path):
-    training, dev = parts
-    options = (training, "--sigma2", "10", "--dev", dev, "--strict", "-q", "-o", tmp_path / "m.npz")
-    assert kcrf("train", *options).code == 0
-    done = kcrf("train", *options, "--keep", "best")
-    assert done.code == 5 and "not certified" in done.err
+    model = tmp_path / "m.npz"
+    done = kcrf("train", training, "--sigma2", "10", "--dev", dev, "--json", "-o", model)
+    assert done.code == 0
+    found = json.loads(kcrf("evaluate", "-m", model, dev, "--json").out)
+    assert json.loads(done.out)["dev"]["accuracy"] == found["accuracy"]
+    assert "dev: accuracy" in done.err
 
 
 def test_encoded_dev_data(kcrf, parts, tmp_path):
@@ -169,14 +155,12 @@ def test_unknown_dev_labels_are_told(kcrf, small, tmp_path):
 
 def test_dev_mistakes(kcrf, small, tmp_path):
     target = ("--sigma2", "1", "-o", tmp_path / "m.npz")
-    done = kcrf("train", small, "--keep", "best", *target)
-    assert done.code == 2 and "--dev" in done.err
     bare = tmp_path / "bare.conll"
     bare.write_text("the D\n")
     done = kcrf("train", small, "--dev", bare, *target)
     assert done.code == 3 and "no labels" in done.err and "bare.conll" in done.err
     bare.write_text("the D NEW\ncat N NEWER\n")
-    for options in ((), ("--metric", "log-loss", "--keep", "best")):
+    for options in ((), ("--metric", "log-loss")):
         done = kcrf("train", small, "--dev", bare, *options, *target)
         assert done.code == 3 and "bare.conll: no position has a known label" in done.err
     assert kcrf("train", small, "--dev", tmp_path / "none.conll", *target).code == 1
@@ -202,8 +186,6 @@ def test_a_log_tells_everything(kcrf, parts, tmp_path):
     assert {"objective", "lower_bound", "gap", "hessian_products"} <= passes[-1].keys()
     keys = ("term", "score_variance", "sigma2", "log_probability", "metric", "figures", "folds", "all_folds")
     assert [{key: event[key] for key in keys} for event in of_kind(found, "trial")] == figures["sigma2_path"]
-    scores = of_kind(found, "dev")
-    assert scores[0]["best"] and scores[-1]["accuracy"] == figures["dev"]["accuracy"]
     assert {key: value for key, value in end.items() if key != "event"} == {
         key: value for key, value in figures.items() if key != "schema"
     }
@@ -248,7 +230,6 @@ def test_observers_and_the_log_hear_every_event(tmp_path):
         Progress(7, 20.0, 0.5, 10.0, 2, 9.0),
         Trial("all", 0.1, {"node": 0.2}, -0.7, "accuracy", {"viterbi": 0.6}, 2, 2),
         GrowthRound({"node": 10}, 20.0, None, 3.0, None, 7),
-        DevProgress(7, DevScore(0.6, -0.7, None), True),
         Structure(("node",), (TermJudgement("node", "taken"),)),
     ]
     assert {type(event) for event in told} == set(get_args(Event))
@@ -261,7 +242,7 @@ def test_observers_and_the_log_hear_every_event(tmp_path):
     assert heard[0].events == heard[1].events == told
     lines = events(path)
     # A stage is named in the lines of its passes.
-    assert [line["event"] for line in lines] == ["note", "pass", "trial", "growth", "dev", "structure", "end"]
+    assert [line["event"] for line in lines] == ["note", "pass", "trial", "growth", "structure", "end"]
     assert lines[0]["text"] == "two labels" and lines[1]["stage"] == "training"
     assert lines[1]["pass"] == lines[3]["passes"] == lines[4]["pass"] == 7
     assert lines[2]["sigma2"] == {"node": 0.2} and lines[5]["chosen"] == ["node"]
@@ -333,13 +314,13 @@ def test_an_interrupted_run_leaves_a_model_and_a_whole_log(kcrf, sample_data, pa
     if stage == "growing":
         options = ["--kernel", "rbf", "--select", "gradient", "--size", "1500", "--sigma2", "1000", "--init", early]
     running = subprocess.Popen(
-        [sys.executable, "-m", "kcrf_cli", "train", str(training), *map(str, options), "--dev", str(dev), "--keep",
-         "best", "--log", str(log), "-o", str(model)],
+        [sys.executable, "-m", "kcrf_cli", "train", str(training), *map(str, options), "--dev", str(dev),
+         "--log", str(log), "-o", str(model)],
         stderr=subprocess.PIPE,
     )  # fmt: skip
     with running:
         deadline = time.monotonic() + 60
-        event = {"training": "dev", "growing": "growth"}[stage]
+        event = {"training": "pass", "growing": "growth"}[stage]
         wanted = f'"event": "{event}"'
         while (not log.exists() or wanted not in log.read_text()) and time.monotonic() < deadline:
             time.sleep(0.02)

@@ -43,8 +43,8 @@ RUNS = {
     "sparse-alone": (LINEAR, {"sigma2": float("inf"), "c1": 0.5, "tolerance": 2e-2}, {}, 30),
     "double": (LINEAR, {"sigma2": 10.0, "precision": "double", "tolerance": 1e-8}, {}, 30),
     "rises-to-double": (pivots(size=40), {"sigma2": 1e4, "tolerance": 1e-5}, {}, 20),
-    "growing": (pivots(size=100, select="gradient"), {"sigma2": 10.0}, {"dev": True, "keep": "best"}, 30),
-    "dev": (LINEAR, {"sigma2": 10.0, "tolerance": 1e-5}, {"dev": True, "keep": "best"}, 30),
+    "growing": (pivots(size=100, select="gradient"), {"sigma2": 10.0}, {"dev": True}, 30),
+    "dev": (LINEAR, {"sigma2": 10.0, "tolerance": 1e-5}, {"dev": True}, 30),
     "terms": (SEVERAL, {"sigma2": 10.0}, {"select_terms": True}, 40),
     "unobserved": (LINEAR, {"sigma2": 10.0}, {"unobserved": True}, 30),
 }
@@ -115,11 +115,10 @@ def test_a_run_that_is_killed_reaches_the_same_optimum(name, sample_data, worker
             run(Mortal(path, moment))
         rest = Mortal(path)
         found, again = run(rest)
-        if "keep" not in RUNS[name][2]:  # else parameters on the way are taken, and that was another way
-            assert again.result.reason == report.result.reason
+        assert again.result.reason == report.result.reason
         if name == "unobserved":  # P is not convex: no bound says how far it is from the optimum
             np.testing.assert_allclose(again.result.value, report.result.value, rtol=0.01)
-        elif "keep" not in RUNS[name][2]:
+        else:
             assert max(report.result.lower, again.result.lower) <= min(report.result.value, again.result.value)
         if not whole.partial[moment - 1]:
             assert found == expected, f"moment {moment} of {whole.moments}"

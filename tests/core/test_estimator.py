@@ -184,15 +184,14 @@ def test_options_of_train(rng, tmp_path):
     assert partial.classes_ == ["other", "same"]
     few = flat(partial.set_params(threshold=None).predict(X)).count("same")
     assert flat(partial.set_params(threshold={"same": 0.01}).predict(X)).count("same") > few
-    best = KernelCRF(sigma2=3, keep="best").fit(X, y, X_dev=X[:3], y_dev=y[:3])
-    assert best.report_["dev"] and KernelCRF(sigma2=3, prune=1.0).fit(X, y).size_ < first.size_
+    scored = KernelCRF(sigma2=3).fit(X, y, X_dev=X[:3], y_dev=y[:3])
+    assert scored.report_["dev"] and KernelCRF(sigma2=3, prune=1.0).fit(X, y).size_ < first.size_
 
 
 @pytest.mark.parametrize(
     ("parameters", "arguments", "message"),
     [
-        ({"keep": "best"}, {}, "keep='best' needs X_dev"),
-        ({"keep": "first"}, {}, "keep='first': there are last and best"),
+        ({"certify": "first"}, {}, "certify='first': there are estimate and exact"),
         ({"prune": -1}, {}, "prune=-1: a number of at least 0"),
         ({"min_gain": 1}, {}, "min_gain needs select_terms"),
         ({"block": 0}, {}, "block must be a whole number of at least 1"),

@@ -17,7 +17,7 @@ from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
 from kcrf_core.maps.pivot_choice import best_of_block, residual_products
 from kcrf_core.objective import ObjectiveTerm, certificates
-from kcrf_core.objective.solvers import SOLVERS, DevProgress, GrowthRound, Observer, Progress, Run
+from kcrf_core.objective.solvers import SOLVERS, GrowthRound, Observer, Progress, Run
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
 from listening import Recorder
@@ -326,26 +326,6 @@ def test_passes_are_counted_over_all_fits(rng):
 
 
 # ----------------------------------------------------------------------------- with everything else
-
-
-@pytest.mark.parametrize("keep", ["last", "best"])
-def test_held_out_data_is_scored_in_every_round(rng, keep):
-    corpus, held = toy_corpus(rng, 60), toy_corpus(rng, 20)
-    config = parse_config(with_options({}, {**GROWING, "size": 120, "basis_tolerance": 0.0}))
-    encoding, _ = fit_encoding(config, corpus)
-    dev = encoding.encode(held)
-    recorder = Recorder()
-    options = {**GROWING, "size": 120, "basis_tolerance": 0.0}
-    model, report = fit(corpus, options, observer=recorder, dev=dev, keep=keep)
-    right = np.mean([a == b for a, b in zip(model.tag_corpus(held), held.columns[-1], strict=True)])
-    assert report.dev.score.accuracy == pytest.approx(right)
-    assert len(model.terms[0].pivots) == 120
-    scores = recorder.of(DevProgress)
-    passes = [progress.passes for progress in scores]
-    early = [state.passes for state in report.growth.rounds]
-    assert passes[0] <= early[0] < early[-2] < passes[-1]  # in the first round, and in the last
-    if keep == "best":
-        assert report.dev.score.accuracy == max(progress.score.accuracy for progress in scores)
 
 
 def test_a_grown_model_is_a_start_and_can_start_from_one(rng):

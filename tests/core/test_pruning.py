@@ -131,7 +131,7 @@ def test_accuracy_is_told_on_held_out_data_where_there_is_some():
     assert report.pruned.accuracy_on == "training"
     model, report, _ = fit("linear", 0.3, dev=words(seed=5))
     found = report.pruned
-    assert found.accuracy_on == "dev" and found.accuracy_left == report.dev.score.accuracy
+    assert found.accuracy_on == "dev" and found.accuracy_left == report.dev.accuracy
     gold = words(seed=5).columns[-1]
     assert found.accuracy_left == np.mean([a == b for a, b in zip(model.tag_corpus(words(seed=5)), gold, strict=True)])
 

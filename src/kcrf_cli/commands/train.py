@@ -52,16 +52,12 @@ class TrainArguments(options.PreparedArguments):
         "MODEL",
     )
     dev: str | None = options.VALIDATION.option(
-        "Labelled data to score during training; it is not trained on. Default: none.",
+        "Labelled data to score the model on; it is not trained on. Default: none.",
         "DEV",
         type=options.DATA_FILE,
         common=True,
     )
     dev_vectors: tuple[tuple[str, str], ...]
-    keep: str | None = options.VALIDATION.option(
-        "Weights to write: the last ones, which are certified, or those with the best score on DEV. Default: last.",
-        type=click.Choice(["last", "best"]),
-    )
     prune: float | None = options.MODEL.option(
         "After training, drop weights and pivots as long as no score of a position of DATA changes by more than EPS in "
         "total. Default: keep all.",
@@ -95,7 +91,6 @@ class TrainArguments(options.PreparedArguments):
         options.refuse(
             (self.min_gain is not None and not self.select_terms, "--min-gain needs --select-terms"),
             (self.checkpoint_every is not None and not self.checkpoint, "--checkpoint-every needs --checkpoint"),
-            (self.keep is not None and not self.dev, "--keep needs --dev, the data to judge by"),
             (self.dev_vectors and not self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
             (self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"),
             (whole, "--calibrate needs data in memory, not a folder of shards: give text or one dataset"),
@@ -257,7 +252,6 @@ def train(run: TrainArguments) -> None:
                 min_gain=MIN_GAIN if run.min_gain is None else run.min_gain,
                 start=start,
                 dev=dev_set,
-                keep=run.keep or "last",
                 prune=run.prune,
                 hold_out=hold_out,
                 checkpoint=kept,

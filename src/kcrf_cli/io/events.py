@@ -14,7 +14,6 @@ from typing import IO, Any
 from kcrf_core.files import naming
 from kcrf_core.objective.solvers import (
     ALL_TERMS,
-    DevProgress,
     Event,
     GrowthRound,
     Note,
@@ -38,7 +37,7 @@ class ProgressMessages(Observer):
     def __init__(self, quiet: bool, verbose: bool = False, clock: Callable[[], float] = time.monotonic):
         self._quiet, self._verbose = quiet, verbose
         self._line = ProgressLine(quiet or verbose, clock)
-        self._stage, self._dev, self._first_gap = Stage("training"), "", math.inf
+        self._stage, self._first_gap = Stage("training"), math.inf
 
     def tell(self, event: Event) -> None:
         match event:
@@ -53,8 +52,6 @@ class ProgressMessages(Observer):
                 self._line.show(event.name, event.step, event.share)
             case Progress():
                 self._passed(event)
-            case DevProgress():
-                self._dev = f", dev {render.metric_text(event.score)}"
             case Trial():
                 own = {ALL_TERMS: "score variance"} | {name: f"sigma2 of {name}" for name in event.sigma2}
                 width = max(map(len, own.values()))  # for any trial of the search, so that figures line up
@@ -70,7 +67,7 @@ class ProgressMessages(Observer):
         """Show a pass. Of a stage whose steps are not counted, the gap says how much of the way to its end is done."""
         stage, share = self._stage, self._stage.share
         gap = f"{event.gap:.2g}" if event.gap < 10 else "-"
-        state = f"pass {event.passes}, P {event.value:.6g}, gap {gap}{self._dev}"
+        state = f"pass {event.passes}, P {event.value:.6g}, gap {gap}"
         if self._verbose:
             say(f"  {', '.join(filter(None, [stage.name, stage.step]))}: {state}")
         elif share is None:
@@ -108,8 +105,6 @@ class RunLog(Observer):
                 figures = {"objective": event.value, "lower_bound": lower, "gap": gap}
                 work = {"hessian_products": event.products, "work": event.work}
                 self.write("pass", {"stage": self._stage, "pass": event.passes, **figures, **work})
-            case DevProgress():
-                self.write("dev", {"pass": event.passes, **asdict(event.score), "best": event.best})
             case Structure():
                 self.write("structure", event.to_dict())
             case Note():

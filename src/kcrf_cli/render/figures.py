@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus
     from kcrf_core.encoding import Dataset
     from kcrf_core.model import Model
-    from kcrf_core.objective.solvers import DevScore, GrowthRound, Note, Structure
+    from kcrf_core.objective.solvers import GrowthRound, Note, Structure
     from kcrf_core.training import CalibrationReport, DevReport, PruneReport, Report
 
 
@@ -50,7 +50,6 @@ def percent(fraction: float) -> str:
 
 
 UNKNOWN_GAP = 1e6  # such a relative gap, and a larger one, is no news
-METRICS = {"f1": "span F1", "macro-f1": "macro F1", "accuracy": "accuracy", "log-loss": "log-loss"}
 DECODERS = {"viterbi": "Viterbi", "posterior": "posterior decoding"}
 
 
@@ -98,7 +97,6 @@ def report_lines(
         "interrupted": "interrupted; the best model so far is kept",
         "precision": "stopped: rounding hides any further progress",
         "stationary": f"stationary point, no certificate: some labels are not observed (tolerance {tolerance:g})",
-        "best": f"kept what labels DEV best, which is not certified to be within {tolerance:g} of the optimum",
         "pruned": f"pruned: what is left is not certified to be within {tolerance:g} of the optimum",
     }
     if result.gap > tolerance:  # so many nats are few for so many positions
@@ -218,27 +216,14 @@ def _pivots_text(state: GrowthRound) -> str:
 
 
 def dev_text(dev: DevReport) -> str:
-    """Return held-out figures of the model written, and of a better one on the way."""
-    score = dev.score
-    figures = [f"accuracy {percent(score.accuracy)} %", f"log p(label) {score.log_probability:.4f}"]
+    """Return held-out figures of the model written."""
+    figures = [f"accuracy {percent(dev.accuracy)} %", f"log p(label) {dev.log_probability:.4f}"]
     figures += [
         f"{name} {percent(value)}"
-        for name, value in (("span F1", score.f1), ("macro F1", score.macro_f1))
+        for name, value in (("span F1", dev.f1), ("macro F1", dev.macro_f1))
         if value is not None
     ]
-    parts = [f"{', '.join(figures)} by {DECODERS[score.decode]}"]
-    if dev.keep == "best":
-        parts.append(f"the best {METRICS[dev.score.metric]} on the way (pass {dev.best_pass})")
-    elif dev.best.value > dev.score.value:
-        parts.append(f"best on the way {metric_text(dev.best)} (pass {dev.best_pass}; --keep best)")
-    return f"dev: {'; '.join(parts)}"
-
-
-def metric_text(score: DevScore) -> str:
-    """Return the value of the metric on held-out data, with its name."""
-    if score.metric == "log-loss":
-        return f"log-loss {-score.value:.4f}"
-    return f"{METRICS[score.metric]} {percent(score.value)}" + (" %" if score.metric == "accuracy" else "")
+    return f"dev: {', '.join(figures)} by {DECODERS[dev.decode]}"
 
 
 def certificate_text(value: float, lower: float, gap: float) -> str:

@@ -62,7 +62,7 @@ from ..model import (
     Wishes,
     state_weights,
 )
-from ..objective.solvers import BEST, CERTIFIED, PRUNED, SHARE, STATIONARY, Event, Note, Observer, Progress, Trial
+from ..objective.solvers import CERTIFIED, PRUNED, SHARE, STATIONARY, Event, Note, Observer, Progress, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
 from ..selection import (
     BY_FOLDS,
@@ -219,7 +219,6 @@ class KernelCRF(Protocol):
     select_terms : True keeps those terms of `config` alone that do better than chance on held-out sequences.
     min_gain : with `select_terms`, leave out terms that are proven to gain less in P, in nats. None: 1.
     prune : drop weights and pivots after training that change no score of a training position by more than this.
-    keep : "best" keeps the parameters that label `X_dev` best, "last" those that are certified.
     certify : "exact" bounds what could be gained outside the pivots over all pairs of positions, "estimate" estimates.
     memory : bytes that training may take for kernel values. None: by the memory that is free.
 
@@ -295,7 +294,6 @@ class KernelCRF(Protocol):
     select_terms: bool = False
     min_gain: float | None = None
     prune: float | None = None
-    keep: str = "last"
     certify: str = "estimate"
     memory: int | None = None
     sigma2: float | str | None = "auto"
@@ -374,8 +372,7 @@ class KernelCRF(Protocol):
         warning about those that count rows or name sequences or subjects. `sequence`, `label` and `groups` are the
         parameters of these names where they are not given.
 
-        `X_dev` and `y_dev` are scored at the end and while training goes on; nothing is learnt from them, and
-        `report_["dev"]` has the figures.
+        `X_dev` and `y_dev` are scored at the end; nothing is learnt from them, and `report_["dev"]` has the figures.
 
         >>> from kcrf_core import KernelCRF
         >>> X, y = [[[0.0], [1.0]], [[1.0], [0.0]], [[1.0]]], [["a", "b"], ["b", "a"], ["b"]]
@@ -411,7 +408,7 @@ class KernelCRF(Protocol):
                 raise ValueError("X_dev has no position with a known label, one of y, to score by")
         # A cost of no label should be heard of before training.
         self._decision().costs(encoding.labels)
-        options = train_options(self.get_params(), dev is not None)
+        options = train_options(self.get_params())
         if init is not None:
             model = (
                 init._model() if isinstance(init, KernelCRF) else init if isinstance(init, Model) else Model.load(init)
@@ -432,7 +429,7 @@ class KernelCRF(Protocol):
             model = replace(model, info={**model.info, "estimator": stored})
         self.model_, self.calibration_, self._quick = model, calibration, QuickLabels(model)
         self._places = X.places if isinstance(X, FrameRows) and X.sequence and X.alone else None
-        if report.result.reason not in (CERTIFIED, STATIONARY, BEST, PRUNED):
+        if report.result.reason not in (CERTIFIED, STATIONARY, PRUNED):
             message = f"stopped ({report.result.reason}) within {report.result.gap:.2g} of the optimum, not "
             message += f"{config.training.tolerance or SHARE:g}; max_iterations or tolerance can be larger"
             warnings.warn(message, own_or(UserWarning, "ConvergenceWarning"), stacklevel=2)

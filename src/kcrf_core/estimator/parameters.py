@@ -89,13 +89,10 @@ def decision_of(cost: Any, threshold: Any, decode: Any, span_bonus: Any) -> Deci
     return Decision(None if decode in (None, AUTO) else decode, numbers[0], numbers[1], BONUS(_plain(span_bonus)))
 
 
-def train_options(params: Mapping[str, Any], scored: bool) -> dict[str, Any]:
-    """Return parameters that `train` takes beside a configuration; `scored` says that there is data to judge by."""
-    for name, choices in (("keep", ("last", "best")), ("certify", ("estimate", "exact"))):
-        if params[name] not in choices:
-            raise ConfigError(f"{name}={params[name]!r}: there are {' and '.join(choices)}")
-    if params["keep"] == "best" and not scored:
-        raise ConfigError("keep='best' needs X_dev and y_dev, the data to judge by")
+def train_options(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters that `train` takes beside a configuration."""
+    if params["certify"] not in ("estimate", "exact"):
+        raise ConfigError(f"certify={params['certify']!r}: there are estimate and exact")
     for name in ("prune", "min_gain"):
         value = params[name]
         if value is not None and (
@@ -104,7 +101,7 @@ def train_options(params: Mapping[str, Any], scored: bool) -> dict[str, Any]:
             raise ConfigError(f"{name}={value!r}: a number of at least 0 is needed")
     if params["min_gain"] is not None and not params["select_terms"]:
         raise ConfigError("min_gain needs select_terms=True, whose limit it is")
-    return {name: params[name] for name in ("keep", "certify", "prune", "select_terms")} | (
+    return {name: params[name] for name in ("certify", "prune", "select_terms")} | (
         {} if params["min_gain"] is None else {"min_gain": params["min_gain"]}
     )
 

@@ -24,7 +24,6 @@ from ..files import content_digest, pack_tree, read_container, unpack_tree, writ
 from ..objective import Objective, Vector
 from ..objective.solvers import (
     INTERRUPTED,
-    DevScore,
     Observer,
     Run,
     SolverResult,
@@ -34,7 +33,6 @@ from ..objective.solvers import (
 )
 from ..scoring import Yardstick
 from ..system import Workers, counted
-from .dev import Look
 from .held_out import DecoderChoice, Pieces, Split, Splits
 from .prior_search import HeldOut, Prior
 
@@ -70,7 +68,7 @@ class FinishedStage:
 
 CLASSES = (
     *(FinishedFit, PartialFit, FinishedStage, SolverResult, Prior, HeldOut, Splits, Split, Pieces, Yardstick),
-    *(DecoderChoice, Trial, Structure, TermJudgement, Look, DevScore),
+    *(DecoderChoice, Trial, Structure, TermJudgement),
 )
 
 

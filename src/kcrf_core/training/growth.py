@@ -18,7 +18,6 @@ from ..features import FitContext, FittedPivots
 from ..objective import Vector, certificates
 from ..objective.solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, Stage, moved
 from ..system import counted
-from .dev import Watch
 from .task import Minimiser, Solution, TrainingTask
 
 BASIS_TOLERANCE = 0.01  # share of P
@@ -53,11 +52,10 @@ class Growing:
         context: FitContext,
         minimiser: Minimiser,
         run: Run,  # for all fits together; its tolerance is that of the last one
-        watch: Watch | None = None,
     ):
         self._task, self._sigma2, self._theta, self._context = task, sigma2, theta, context
         self._objective = task.objective(sigma2)
-        self._minimiser, self._observer, self._watch = minimiser, minimiser.observer, watch
+        self._minimiser, self._observer = minimiser, minimiser.observer
         self._run, self._last_tolerance = run, run.tolerance
         terms = [(j, term) for j, term in enumerate(task.terms) if term.growing is not None]
         self._growing = {j: term for j, term in terms if isinstance(term, FittedPivots)}
@@ -166,10 +164,7 @@ class Growing:
         self._task = replace(task, terms=tuple(terms))
         before, self._objective = self._objective, self._task.objective(self._sigma2)
         self._theta = self._objective.vectors.widened(self._theta, before.vectors)
-        share = before.pass_size / self._objective.pass_size
-        if self._watch is not None:
-            self._watch.widen(self._task, share)
-        return share
+        return before.pass_size / self._objective.pass_size
 
     def _ended(self, result: SolverResult, why: str) -> tuple[Solution, Growth]:
         growth = Growth(why, self._tolerance, tuple(self._rounds))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..chains import Problem
 from ..errors import ConfigError, DataError
-from ..scoring import DECODINGS, Yardstick, best_bonus, block_borders, median_run, span_bonuses
+from ..scoring import DECODINGS, Yardstick, best_bonus, block_borders, median_run
 from ..system import counted
 
 LEAST_POSITIONS = 10  # to fit on or to judge by
@@ -309,19 +309,17 @@ class DecoderChoice:
         }
 
 
-def try_bonus(
-    yardstick: Yardstick, counts: dict[str, np.ndarray], counted: Callable[[np.ndarray], np.ndarray]
-) -> float:
+def try_bonus(yardstick: Yardstick, counts: dict[str, np.ndarray], counted: Callable[[float], np.ndarray]) -> float:
     """Add counts of Viterbi decoding with the bonus for spans that fits the F1 reached with it, and return the bonus.
 
-    `counted` returns the counts with bonuses [Y + 1, Y]. Where the yardstick is not F1 of spans, there is none.
+    `counted` returns the counts with a bonus. Where the yardstick is not F1 of spans, there is none.
     """
     bonus = 0.0
     if yardstick.name == "f1":
         plain = reached = yardstick.value(counts[VITERBI])
         for _ in range(2):
             bonus = best_bonus(max(plain, reached))
-            counts[BONUS] = counted(span_bonuses(yardstick.labels, bonus))
+            counts[BONUS] = counted(bonus)
             reached = yardstick.value(counts[BONUS])
     return bonus
 

@@ -481,11 +481,11 @@ class _Search:
             own = held.engine.predictions(theta)
             self._judge(fold, own.labels, own.gold, counts, logs)
         all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
-        counted = partial(self._with_bonuses, fitted)
+        counted = partial(self._with_bonus, fitted)
         if self._decoder is None:
             bonus = try_bonus(self._yardstick, pooled, counted)
         elif bonus := self._decoder.span_bonus:
-            pooled[VITERBI] = counted(span_bonuses(self._metric.labels, bonus))
+            pooled[VITERBI] = counted(bonus)
         figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
         log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
         trial = Trial(label, variance, values, log_probability, metric, figures, folds, folds)
@@ -504,9 +504,9 @@ class _Search:
                 return result.theta
             theta = fold.start(steps, objective)
 
-    def _with_bonuses(self, fitted: Sequence[tuple[_Fold, Labeller]], bonuses: np.ndarray) -> np.ndarray:
-        """Return counts of all units, by Viterbi decoding with these bonuses of spans."""
-        counts: list[np.ndarray] = []
+    def _with_bonus(self, fitted: Sequence[tuple[_Fold, Labeller]], span_bonus: float) -> np.ndarray:
+        """Return counts of all units, by Viterbi decoding with a bonus for spans."""
+        counts, bonuses = [], span_bonuses(self._metric.labels, span_bonus)
         for fold, labelled in fitted:
             problem = fold.held.problem
             self._work += problem.positions

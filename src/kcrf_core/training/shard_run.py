@@ -418,7 +418,6 @@ class ShardRun(TrainingRun):
             observer=_OfSample(self._observer),
             dev=None,
             start=None,
-            keep="last",
             hold_out=self._hold_out.subset(which),
         )
         config = replace(self._config, terms=self._terms)

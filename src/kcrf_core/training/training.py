@@ -44,7 +44,7 @@ from ..objective.solvers import (
 from ..scoring import DECODINGS, Decision, choose_yardstick, span_bonuses
 from ..system import AUTO, Workers, counted, hand_back
 from .checkpoint import Checkpoint
-from .dev import DevReport, Watch
+from .dev import DevReport, DevSet
 from .growth import Growing, Growth
 from .held_out import DecoderChoice, HoldOut, Splits
 from .prior_search import HeldOut, Prior, choose_prior, plan_splits
@@ -161,9 +161,8 @@ def train(
 
     `certify` chooses how the possible gain outside the pivots is computed: "exact" takes a pass over all pairs of
     positions, "estimate" almost no time. With `select_terms`, the model gets only useful terms of the configuration; a
-    term whose gain in P is proven to be less than `min_gain` is not. `dev` is scored during training; with `keep`
-    "best", the parameters that label it best are returned instead of the last ones, with their own P and gap. `prune`
-    removes weights and pivots that change no score of a training position by more than its value. `hold_out` defines
+    term whose gain in P is proven to be less than `min_gain` is not. `dev` is scored at the end. `prune` removes
+    weights and pivots that change no score of a training position by more than its value. `hold_out` defines
     the groups or folds for choosing sigma2. `checkpoint` is a file that stores the state of the run, and from which
     the run continues; the caller removes it. `min_frequency` removes weights of pairs of a feature and a label whose
     values sum to less, and `seen-transitions` that are rarer.
@@ -227,7 +226,6 @@ class TrainOptions:
     min_gain: float = MIN_GAIN  # in P, with select_terms
     start: WarmStart | None = None
     dev: Dataset | None = None
-    keep: str = "last"  # or best, by dev
     prune: float | None = None
     hold_out: HoldOut = field(default_factory=HoldOut)
     checkpoint: Checkpoint | None = None
@@ -331,26 +329,7 @@ class TrainingRun:
         self._observer.tell(Stage("final fit", final=True))
         run = Run(self._tolerance, self.training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
-        # The given decoder, or the better one on the data held out for sigma2; None: not chosen yet.
-        decoder = self._decoder
-        if decoder is None and prior.held_out is not None:
-            decoder = prior.held_out.decoder
-            self._observer.note(decoder.text)
-        watch, dev, keep = None, self._options.dev, self._options.keep
-        if dev is not None:  # to be scored during training
-            watch = Watch(dev, keep, self._encoding, task, prior.sigma2, self._yardstick, decoder, self._observer)
-        fitted, growth = self.fit(task, prior, theta, run, watch)
-        if watch is not None:
-            is_open = decoder is None
-            solution, decoder = watch.kept(fitted, self._tolerance)
-            if is_open:
-                self._observer.note(decoder.text)
-        else:  # without held-out data, the decoder of the initial model
-            solution, start = fitted, self._options.start
-            if decoder is None:
-                decoder = DecoderChoice(DECODINGS[0])
-                if start is not None:
-                    decoder = DecoderChoice(start.model.decode, span_bonus=start.model.span_bonus)
+        solution, growth = self.fit(task, prior, theta, run)
         mapped = [(j, term) for j, term in enumerate(solution.task.terms) if isinstance(term, MappedTerm)]
         objective, found = solution.objective, solution.result.theta
         precision = self.training.precision
@@ -359,15 +338,16 @@ class TrainingRun:
             self._encoding,
             terms,
             objective.engine.potentials(found),
-            decode=decoder.decode,
-            span_bonus=decoder.span_bonus,
             rules=None if self._rules == RulesConfig() else self._rules,
             seen=seen_transitions(self._problem),
         )
+        dev = None if self._options.dev is None else DevSet(self._options.dev, self._yardstick, self._workers)
+        decoder = self.choose_decoder(model, prior, dev)
+        model = replace(model, decode=decoder.decode, span_bonus=decoder.span_bonus)
         model, solution, pruned = self.prune(model, solution, dataset)
         if self.training.c1:
             model = replace(model, terms=tuple(term.compacted() for term in model.terms))
-        outside, certify = self.outside(solution, growth if solution is fitted else None, dataset)
+        outside, certify = self.outside(solution, growth if pruned is None else None, dataset)
         report = Report(
             result=solution.result,
             sigma2=prior.sigma2,
@@ -379,7 +359,7 @@ class TrainingRun:
             c1=self.training.c1 or 0.0,
             nonzero=solution.objective.nonzero(solution.result.theta) if self.training.c1 else None,
             structure=structure,
-            dev=None if watch is None else watch.report(model, self._workers),
+            dev=None if dev is None else dev.report(model),
             growth=growth,
             pruned=pruned,
             violations=self._violations,
@@ -399,7 +379,7 @@ class TrainingRun:
         arrays = {"group": wishes.groups, "folds_file": wishes.folds}
         return {
             **self._config.to_dict(),
-            **{name: getattr(options, name) for name in ("certify", "select_terms", "min_gain", "keep", "prune")},
+            **{name: getattr(options, name) for name in ("certify", "select_terms", "min_gain", "prune")},
             **{key: None if own is None else content_digest({}, {"": own}) for key, own in arrays.items()},
             "block": wishes.block,
             "dev": None if options.dev is None else digest(options.dev),
@@ -509,22 +489,34 @@ class TrainingRun:
         run.go_on(complete.problem.positions / max(task.problem.positions, 1))
         return result.theta
 
-    def fit(
-        self, task: TrainingTask, prior: Prior, theta: Vector, run: Run, watch: Watch | None
-    ) -> tuple[Solution, Growth | None]:
+    def fit(self, task: TrainingTask, prior: Prior, theta: Vector, run: Run) -> tuple[Solution, Growth | None]:
         """Minimise P, with a growing set of pivots for `select: gradient`."""
-        run.watch(self._observer.tell if watch is None else watch.passed, watch)
+        run.observe = self._observer.tell
         self._observer.tell(Stage("training"))
         if _grows(task):
             data = DataInMemory(self._encoding, self._dataset)
             context = FitContext(data, self._config, self._workers, Observer())
-            growing = Growing(task, prior.sigma2, theta, context, self._minimiser, run, watch)
+            growing = Growing(task, prior.sigma2, theta, context, self._minimiser, run)
             solution, growth = growing.until_enough()
         else:
             objective = task.objective(prior.sigma2)
             solution, growth = Solution(task, objective, self._minimiser.solve(objective, theta, run)), None
         hand_back()
         return solution, growth
+
+    def choose_decoder(self, model: Model, prior: Prior, dev: DevSet | None) -> DecoderChoice:
+        """Return the given decoder, or the best on held-out data, or, without any, that of the initial model."""
+        if self._decoder is not None:
+            return self._decoder
+        if prior.held_out is not None:
+            decoder = prior.held_out.decoder
+        elif dev is not None:
+            decoder = dev.decoder(model)
+        else:
+            initial = model if self._options.start is None else self._options.start.model
+            return DecoderChoice(initial.decode, span_bonus=initial.span_bonus)
+        self._observer.note(decoder.text)
+        return decoder
 
     def prune(self, model: Model, solution: Solution, dataset: Dataset) -> tuple[Model, Solution, PruneReport | None]:
         """Drop weights and pivots that change no score by more than `prune`, and evaluate P without them."""

@@ -10,8 +10,6 @@ from .observer import (
     TAKEN as TAKEN,
     UNCONFIRMED as UNCONFIRMED,
     UNDECIDED as UNDECIDED,
-    DevProgress as DevProgress,
-    DevScore as DevScore,
     Event as Event,
     GrowthRound as GrowthRound,
     Note as Note,
@@ -22,7 +20,6 @@ from .observer import (
     Trial as Trial,
 )
 from .run import (
-    BEST as BEST,
     CERTIFIED as CERTIFIED,
     INTERRUPTED as INTERRUPTED,
     NATS_PER_1000 as NATS_PER_1000,

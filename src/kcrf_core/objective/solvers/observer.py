@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from ...scoring import DECODINGS
 from .run import Progress
 
 ALL_TERMS = "all"
@@ -69,39 +68,6 @@ class GrowthRound:
 
 
 @dataclass(frozen=True)
-class DevScore:
-    """Figures of labels predicted for held-out data."""
-
-    accuracy: float  # part of the positions labelled right, unknown labels counted wrong
-    log_probability: float  # mean of log p(y_t | x) over positions whose label is known
-    f1: float | None  # of spans, where labels follow a scheme
-    macro_f1: float | None = None  # of types of spans, or of labels; where it is what counts
-    metric: str = "accuracy"  # what counts, one of METRICS
-    decode: str = DECODINGS[0]  # the decoder that gave the labels
-
-    @property
-    def value(self) -> float:
-        """Figure that counts, larger being better."""
-        figure = {"accuracy": self.accuracy, "f1": self.f1, "macro-f1": self.macro_f1}.get(self.metric)
-        return self.log_probability if figure is None else figure
-
-    def better_than(self, other: DevScore | None) -> bool:
-        """Compare by the figure that counts, then by log-probability."""
-        if other is None:
-            return True
-        return (self.value, self.log_probability) > (other.value, other.log_probability)
-
-
-@dataclass(frozen=True)
-class DevProgress:
-    """Held-out data was scored while training goes on."""
-
-    passes: int
-    score: DevScore
-    best: bool  # of all scores so far
-
-
-@dataclass(frozen=True)
 class TermJudgement:
     """One term, judged against the terms that were there before it."""
 
@@ -138,7 +104,7 @@ class Structure:
 
 
 # Everything that `tell` may get. `Progress` is one more pass of a solver over the data.
-Event: TypeAlias = Note | Stage | Progress | Trial | GrowthRound | DevProgress | Structure
+Event: TypeAlias = Note | Stage | Progress | Trial | GrowthRound | Structure
 
 
 class Observer:

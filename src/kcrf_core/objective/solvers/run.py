@@ -25,8 +25,6 @@ from .bundle import Bound, Bundle, Combination
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
 # Where P is not convex: the gradient is so small that it would be certified if it were.
 STATIONARY = "stationary"
-# Certified, but earlier parameters were kept, which are not.
-BEST = "best"
 # Certified before small weights were dropped, and no longer.
 PRUNED = "pruned"
 
@@ -168,14 +166,6 @@ class Keeper(Protocol):
     def keep(self, theta: Vector, counters: dict[str, Any]) -> None: ...  # in the place of the last ones
 
 
-class Watching(Protocol):
-    """A listener to passes with a state of its own."""
-
-    def state(self) -> dict[str, Any]: ...
-
-    def restore(self, state: dict[str, Any]) -> None: ...
-
-
 COUNTERS = ("passes", "products", "steps", "work")  # attributes of a run that are carried on from fit to fit
 
 
@@ -195,8 +185,7 @@ class Run:
     ):
         self.tolerance = tolerance if isinstance(tolerance, Tolerance) else Tolerance(tolerance)
         self.max_passes, self.proves = max_passes, proves
-        self._observe, self._interrupted = observe, interrupted
-        self._watching: Watching | None = None
+        self.observe, self._interrupted = observe, interrupted
         self.keeper: Keeper | None = None  # gets the best parameters of a fit now and then
         self.passes = self.products = self.steps = 0
         self.work = 0.0
@@ -214,21 +203,14 @@ class Run:
         self._bundle = Bundle()
         self._mixed_gap = np.inf  # of the last bound that gold labellings were mixed into, without that
 
-    def watch(self, observe: Callable[[Progress], None], watching: Watching | None = None) -> None:
-        """Report every pass from now on; the state of `watching` belongs to the counters of the run."""
-        self._observe, self._watching = observe, watching
-
     def counters(self) -> dict[str, Any]:
         """Return what a later fit of the same run depends on."""
-        watching = None if self._watching is None else self._watching.state()
-        return {name: getattr(self, name) for name in COUNTERS} | {"watching": watching}
+        return {name: getattr(self, name) for name in COUNTERS}
 
     def restore_counters(self, counters: dict[str, Any]) -> None:
         """Go on after a fit, or a part of one, that ended with these counters."""
         for name in COUNTERS:
             setattr(self, name, counters[name])
-        if self._watching is not None:
-            self._watching.restore(counters["watching"])
 
     def go_on(self, share: float) -> None:
         """Prepare for another fit with the rest of the budget, from where the last one ended.
@@ -363,9 +345,9 @@ class Run:
             self._tell(value)
 
     def _tell(self, value: float, theta: Vector | None = None, gradient: Vector | None = None) -> None:
-        if self._observe is not None:
+        if self.observe is not None:
             state = value, self._gap(), self._lower, self.products, self.work
-            self._observe(Progress(self.passes, *state, theta, gradient, self._aim()))
+            self.observe(Progress(self.passes, *state, theta, gradient, self._aim()))
 
     def _pass(self, objective: Objective, theta: Vector) -> Point:
         self.passes += 1
