@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kcrf_core.chains import EDGE, EDGE_X, NODE, Problem, chain
+from kcrf_core.chains import EDGE, EDGE_X, NODE, Problem
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
@@ -146,31 +146,6 @@ def test_the_tail_of_the_null(rng):
     np.testing.assert_allclose(tail(11.34, null), 0.01, rtol=0.1)
     assert tail(5.0, np.full(20, 5.0)) == 1.0
     assert tail(6.0, np.full(20, 5.0)) == 0.0
-
-
-@pytest.mark.parametrize("forbid", [False, True])
-def test_labels_are_drawn_from_the_model(rng, workers, forbid):
-    offsets = random_offsets(rng, 40, longest=6)
-    N = int(offsets[-1])
-    inputs = random_inputs(rng, N)
-    problem = Problem(np.zeros(N, np.int32), offsets, np.ones(40), 3)
-    transitions = np.zeros((3, 3))
-    transitions[0, 1] = -np.inf if forbid else 0.0
-    objective = on_threads(
-        problem,
-        [ObjectiveTerm(NODE, 1.0, ExplicitMap.of(inputs, np.float64)), ObjectiveTerm(EDGE, 1.0)],
-        workers,
-        forbidden=chain.Edges(transitions, np.zeros(3), np.zeros(3)),
-    )
-    theta = rng.normal(size=objective.size)
-    draws = 400
-    counted = np.zeros((3, 3))
-    for labels in objective.engine.drawn_labels(theta, rng.random((draws, N))):
-        counted += replace(problem, labels=labels).clique_counts(1) / draws
-    expected = sum(shard.marginals().edge for shard in objective.engine.over_chunks(theta, lambda chunk: chunk))
-    np.testing.assert_allclose(counted, expected, atol=5 * np.sqrt(expected.max() / draws))
-    if forbid:
-        assert counted[0, 1] == 0
 
 
 # ----------------------------------------------------------------------------- decisions

@@ -146,20 +146,6 @@ class ScoredChunk(Chunk):
         likely = self.marginals()
         return self.subtract_observed(likely) - likely.log_z
 
-    def drawn(self, chance: np.ndarray) -> np.ndarray:
-        """Draw labels [draws, n] by uniform numbers [draws, N] of all positions."""
-        likely = self.with_edges_repeated().marginals()
-        draws, lengths = len(chance), np.diff(self.offsets)
-        labels = np.zeros((draws, len(self.labels)), dtype=np.int32)
-        for t in range(int(lengths.max(initial=0))):
-            rows = self.offsets[:-1][lengths > t] + t
-            # [draws, rows, Y] probabilities of labels given the one before, up to a factor; [1, rows, Y] of first ones
-            p = likely.edge[rows, labels[:, rows - 1]] if t else likely.node[rows][None]
-            steps = np.cumsum(p, axis=2, dtype=np.float64)
-            aim = chance[:, self.rows][:, rows, None] * steps[:, :, -1:]
-            labels[:, rows] = (steps <= aim).sum(axis=2)
-        return labels
-
 
 def make_chunks(problem: Problem, widest: int) -> list[Chunk]:
     """Cut a problem into chunks, for maps with at most `widest` values of a row that are held densely.

@@ -346,14 +346,6 @@ class Engine:
         """Return log p(y | x) of each sequence, for the observed labels y, [S]."""
         return self._joined(Partition.sequence_log_probabilities, theta)
 
-    def drawn_labels(self, theta: Vector, chance: np.ndarray) -> np.ndarray:
-        """Draw labels [draws, N] from a first-order model by uniform numbers [draws, N]."""
-        arguments = [
-            (*points, np.ascontiguousarray(chance[:, part]))
-            for points, part in zip(self._for_partitions(theta), self._partitions.slices, strict=True)
-        ]
-        return np.concatenate(list(self.executor.ask(self.handles, Partition.drawn_labels, arguments)), axis=1)
-
 
 class EngineBlocks:
     """Blocks of the Hessian at one point (30), one per term, as if cliques were independent of each other."""

@@ -322,10 +322,6 @@ class Partition:
         """Return log p(y | x) of each sequence, for the observed labels y, [S]."""
         return np.concatenate(list(self.over_chunks(theta, ScoredChunk.sequence_logs)))
 
-    def drawn_labels(self, theta: Parameters, chance: np.ndarray) -> np.ndarray:
-        """Draw labels [draws, N] from a first-order model by uniform numbers [draws, N]."""
-        return np.concatenate(list(self.over_chunks(theta, lambda chunk: chunk.drawn(chance))), axis=1)
-
     def by_run(self, found: Iterable[Result]) -> list[list[Result]]:
         """Group what was found of chunks by the borders of the problem."""
         ends = np.cumsum([len(chunk.labels) for chunk in self.chunks])

@@ -6,8 +6,8 @@ At the optimum without term j, having it lowers P by at most
 
 A small bound proves a term useless, a large one proves nothing. So a term is taken only if its bound stands out of its
 null, bounds of the same term where errors m are exchanged between sequences of about the same length and shifted along
-them (for triples, where labels are drawn from the present model), and if it predicts sequences held out. The tail of a
-null is that of a gamma distribution with the moments of the draws (Satterthwaite's approximation).
+them, and if it predicts sequences held out. The tail of a null is that of a gamma distribution with the moments of the
+draws (Satterthwaite's approximation). Triples of labels have no input to exchange: held-out sequences alone decide.
 """
 
 from __future__ import annotations
@@ -177,6 +177,8 @@ class Selection:
         # Lemma 9 at a point near the optimum: what the terms that are there may still gain comes on top.
         if bound + fit.slack < self._min_gain and self._proven_bound(fit, name, sigma2) + fit.slack < self._min_gain:
             return replace(judgement, decision=EXCLUDED)
+        if draws is None:
+            return judgement if self._folds else replace(judgement, decision=UNCONFIRMED)
         null = list(islice(draws, FIRST_DRAWS))
         if sum(drawn >= beyond for drawn in null) <= FEW_REACH:
             null += islice(draws, MOST_DRAWS - FIRST_DRAWS)
@@ -185,11 +187,12 @@ class Selection:
         judgement = replace(judgement, null=mean, ratio=ratio, p_value=p_value, draws=len(null))
         return judgement if p_value <= SIGNIFICANCE / len(self._candidates) else replace(judgement, decision=CHANCE)
 
-    def _bounds(self, fit: Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
-        """Return the bound of a term, that without the gain of a constant, and its null, drawn when asked for."""
+    def _bounds(self, fit: Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float] | None]:
+        """Return the bound of a term, that without the gain of a constant, and draws of its null, if it has one."""
         task, term = self._task, self._terms[name]
         if term.config.type == EDGE2.name:
-            return self._triple_bounds(fit, name, sigma2)
+            bound = self._triple_bound(fit, name, sigma2)
+            return bound, bound, None
         assert term.map is not None
         errors = task.objective(fit.sigma2).errors(fit.theta, term.config.clique)
         bound = certificates.inside(errors, term.map, sigma2, task.workers)
@@ -201,7 +204,7 @@ class Selection:
         """Return the bound of a term in double precision: single is enough to compare bounds, not to prove one."""
         task, term = self._task, self._terms[name]
         if term.config.type == EDGE2.name:
-            return self._triple_bounds(fit, name, sigma2)[0]  # its gradient is a sum of marginals, which are in double
+            return self._triple_bound(fit, name, sigma2)  # its gradient is a sum of marginals, which are in double
         assert term.map is not None
         errors = task.objective(fit.sigma2).in_double().errors(fit.theta, term.config.clique)
         return certificates.inside(errors, term.map.in_double(held=False), sigma2, task.workers)
@@ -218,29 +221,18 @@ class Selection:
             squares = np.square(gradient).sum(axis=0).reshape(at_once, columns).sum(axis=1)
             yield from (sigma2 / 2 * squares).tolist()
 
-    def _triple_bounds(self, fit: Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
-        """Return what `_bounds` does for triples of labels, which a constant is no part of."""
+    def _triple_bound(self, fit: Fit, name: str, sigma2: float) -> float:
+        """Return the bound of triples of labels."""
         wider = fit.sigma2 | {name: sigma2}
         objective = self._task.objective(wider)
-        found = objective.evaluate(self._carried(fit.theta, fit.sigma2, wider))
-        gradient = objective.block(found.gradient, [term.clique for term in objective.terms].index(EDGE2))
-        bound = sigma2 / 2 * float(gradient @ gradient)
-        expected = gradient + self._task.problem.clique_counts(2).ravel()
-        return bound, bound, self._drawn_bounds(fit, expected, sigma2)
-
-    def _drawn_bounds(self, fit: Fit, expected: np.ndarray, sigma2: float) -> Iterator[float]:
-        """Yield bounds of triples where labels are drawn from the model without them, which expects so many of each."""
-        engine, problem = self._task.objective(fit.sigma2).engine, self._task.problem
-        rng = np.random.default_rng([self._seed, 3])
-        while True:
-            for labels in engine.drawn_labels(fit.theta, rng.random((FIRST_DRAWS, problem.positions))):
-                change = expected - replace(problem, labels=labels).clique_counts(2).ravel()
-                yield sigma2 / 2 * float(change @ change)
+        gradient = objective.evaluate(self._carried(fit.theta, fit.sigma2, wider)).gradient
+        block = objective.block(gradient, [term.clique for term in objective.terms].index(EDGE2))
+        return sigma2 / 2 * float(block @ block)
 
     def _on_held_out(self, fit: Fit, judgement: TermJudgement) -> tuple[TermJudgement, Fit]:
         """Fit a term beside those that are there, and ask the sequences that were held out."""
         name, sigma2, bound, null = judgement.term, judgement.sigma2, judgement.bound, judgement.null
-        assert sigma2 is not None and bound is not None and null is not None  # it stood out of its null
+        assert sigma2 is not None and bound is not None
         self._observer.tell(Stage(f"with {name}"))
         tried = self._extended(fit, [name])
         held_out, error = _difference(fit.held_out, tried.held_out, self._folds)
@@ -249,7 +241,7 @@ class Selection:
             judgement,
             sigma2=tried.sigma2[name],
             bound=bound * scale,
-            null=null * scale,
+            null=None if null is None else null * scale,
             gain=fit.value - tried.value,
             held_out=held_out,
             held_out_error=error,
