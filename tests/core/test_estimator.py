@@ -193,7 +193,6 @@ def test_options_of_train(rng, tmp_path):
     [
         ({"certify": "first"}, {}, "certify='first': there are estimate and exact"),
         ({"prune": -1}, {}, "prune=-1: a number of at least 0"),
-        ({"min_gain": 1}, {}, "min_gain needs select_terms"),
         ({"block": 0}, {}, "block must be a whole number of at least 1"),
         ({"memory": "1G"}, {}, "memory must be a whole number"),
         ({"threshold": 0.1}, {}, "threshold=0.1: a dictionary"),

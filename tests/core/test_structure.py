@@ -71,11 +71,12 @@ def test_the_bound_is_that_of_corollary_10(rng, workers, labels, kind):
     assert 0 < gain < bound
 
 
-def test_what_is_excluded_could_not_have_gained_as_much():
+def test_what_is_excluded_could_not_have_gained_as_much(monkeypatch):
     """With a tight prior the bounds are small: a limit above them excludes, and fits confirm it."""
     corpus = draw_task(3, SMALL)
     training = {"sigma2": 1e-4, "precision": "double", "tolerance": 1e-7}
-    _, report, chosen = select(corpus, task_config(**training), min_gain=2.0)
+    monkeypatch.setattr("kcrf_core.training.structure.MIN_GAIN", 2.0)
+    _, report, chosen = select(corpus, task_config(**training))
     assert chosen == {"strong"}
     excluded = [found for found in report.structure.judgements if found.decision == EXCLUDED]
     assert {found.term for found in excluded} == {"weak", "few", "many", "real"}

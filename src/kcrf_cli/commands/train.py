@@ -40,12 +40,6 @@ class TrainArguments(options.PreparedArguments):
         "Keep only the terms of the configuration that improve the fit on held-out sequences by more than chance "
         "would, one term after another.",
     )
-    min_gain: float | None = options.MODEL.option(
-        "With --select-terms: leave out terms that are proven to improve the objective P by less than G nats. Default: "
-        "1.",
-        "G",
-        type=click.FloatRange(min=0),
-    )
     init: str | None = options.OPTIMISATION.file(
         "Start from the weights of this model, matched by the names of labels and features, and from its sigma2 unless "
         "--sigma2 is given. Default: start from zero.",
@@ -89,7 +83,6 @@ class TrainArguments(options.PreparedArguments):
         self.configuration.chosen  # noqa: B018, --set may contradict an option
         whole = self.calibrate and is_folder(self.data)
         options.refuse(
-            (self.min_gain is not None and not self.select_terms, "--min-gain needs --select-terms"),
             (self.checkpoint_every is not None and not self.checkpoint, "--checkpoint-every needs --checkpoint"),
             (self.dev_vectors and not self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
             (self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"),
@@ -176,7 +169,6 @@ def train(run: TrainArguments) -> None:
     from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, SHARE
     from kcrf_core.training import (
         EVERY,
-        MIN_GAIN,
         Checkpoint,
         HoldOut,
         WarmStart,
@@ -249,7 +241,6 @@ def train(run: TrainArguments) -> None:
                 interrupted=interruption.asked,
                 certify=run.certify,
                 select_terms=run.select_terms,
-                min_gain=MIN_GAIN if run.min_gain is None else run.min_gain,
                 start=start,
                 dev=dev_set,
                 prune=run.prune,

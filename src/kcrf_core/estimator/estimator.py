@@ -217,7 +217,6 @@ class KernelCRF(Protocol):
         their log-loss by more than a standard error; `calibration_` has the figures.
     unobserved : the label in y that stands for labels that are not known. None: all are known.
     select_terms : True keeps those terms of `config` alone that do better than chance on held-out sequences.
-    min_gain : with `select_terms`, leave out terms that are proven to gain less in P, in nats. None: 1.
     prune : drop weights and pivots after training that change no score of a training position by more than this.
     certify : "exact" bounds what could be gained outside the pivots over all pairs of positions, "estimate" estimates.
     memory : bytes that training may take for kernel values. None: by the memory that is free.
@@ -292,7 +291,6 @@ class KernelCRF(Protocol):
     calibrate: bool = False
     unobserved: LabelValue | None = None
     select_terms: bool = False
-    min_gain: float | None = None
     prune: float | None = None
     certify: str = "estimate"
     memory: int | None = None

@@ -93,17 +93,12 @@ def train_options(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters that `train` takes beside a configuration."""
     if params["certify"] not in ("estimate", "exact"):
         raise ConfigError(f"certify={params['certify']!r}: there are estimate and exact")
-    for name in ("prune", "min_gain"):
-        value = params[name]
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= 0
-        ):
-            raise ConfigError(f"{name}={value!r}: a number of at least 0 is needed")
-    if params["min_gain"] is not None and not params["select_terms"]:
-        raise ConfigError("min_gain needs select_terms=True, whose limit it is")
-    return {name: params[name] for name in ("certify", "prune", "select_terms")} | (
-        {} if params["min_gain"] is None else {"min_gain": params["min_gain"]}
-    )
+    prune = params["prune"]
+    if prune is not None and (
+        isinstance(prune, bool) or not isinstance(prune, (int, float, np.number)) or not prune >= 0
+    ):
+        raise ConfigError(f"prune={prune!r}: a number of at least 0 is needed")
+    return {name: params[name] for name in ("certify", "prune", "select_terms")}
 
 
 def raw_config(

@@ -37,6 +37,5 @@ from .shard_run import (
     check_shard_terms as check_shard_terms,
     train_shards as train_shards,
 )
-from .structure import MIN_GAIN as MIN_GAIN
 from .training import PruneReport as PruneReport, Report as Report, judge as judge, train as train
 from .warm_start import WarmStart as WarmStart

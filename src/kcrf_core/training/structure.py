@@ -38,7 +38,8 @@ from ..objective.solvers import (
 from ..system import positions_within
 from .task import Minimiser, TrainingTask
 
-MIN_GAIN = 1.0  # of P, in nats
+# A term whose gain in P is proven to be less, in nats, is left out.
+MIN_GAIN = 1.0
 
 # Probability, over all terms together, that some useless one stands out of its null.
 SIGNIFICANCE = 0.02
@@ -72,7 +73,7 @@ def check_choice(config: Config) -> None:
 
 
 def choose_structure(
-    task: TrainingTask, given: Mapping[str, float | None], min_gain: float, seed: int, minimiser: Minimiser
+    task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser
 ) -> Structure:
     """Choose the terms that are worth having; `given` has the sigma2 of each, None where it is to be chosen."""
     observer = minimiser.observer
@@ -80,7 +81,7 @@ def choose_structure(
     if task.problem.label_count == 1:
         observer.report("one label only: there is nothing to choose terms by, all are kept")
         return Structure(names, tuple(TermJudgement(name, UNDECIDED) for name in names))
-    selection = Selection(task, given, min_gain, seed, minimiser)
+    selection = Selection(task, given, seed, minimiser)
     selection.run()
     chosen = tuple(name for name in names if name in selection.now.sigma2)
     structure = Structure(chosen, tuple(selection.judgements[name] for name in names))
@@ -107,10 +108,8 @@ class Fit:
 class Selection:
     """The terms chosen so far, fits of them, each from the one before it, and the last judgement of every term."""
 
-    def __init__(
-        self, task: TrainingTask, given: Mapping[str, float | None], min_gain: float, seed: int, minimiser: Minimiser
-    ):
-        self._task, self._given, self._min_gain, self._seed = task, given, min_gain, seed
+    def __init__(self, task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser):
+        self._task, self._given, self._seed = task, given, seed
         self._observer, self._minimiser = minimiser.observer, minimiser
         self._terms = {term.config.name: term for term in task.terms}
         self._folds = _folds(task.problem, seed)
@@ -175,7 +174,7 @@ class Selection:
         bound, beyond, draws = self._bounds(fit, name, sigma2)
         judgement = TermJudgement(name, UNDECIDED, len(self.added), sigma2, bound)
         # Lemma 9 at a point near the optimum: what the terms that are there may still gain comes on top.
-        if bound + fit.slack < self._min_gain and self._proven_bound(fit, name, sigma2) + fit.slack < self._min_gain:
+        if bound + fit.slack < MIN_GAIN and self._proven_bound(fit, name, sigma2) + fit.slack < MIN_GAIN:
             return replace(judgement, decision=EXCLUDED)
         if draws is None:
             return judgement if self._folds else replace(judgement, decision=UNCONFIRMED)

@@ -59,7 +59,7 @@ from .problems import (
     rule_name,
     seen_transitions,
 )
-from .structure import MIN_GAIN, check_choice, choose_structure
+from .structure import check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
 from .warm_start import WarmStart
 
@@ -161,7 +161,7 @@ def train(
 
     `certify` chooses how the possible gain outside the pivots is computed: "exact" takes a pass over all pairs of
     positions, "estimate" almost no time. With `select_terms`, the model gets only useful terms of the configuration; a
-    term whose gain in P is proven to be less than `min_gain` is not. `dev` is scored at the end. `prune` removes
+    term whose gain in P is proven to be less than 1 nat is not. `dev` is scored at the end. `prune` removes
     weights and pivots that change no score of a training position by more than its value. `hold_out` defines
     the groups or folds for choosing sigma2. `checkpoint` is a file that stores the state of the run, and from which
     the run continues; the caller removes it. `min_frequency` removes weights of pairs of a feature and a label whose
@@ -223,7 +223,6 @@ class TrainOptions:
     interrupted: Callable[[], bool] = lambda: False
     certify: str = "estimate"  # or exact
     select_terms: bool = False
-    min_gain: float = MIN_GAIN  # in P, with select_terms
     start: WarmStart | None = None
     dev: Dataset | None = None
     prune: float | None = None
@@ -379,7 +378,7 @@ class TrainingRun:
         arrays = {"group": wishes.groups, "folds_file": wishes.folds}
         return {
             **self._config.to_dict(),
-            **{name: getattr(options, name) for name in ("certify", "select_terms", "min_gain", "prune")},
+            **{name: getattr(options, name) for name in ("certify", "select_terms", "prune")},
             **{key: None if own is None else content_digest({}, {"": own}) for key, own in arrays.items()},
             "block": wishes.block,
             "dev": None if options.dev is None else digest(options.dev),
@@ -419,7 +418,7 @@ class TrainingRun:
         """Leave out terms that are not useful, with `select_terms`."""
         structure = None
         if self._options.select_terms:
-            about = self._given, self._options.min_gain, self.training.seed, self._minimiser
+            about = self._given, self.training.seed, self._minimiser
             structure = self._once(partial(choose_structure, task, *about))
             task = replace(task, terms=task.present(structure.chosen))
         if all(term.map is not None for term in task.terms):
