@@ -1,4 +1,4 @@
-"""What training can do it can do on a cluster: the same bytes with two workers, and a line where the client works."""
+"""What training can do it can do on a cluster: the same bytes with two workers."""
 
 from __future__ import annotations
 
@@ -72,47 +72,43 @@ def same_model(kcrf, engine, tmp_path, *arguments):
     assert done.code == 0, done.err
     assert one.read_bytes() == other.read_bytes()
     assert "cluster: 2 workers with 2 threads" in done.err and "cluster: 3 shards" in done.err
-    return done.err
 
 
 @pytest.mark.parametrize(
-    "text, options, said",
+    "text, options",
     [
         pytest.param(
             EDGES_BY_INPUT,
             ("--dev", "DATA"),
-            "on this machine pivots are chosen",
             marks=pytest.mark.slow,
         ),
         pytest.param(
             COLUMNS,
             ("--kernel", "rbf", "--select", "gradient", "--size", "12", "--certify", "exact"),
-            "pivots are chosen, exact certificates are worked out",
             marks=pytest.mark.slow,
         ),
         pytest.param(
             COLUMNS,
             ("--order", "2", "--init", "FIRST", "--prune", "0.01"),
-            "on this machine weights are pruned",
             marks=pytest.mark.slow,
         ),
     ],
     ids=["edge-x with dev", "growth and exact", "second order from a model, pruned"],
 )
-def test_what_training_has(text, options, said, kcrf, engine, data, tmp_path):
+def test_what_training_has(text, options, kcrf, engine, data, tmp_path):
     config, first = tmp_path / "config.yaml", tmp_path / "first.npz"
     config.write_text(text)
     if "FIRST" in options:
         assert kcrf("train", data, "-c", config, *OPTIONS, "-q", "-o", first).code == 0
     options = [{"DATA": data, "FIRST": first}.get(each, each) for each in options]
-    assert said in same_model(kcrf, engine, tmp_path, data, "-c", config, *OPTIONS, *options)
+    same_model(kcrf, engine, tmp_path, data, "-c", config, *OPTIONS, *options)
 
 
 @pytest.mark.parametrize(
     "options", [("--scheme", "iob2"), ("--c1", "0.5"), ("--observed-transitions", "--decode", "auto")]
 )
 def test_labels_in_schemes(options, kcrf, engine, spans, tmp_path):
-    assert "on this machine" not in same_model(kcrf, engine, tmp_path, spans, *OPTIONS[2:], "--c2", "0.5", *options)
+    same_model(kcrf, engine, tmp_path, spans, *OPTIONS[2:], "--c2", "0.5", *options)
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -25,7 +25,6 @@ from ..features import (
     plan_term,
 )
 from ..files import content_digest
-from ..kernels import Kernel, KernelConfig
 from ..model import LabelRules, Model, digest
 from ..objective import Vector, certificates
 from ..objective.solvers import (
@@ -281,39 +280,8 @@ class TrainingRun:
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
         self._minimiser = Minimiser(solve, observer, options.interrupted)
-        if workers.executor is not None or workers.device is not None:
-            self._note_helpers()
-
-    def _note_helpers(self) -> None:
-        """Report the steps that run on threads of this process in spite of a device or an executor."""
-        options, device = self._options, self._workers.device
-        pivots = [
-            term  # the terms that may have pivots
-            for term in self._config.mapped_terms
-            if term.map.type in ("reduced", "full") or term.map.size is not None or not term.kernel.kernel.explicit
-        ]
-        if device is None:
-            here = {
-                "pivots are chosen": self._basis is None and bool(pivots),
-                "bounds of terms are worked out": options.select_terms,
-                "exact certificates are worked out": options.certify == "exact",
-                "weights are pruned": options.prune is not None,
-            }
-        else:
-            here = {
-                "decoding of held-out data": options.dev is not None or None in self._given.values(),
-                "the factors of a full map": any(term.map.type == "full" for term in pivots),
-                "pruning": options.prune is not None,
-            }
-            for term in pivots:
-                there = all(kind.has_array_form() for kind in _kernel_types(term.kernel))
-                here[f"kernel values of term {term.name}"] = not there
-        threads = ", ".join(what for what, so in here.items() if so)
-        if device is None:
-            shards = counted(len(self._problem.borders) - 1, "shard")
-            self._observer.note(f"cluster: {shards}" + (f"; on this machine {threads}" if threads else ""))
-        elif threads:
-            self._observer.note(f"engine {device.backend.name}: these steps still run on the CPU: {threads}")
+        if workers.executor is not None:
+            observer.note(f"cluster: {counted(len(self._problem.borders) - 1, 'shard')}")
 
     def run(self) -> tuple[Model, Report]:
         """Run all stages, one after another."""
@@ -587,13 +555,6 @@ class TrainingRun:
 
     def data_digest(self) -> str:
         return digest(self._dataset)
-
-
-def _kernel_types(config: KernelConfig) -> Iterator[type[Kernel]]:
-    """Yield the type of a kernel, and those of its parts."""
-    yield config.kernel
-    for part in config.parts:
-        yield from _kernel_types(part)
 
 
 def _grows(task: TrainingTask) -> bool:
