@@ -87,7 +87,6 @@ from .parameters import (
     decision_of,
     documented,
     no_class_weight,
-    params_of,
     raw_config,
     search_config,
     seed_of,
@@ -991,14 +990,18 @@ class KernelCRF(Protocol):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], embeddings: str | os.PathLike[str] | None = None) -> KernelCRF:
-        """Return an estimator with the model that `save` or `kcrf train` wrote, and the parameters of its training.
+        """Return an estimator with the model that `save` or `kcrf train` wrote, and its configuration as `config`.
 
         `embeddings` is the file of a table that the model needs if it stores none.
         """
         model = Model.load(path)
         if embeddings is not None:
             model = model.with_embeddings(os.fspath(embeddings))
-        out = cls(**params_of(model.info, _names(cls)))
+        config, stored = (model.info.get(name) for name in ("config", "estimator"))
+        out = cls(
+            config=config if isinstance(config, dict) else None,
+            sequence=stored.get("sequence") if isinstance(stored, dict) else None,
+        )
         out.model_, out._quick = model, QuickLabels(model)
         return out
 

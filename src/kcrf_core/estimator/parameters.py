@@ -1,4 +1,4 @@
-"""Conversion of the parameters of `KernelCRF` to the configuration that training takes, and back.
+"""Conversion of the parameters of `KernelCRF` to the configuration that training takes.
 
 As in scikit-learn's SVC, parameters that the kernel does not have are not looked at.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from inspect import cleandoc
@@ -273,38 +273,3 @@ def threads_of(n_jobs: Any) -> int:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
         raise ConfigError(f"n_jobs must be a whole number other than 0, not {n_jobs!r}")
     return int(n_jobs) if n_jobs > 0 else max(1, available_threads() + 1 + int(n_jobs))
-
-
-def params_of(info: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Return the parameters among `names` that give the configuration that a model was trained with."""
-    try:
-        config = parse_config(info.get("config", {}))
-    except ConfigError:  # of another version, or with choices that are not registered here
-        return {}
-    training = config.training
-    found = {name: getattr(training, name) for name in _names("chain", "training") if hasattr(training, name)}
-    found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
-    found |= {"order": config.order, "min_count": config.min_count, "unobserved": config.unobserved}
-    found |= {"embeddings": config.embeddings}
-    if isinstance(stored := info.get("estimator"), dict):
-        found["sequence"] = stored.get("sequence")
-    found |= {"lexicons": config.to_dict().get("lexicons"), "clusters": config.clusters}
-    for name in ("embeddings_column", "embeddings_in_model", "lexicon_case", "lookup_column"):
-        if getattr(config, name) is not None:
-            found[name] = getattr(config, name)
-    if training.observed_features:
-        found["all_possible_states"] = False
-    # Text has all its features linearly beside a kernel that was asked for.
-    kernels = [term for term in config.mapped_terms if term.kernel != KernelConfig()] or config.mapped_terms
-    if len(kernels) == 1:
-        (term,) = kernels
-        kernel = term.kernel
-        by_name = not kernel.parts and set(names).issuperset(kernel.settings)
-        found |= {"kernel": kernel.type if by_name else kernel.to_dict(), **kernel.settings, "cosine": kernel.cosine}
-        found |= {"map" if name == "type" else name: getattr(term.map, name) for name in settings_of(MapConfig)}
-    shapes = {(each.window, each.scale) for each in config.features or () if each.type == "real"}
-    if len(shapes) == 1:
-        found |= dict(zip(("window", "scale"), shapes.pop(), strict=True))
-    if config.features is not None and len(config.features) == 1:
-        found["missing"] = config.features[0].missing
-    return {name: value for name, value in found.items() if name in names}
