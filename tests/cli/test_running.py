@@ -245,7 +245,7 @@ def test_observers_and_the_log_hear_every_event(tmp_path):
     assert [line["event"] for line in lines] == ["note", "pass", "trial", "growth", "structure", "end"]
     assert lines[0]["text"] == "two labels" and lines[1]["stage"] == "training"
     assert lines[1]["pass"] == lines[3]["passes"] == 7
-    assert lines[2]["sigma2"] == {"node": 0.2} and lines[5]["chosen"] == ["node"]
+    assert lines[2]["sigma2"] == {"node": 0.2} and lines[4]["chosen"] == ["node"]
 
 
 # ----------------------------------------------------------------------------- pivots that training adds
