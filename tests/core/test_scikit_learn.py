@@ -205,18 +205,6 @@ def test_scaled_frames_in_pipelines(rng):
         scaled.predict(numbers)
 
 
-def test_groups_of_rows_by_metadata_routing(rng):
-    from sklearn import config_context
-    from sklearn.model_selection import GridSearchCV, GroupKFold
-
-    frame = sensors(rng)
-    with config_context(enable_metadata_routing=True):
-        crf = kcrf_core.KernelCRF(kernel="linear", sequence="trial").set_fit_request(groups=True)
-        search = GridSearchCV(crf, {"sigma2": [1, "auto"]}, cv=GroupKFold(3))
-        search.fit(frame, frame.act, groups=frame.subject)
-    assert search.best_estimator_.feature_names_in_ == ["x", "moving", "steps"]
-
-
 def test_sequences_of_one_length_may_be_arrays(rng):
     from sklearn.model_selection import GridSearchCV
 
@@ -225,35 +213,6 @@ def test_sequences_of_one_length_may_be_arrays(rng):
     search = GridSearchCV(kcrf_core.KernelCRF(sigma2=3.0), {"kernel": ["linear", "rbf"]}, cv=3).fit(X, y)
     assert search.best_params_ == {"kernel": "rbf"} and search.best_score_ > 0.8
     assert np.array(search.predict(X).__array__().tolist()).shape == y.shape
-
-
-def test_metadata_routing(rng):
-    """Weights reach the `fit` of an estimator that asks for them, and of its clones, but not of others."""
-    from sklearn import config_context
-    from sklearn.model_selection import GridSearchCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
-
-    X, y = word_data(rng)
-    weights = np.arange(len(X)) < 40
-    grid = {"kernelcrf__c2": [0.1, 1.0]}
-    with config_context(enable_metadata_routing=True):
-        asking = kcrf_core.KernelCRF().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-        pipeline = make_pipeline(FunctionTransformer(), asking)
-        if hasattr(pipeline, "set_score_request"):  # scikit-learn up to 1.7 asks the pipeline, too
-            pipeline.set_score_request(sample_weight=True)
-        search = GridSearchCV(pipeline, grid, cv=[(np.arange(60), np.arange(60))])
-        search.fit(X, y, sample_weight=weights)
-        plain = GridSearchCV(kcrf_core.KernelCRF(), {"c2": [0.1, 1.0]}, cv=3)
-        assert plain.fit(X, y).best_score_ > 0.9
-        with pytest.raises(ValueError, match="sample_weight"):
-            plain.fit(X, y, sample_weight=weights)
-        with pytest.raises(TypeError, match="takes no 'weights'"):
-            asking.set_fit_request(weights=True)
-    c2 = search.best_params_["kernelcrf__c2"]
-    found = search.best_estimator_[-1].certificate_
-    assert found == kcrf_core.KernelCRF(c2=c2).fit(X, y, sample_weight=weights).certificate_
-    assert found != kcrf_core.KernelCRF(c2=c2).fit(X, y).certificate_
 
 
 def test_its_warning_where_a_search_ends_early(rng):
