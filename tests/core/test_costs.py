@@ -212,10 +212,6 @@ def test_the_estimator_weighs_decisions_and_not_probabilities():
 
 def test_the_estimator_explains_what_it_does_not_take():
     X, y = tiny()
-    with pytest.raises(ConfigError, match=r"cost=.*weighs labels in predictions"):
-        KernelCRF(class_weight="balanced")
-    with pytest.raises(ConfigError, match=r"class_weight=None: .* cost={'event': 20}"):
-        KernelCRF().set_params(class_weight=None)
     with pytest.raises(ConfigError, match="a cost for 'evnt'"):
         KernelCRF(cost={"evnt": 2}).fit(X, y)
     with pytest.raises(ConfigError, match="a dictionary from labels to numbers is needed"):

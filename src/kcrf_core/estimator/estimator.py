@@ -86,7 +86,6 @@ from .labelled import LabelledInput, as_table, labelled
 from .parameters import (
     decision_of,
     documented,
-    no_class_weight,
     raw_config,
     search_config,
     seed_of,
@@ -306,17 +305,8 @@ class KernelCRF(Protocol):
     algorithm: str | None = None
     c1: float | None = None
     c2: float | None = None
-    min_freq: float | None = None
     all_possible_states: bool | None = None
     all_possible_transitions: bool | None = None
-    num_memories: int | None = None
-    epsilon: float | None = None
-    period: int | None = None
-    delta: float | None = None
-    linesearch: str | None = None
-    max_linesearch: int | None = None
-    model_filename: str | None = None
-    keep_tempfiles: bool | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return all parameters by name. `KernelCRF(**crf.get_params())` is the same estimator before any fit."""
@@ -326,8 +316,6 @@ class KernelCRF(Protocol):
         """Change some parameters; they take effect with the next fit."""
         known = _names(type(self))
         for name, value in params.items():
-            if name == "class_weight":
-                raise no_class_weight(value)
             if name not in known:
                 raise ValueError(f"Invalid parameter {name!r} for estimator KernelCRF{suggestion(name, known)}")
             setattr(self, name, value)

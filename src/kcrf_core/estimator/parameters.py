@@ -7,10 +7,9 @@ Scripts written for sklearn-crfsuite pass parameters that are treated so:
 c2                          1 / (2 sigma2), for all terms
 max_iterations              the most passes over the data
 c1                          an L1 penalty, as in CRFsuite
-algorithm, min_freq         only where they ask for what is done anyway
+algorithm                   "lbfgs" alone
 all_possible_states         False: weights of features with labels that they are seen with; else all
 all_possible_transitions    always so
-the rest                    details of another optimiser: no effect, with a warning
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import wraps
 from inspect import cleandoc
 from textwrap import wrap
 from typing import Any, TypeVar
@@ -36,31 +34,10 @@ from ..system import AUTO, Number, OneOf, available_threads, settings_of
 Estimator = TypeVar("Estimator")
 
 OFF = (False, 0)
-OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
-
-
-def no_class_weight(value: Any) -> ConfigError:
-    """Return the error for users who know class weights from classifiers."""
-    return ConfigError(
-        f"class_weight={value!r}: weights of labels in training would distort probabilities; cost={{'event': 20}} "
-        "weighs labels in predictions, and fit(X, y, sample_weight) weighs sequences"
-    )
 
 
 def documented(kind: type[Estimator]) -> type[Estimator]:
-    """Put the declared settings into the docstring of the estimator, and explain `class_weight` where it is given.
-
-    That is no parameter: scikit-learn takes an estimator that has it for one that weighs labels in training.
-    """
-    init = kind.__init__
-
-    @wraps(init)
-    def explaining(self: Estimator, *arguments: Any, **given: Any) -> None:
-        if "class_weight" in given:
-            raise no_class_weight(given["class_weight"])
-        init(self, *arguments, **given)
-
-    setattr(kind, "__init__", explaining)  # noqa: B010, mypy knows no other way
+    """Put the declared settings into the docstring of the estimator."""
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # a dataclass, as the caller knows
     options = [one for one in declared_options().values() if one.section in MODEL_SECTIONS and one.name in known]
     lines: list[str] = []
@@ -121,18 +98,9 @@ def raw_config(
         raise ConfigError(
             f"algorithm={params['algorithm']!r}: only 'lbfgs' is supported; 'solver' chooses a way to its optimum"
         )
-    if params["min_freq"] not in (None, 0, 1):
-        raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")
-    if params["model_filename"] is not None:
-        raise ConfigError("model_filename: write a model with save(path), read it with KernelCRF.load(path)")
-    idle = [name for name in OTHER_OPTIMISER if params[name] not in (None, False)]
-    remarks = []
     if params["all_possible_transitions"] in OFF:
-        remarks.append("all_possible_transitions=False has no effect: all of them have weights")
-    if idle:
-        remarks.append(f"no effect: {', '.join(idle)}. Training stops when the optimum is certified to 'tolerance'")
-    for remark in remarks:
-        warnings.warn(remark, UserWarning, stacklevel=4)  # in the caller of `fit`
+        message = "all_possible_transitions=False has no effect: all of them have weights"
+        warnings.warn(message, UserWarning, stacklevel=4)  # in the caller of `fit`
     if params["config"] is not None:
         if not isinstance(params["config"], Mapping):
             raise ConfigError(
