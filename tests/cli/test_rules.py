@@ -12,7 +12,7 @@ import pytest
 from kcrf_cli.main import main
 from kcrf_core import KernelCRF, Model
 from kcrf_core.config import configuration_text, load_yaml
-from kcrf_core.pycrfsuite import Tagger, Trainer
+from kcrf_core.pycrfsuite import Tagger
 
 WORDS = ["794", "Salem", "PA", "Court", "Unit", "B", "Newton", "PA"]
 ADDRESS = "".join(f"{word}\n" for word in WORDS).encode()
@@ -349,18 +349,18 @@ def test_rules_in_python(stored):
         crf.set_params(rules="once").predict(X)
 
 
-def test_the_tagger_of_pycrfsuite_takes_rules(tmp_path):
-    trainer = Trainer(verbose=False)
-    for _ in range(4):
-        trainer.append([["w=a"], ["w=b"]], ["A", "B"])
-        trainer.append([["w=b"], ["w=c"]], ["B", "C"])
-        trainer.append([["w=a"], ["w=b"], ["w=a"]], ["A", "B", "A"])
-    trainer.train(str(tmp_path / "model"))
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_tagger_of_pycrfsuite_obeys_the_rules_of_a_model(kcrf, tmp_path, order):
+    data, model = tmp_path / "data.crfsuite", str(tmp_path / "model.npz")
+    data.write_text("A\tw=a\nB\tw=b\n\nB\tw=b\nC\tw=c\n\nA\tw=a\nB\tw=b\nA\tw=a\n\n" * 2)
+    options = "--format", "crfsuite", "--sigma2", 1, "--order", order, "-q", "-o", model
     items = [["w=a"], ["w=b"], ["w=a"]]
-    plain, once = Tagger(), Tagger(once="all", at_most={"C": 2})
-    plain.open(str(tmp_path / "model"))
-    once.open(str(tmp_path / "model"))
+    assert kcrf("train", data, *options).code == 0
+    plain, once = Tagger(), Tagger()
+    plain.open(model)
     assert plain.tag(items) == ["A", "B", "A"]
+    assert kcrf("train", data, *options, "--once", "all", "--at-most", "C=2").code == 0
+    once.open(model)
     labels = once.tag(items)
     plain.set(items)
     found = {}
@@ -370,40 +370,21 @@ def test_the_tagger_of_pycrfsuite_takes_rules(tmp_path):
             found[tuple(path)] = plain.probability(path)
     assert tuple(labels) == max(found, key=found.get)
     assert once.probability(labels) == pytest.approx(found[tuple(labels)])  # of the model
-    with pytest.raises(ValueError, match="a rule names 'D'"):
-        Tagger(once="D").open(str(tmp_path / "model"))
-    impossible = Tagger(require=["A", "B"])
-    impossible.open(str(tmp_path / "model"))
-    with pytest.warns(UserWarning, match="no labelling obeys"):
-        assert impossible.tag([["w=a"]]) == ["A"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert impossible.tag([["w=a"], ["w=b"]]) == ["A", "B"] and impossible.tag([]) == []
-    blank, fails = (Tagger(require=["A", "B"], when_impossible=choice) for choice in ("blank", "fail"))
-    with blank.open(str(tmp_path / "model")), pytest.warns(UserWarning, match="left blank"):
-        assert blank.tag([["w=a"]]) == ["_"]
-    with fails.open(str(tmp_path / "model")), pytest.raises(ValueError, match="no labelling obeys"):
-        fails.tag([["w=a"]])
-    with pytest.raises(ValueError, match="when_impossible"):
-        Tagger(once="all", when_impossible="give up")
-    with pytest.raises(ValueError, match="search_limit"):
-        Tagger(once="all", search_limit=0)
+    assert once.marginal("A", 0) == pytest.approx(plain.marginal("A", 0))
     # Items that are made by code which asks for labels, too.
     nested = ([f"w={word}"] for word in "aba" if once.tag(items) == labels)
     assert once.tag(nested) == labels
-
-
-def test_the_tagger_takes_rules_for_models_of_kcrf(kcrf, tmp_path):
-    data = tmp_path / "data.crfsuite"
-    data.write_text("A\tw=a\nB\tw=b\n\nB\tw=b\nC\tw=c\n\nA\tw=a\nB\tw=b\nA\tw=a\n\n" * 2)
-    for name, order in (("first.npz", []), ("second.npz", ["--order", 2])):  # one of them has an own scorer
-        options = "--format", "crfsuite", "--sigma2", 1, *order, "--at-most", "C=1", "-q"
-        assert kcrf("train", data, "-o", tmp_path / name, *options).code == 0
-        tagger = Tagger(once="A", forbid="B>C")
-        tagger.open(str(tmp_path / name))
-        labels = tagger.tag([["w=a"], ["w=b"], ["w=a"], ["w=c"], ["w=b"], ["w=c"]])
-        assert _runs(labels, "A") == 1 and _runs(labels, "C") == 1
-        assert ("B", "C") not in itertools.pairwise(labels)
+    for choice, expected in (("keep", ["A"]), ("blank", ["_"]), ("fail", None)):
+        rules = "--require", "A", "--require", "B", "--when-impossible", choice
+        assert kcrf("train", data, *options, *rules).code == 0
+        impossible = Tagger()
+        impossible.open(model)
+        if expected is None:
+            with pytest.raises(ValueError, match="no labelling obeys"):
+                impossible.tag([["w=a"]])
+        else:
+            with pytest.warns(UserWarning, match="no labelling obeys|left blank"):
+                assert impossible.tag([["w=a"]]) == expected
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert tagger.tag([]) == []
+            assert impossible.tag([["w=a"], ["w=b"]]) == ["A", "B"] and impossible.tag([]) == []

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from kcrf_core import KernelCRF, Model
+from kcrf_core.config import RulesConfig
 from kcrf_core.exchange import read_crfsuite
 from kcrf_core.pycrfsuite import BaseTrainer, CRFSuiteError, ItemSequence, Tagger, Trainer
 
@@ -272,11 +273,10 @@ def test_labels_of_models_of_kcrf_are_those_of_their_decoder(tmp_path, kernel, s
     crf = KernelCRF(kernel=kernel, sigma2=0.5, decode="viterbi", span_bonus=0.0).fit(X, y)
     tested = [[{"w": word} for word in text] for text in ("abcab", "cabca", "bbcca", "accba", "bcbcb", "aabbc")]
     plain = crf.predict(tested)
-    replace(crf.model_, **stored).save(tmp_path / "model.npz")
-    own = KernelCRF.load(tmp_path / "model.npz")
-    for rules in ({}, {"once": "X"}):
-        own.set_params(decode=None, span_bonus=None, rules=rules or None)  # as the model stores it
-        with Tagger(**rules).open(tmp_path / "model.npz") as tagger:
+    for rules in (None, RulesConfig(once=("X",))):
+        replace(crf.model_, rules=rules, **stored).save(tmp_path / "model.npz")
+        own = KernelCRF.load(tmp_path / "model.npz")
+        with Tagger().open(tmp_path / "model.npz") as tagger:
             best = [tagger.tag(items) for items in tested]
         assert best == own.predict(tested) and (rules or best != plain)
 

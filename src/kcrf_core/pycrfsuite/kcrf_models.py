@@ -1,4 +1,4 @@
-"""Models of kcrf, and rules of labels, for `Tagger`, which does without these imports where it needs neither."""
+"""Models of kcrf for `Tagger`, which does without these imports for models of CRFsuite."""
 
 from __future__ import annotations
 
@@ -10,31 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import LIMITED, Edges, chain
-from ..config import RulesConfig
+from ..chains import LIMITED, chain
 from ..corpora import ITEMS, corpus_of
 from ..errors import ConfigError, FileFormatError, KcrfError
 from ..files import read_container
-from ..model import VITERBI, Inference, LabelRules, Model, combined, runtime_image
+from ..model import VITERBI, Inference, LabelRules, Model, runtime_image
 from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
 
 
-def open_model(
-    data: bytes, source: str, given: RulesConfig | None
-) -> tuple[Callable[[], RuntimeTagger | ModelItems], Model, ItemRules | None]:
-    """Return what labels items, the library if it has all potentials of the model, the model, and rules."""
+def open_model(data: bytes, source: str) -> tuple[Callable[[], RuntimeTagger | ModelItems], Model]:
+    """Return what labels items, the library if it has all potentials of the model, and the model."""
     model = Model.unpack(read_container(source, "model", data=data))
     if not model.encoding.attributes or model.encoding.vectors:
         raise FileFormatError(f"{source}: the model needs columns or vectors, but items have only attributes")
-    own = LabelRules.of(combined(model.rules, given or RulesConfig()), model.labels, model.seen)
-    rules = None if own is None else ItemRules(own, model.used_edges, model.decode, model.bonuses)
     try:
         if any(term.clique.axes != 1 for term in model.terms):
             raise ConfigError("potentials of transitions that depend on the input")
-        made = RuntimeModel(runtime_image(replace(model, rules=None)))
+        return partial(RuntimeTagger, RuntimeModel(runtime_image(replace(model, rules=None)))), model
     except ConfigError:
-        return partial(ModelItems, model), model, rules
-    return partial(RuntimeTagger, made), model, rules
+        return partial(ModelItems, model), model
 
 
 def summed_items(rows: ItemRows) -> list[dict[str, float]]:
@@ -86,28 +80,21 @@ class ModelItems:
         return float(score - self._inference().marginals.log_z[0])
 
 
-class ItemRules:
-    """Labels that obey rules, by a decoder."""
-
-    def __init__(self, rules: LabelRules, edges: Edges, decode: str = VITERBI, bonuses: np.ndarray | None = None):
-        self._rules, self._edges, self._decode, self._bonuses = rules, edges, decode, bonuses
-
-    def label_names(self, items: RuntimeTagger | ModelItems) -> list[str]:
-        """Return the best labels that obey."""
-        rules, names = self._rules, self._rules.names.labels
-        if self._decode == VITERBI:
-            best = items.labels()
-            if rules.runs.counters.obeyed(best):
-                return [names[number] for number in best.tolist()]
-        edges, offsets = items.edges if isinstance(items, ModelItems) else self._edges, np.array([0, len(items)])
-        found = Inference(items.scores(), edges, offsets, rules, self._decode, self._bonuses)
-        assert found.status is not None
-        try:
-            remarks = rules.remarks(found.status, np.ones(1, dtype=np.int64), "items")
-        except KcrfError as error:
-            raise ValueError(str(error)) from None
-        for remark in remarks:
-            warnings.warn(remark, UserWarning, stacklevel=4)
-        if found.status[0] > LIMITED and rules.config.when_impossible == "blank":
-            return ["_"] * len(found.labels)
-        return [names[number] for number in found.labels.tolist()]
+def obeying_labels(items: RuntimeTagger | ModelItems, model: Model, rules: LabelRules) -> list[str]:
+    """Return the best labels of items that obey the rules of their model."""
+    if model.decode == VITERBI:
+        best = items.labels()
+        if rules.runs.counters.obeyed(best):
+            return [model.labels[number] for number in best.tolist()]
+    edges = items.edges if isinstance(items, ModelItems) else model.used_edges
+    found = Inference(items.scores(), edges, np.array([0, len(items)]), rules, model.decode, model.bonuses)
+    assert found.status is not None
+    try:
+        remarks = rules.remarks(found.status, np.ones(1, dtype=np.int64), "items")
+    except KcrfError as error:
+        raise ValueError(str(error)) from None
+    for remark in remarks:
+        warnings.warn(remark, UserWarning, stacklevel=4)
+    if found.status[0] > LIMITED and rules.config.when_impossible == "blank":
+        return ["_"] * len(found.labels)
+    return [model.labels[number] for number in found.labels.tolist()]

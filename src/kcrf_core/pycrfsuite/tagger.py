@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,9 +21,8 @@ from ..model import attribute_image
 from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
 
 if TYPE_CHECKING:
-    from ..config import RulesConfig
     from ..model import Model
-    from .kcrf_models import ItemRules, ModelItems
+    from .kcrf_models import ModelItems
 
 ARCHIVE = b"PK\x03\x04"
 
@@ -58,10 +57,8 @@ class ParsedDump:
 class _Open(threading.local):
     """An open model; each thread has its own sequence, for which `__init__` is called again."""
 
-    def __init__(
-        self, make: Callable[[], RuntimeTagger | ModelItems], source: CrfsuiteModel | Model, rules: ItemRules | None
-    ):
-        self.source, self.items, self.rules = source, make(), rules
+    def __init__(self, make: Callable[[], RuntimeTagger | ModelItems], source: CrfsuiteModel | Model):
+        self.source, self.items = source, make()
         self.numbers = {label: number for number, label in enumerate(source.labels)}
         self._marginals: np.ndarray | None = None
 
@@ -77,28 +74,25 @@ class _Open(threading.local):
         return self._marginals
 
     def tag(self, xseq: Any) -> list[str]:
-        """Return the best labels that obey of a sequence, or of the one that this thread has set."""
-        items, rules = self.items, self.rules
+        """Return the best labels of a sequence, or of the one that this thread has set."""
         if xseq is not None:
             self.set(xseq)
-        if not len(items):
+        if not len(self.items):
             return []
-        return items.label_names() if rules is None else rules.label_names(items)
+        if isinstance(self.source, CrfsuiteModel) or self.source.label_rules is None:
+            return self.items.label_names()
+        from .kcrf_models import obeying_labels
+
+        return obeying_labels(self.items, self.source, self.source.label_rules)
 
 
-def _open_crfsuite(data: bytes, source: str, given: RulesConfig | None) -> _Open:
-    found, rules = read_crfsuite(data, source), None
+def _open_crfsuite(data: bytes, source: str) -> _Open:
+    found = read_crfsuite(data, source)
     Y = len(found.labels)
     edges = Edges(found.transitions, np.zeros(Y), np.zeros(Y))
     names, weights = (found.text, found.starts, found.lengths), (Y, found.ends, found.columns, found.values)
     made = RuntimeModel(attribute_image(found.labels, names, weights, edges))
-    if given is not None:
-        from ..model import LabelRules
-        from .kcrf_models import ItemRules
-
-        own = LabelRules.of(given, found.labels)
-        rules = None if own is None else ItemRules(own, edges)
-    return _Open(partial(RuntimeTagger, made), found, rules)
+    return _Open(partial(RuntimeTagger, made), found)
 
 
 class Tagger:
@@ -107,35 +101,12 @@ class Tagger:
     Threads may share a tagger. A sequence that is set, by `set` or by `tag(xseq)`, is that of the calling thread:
     `tag()`, `probability` and `marginal` are about the last one that the same thread has set.
 
-    Labels obey rules: `once`, labels that form at most one run, or "all"; `require`, labels that occur; `at_most`, the
-    most runs of labels; `forbid`, transitions such as "A>B". Those that a model of kcrf stores hold, too. Probabilities
-    are those of the model. Where no labelling obeys, labels without rules are given, with a warning, or "_", or
-    ValueError is raised (`when_impossible`: keep, blank or fail). `search_limit` is the most nodes of the search for
-    the best labelling.
+    Labels obey the rules that a model of kcrf stores; probabilities are those without them. Where no labelling obeys,
+    labels without rules are given, with a warning, or "_", or ValueError is raised, as the rules say.
     """
 
-    def __init__(
-        self,
-        once: str | Iterable[str] = (),
-        require: str | Iterable[str] = (),
-        at_most: Mapping[str, int] | None = None,
-        forbid: str | Iterable[str] = (),
-        when_impossible: str | None = None,
-        search_limit: int | None = None,
-    ) -> None:
-        given = {"once": once, "require": require, "forbid": forbid}
-        named: dict[str, Any] = {name: own if isinstance(own, str) else list(own) for name, own in given.items()}
-        named |= {"at_most": dict(at_most or {}), "when_impossible": when_impossible, "search_limit": search_limit}
-        named = {name: value for name, value in named.items() if value not in ("", [], {}, None)}
-        self._rules: RulesConfig | None = None
+    def __init__(self) -> None:
         self._open: _Open | None = None
-        if named:
-            from ..config import parse_config
-
-            try:
-                self._rules = parse_config({"rules": named}, "Tagger").rules
-            except KcrfError as error:
-                raise ValueError(str(error)) from None
 
     def open(self, name: str | os.PathLike[str]) -> contextlib.closing[Tagger]:
         """Open a model; the result closes it at the end of a `with` block."""
@@ -155,9 +126,9 @@ class Tagger:
             if data.startswith(ARCHIVE):
                 from .kcrf_models import open_model
 
-                self._open = _Open(*open_model(data, source, self._rules))
+                self._open = _Open(*open_model(data, source))
             elif data.startswith(b"lCRF"):
-                self._open = _open_crfsuite(data, source, self._rules)
+                self._open = _open_crfsuite(data, source)
             else:
                 raise FileFormatError(f"{source}: not a model of CRFsuite or kcrf (kcrf import reads other kinds)")
         except KcrfError as error:
