@@ -748,7 +748,7 @@ class KernelCRF(Protocol):
                     plan, rank, workers=workers, done=lambda task: observer.note(f"{plan.describe(task)} is judged")
                 )
         lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
-        return LabelAudit(found, lengths, names.values(found.labels))
+        return LabelAudit(**vars(found), lengths=lengths, values=names.values(found.labels))
 
     def score(
         self,
