@@ -59,7 +59,6 @@ def test_training_stores_what_held_out_data_speaks_for(kcrf, folder, model):
     assert found["posterior"] - found["viterbi"] == pytest.approx(found["difference"], rel=1e-9)
     assert found["difference"] > found["standard_error"] > 0
     said = (folder / "said.txt").read_text()
-    assert f"decoder: posterior decoding; held-out accuracy {100 * found['posterior']:.2f}" in said
     assert f"; posterior decoding; accuracy {100 * found['posterior']:.2f} on 80 held-out sequences in " in said
     assert Model.load(model).decode == "posterior"
     shown = kcrf("inspect", model)
@@ -69,8 +68,7 @@ def test_training_stores_what_held_out_data_speaks_for(kcrf, folder, model):
 
 @pytest.mark.slow
 def test_short_and_easy_sequences_keep_viterbi(kcrf, folder, tmp_path):
-    done = kcrf("train", folder / "easy.conll", "-v", "-o", tmp_path / "model.npz")
-    assert "decoder: Viterbi; held-out accuracy" in done.err
+    kcrf("train", folder / "easy.conll", "-o", tmp_path / "model.npz")
     assert Model.load(tmp_path / "model.npz").decode == "viterbi"
 
 
@@ -134,7 +132,6 @@ def test_dev_decides_where_nothing_is_held_out(kcrf, folder, tmp_path):
     done = kcrf("train", folder / "train.conll", "--sigma2", 1, "--dev", test, "-v", "-o", path, "--json")
     report = json.loads(done.out)
     assert report["decoder"]["data"] == "dev" and report["dev"]["decode"] == "posterior"
-    assert "decoder: posterior decoding; dev accuracy" in done.err
     assert re.search(r"^dev: accuracy [0-9.]+ %, .* by posterior decoding", done.err, re.MULTILINE)
     assert Model.load(path).decode == "posterior"
     found = json.loads(kcrf("evaluate", "-m", path, test, "--json").out)
@@ -265,10 +262,9 @@ def test_a_bonus_for_spans_from_training_to_labels(kcrf, names, tmp_path):
 @pytest.mark.slow
 def test_training_chooses_a_bonus_by_f1(kcrf, names, tmp_path):
     path = tmp_path / "model.npz"
-    done = kcrf("train", names, "--plain", "-v", "-o", path)
-    bonus = Model.load(path).span_bonus
+    kcrf("train", names, "--plain", "-o", path)
     assert " by Viterbi with a bonus)" in kcrf("inspect", path).text
-    assert bonus > 0 and f"decoder: Viterbi with a bonus for spans ({bonus:g}); held-out span F1" in done.err
+    assert Model.load(path).span_bonus > 0
     kcrf("train", names, "--plain", "--decode", "viterbi", "-o", path)
     assert Model.load(path).span_bonus == 0
 

@@ -184,7 +184,7 @@ def test_a_log_tells_everything(kcrf, parts, tmp_path):
     passes = [event for event in of_kind(found, "pass") if event["stage"] == "training"]
     assert [event["pass"] for event in passes] == list(range(1, figures["passes"] + 1))
     assert {"objective", "lower_bound", "gap", "hessian_products"} <= passes[-1].keys()
-    keys = ("term", "score_variance", "sigma2", "log_probability", "metric", "figures", "folds", "all_folds")
+    keys = ("term", "score_variance", "sigma2", "log_probability", "metric", "figures")
     assert [{key: event[key] for key in keys} for event in of_kind(found, "trial")] == figures["sigma2_path"]
     assert {key: value for key, value in end.items() if key != "event"} == {
         key: value for key, value in figures.items() if key != "schema"
@@ -228,7 +228,7 @@ def test_observers_and_the_log_hear_every_event(tmp_path):
         Note("two labels"),
         Stage("training", final=True),
         Progress(7, 20.0, 0.5, 10.0, 2, 9.0),
-        Trial("all", 0.1, {"node": 0.2}, -0.7, "accuracy", {"viterbi": 0.6}, 2, 2),
+        Trial("all", 0.1, {"node": 0.2}, -0.7, "accuracy", {"viterbi": 0.6}),
         GrowthRound({"node": 10}, 20.0, None, 3.0, None, 7),
         Structure(("node",), (TermJudgement("node", "taken"),)),
     ]

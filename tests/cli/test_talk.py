@@ -76,7 +76,6 @@ def test_training_prints_six_lines(kcrf, first_accents, tmp_path):
     for part in (
         "choosing sigma2 on",
         "held-out log p(label)",
-        "decoder: ",
         "\nP ",
         " training: pass ",
     ):

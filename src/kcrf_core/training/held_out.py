@@ -25,7 +25,6 @@ SEQUENCES, GROUPS, BLOCKS = "sequences", "groups", "blocks"  # kinds of units
 
 VITERBI, POSTERIOR = DECODINGS
 BONUS = "bonus"  # Viterbi decoding with the bonus for spans that fits its F1
-NAMES = {VITERBI: "Viterbi", POSTERIOR: "posterior decoding", BONUS: "Viterbi with a bonus for spans"}
 
 
 @dataclass(frozen=True)
@@ -278,21 +277,6 @@ class DecoderChoice:
     def counted_as(self) -> str:
         """The name of its counts among those of all decoders."""
         return BONUS if self.values is not None and BONUS in self.values and self.span_bonus else self.decode
-
-    @property
-    def text(self) -> str:
-        """Report of the choice; empty where nothing was compared."""
-        if self.values is None or self.yardstick is None:
-            return ""
-        name = self.counted_as
-        other = POSTERIOR if name == VITERBI else VITERBI
-        own, beside = (self.yardstick.number(self.values[each]) for each in (name, other))
-        margin = self.yardstick.margin(self.error)
-        if margin:
-            margin = f", difference {100 * self.difference:.2f}{margin}"
-        figures = f"{self.data} {self.yardstick.title} {own}, {beside} by {NAMES[other]}{margin}"
-        bonus = f" ({self.span_bonus:g})" if name == BONUS else ""
-        return f"decoder: {NAMES[name]}{bonus}; {figures}"
 
     def to_dict(self) -> dict[str, Any]:
         about = {"decode": self.decode, **({"span_bonus": self.span_bonus} if self.span_bonus else {})}

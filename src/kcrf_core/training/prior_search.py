@@ -357,11 +357,10 @@ class _Search:
             if self._choice() != begun:
                 break
 
-    def _choice(self, without: Steps | None = None) -> Steps:
+    def _choice(self) -> Steps:
         """Return the setting that is preferred among those tried."""
-        tried = [steps for steps in self._found if steps != without]
-        logs = {steps: self._found[steps].logs for steps in tried}
-        return preferred(self._metric, {steps: self._counts(steps) for steps in tried}, logs)
+        logs = {steps: found.logs for steps, found in self._found.items()}
+        return preferred(self._metric, {steps: self._counts(steps) for steps in self._found}, logs)
 
     def _log_p(self, steps: Steps) -> float:
         return round(self._found[steps].trial.log_probability, DIGITS)
@@ -383,8 +382,6 @@ class _Search:
                 self._minimiser.observer.report(near)
         if self._ended:
             self._note(f"sigma2 search stopped after {counted(len(self._found), 'setting')} (budget reached)")
-        if len(self._found) > 1:
-            self._note(self._margin(best))
         chosen, found = self._fixed | self._values(best), self._found[best]
         sigma2 = {term.config.name: chosen[term.config.name] for term in self._task.terms}
         decoder = choose_decoder(self._yardstick, found.counts, "held-out", found.bonus)
@@ -411,17 +408,6 @@ class _Search:
                 parts.append(part)
             blocks[j] = sum(parts, np.zeros_like(parts[0])) / len(parts)
         return Prior(sigma2, full.vector(blocks), tuple(each.trial for each in self._found.values()), held_out)
-
-    def _margin(self, best: Steps) -> str:
-        """Return by how much the choice is preferred to the next one."""
-        other = self._choice(without=best)
-        log_p, error = self._log_loss.difference(self._found[best].logs, self._found[other].logs)
-        text = f"log p {log_p:+.4f} +- {error:.4f}"
-        if not self._metric.by_probability:
-            gain, error = self._metric.difference(self._counts(best), self._counts(other))
-            text += f", {self._yardstick.title} {100 * gain:+.2f}{self._yardstick.margin(error)}"
-        values = ", ".join(f"{name} {value:g}" for name, value in self._values(other).items())
-        return f"sigma2 search: next to the choice is {values}; difference in {text}"
 
     def _values(self, steps: Steps) -> dict[str, float]:
         """Return sigma2 in three digits, so that the number stored and printed is the very number that is used."""
@@ -488,7 +474,7 @@ class _Search:
             pooled[VITERBI] = counted(bonus)
         figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
         log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
-        trial = Trial(label, variance, values, log_probability, metric, figures, folds, folds)
+        trial = Trial(label, variance, values, log_probability, metric, figures)
         return _Found(trial, all_logs, pooled, bonus)
 
     def _fit(self, fold: _Fold, steps: Steps, objective: Objective) -> Vector:

@@ -476,14 +476,11 @@ class TrainingRun:
         if self._decoder is not None:
             return self._decoder
         if prior.held_out is not None:
-            decoder = prior.held_out.decoder
-        elif dev is not None:
-            decoder = dev.decoder(model)
-        else:
-            initial = model if self._options.start is None else self._options.start.model
-            return DecoderChoice(initial.decode, span_bonus=initial.span_bonus)
-        self._observer.note(decoder.text)
-        return decoder
+            return prior.held_out.decoder
+        if dev is not None:
+            return dev.decoder(model)
+        initial = model if self._options.start is None else self._options.start.model
+        return DecoderChoice(initial.decode, span_bonus=initial.span_bonus)
 
     def prune(self, model: Model, solution: Solution, dataset: Dataset) -> tuple[Model, Solution, PruneReport | None]:
         """Drop weights and pivots that change no score by more than `prune`, and evaluate P without them."""

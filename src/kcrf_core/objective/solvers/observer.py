@@ -44,15 +44,12 @@ class Trial:
     log_probability: float  # held-out mean of log p(y_t | x)
     metric: str  # one of METRICS: what the figures are
     figures: dict[str, float]  # of held-out data, by decoder
-    folds: int  # that it was tried on: fewer than all where those showed that it is worse
-    all_folds: int
 
     @property
     def text(self) -> str:
         """Held-out figures in words."""
         parts = [f"{100 * figure:.2f} by {name}" for name, figure in self.figures.items()]
-        where = "" if self.folds == self.all_folds else f" (worse on {self.folds} of {self.all_folds} folds)"
-        return f"held-out log p(label) {self.log_probability:.4f}, {self.metric} {', '.join(parts)}{where}"
+        return f"held-out log p(label) {self.log_probability:.4f}, {self.metric} {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
