@@ -50,7 +50,7 @@ SECONDS, BYTES = 20, 4 << 30  # that one case may take
 CASES_PER_PROCESS = 500
 
 FOREIGN = Path(__file__).parent / "data" / "foreign"  # models of other programs
-MODELS = ("words.crfpp", "words.crfpp-text", "words.crfsuite-model", "words.wapiti")
+MODELS = ("words.crfpp", "words.crfsuite-model", "words.wapiti")
 
 CONLL = "Das ART 1.5 O\nHaus N -2 B\n\nein ART 0.25 O\nHaus N 1e3 B\nhat V 7 I\n\n" * 3
 ATTRIBUTES = "X\ta\tb:2\nY\ta\tc:-0.5\n\n@weight:2.5\nX\tb\nY\tc\\:d:3\n\n"
@@ -264,7 +264,7 @@ def _mutate_json(value: dict | list, rng: random.Random) -> None:
 
 def _mutated_foreign(name: str, data: bytes, rng: random.Random) -> bytes:
     """Bytes, or numbers in the places where a format has sizes and places."""
-    if name in ("words.wapiti", "words.crfpp-text", "patterns") and rng.random() < 0.5:
+    if name in ("words.wapiti", "patterns") and rng.random() < 0.5:
         return mutated_text(data.decode("latin-1"), rng).decode("utf-8", "replace").encode("latin-1", "replace")
     if rng.random() < 0.3:
         return mutated_bytes(data, rng)

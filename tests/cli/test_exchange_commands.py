@@ -12,7 +12,7 @@ FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
 
 
 def test_a_model_of_each_program_tags(kcrf, tmp_path):
-    for name in ("words.crfpp", "words.crfpp-text", "words.wapiti"):
+    for name in ("words.crfpp", "words.wapiti"):
         done = kcrf("import", FOREIGN / name, "-o", tmp_path / "model.npz")
         assert done.code == 0 and done.out == b"" and "model: 3 labels, " in done.err
         tagged = kcrf("tag", "-m", tmp_path / "model.npz", FOREIGN / "words.conll", "-q")
@@ -57,7 +57,6 @@ def test_what_is_no_model_is_refused_in_one_line(kcrf, tmp_path):
     [
         ("model.crfsuite", [], b"lCRF"),
         ("model.wapiti", [], b"#mdl#2#"),
-        ("model.txt", ["--to", "crf++"], b"version: 100\n"),
         ("model", ["--to", "crf++"], b"\x64\0\0\0"),
     ],
 )

@@ -21,14 +21,13 @@ from kcrf_core.exchange import (
     read_foreign,
     write_crfsuite,
 )
+from kcrf_core.exchange.crfpp_models import write_crfpp
 from kcrf_core.model import runtime_image, runtime_labels
 from kcrf_core.pycrfsuite import Tagger
 from kcrf_core.runtime import RuntimeModel
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
-CRFSUITE, CRFPP, TEXT, WAPITI = (
-    FOREIGN / name for name in ("words.crfsuite-model", "words.crfpp", "words.crfpp-text", "words.wapiti")
-)
+CRFSUITE, CRFPP, WAPITI = (FOREIGN / name for name in ("words.crfsuite-model", "words.crfpp", "words.wapiti"))
 
 
 def last_columns(path):
@@ -65,9 +64,8 @@ def test_crfsuite_says_the_same(by_crfsuite, tmp_path):
                 assert tagger.probability(sequence["tagged"]) == pytest.approx(sequence["probability"], rel=1e-9)
 
 
-@pytest.mark.parametrize("path", [CRFPP, TEXT], ids=["binary", "text"])
-def test_crfpp_says_the_same(path, words):
-    model, found = import_model(path)
+def test_crfpp_says_the_same(words):
+    model, found = import_model(CRFPP)
     assert found.program == "CRF++" and found.width == 2
     dataset = model.encoding.encode(words)
     marginals = model.marginals(dataset)
@@ -125,20 +123,21 @@ def test_numbers_of_a_string_are_where_wapiti_has_them():
 
 
 def test_factors_multiply_weights():
-    text = TEXT.read_bytes()
-    twice = read_foreign(text.replace(b"cost-factor: 1\n", b"cost-factor: 2.5\n"), "model")
-    once = read_foreign(text, "model")
+    data = CRFPP.read_bytes()
+    twice = read_foreign(data[:8] + struct.pack("<d", 2.5) + data[16:], "model")
+    once = read_foreign(data, "model")
     np.testing.assert_allclose(twice.node.values, 2.5 * once.node.values, rtol=1e-15)
     np.testing.assert_allclose(twice.transitions, 2.5 * once.transitions, rtol=1e-15)
 
 
 def test_other_encodings():
-    text = TEXT.read_text(encoding="utf-8").encode("latin-1")
-    assert "ä" in "".join(read_foreign(text, "model", "latin-1").strings)
-    found = read_foreign(text, "model")
-    assert found.remarks and "not utf-8" in found.remarks[0]
+    data = write_crfpp(["A", "B"], ["U%x[0,0]"], ["Uä", "Uo"], [np.ones(2), np.ones(2)], 1)
+    for encoding in ("utf-8", "latin-1"):
+        assert "Uä".encode().decode(encoding) in read_foreign(data, "model", encoding).strings
+    found = read_foreign(data, "model", "ascii")
+    assert found.remarks and "1 strings are not ascii" in found.remarks[0]
     with pytest.raises(ConfigError, match="no encoding"):
-        read_foreign(text, "model", "nothing")
+        read_foreign(data, "model", "nothing")
 
 
 @pytest.mark.parametrize(
@@ -147,6 +146,7 @@ def test_other_encodings():
         (b"\x80\x04\x95pickle", "pickle"),
         (b"\xac\xed\x00\x05sr", "Java"),
         (b"PK\x03\x04", "no import"),
+        (b"version: 100\ncost-factor: 1\n", "crf_learn -C"),
         (b"hello", "not a model"),
         (b"", "not a model"),
         (re.sub(rb"^#mdl#2", b"#mdl#1", WAPITI.read_bytes()), "memm"),
@@ -158,7 +158,7 @@ def test_others_are_refused_by_name(data, what):
         read_foreign(data, "model")
 
 
-@pytest.mark.parametrize("path", [CRFSUITE, CRFPP, TEXT, WAPITI], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [CRFSUITE, CRFPP, WAPITI], ids=lambda path: path.name)
 def test_files_that_are_cut_off_are_refused(path):
     data = path.read_bytes()
     for length in {*range(4, len(data) - 1, 131), len(data) - 9}:
@@ -237,11 +237,11 @@ def models(words):
         return {name: fitted(words, raw, workers) for name, raw in pages.items()}
 
 
-@pytest.mark.parametrize("program", ["crf++", "crf++ text", "wapiti", "crfsuite"])
+@pytest.mark.parametrize("program", ["crf++", "wapiti", "crfsuite"])
 @pytest.mark.parametrize("name", ["windows", "edge-x", "template", "patterns", "transitions", "terms"])
 def test_what_is_written_says_the_same_when_it_is_read(models, words, name, program, tmp_path):
     model = models[name]
-    if (name, program) in (("patterns", "crf++"), ("patterns", "crf++ text")):
+    if (name, program) == ("patterns", "crf++"):
         with pytest.raises(ConfigError, match="write the model for Wapiti"):
             export_model(model, "crf++")
         return
@@ -249,7 +249,7 @@ def test_what_is_written_says_the_same_when_it_is_read(models, words, name, prog
         with pytest.raises(ConfigError, match="depend on the input, which CRFsuite cannot do"):
             export_model(model, program)
         return
-    data, _ = export_model(model, program.split()[0], text=program.endswith("text"))
+    data, _ = export_model(model, program)
     again = read_foreign(data, "model").to_model()
     if program == "crfsuite":
         from kcrf_core.encoding import export
@@ -272,10 +272,8 @@ def test_strings_of_a_double_array_come_back(rng):
     """All prefixes and bytes; a string that is the beginning of another one."""
     strings = {"U" + "".join(chr(c) for c in rng.integers(33, 600, n)) for n in rng.integers(0, 6, 500)}
     names = sorted(strings)
-    from kcrf_core.exchange.crfpp_models import write_crfpp
-
     weights = [rng.normal(size=2) for _ in names]
-    data = write_crfpp(["A", "B"], ["U%x[0,0]"], names, weights, 1, text=False)
+    data = write_crfpp(["A", "B"], ["U%x[0,0]"], names, weights, 1)
     found = read_foreign(data, "model")
     by_name = dict(zip(found.strings, found.node.dense(), strict=True))
     assert by_name.keys() == strings

@@ -42,8 +42,7 @@ def export(run: ExportArguments) -> None:
     For `--to runtime`, any model without pivots and rules will do; the file is for the program kcrf-tag and for the C
     library, which need no Python. For other programs the model must be linear and of first order. For CRFsuite,
     features become attributes; `featurize --like MODEL --export crfsuite` writes data with these attributes. For CRF++
-    and Wapiti, features become lines of a template inside the file. A file for CRF++ is binary, or text (for `crf_learn
-    --convert`) if its name ends in .txt.
+    and Wapiti, features become lines of a template inside the file.
 
     \b
     Example:
@@ -67,12 +66,12 @@ def export(run: ExportArguments) -> None:
         )
     files.check_outputs([output], run.data or "", run.model)
     model = Model.load(run.model)
-    data, remarks = export_model(model, program, output.endswith(".txt"), run.quantize or "float32")
+    data, remarks = export_model(model, program, run.quantize or "float32")
     if run.data is not None:
         corpus = files.read_data(
             run.data, model.encoding.format, model.encoding.columns, model.encoding.layout, quiet=run.quiet
         )
-        exact, _ = export_model(model, program, quantize="none")
+        exact, _ = export_model(model, program, "none")
         one, other = (runtime_labels(RuntimeModel(image), model.encoding, corpus) for image in (exact, data))
         wrong = one != other
         of_all = f"{counted(len(wrong), 'label')} of {corpus.source} ({100 * wrong.mean():.4f} %)"

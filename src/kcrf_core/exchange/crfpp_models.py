@@ -1,22 +1,20 @@
-"""Models of CRF++, as text (`crf_learn -t` writes it beside the model) and binary, read and written.
+"""Binary models of CRF++, read and written.
 
-Both hold a head, the labels, the lines of the template, the strings that these become with the place of their first
-weight, and the weights: of a U string one for each label, of a B string one for each pair. The binary form has its
-strings in a double array (`_double_array`) and weights in single precision.
+A file holds a head, the labels, the lines of the template, the strings that these become with the place of their first
+weight, in a double array (`_double_array`), and the weights in single precision: of a U string one for each label, of a
+B string one for each pair.
 """
 
 from __future__ import annotations
 
-import re
 import struct
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from ..corpora import MOST_LABELS
-from ..errors import ConfigError, FileFormatError, damaged
+from ..errors import ConfigError, damaged
 from ._double_array import build
 from .foreign import ForeignModel, StringWeights, decoded, template_model
 
@@ -24,45 +22,18 @@ CRFPP, VERSION = "CRF++", 100
 HEAD = struct.Struct("<IidIII")  # version, type, factor, weights, columns, bytes of the double array
 SIZE = struct.Struct("<I")
 LONGEST_STRING = 1 << 16
-LONGEST_LINE = 8192  # that CRF++ reads of a text
 
 
-def looks_binary(data: bytes) -> bool:
-    """Return True if the first bytes are those of a binary model: a version and type 0."""
+def looks_like_crfpp(data: bytes) -> bool:
+    """Return True if the first bytes are those of a model: a version and type 0."""
     if len(data) < HEAD.size:
         return False
     version, kind, *_ = HEAD.unpack_from(data)
     return version // 100 == VERSION // 100 and kind == 0
 
 
-def read_crfpp_text(data: bytes, source: str, encoding: str) -> ForeignModel:
-    sections = data.replace(b"\r\n", b"\n").split(b"\n\n", 4)
-    if len(sections) < 5 or not data.endswith(b"\n"):
-        raise damaged(CRFPP, source, "its end is missing")
-    head, labels, templates, strings, weights = sections
-    fields = dict(re.findall(rb"^([a-z-]+):[ \t]*(\S+)", head, re.MULTILINE))
-    try:
-        version, size, width = (int(fields[name]) for name in (b"version", b"maxid", b"xsize"))
-        factor = float(fields.get(b"cost-factor", b"1"))
-    except (KeyError, ValueError):
-        raise damaged(CRFPP, source, "its head has no version, maxid or xsize") from None
-    pairs = [line.partition(b" ") for line in strings.split(b"\n")]
-    try:
-        places = np.array([int(place) for place, _, _ in pairs], dtype=np.int64)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            alpha = np.fromstring(weights.decode("ascii"), sep="\n")
-    except (ValueError, OverflowError, DeprecationWarning):
-        raise damaged(CRFPP, source, "a number cannot be read") from None
-    if len(alpha) != size:
-        raise damaged(CRFPP, source, f"{len(alpha):,} weights, where {size:,} should be")
-    names = [name for _, _, name in pairs]
-    lines = templates.split(b"\n")
-    return _foreign(source, encoding, labels.split(b"\n"), lines, names, places, alpha, (version, factor, width))
-
-
-def read_crfpp_binary(data: bytes, source: str, encoding: str) -> ForeignModel:
-    version, _, factor, size, width, units = HEAD.unpack_from(data)
+def read_crfpp(data: bytes, source: str, encoding: str) -> ForeignModel:
+    _, _, factor, size, width, units = HEAD.unpack_from(data)
     at = HEAD.size
     parts = []
     for _ in range(2):
@@ -78,7 +49,27 @@ def read_crfpp_binary(data: bytes, source: str, encoding: str) -> ForeignModel:
     alpha = np.frombuffer(data, dtype="<f4", count=size, offset=at + units)
     names, places = _strings_of(array, size, len(data), source)
     labels, lines = ([one for one in part.split(b"\0") if one] for part in parts)
-    return _foreign(source, encoding, labels, lines, names, places, alpha, (version, factor, width))
+    with np.errstate(all="ignore"):  # what is not finite is refused later
+        alpha = alpha.astype(np.float64) * factor
+    Y = len(labels)
+    if not 1 <= Y <= MOST_LABELS or not 0 < width <= 1 << 16:
+        raise damaged(CRFPP, source, f"{Y:,} labels, {width:,} columns")
+    kinds = np.array([name[:1] for name in names], dtype="S1") if len(names) else np.zeros(0, "S1")
+    if not np.isin(kinds, (b"U", b"B")).all():
+        raise damaged(CRFPP, source, "a string is neither of a U line nor of a B line")
+    pair = kinds == b"B"
+    counts = np.where(pair, Y * Y, Y)
+    if int(counts.sum()) > len(alpha) or (len(places) and (places.min() < 0 or (places + counts).max() > len(alpha))):
+        raise damaged(CRFPP, source, "its strings have more weights than there are")
+    counted = np.repeat(np.arange(len(names)), counts)  # the string of each weight
+    inside = np.arange(len(counted)) - np.repeat(np.cumsum(counts) - counts, counts)
+    values = alpha[places[counted] + inside]
+    used = np.flatnonzero(values)
+    weights = StringWeights(counted[used], inside[used], values[used], pair[counted[used]], pair)
+    texts, unread = decoded(names, encoding)
+    remarks = (f"{unread:,} strings are not {encoding}, and match nothing",) if unread else ()
+    strings = names, texts, weights
+    return template_model(CRFPP, source, encoding, labels, lines, *strings, width=width, remarks=remarks)
 
 
 def _strings_of(array: np.ndarray, most: int, size: int, source: str) -> tuple[list[bytes], np.ndarray]:
@@ -117,49 +108,12 @@ def _strings_of(array: np.ndarray, most: int, size: int, source: str) -> tuple[l
     return [whole[a:b] for a, b in pairwise(places)], -base[ends] - 1
 
 
-def _foreign(
-    source: str,
-    encoding: str,
-    labels: Sequence[bytes],
-    lines: Sequence[bytes],
-    names: Sequence[bytes],
-    places: np.ndarray,
-    alpha: np.ndarray,
-    head: tuple[int, float, int],
-) -> ForeignModel:
-    version, factor, width = head
-    if version // 100 != VERSION // 100:
-        raise FileFormatError(f"{source}: a CRF++ model of version {version}; only {VERSION} is known")
-    with np.errstate(all="ignore"):  # what is not finite is refused later
-        alpha = alpha.astype(np.float64) * factor
-    Y = len(labels)
-    if not 1 <= Y <= MOST_LABELS or not 0 < width <= 1 << 16:
-        raise damaged(CRFPP, source, f"{Y:,} labels, {width:,} columns")
-    kinds = np.array([name[:1] for name in names], dtype="S1") if len(names) else np.zeros(0, "S1")
-    if not np.isin(kinds, (b"U", b"B")).all():
-        raise damaged(CRFPP, source, "a string is neither of a U line nor of a B line")
-    pair = kinds == b"B"
-    counts = np.where(pair, Y * Y, Y)
-    if int(counts.sum()) > len(alpha) or (len(places) and (places.min() < 0 or (places + counts).max() > len(alpha))):
-        raise damaged(CRFPP, source, "its strings have more weights than there are")
-    counted = np.repeat(np.arange(len(names)), counts)  # the string of each weight
-    inside = np.arange(len(counted)) - np.repeat(np.cumsum(counts) - counts, counts)
-    values = alpha[places[counted] + inside]
-    used = np.flatnonzero(values)
-    weights = StringWeights(counted[used], inside[used], values[used], pair[counted[used]], pair)
-    texts, unread = decoded(names, encoding)
-    remarks = (f"{unread:,} strings are not {encoding}, and match nothing",) if unread else ()
-    strings = names, texts, weights
-    return template_model(CRFPP, source, encoding, labels, lines, *strings, width=width, remarks=remarks)
-
-
 def write_crfpp(
     labels: Sequence[str],
     templates: Sequence[str],
     strings: Sequence[str],
     weights: Sequence[np.ndarray],
     width: int,
-    text: bool,
 ) -> bytes:
     """Return the bytes of a model: each string with its weights, [Y] or [Y * Y]."""
     encoded = [string.encode() for string in strings]
@@ -171,15 +125,6 @@ def write_crfpp(
     if size >= 1 << 31:
         raise ConfigError(f"{size:,} weights are more than CRF++ can number: prune the model", settings=["prune"])
     alpha = np.concatenate([weights[k] for k in order]) if order else np.zeros(0)
-    if text:
-        longest = max(map(len, keys), default=0)
-        if longest > LONGEST_LINE - 16:
-            raise ConfigError(f"a string of {longest:,} bytes is longer than a line that CRF++ reads")
-        head = [b"version: %d" % VERSION, b"cost-factor: 1", b"maxid: %d" % size, b"xsize: %d" % width]
-        names, lines = ([one.encode() for one in part] for part in (labels, templates))
-        numbered = [b"%d %b" % pair for pair in zip(places[:-1].tolist(), keys, strict=True)]
-        figures = [b"%.17g" % value for value in alpha.tolist()]
-        return b"\n\n".join(b"\n".join(section) for section in (head, names, lines, numbered, figures)) + b"\n"
     ends = np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys)), dtype=np.int64)
     array = build(np.frombuffer(b"".join(keys), np.uint8), ends, places[:-1].astype(np.int32)).astype("<u4")
     label_bytes, line_bytes = (b"".join(one.encode() + b"\0" for one in part) for part in (labels, templates))

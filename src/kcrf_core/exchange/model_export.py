@@ -43,11 +43,8 @@ SYMBOLS = {"crf++": "_B", "wapiti": "_x"}  # that begin what stands beyond the e
 SEPARATORS = "/|~^;,_\x01\x02\x03"
 
 
-def export_model(model: Model, program: str, text: bool = False, quantize: str = "float32") -> tuple[bytes, list[str]]:
-    """Return the file for one of `PROGRAMS`, and remarks for the user; `text` for CRF++'s form as text.
-
-    `quantize` is the form of weights for kcrf-tag.
-    """
+def export_model(model: Model, program: str, quantize: str = "float32") -> tuple[bytes, list[str]]:
+    """Return the file for one of `PROGRAMS`, with weights for kcrf-tag in the form `quantize`, and remarks."""
     if program == "runtime":
         return runtime_image(model, quantize), []
     ways = {"posterior decoding": model.decode != DECODINGS[0], "a bonus for spans": model.span_bonus}
@@ -59,7 +56,7 @@ def export_model(model: Model, program: str, text: bool = False, quantize: str =
         found, more = crfsuite_of(model)
         return write_crfsuite(found), [*remarks, *more]
     writer = _Templates(model, program)
-    return (writer.wapiti() if program == "wapiti" else writer.crfpp(text)), remarks
+    return (writer.wapiti() if program == "wapiti" else writer.crfpp()), remarks
 
 
 def program_of(path: str | os.PathLike[str]) -> str | None:
@@ -293,14 +290,14 @@ class _Templates:
         macros = [piece for line in self.lines for piece in pieces(line) if isinstance(piece, Macro)]
         return max((one.column + 1 for one in macros), default=1)
 
-    def crfpp(self, text: bool) -> bytes:
+    def crfpp(self) -> bytes:
         for string in (*self.node, *self.pairs):
             if re.search(r"[\s\0]", string):
                 raise ConfigError(f"the string {string!r} has a space, which CRF++ takes for the end of a column")
         strings = [*self.node, *self.pairs]
         weights = [*self.node.values(), *self.pairs.values()]
         lines = sorted(self.lines, key=lambda line: line[0] != "U")  # U lines first, as CRF++ does
-        return write_crfpp(self.model.labels, lines, strings, weights, self._width(), text)
+        return write_crfpp(self.model.labels, lines, strings, weights, self._width())
 
     def wapiti(self) -> bytes:
         Y = len(self.model.labels)

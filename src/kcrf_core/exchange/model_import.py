@@ -12,7 +12,7 @@ from ..config import is_wapiti_line, load_template
 from ..encoding import TemplateFeature
 from ..errors import ConfigError, FileFormatError
 from ..model import Model
-from .crfpp_models import looks_binary, read_crfpp_binary, read_crfpp_text
+from .crfpp_models import looks_like_crfpp, read_crfpp
 from .crfsuite_models import MAGIC, read_crfsuite
 from .foreign import ForeignModel, decoded, sparse_rows
 from .wapiti_models import read_wapiti
@@ -22,6 +22,7 @@ OTHERS = {
     b"PK\x03\x04": "an .npz or zip file: a model of kcrf needs no import",
     b"\xac\xed\x00\x05": "a Java object, as MALLET and Stanford NER write them, which only Java can read",
     b"\x80": "a Python pickle: from sklearn-crfsuite take the model inside, crf.modelfile.name, which can be imported",
+    b"version:": "a CRF++ model as text: convert it first (crf_learn -C TEXT MODEL)",
     b"\x1f\x8b": "compressed: unpack it first (gunzip)",
     b"BZh": "compressed: unpack it first (bunzip2)",
     b"\xfd7zXZ": "compressed: unpack it first (unxz)",
@@ -57,13 +58,11 @@ def read_foreign(data: bytes, source: str, encoding: str = "utf-8") -> ForeignMo
         return ForeignModel("CRFsuite", found.labels, names, node, None, found.transitions, remarks=remarks)
     if data.startswith(b"#mdl#"):
         return read_wapiti(data, source, encoding)
-    if data.startswith(b"version:"):
-        return read_crfpp_text(data, source, encoding)
     for beginning, what in OTHERS.items():
         if data.startswith(beginning):
             raise FileFormatError(f"{source}: {what}")
-    if looks_binary(data):
-        return read_crfpp_binary(data, source, encoding)
+    if looks_like_crfpp(data):
+        return read_crfpp(data, source, encoding)
     raise FileFormatError(f"{source}: not a model of CRFsuite, CRF++ or Wapiti")
 
 
