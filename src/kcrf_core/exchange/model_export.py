@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -153,7 +153,7 @@ class _Templates:
     """Lines and strings for CRF++ or Wapiti."""
 
     def __init__(self, model: Model, program: str):
-        self.model, self.program, self.name = model, program, PROGRAMS[program]
+        self.model, self.name = model, PROGRAMS[program]
         self.wants_wapiti, self.symbol = program == "wapiti", SYMBOLS[program]
         self.most = WAPITI_REACH if self.wants_wapiti else CRFPP_REACH
         self.lines: dict[str, None] = {}
@@ -227,19 +227,11 @@ class _Templates:
     ) -> Iterator[tuple[Iterable[str], list[str]]]:
         """Yield a line for each place in a feature's window, or all lines of its bag at once, with their strings."""
         if isinstance(feature, TemplateFeature | LineFeature):
-            lines = {}  # as the other program writes them, by their form here
-            for line in feature.config.templates:
-                if is_wapiti_line(line) == self.wants_wapiti:
-                    lines[line] = line
-                    continue
-                found = [piece for piece in pieces(line) if isinstance(piece, Macro)]
-                if line[0] == "*" or any(not one.plain or abs(one.row) > self.most for one in found):
-                    raise ConfigError(
-                        f"{self.name} has no line such as '{line}': write the model for Wapiti", settings=["to"]
-                    )
-                lines[line] = (line[0].lower() if self.wants_wapiti else line[0].upper()) + line[1:]
-            convert = _converter(feature.config.templates, lines, self.program)
-            yield lines.values(), [convert(value) for value in feature.vocabulary.values]
+            lines = feature.config.templates
+            if any(is_wapiti_line(line) != self.wants_wapiti for line in lines):
+                other = PROGRAMS["crf++" if self.wants_wapiti else "wapiti"]
+                raise ConfigError(f"the template is one of {other}: write the model for {other}", settings=["to"])
+            yield lines, list(feature.vocabulary.values)
             return
         if isinstance(feature, ConjunctionFeature):
             parts = [(part, offset) for part, (_, offset) in zip(feature.parts, feature.config.parts, strict=True)]
@@ -282,7 +274,11 @@ class _Templates:
 
     def _value(self, values: Sequence[str], code: int, reach: int) -> str:
         if code < len(values):
-            return _no_marker(values[code], self.program)
+            if re.fullmatch(rf"{self.symbol}[+-][1-8]", values[code]):
+                raise ConfigError(
+                    f"{self.name} takes the value {values[code]!r} for the end of a sequence: replace it in the data"
+                )
+            return values[code]
         beyond = code - len(values)
         return self.symbol + (f"-{beyond + 1}" if beyond < reach else f"+{beyond - reach + 1}")
 
@@ -311,38 +307,3 @@ class _Templates:
             strings.append(wapiti_bytes(string))
             weights.append(np.concatenate(parts))
         return write_wapiti(self.model.labels, list(self.lines), strings, weights, self._width() - 1)
-
-
-def _no_marker(value: str, program: str) -> str:
-    """Return a value of the data, unless the program would take it for the end of a sequence."""
-    if re.fullmatch(rf"{SYMBOLS[program]}[+-][1-8]", value):
-        raise ConfigError(
-            f"{PROGRAMS[program]} takes the value {value!r} for the end of a sequence: replace it in the data"
-        )
-    return value
-
-
-def _converter(templates: Sequence[str], lines: dict[str, str], program: str) -> Callable[[str], str]:
-    """Return a function from strings of the templates to those of the same lines in the other language."""
-    if all(line == own for line, own in lines.items()):
-        return lambda string: string
-    patterns = []
-    for line in templates:
-        parts = ["(.*?)" if isinstance(piece, Macro) else re.escape(piece) for piece in pieces(line)]
-        patterns.append((re.compile("".join(parts), re.DOTALL), pieces(lines[line])))
-    theirs = SYMBOLS[program]
-    (own,) = set(SYMBOLS.values()) - {theirs}
-
-    def convert_value(value: str) -> str:
-        marker = re.fullmatch(rf"{own}([+-]\d)", value)
-        return _no_marker(value, program) if marker is None else theirs + marker[1]
-
-    def convert(string: str) -> str:
-        for pattern, parts in patterns:
-            found = pattern.fullmatch(string)
-            if found is not None:
-                values = iter(found.groups())
-                return "".join(convert_value(next(values)) if isinstance(part, Macro) else part for part in parts)
-        raise ConfigError(f"the string {string!r} comes from no line of its template")
-
-    return convert
