@@ -8,33 +8,6 @@ from libc.stdlib cimport free, malloc
 import numpy as np
 
 from ..system.types cimport int64, real
-from ._prefetch cimport prefetch
-
-
-def multiply_codes(
-    const int[:, ::1] codes,           # [n, F] one value for each field, negative for none
-    const int64[::1] first,            # [F] the row of W of each field's code 0
-    const real[:, ::1] W,              # [D, C]
-    real[:, ::1] out,                  # [n, C] added to
-):
-    """Add A W for one-hot rows A, which are given by their codes, to out."""
-    cdef Py_ssize_t t, f, c, C = W.shape[1]
-    cdef const real* row
-    cdef real* target
-    if C == 0:
-        return
-    with nogil:
-        for t in range(codes.shape[0]):
-            target = &out[t, 0]
-            if t + 1 < codes.shape[0]:  # rows of W are far apart: ask for those of the next row now
-                for f in range(codes.shape[1]):
-                    if codes[t + 1, f] >= 0:
-                        prefetch(&W[first[f] + codes[t + 1, f], 0], C * sizeof(real))
-            for f in range(codes.shape[1]):
-                if codes[t, f] >= 0:
-                    row = &W[first[f] + codes[t, f], 0]
-                    for c in range(C):
-                        target[c] += row[c]
 
 
 def multiply_few(
@@ -58,25 +31,6 @@ def multiply_few(
                 value = 1.0 if ones else values[i]
                 for k in range(ends[row], ends[row + 1]):
                     out[t, columns[k]] += value * weights[k]
-
-
-def multiply_codes_few(
-    const int[:, ::1] codes,           # [n, F] one value for each field, negative for none
-    const int64[::1] first,            # [F] the row of W of each field's code 0
-    const int64[::1] ends,             # [D+1]
-    const int[::1] columns,            # [K]
-    const double[::1] weights,         # [K]
-    double[:, ::1] out,                # [n, C] added to
-):
-    """Add A W for one-hot rows A, which are given by their codes, and such a W to out."""
-    cdef Py_ssize_t t, f, k, row
-    with nogil:
-        for t in range(codes.shape[0]):
-            for f in range(codes.shape[1]):
-                if codes[t, f] >= 0:
-                    row = first[f] + codes[t, f]
-                    for k in range(ends[row], ends[row + 1]):
-                        out[t, columns[k]] += weights[k]
 
 
 cdef extern from "_thin_products.h" nogil:
@@ -196,41 +150,6 @@ def transposed(
         for f in range(ends.shape[0] - 1, 0, -1):
             ends[f] = ends[f - 1]
         ends[0] = 0
-
-
-def take_rows(
-    const int64[::1] indptr,           # [N+1]
-    const int[::1] indices,            # [nnz]
-    const double[::1] values,          # [nnz], or [0] for all ones
-    const int64[::1] rows,             # [n]
-    const int64[::1] ends,             # [n+1] where they will end
-    int[::1] out,                      # [m] out
-    double[::1] out_values,            # [m] out, or [0]
-):
-    cdef Py_ssize_t t
-    cdef int64 k, shift
-    with nogil:
-        for t in range(rows.shape[0]):
-            shift = ends[t] - indptr[rows[t]]
-            for k in range(indptr[rows[t]], indptr[rows[t] + 1]):
-                out[k + shift] = indices[k]
-                if values.shape[0]:
-                    out_values[k + shift] = values[k]
-
-
-def add_squares(
-    const int64[::1] indptr,           # [N+1]
-    const int[::1] indices,            # [nnz]
-    const double[::1] values,          # [nnz], or [0] for all ones
-    const double[::1] counts,          # [N] of each row
-    double[::1] out,                   # [D] added to: sums of squares of each column
-):
-    cdef Py_ssize_t t
-    cdef int64 k
-    with nogil:
-        for t in range(indptr.shape[0] - 1):
-            for k in range(indptr[t], indptr[t + 1]):
-                out[indices[k]] += (values[k] * values[k] if values.shape[0] else 1.0) * counts[t]
 
 
 def seen_places(

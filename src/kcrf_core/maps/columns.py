@@ -16,7 +16,7 @@ import numpy as np
 
 from ..kernels import Inputs
 from ..system import offsets_of, row_products
-from . import _sparse, native
+from . import native
 from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
@@ -88,18 +88,20 @@ def largest_values(inputs: Inputs) -> np.ndarray:
 
 def add_products(inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
     """Add X W to out [n, C] for the rows X [n, D] of inputs and weights W [D, C]."""
-    order, codes, bag, real = ColumnOrder.of(inputs), np.ascontiguousarray(inputs.codes), inputs.bag, inputs.real
-    if isinstance(weights, SparseWeights):
-        _sparse.multiply_codes_few(codes, order.fields, weights.ends, weights.columns, weights.values, out)
-        if bag is not None:
-            weights.add_rows(bag.indptr, bag.indices, bag.data, order.first_attribute, out)
-        n, R = real.shape
-        weights.add_rows(np.arange(n + 1) * R, np.tile(np.arange(R), n), real.ravel(), order.first_real, out)
-        return
-    _sparse.multiply_codes(codes, order.fields, weights, out)
+    order, bag, real = ColumnOrder.of(inputs), inputs.bag, inputs.real
+    blocks = [(0, *one_hot(inputs), np.empty(0, out.dtype))]  # the first row of W, and compressed rows
     if bag is not None:
-        indptr, indices = bag.indptr.astype(np.int64), bag.indices.astype(np.int32)
-        own = native.sparse(indptr, indices, bag.data, weights[order.first_attribute :].ravel(), weights.shape[1])
-        native.all_scores(native.ALONE, own, len(out), out, False)
-    if real.shape[1]:
+        entries = bag.indptr.astype(np.int64), bag.indices.astype(np.int32, copy=False), bag.data
+        blocks.append((order.first_attribute, *entries))
+    for first, indptr, indices, values in blocks:
+        if isinstance(weights, SparseWeights):
+            weights.add_rows(indptr, indices, values, first, out)
+        else:
+            products = native.sparse(indptr, indices, values, weights[first:].ravel(), weights.shape[1])
+            native.all_scores(native.ALONE, products, len(out), out, False)
+    if isinstance(weights, SparseWeights):
+        n, R = real.shape
+        columns = np.tile(np.arange(R, dtype=np.int32), n)
+        weights.add_rows(np.arange(n + 1) * R, columns, real.ravel(), order.first_real, out)
+    elif real.shape[1]:
         out += row_products(real, weights[order.first_real :])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..kernels import Inputs
-from ..system import offsets_of, ranges
+from ..system import offsets_of, ranges, sequence_rows
 from . import _sparse
 from .columns import ColumnOrder, one_hot, sparse_block
 from .partition_sums import Partitions, summed_by
@@ -77,11 +77,9 @@ class CompressedRows:
 
     def take(self, rows: np.ndarray) -> CompressedRows:
         rows = np.asarray(rows, dtype=np.int64)
-        ends = offsets_of(np.diff(self.indptr)[rows])
-        indices = np.empty(ends[-1], dtype=np.int32)
-        values = np.empty(ends[-1] if len(self.values) else 0)
-        _sparse.take_rows(self.indptr, self.indices, self.values, rows, ends, indices, values)
-        return replace(self, indptr=ends, indices=indices, values=values)
+        ends, entries = offsets_of(np.diff(self.indptr)[rows]), sequence_rows(self.indptr, rows)
+        values = self.values[entries] if len(self.values) else NOTHING
+        return replace(self, indptr=ends, indices=self.indices[entries], values=values)
 
     def narrow(self, columns: np.ndarray) -> CompressedRows:
         """Return some columns, by number, in ascending order."""
@@ -112,8 +110,13 @@ class CompressedRows:
 
         def of_rows(part: slice) -> np.ndarray:
             out = np.zeros(self.width)
-            ends = self.indptr[part.start : part.stop + 1]
-            _sparse.add_squares(ends, self.indices, self.values, counts[part], out)
+            for first in range(part.start, part.stop, ROWS_AT_ONCE):
+                rows = slice(first, min(first + ROWS_AT_ONCE, part.stop))
+                ends = self.indptr[rows.start : rows.stop + 1]
+                entries, shares = slice(ends[0], ends[-1]), np.repeat(counts[rows], np.diff(ends))
+                if len(self.values):
+                    shares *= np.square(self.values[entries])
+                out += np.bincount(self.indices[entries], shares, minlength=self.width)
             return out
 
         return summed_by(None if whole else partitions, len(counts), of_rows)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..files import LARGEST, Contents
-from ..system import Team, offsets_of
+from ..system import Team, offsets_of, sequence_rows
 from . import _sparse, native
 
 if TYPE_CHECKING:
@@ -59,10 +59,8 @@ class SparseWeights:
 
     def take(self, rows: np.ndarray) -> SparseWeights:
         rows = np.asarray(rows, dtype=np.int64)
-        ends = offsets_of(np.diff(self.ends)[rows])
-        columns, values = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1])
-        _sparse.take_rows(self.ends, self.columns, self.values, rows, ends, columns, values)
-        return SparseWeights(self.width, ends, columns, values)
+        ends, entries = offsets_of(np.diff(self.ends)[rows]), sequence_rows(self.ends, rows)
+        return SparseWeights(self.width, ends, self.columns[entries], self.values[entries])
 
     def times(self, factors: np.ndarray) -> SparseWeights:
         """Return each row times a factor [D]."""
@@ -82,8 +80,7 @@ class SparseWeights:
         self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, first: int, out: np.ndarray
     ) -> None:
         """Add A W to out [n, C] for compressed rows A; their features are rows of these weights from `first` on."""
-        args = (indptr.astype(np.int64), indices.astype(np.int32), values.astype(np.float64))
-        _sparse.multiply_few(*args, first, self.ends, self.columns, self.values, out)
+        _sparse.multiply_few(indptr, indices, values, first, self.ends, self.columns, self.values, out)
 
     def pack(self, at: str) -> dict[str, np.ndarray]:
         small = _small(self.width)
