@@ -40,7 +40,7 @@ from kcrf_core.encoding import EXPORTS, export, fit_encoding
 from kcrf_core.errors import FileFormatError, KcrfError
 from kcrf_core.exchange import PROGRAMS, export_model, import_model
 from kcrf_core.features import load_basis, save_basis, select_bases
-from kcrf_core.files import COMPRESSIONS, packing, read_container, unpacked
+from kcrf_core.files import CompressedText, compressing, read_container
 from kcrf_core.model import Model, dump, load_dataset, save_dataset, summarise, unpack
 from kcrf_core.objective.solvers import Observer
 from kcrf_core.system import Workers
@@ -299,7 +299,6 @@ class Targets:
         terms = [pairs, {"type": "edge"}, {"type": "edge-x", "features": ["c1", "c2"]}]
         self.observed_pairs = parse_config({"terms": terms, "training": {"sigma2": 1.0, "observed_features": True}})
         self.words = _corpus(SENTENCES, "conllu")
-        self.kind = "gzip"  # of the compressed case at hand
         self.foreign = [(path.name, path.read_bytes()) for path in sorted(FOREIGN.iterdir()) if path.name in MODELS]
         self.foreign.append(("patterns", (FOREIGN / "patterns").read_bytes()))
         self.files: list[tuple[str, bytes, Callable[[], object]]] = []
@@ -351,9 +350,8 @@ class Targets:
             return name, mutated_container(data, rng), use
         name, text, use = texts[number - len(files)]
         if name == "compressed":
-            self.kind = rng.choice(tuple(COMPRESSIONS.values()))
             out = io.BytesIO()
-            with packing(out, self.kind) as stream:
+            with compressing(out) as stream:
                 stream.write(text.encode())
             return name, mutated_bytes(out.getvalue(), rng), use
         return name, mutated_text(text, rng), use
@@ -414,7 +412,7 @@ class Targets:
                 FORMATS[format].labelled(parsed, ["X"], np.zeros(parsed.corpus.positions, np.int32))
 
     def _use_compressed(self) -> None:
-        with self.path.open("rb") as stream, unpacked(stream, self.kind, "data") as text:
+        with self.path.open("rb") as stream, CompressedText(stream, "data") as text:
             for _ in FORMATS["conll"].parse(blocks(text, "data"), "data"):
                 pass
 

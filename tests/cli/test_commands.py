@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import json
-import lzma
 import os
 import re
 import signal
@@ -60,19 +58,18 @@ def test_odd_layouts_come_back_byte_for_byte(kcrf, trained, ending):
     assert not done.out.endswith(b"\n")
 
 
-@pytest.mark.parametrize("suffix, module", [(".gz", gzip), (".bz2", bz2), (".xz", lzma)])
-def test_compressed_files_and_pipes(kcrf, trained, accent, tmp_path, suffix, module):
-    packed, out = tmp_path / f"data.conll{suffix}", tmp_path / f"out{suffix}"
-    packed.write_bytes(module.compress(accent.read_bytes()))
+def test_compressed_files_and_pipes(kcrf, trained, accent, tmp_path):
+    packed, out = tmp_path / "data.conll.gz", tmp_path / "out.gz"
+    packed.write_bytes(gzip.compress(accent.read_bytes()))
     plain = kcrf("tag", "-m", trained, accent)
     assert kcrf("tag", "-m", trained, packed).out == plain.out
     assert kcrf("tag", "-m", trained, "-", stdin=accent.read_bytes()).out == plain.out
     assert kcrf("tag", "-m", trained, accent, "-o", out).out == b""
-    assert module.decompress(out.read_bytes()) == plain.out
+    assert gzip.decompress(out.read_bytes()) == plain.out
     packed.write_bytes(packed.read_bytes()[:-20])
     broken = kcrf("tag", "-m", trained, packed, "-o", out)
     assert broken.code == 3 and "damaged" in broken.err and broken.err.count("\n") == 1
-    assert module.decompress(out.read_bytes()) == plain.out  # an output stays as it was
+    assert gzip.decompress(out.read_bytes()) == plain.out  # an output stays as it was
 
 
 def test_tag_says_the_same_with_any_number_of_threads(kcrf, trained, accent, tmp_path):

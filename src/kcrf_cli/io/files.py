@@ -145,7 +145,7 @@ STDOUT = "standard output"
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
     """Yield a binary stream: stdout for None and `-`, else a file, compressed by its name and replaced at the end."""
-    from kcrf_core.files import COMPRESSIONS, packing, replacing
+    from kcrf_core.files import compressing, is_compressed, replacing
 
     if path is None or path == "-":
         if sys.stdout is None:
@@ -166,9 +166,9 @@ def output_stream(path: str | None) -> Iterator[IO[bytes]]:
                     raw.detach()
         return
     with replacing(path) as stream:
-        if (kind := COMPRESSIONS.get(os.path.splitext(path)[1])) is not None:
-            with packing(stream, kind) as packed:
-                yield packed
+        if is_compressed(path):
+            with compressing(stream) as packed:
+                yield cast("IO[bytes]", packed)  # all that is used of one
         else:
             yield stream
 

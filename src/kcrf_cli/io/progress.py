@@ -137,12 +137,11 @@ def progress(
     quiet: bool, name: str, total: int | None = None, paths: Sequence[str] = ()
 ) -> Iterator[Callable[..., None]]:
     """Show the progress of counted work, or of the bytes of files; yield a function of a count and a text beside it."""
-    from kcrf_core.files import COMPRESSIONS
+    from kcrf_core.files import is_compressed
     from kcrf_core.system import size_text
 
     if paths:  # bytes read, against their number where all files are plain ones
-        packed = any(os.path.splitext(path)[1] in COMPRESSIONS for path in paths)
-        plain = not packed and all(path != "-" and os.path.isfile(path) for path in paths)
+        plain = all(path != "-" and os.path.isfile(path) and not is_compressed(path) for path in paths)
         total = sum(map(os.path.getsize, paths)) if plain else None
     line, done, text = ProgressLine(quiet, delay=1.0 if paths else 0.0), 0, size_text if paths else "{:,}".format
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from ..errors import ConfigError, DataError, suggestion
-from ..files import COMPRESSIONS
+from ..files import is_compressed
 from ..system import PAUSE, Pause, Workers, counted, listed
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
@@ -164,8 +164,7 @@ def named_layout(path: str | os.PathLike[str], layout: Layout) -> Layout:
 
 def _unpacked_name(path: str | os.PathLike[str]) -> str:
     """Return the name of a file without the ending of its compression."""
-    stem, ending = os.path.splitext(path)
-    return stem if ending in COMPRESSIONS else os.fspath(path)
+    return os.path.splitext(path)[0] if is_compressed(path) else os.fspath(path)
 
 
 def stream_corpus(

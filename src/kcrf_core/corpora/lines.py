@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import DataError
-from ..files import COMPRESSIONS, unpacked
+from ..files import CompressedText, is_compressed
 from ..system import PAUSE, Pause
 from . import _text
 from .corpus import Corpus
@@ -34,19 +34,20 @@ PREDICTED = "predicted"  # the name of the column of labels, where columns have 
 
 BYTE_ORDER_MARK = "\ufeff"
 
+Stream = io.BufferedReader | CompressedText
+
 # Returns the end of the last whole sequence in data, or 0, and where to search from when there is more. It is given
 # the data, where to search from, and the number of the first line.
 Cut = Callable[[bytearray, int, int], tuple[int, int]]
 
 CONTENTS = ("blank lines", "comments", "a header line")  # that a block without positions may have
 
-_PACKED = "looks like {} data, not like text (give the file a name ending in {}, or pipe it through {})"
 ARCHIVES = {
     b"PK\x03\x04": "looks like a zip archive, as .npz files are, not like text (tag and evaluate without -m read text)",
-    b"\x1f\x8b": _PACKED.format("gzip", ".gz", "zcat"),
-    **{b"BZh%d1AY&SY" % level: _PACKED.format("bzip2", ".bz2", "bzcat") for level in range(1, 10)},
-    b"\xfd7zXZ\0": _PACKED.format("xz", ".xz", "xzcat"),
-    b"\x28\xb5\x2f\xfd": "looks like zstd data, which is not read here (pipe it through zstdcat)",
+    b"\x1f\x8b": "looks like gzip data, not like text (give the file a name ending in .gz, or pipe it through zcat)",
+    **{b"BZh%d1AY&SY" % n: "looks like bzip2 data, not like text (pipe it through bzcat)" for n in range(1, 10)},
+    b"\xfd7zXZ\0": "looks like xz data, not like text (pipe it through xzcat)",
+    b"\x28\xb5\x2f\xfd": "looks like zstd data, not like text (pipe it through zstdcat)",
 }
 
 
@@ -144,20 +145,19 @@ def display_name(path: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
-    """Open a file for `blocks`: `-` is standard input, which stays open; `*.gz` and the like are decompressed."""
+def opened(path: str | os.PathLike[str]) -> Iterator[Stream]:
+    """Open a file for `blocks`: `-` is standard input, which stays open; `*.gz` is decompressed."""
     path = os.fspath(path)
     if path == "-":
         if sys.stdin is None:
             raise OSError(errno.EBADF, "standard input is closed")
         yield sys.stdin.buffer  # type: ignore[misc]  # typeshed leaves open what it is
         return
-    kind = COMPRESSIONS.get(os.path.splitext(path)[1])
     with open(path, "rb") as stream:
-        yield stream if kind is None else unpacked(stream, kind, display_name(path))
+        yield CompressedText(stream, display_name(path)) if is_compressed(path) else stream
 
 
-def may_wait(stream: io.BufferedReader) -> bool:
+def may_wait(stream: Stream) -> bool:
     """Return True if data of a stream may be long in coming, as from a pipe and never from a file."""
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
@@ -165,7 +165,7 @@ def may_wait(stream: io.BufferedReader) -> bool:
         return True
 
 
-def _has_more(stream: io.BufferedReader) -> bool:
+def _has_more(stream: Stream) -> bool:
     """Return True if there is something to read at once; False where that cannot be found out."""
     try:
         return bool(select.select([stream], [], [], 0)[0])
@@ -173,15 +173,13 @@ def _has_more(stream: io.BufferedReader) -> bool:
         return False
 
 
-def blocks(
-    stream: io.BufferedReader, name: str, sequence_per_line: bool = False, layout: Layout = PLAIN
-) -> Iterator[Block]:
+def blocks(stream: Stream, name: str, sequence_per_line: bool = False, layout: Layout = PLAIN) -> Iterator[Block]:
     """Yield the blocks of `blocks_and_pauses`."""
     return (block for block in blocks_and_pauses(stream, name, sequence_per_line, layout) if block is not PAUSE)
 
 
 def blocks_and_pauses(
-    stream: io.BufferedReader,
+    stream: Stream,
     name: str,
     sequence_per_line: bool = False,
     layout: Layout = PLAIN,

@@ -1,4 +1,8 @@
-from .compression import COMPRESSIONS as COMPRESSIONS, packing as packing, unpacked as unpacked
+from .compression import (
+    CompressedText as CompressedText,
+    compressing as compressing,
+    is_compressed as is_compressed,
+)
 from .containers import (
     MAGIC as MAGIC,
     Contents as Contents,
