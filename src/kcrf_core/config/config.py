@@ -402,8 +402,8 @@ class Config:
     )
     embeddings: str | None = declared(
         values.text,
-        help="Word vectors of GloVe, word2vec or fastText. They are text, compressed or not, or .npz with words and "
-        "rows. A word is looked up as it is, in lower case, and with digits as 0. Default: none.",
+        help="Word vectors of GloVe, word2vec or fastText: text, compressed or not. A word is looked up as it is, in "
+        "lower case, and with digits as 0. Default: none.",
         metavar="FILE",
     )
     embeddings_column: str | None = declared(

@@ -5,13 +5,12 @@ Files are mapped into memory and never unpickled. Rows are checked when they are
 can name the row of the file and the line of the text.
 
 Tables of word vectors are text, a word and its numbers on each line: as GloVe writes it, or below a line with the
-number of words and of numbers, as word2vec and fastText (`.vec`) write it; or `.npz` archives of `words` and `rows`.
+number of words and of numbers, as word2vec and fastText (`.vec`) write it.
 """
 
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -26,7 +25,7 @@ from . import _text
 from .corpus import Corpus
 from .lines import Block, blocks, checked, display_name, opened
 from .tables import CodedColumn, NumberColumn
-from .word_vectors import WordVectors, quantised
+from .word_vectors import WordVectors
 
 PRECISIONS = ("float16", "float32", "float64")
 BYTES_AT_ONCE = 1 << 24  # looked at for numbers that are none
@@ -232,8 +231,6 @@ def with_embeddings(corpus: Corpus, path: str, *others: Corpus) -> Corpus:
 def _read_table(path: str, *version: int) -> WordVectors:
     """Read the table that folds and features share."""
     name = display_name(path)
-    if path.endswith(".npz"):
-        return _of_arrays(path, name)
     with opened(path) as stream, Workers() as workers:
         parts = blocks(stream, name, sequence_per_line=True)
         first = next(parts, None)
@@ -257,7 +254,11 @@ def _read_table(path: str, *version: int) -> WordVectors:
             name,
         )
     out = WordVectors.of(os.path.basename(path), words, np.concatenate(rows), np.concatenate(scales))
-    _check_distinct(out, name, "line", 1 if announced is None else 2)
+    if len(out.index) < len(words):
+        seen: dict[str, int] = {}
+        for line, word in enumerate(words, start=1 if announced is None else 2):
+            if seen.setdefault(word, line) != line:
+                raise DataError(f"'{word}' again, which line {seen[word]} has", name, line)
     return out
 
 
@@ -311,49 +312,3 @@ def _parsed(block: Block, begin: int, width: int, header: bool, name: str) -> tu
     ends = starts[:n] + lengths[:n]
     words = [data[first:last].decode() for first, last in zip(starts[:n].tolist(), ends.tolist(), strict=True)]
     return words, rows[:n], scales[:n]
-
-
-def _check_distinct(table: WordVectors, name: str, unit: str, first: int) -> None:
-    """Refuse a table that has a word twice, with the number of its row."""
-    if len(table.index) == len(table.words):
-        return
-    seen: dict[str, int] = {}
-    for number, word in enumerate(table.words, start=first):
-        if word in seen:
-            raise DataError(f"{unit} {number} has '{word}' again, which {unit} {seen[word]} has", name)
-        seen[word] = number
-
-
-def _of_arrays(path: str, name: str) -> WordVectors:
-    """Read the arrays `words` and `rows` of an archive."""
-    with open(path, "rb") as stream:
-        if not stream.read(len(NPY)).startswith(ZIP):
-            raise DataError("no .npz archive: write one with numpy.savez(file, words=words, rows=rows)", name)
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {key: archive[key] for key in ("words", "rows") if key in archive}
-                there = ", ".join(archive.files)
-        except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
-            if "pickle" in str(error) or "Object" in str(error):
-                message = "an array of Python objects, which are never loaded: save words=numpy.array(words, dtype=str)"
-                raise DataError(message, name) from None
-            raise DataError(f"cannot be read as arrays, perhaps it is cut short ({error})", name) from None
-    for key in ("words", "rows"):
-        if key not in arrays:
-            raise DataError(f"there is no array '{key}' (arrays: {there or 'none'})", name)
-    words, numbers = arrays["words"], arrays["rows"]
-    if words.ndim != 1 or words.dtype.kind not in "US":
-        raise DataError(f"'words' is {words.dtype}{list(words.shape)}, where a list of texts is expected", name)
-    if numbers.dtype.name not in PRECISIONS or numbers.ndim != 2 or numbers.shape[:1] != words.shape:
-        expected = f"{len(words):,} rows of {', '.join(PRECISIONS)}"
-        raise DataError(f"'rows' is {numbers.dtype}{list(numbers.shape)}, where {expected} are expected", name)
-    finite = np.isfinite(numbers).all(axis=1)
-    if not finite.all():
-        raise DataError(f"row {int(finite.argmin())} (from 0) has a number that is not finite", name)
-    try:
-        texts = [str(word) if isinstance(word, str) else word.decode() for word in words.tolist()]
-    except UnicodeDecodeError:
-        raise DataError("'words' has a text that is not UTF-8", name) from None
-    out = WordVectors.of(os.path.basename(path), texts, *quantised(numbers))
-    _check_distinct(out, name, "row", 0)
-    return out

@@ -18,8 +18,6 @@ from ..files import content_digest
 from ..runtime import by_characters
 from ..system import counted
 
-STEPS = 127  # of a row's largest number
-ROWS_AT_ONCE = 4096
 DIGITS = str.maketrans("123456789", "000000000")
 
 
@@ -105,15 +103,3 @@ def rows_of(index: Mapping[str, int], values: Sequence[str]) -> np.ndarray:
             number = next((found for one in tried if (found := get(one)) is not None), -1)
         out[place] = number
     return out
-
-
-def quantised(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows [V, width] int8 and scales [V] of finite numbers."""
-    rows, scales = np.empty(numbers.shape, dtype=np.int8), np.empty(len(numbers), dtype=np.float32)
-    for begin in range(0, len(numbers), ROWS_AT_ONCE):
-        some = numbers[begin : begin + ROWS_AT_ONCE].astype(np.float64)
-        part = slice(begin, begin + len(some))
-        scales[part] = np.abs(some).max(axis=1, initial=0.0) / STEPS
-        own = scales[part].astype(np.float64)[:, None]
-        rows[part] = np.rint(np.divide(some, own, out=np.zeros_like(some), where=own > 0))
-    return rows, scales
