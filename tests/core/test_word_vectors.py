@@ -53,13 +53,12 @@ def test_values_are_looked_up_as_they_are_in_lower_case_and_with_digits_as_zeros
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("a 1 2\nb 1\n", 2, "fewer than 2 numbers"),
-        ("a 1 2\n\nb 1 2\n", 2, "fewer than 2 numbers"),
-        ("a 1 2\nb 1 2 3\n", 2, "more than 2 numbers"),
+        ("a 1 2\nb 1\n", 2, "2 columns, expected 3"),
+        ("a 1 2\n\nb 1 2 3\n", 3, "4 columns, expected 3"),
         ("a 1 2\nb 1 nan\n", 2, "'nan' is not a finite number"),
         ("a 1 2\nb inf 1\n", 2, "'inf' is not a finite number"),
         ("2 2\na 1 2\nb 1 x\n", 3, "'x' is not a finite number"),
-        ("a 1 2\n 1 2\n", 2, "no word before"),
+        ("a 1 2\n 1 2\n", 2, "2 columns, expected 3"),
         ("a 1 2\nb 1 1e30\n", 2, "too large"),
         ("a 1 2\nb\xff 1 2\n".encode("latin-1"), 2, "not UTF-8"),
         ("one\ntwo\n", 1, "a word and its numbers are expected"),
@@ -97,5 +96,5 @@ def test_blocks_and_threads_change_nothing(tmp_path, monkeypatch):
     assert again is not whole and again.digest == whole.digest
     assert load_word_vectors(path) is again  # while the file stays as it is
     lines[300] += " 1"
-    with pytest.raises(DataError, match=":301: more than 7 numbers"):
+    with pytest.raises(DataError, match=":301: 9 columns, expected 8"):
         load_word_vectors(written(tmp_path, "\n".join(lines)))

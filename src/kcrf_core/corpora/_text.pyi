@@ -91,12 +91,3 @@ def put_values(
     text_ends: np.ndarray,
     out: np.ndarray,
 ) -> None: ...
-def parse_vectors(
-    data: bytes,
-    begin: int,
-    row: np.ndarray,
-    rows: np.ndarray,
-    scales: np.ndarray,
-    starts: np.ndarray,
-    lengths: np.ndarray,
-) -> tuple[int, int, int, int]: ...

@@ -5,7 +5,7 @@ the order of their first appearance, by an open-addressing hash table: `slots` h
 nothing and release the interpreter's lock.
 """
 
-from libc.math cimport NAN, fabs, rint
+from libc.math cimport NAN
 from libc.string cimport memchr, memcmp, memcpy
 
 from ..system.types cimport int64, uint64
@@ -27,7 +27,6 @@ cdef enum:
     TOO_LONG = -2
 
 cdef const unsigned char* EMPTY = b""  # C compares and copies no bytes at NULL, not even none
-cdef double LARGEST_OF_VECTOR = 1e18   # as of all numbers that are computed with
 
 cdef enum:
     LONGEST_QUOTED = 131072            # bytes of a value, as Python's csv has it: else one stray quote takes in a file
@@ -590,86 +589,3 @@ def put_values(
         length = data.shape[0] - copied
         if length:
             memcpy(&out[at], &data[copied], length)
-
-
-def parse_vectors(
-    const unsigned char[::1] data,
-    Py_ssize_t begin,
-    double[::1] row,                   # [width] scratch
-    signed char[:, ::1] rows,          # [n, width] out: numbers divided by the scale of their row
-    float[::1] scales,                 # [n] out
-    int64[::1] starts,                 # [n] out: places of words
-    int[::1] lengths,                  # [n] out
-):
-    """Parse lines of a word and `width` numbers, of which the last ones are the vector: a word may have spaces inside.
-
-    Return the number of lines read, and what is wrong with the next one: 0 nothing, 1 too few numbers, 2 too many of
-    them, 3 a value that is none, 4 no word, 5 a number too large; and where that value begins and ends.
-    """
-    cdef Py_ssize_t n = 0, first = begin, last, left, right, size = data.shape[0], width = row.shape[0], k
-    cdef int wrong = 0
-    cdef double largest, scale
-    cdef const unsigned char* text = &data[0] if size else EMPTY
-    left = right = begin
-    with nogil:
-        while first < size:
-            last = right = line_end(text, first, size)
-            largest = 0
-            for k in range(width - 1, -1, -1):
-                while right > first and ends_value(text[right - 1]):
-                    right -= 1
-                left = right
-                while left > first and not ends_value(text[left - 1]):
-                    left -= 1
-                if left == first:
-                    wrong = 1
-                    break
-                if not parse_number(text + left, right - left, &row[k]):
-                    wrong = 3
-                    break
-                largest = max(largest, fabs(row[k]))
-                right = left
-            if wrong:
-                break
-            while right > first and ends_value(text[right - 1]):
-                right -= 1
-            left = first
-            while left < right and not ends_value(text[left]):
-                left += 1
-            if left == first:
-                wrong = 4
-                break
-            if left < right and all_numbers(text, left, right, &scale):
-                wrong = 2
-                break
-            if largest > LARGEST_OF_VECTOR:
-                wrong = 5
-                break
-            starts[n], lengths[n] = first, <int>(right - first)
-            scales[n] = <float>(largest / 127)
-            scale = scales[n]
-            for k in range(width):
-                rows[n, k] = <signed char>rint(row[k] / scale) if scale else 0
-            n += 1
-            first = last + 1
-    return n, wrong, left, right
-
-
-cdef inline bint ends_value(unsigned char byte) noexcept nogil:
-    return byte == SPACE or byte == TAB or byte == CARRIAGE_RETURN
-
-
-cdef bint all_numbers(const unsigned char* text, Py_ssize_t first, Py_ssize_t last, double* number) noexcept nogil:
-    """Return True if all values between separators are numbers."""
-    cdef Py_ssize_t end
-    while first < last:
-        if ends_value(text[first]):
-            first += 1
-            continue
-        end = first
-        while end < last and not ends_value(text[end]):
-            end += 1
-        if not parse_number(text + first, end - first, number):
-            return False
-        first = end
-    return True

@@ -11,9 +11,10 @@ number of words and of numbers, as word2vec and fastText (`.vec`) write it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
@@ -21,16 +22,20 @@ import numpy as np
 
 from ..errors import ConfigError, DataError
 from ..system import Workers, counted
-from . import _text
+from .conll import split
 from .corpus import Corpus
+from .layout import PLAIN
 from .lines import Block, blocks, checked, display_name, opened
-from .tables import CodedColumn, NumberColumn
-from .word_vectors import WordVectors
+from .tables import WORD, CodedColumn, NumberColumn
+from .word_vectors import WordVectors, quantised
 
 PRECISIONS = ("float16", "float32", "float64")
 BYTES_AT_ONCE = 1 << 24  # looked at for numbers that are none
 
+LARGEST = 1e18  # number of a word's vector
+
 NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
+_NUMBER = re.compile(rb"[-+.0-9eE]*")
 
 Given = str | os.PathLike[str] | np.ndarray
 
@@ -238,39 +243,25 @@ def _read_table(path: str, *version: int) -> WordVectors:
             raise DataError("an empty file, where embeddings have a word and its numbers on each line", name)
         width, announced, begin = _shape(checked(first, name), name)
 
-        def parsed(block: Block) -> tuple[list[str], np.ndarray, np.ndarray]:
-            return _parsed(block, begin if block.first_line == 1 else 0, width, announced is not None, name)
+        def parsed(block: Block) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+            return _parsed(block, begin if block.first_line == 1 else 0, width, name)
 
-        words: list[str] = []
-        rows, scales = [], []
-        for own_words, own_rows, own_scales in workers.map(parsed, _trimmed(chain([first], parts))):
-            words += own_words
-            rows.append(own_rows)
-            scales.append(own_scales)
+        found = list(workers.map(parsed, chain([first], parts)))
+    words = [word for block_words, *_ in found for word in block_words]
+    rows, scales, lines = (np.concatenate([part[place] for part in found]) for place in (1, 2, 3))
     if announced not in (None, len(words)):
         raise DataError(
             f"the first line announces {counted(announced or 0, 'word')}, and there are {len(words):,}: is the file "
             "cut short?",
             name,
         )
-    out = WordVectors.of(os.path.basename(path), words, np.concatenate(rows), np.concatenate(scales))
+    out = WordVectors.of(os.path.basename(path), words, rows, scales)
     if len(out.index) < len(words):
         seen: dict[str, int] = {}
-        for line, word in enumerate(words, start=1 if announced is None else 2):
+        for word, line in zip(words, lines.tolist(), strict=True):
             if seen.setdefault(word, line) != line:
                 raise DataError(f"'{word}' again, which line {seen[word]} has", name, line)
     return out
-
-
-def _trimmed(parts: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks, the last one without blank lines at its end."""
-    last: Block | None = None
-    for block in parts:
-        if last is not None:
-            yield last
-        last = block
-    assert last is not None  # of a file that is not empty
-    yield replace(last, data=last.data.rstrip())
 
 
 def _shape(block: Block, name: str) -> tuple[int, int | None, int]:
@@ -287,28 +278,34 @@ def _shape(block: Block, name: str) -> tuple[int, int | None, int]:
     return len(fields) - 1, None, begin
 
 
-def _parsed(block: Block, begin: int, width: int, header: bool, name: str) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return words, rows and scales of a block."""
-    data = checked(block, name).data
-    most = data.count(b"\n", begin) + 1
-    rows, scales = np.empty((most, width), dtype=np.int8), np.empty(most, dtype=np.float32)
-    starts, lengths = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int32)
-    n, wrong, left, right = _text.parse_vectors(data, begin, np.empty(width), rows, scales, starts, lengths)
-    if wrong:
-        line = block.first_line + (header and block.first_line == 1) + n
-        value = data[left:right].decode()
-        raise DataError(
-            (
-                "",
-                f"fewer than {counted(width, 'number')} behind the word, as other lines have them",
-                f"more than {counted(width, 'number')} behind the word, as other lines have them",
-                f"'{value}' is not a finite number",
-                "no word before the numbers",
-                "a number is too large to compute with",
-            )[wrong],
-            name,
-            line,
-        )
-    ends = starts[:n] + lengths[:n]
-    words = [data[first:last].decode() for first, last in zip(starts[:n].tolist(), ends.tolist(), strict=True)]
-    return words, rows[:n], scales[:n]
+def _parsed(block: Block, begin: int, width: int, name: str) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+    """Return words, rows, scales and lines of a block."""
+    data = checked(block, name).data.replace(b"\t", b" ")
+    line = data.count(b"\n", 0, begin)
+    parse = partial(split, block, name=name, separator=" ", width=width + 1, layout=PLAIN, begin=begin, line=line)
+    try:
+        rows = parse(data=data)
+    except DataError:
+        rows = parse(data=b"\n".join(_with_one_word(text, width) for text in data.split(b"\n")))
+    cells, which = rows.cells, np.arange(1, width + 1)
+    numbers, numeric = cells.parsed(which, ())  # [width, n]
+    if not numeric.all():
+        kinds = np.empty(numbers.shape, dtype=np.int8)
+        cells.parsed(which, (), kinds)
+        n, k = np.argwhere(kinds.T == WORD)[0].tolist()
+        raise DataError(f"'{cells[k + 1][n]}' is not a finite number", name, int(rows.lines[n]))
+    largest = np.abs(numbers).max(axis=0, initial=0.0)
+    if (largest > LARGEST).any():
+        raise DataError("a number is too large to compute with", name, int(rows.lines[(largest > LARGEST).argmax()]))
+    ends = (cells.starts[0] + cells.lengths[0]).tolist()
+    texts = (cells.data[start:end] for start, end in zip(cells.starts[0].tolist(), ends, strict=True))
+    return [text.replace(b"\0", b" ").decode() for text in texts], *quantised(numbers, largest), rows.lines
+
+
+def _with_one_word(line: bytes, width: int) -> bytes:
+    """Return a line with a NUL for each space inside its word; a text has no others."""
+    fields = line.rstrip().split(b" ")
+    extra = len(fields) - 1 - width
+    if extra <= 0 or all(_NUMBER.fullmatch(field) for field in fields[1 : extra + 1]):
+        return line
+    return line.replace(b" ", b"\0", extra)

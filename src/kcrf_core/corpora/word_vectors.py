@@ -18,6 +18,7 @@ from ..files import content_digest
 from ..runtime import by_characters
 from ..system import counted
 
+STEPS = 127  # of a row's largest number
 DIGITS = str.maketrans("123456789", "000000000")
 
 
@@ -103,3 +104,13 @@ def rows_of(index: Mapping[str, int], values: Sequence[str]) -> np.ndarray:
             number = next((found for one in tried if (found := get(one)) is not None), -1)
         out[place] = number
     return out
+
+
+def quantised(numbers: np.ndarray, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows [V, width] int8 and scales [V] of finite numbers [width, V], by the largest of each vector.
+
+    The numbers are overwritten.
+    """
+    scales = (largest / STEPS).astype(np.float32)
+    numbers /= np.where(scales > 0, scales, 1)
+    return np.ascontiguousarray(np.rint(numbers, out=numbers).astype(np.int8).T), scales
