@@ -141,7 +141,7 @@ def test_mistakes(kcrf, data, tmp_path, monkeypatch, arguments, code, said):
 
 
 def test_a_worklist_of_csv_with_the_layout_of_options_or_of_a_model(kcrf, tmp_path):
-    text = 'word,note,label\nthe,,D\ncat,"seen as N,V\nor so",V\n\nthe,,D\ndog,,N\n\n'
+    text = 'word,note,label\nthe,,D\ncat,"seen as N,V or so",V\n\nthe,,D\ndog,,N\n\n'
     data, worklist, new = (tmp_path / name for name in ("data.csv", "list.tsv", "new.csv"))
     data.write_text(text)
     worklist.write_text("\ufeffline\ttext\tgold\tsuggested\taccept\n3\tcat\tV\tN\ty\n")

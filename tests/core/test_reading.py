@@ -608,7 +608,7 @@ def test_a_line_of_very_many_columns(tmp_path):
 
 
 CSV = (
-    'word,note,f0,label\r\n"a, b",,1.5,X\r\nplain,"say ""hi""",2,Y\r\n\r\n"two\n\nlines",x"y,NA,"X"\r\n'
+    'word,note,f0,label\r\n"a, b",,1.5,X\r\nplain,"say ""hi""",2,Y\r\n\r\n"two  lines",x"y,NA,"X"\r\n'
     'ab"c"d,"q"tail, 3,Y\r\n"",",",4,X'
 )
 
@@ -621,7 +621,7 @@ def test_csv_is_read_as_python_reads_it(tmp_path, monkeypatch, newline):
     for corpus in read_in_parts(tmp_path, monkeypatch, text.encode(), (7, 40, 1 << 20), layout):
         assert list(corpus.header) == names
         assert [list(row) for row in zip(*corpus.columns, strict=True)] == rows
-        assert corpus.offsets.tolist() == [0, 2, 5] and corpus.lines.tolist() == [2, 3, 5, 8, 9]
+        assert corpus.offsets.tolist() == [0, 2, 5] and corpus.lines.tolist() == [2, 3, 5, 6, 7]
 
 
 def test_quotes_are_words_where_tabs_separate():
@@ -632,6 +632,7 @@ def test_quotes_are_words_where_tabs_separate():
     "data, layout, message",
     [
         (b'a,X\n"b,Y\nc,X\n', Layout(","), "file:2: a quote that is not closed"),
+        (b'a,X\n"b\nc",Y\n', Layout(","), "file:2: a quote that is not closed in its line"),
         (b'a,X\n\n"' + b"b" * 140_000 + b"\n", Layout(","), "file:3: a quote"),
         (b"a,b,X\nc,d\n", Layout(","), "file:2: 2 columns, expected 3 (comma-separated; is a value missing?)"),
         (b"a,,c1\n", Layout(",", header=True), "file:1: the header line has 'c1' twice"),

@@ -6,11 +6,10 @@ def last_sequence_end(
     separator: int,
     marks: np.ndarray,
     sizes: np.ndarray,
-    quoted: bool = True,
-    place: int = -1,
-    out: np.ndarray | None = None,
-    before: bytes | None = None,
-) -> tuple[int, int, bool, bytes | None]: ...
+    place: int,
+    out: np.ndarray,
+    before: bytes | None,
+) -> tuple[int, int, bytes | None]: ...
 def split_rows(
     data: bytes,
     begin: int,

@@ -21,15 +21,10 @@ cdef enum:
     BACKSLASH = 92
     FIRST_MASK = 255                   # one less than the slots that a table begins with
 
-# What a row may turn out to be.
 cdef enum:
-    UNCLOSED = -1
-    TOO_LONG = -2
+    UNCLOSED = -1                      # in the place of the number of values
 
 cdef const unsigned char* EMPTY = b""  # C compares and copies no bytes at NULL, not even none
-
-cdef enum:
-    LONGEST_QUOTED = 131072            # bytes of a value, as Python's csv has it: else one stray quote takes in a file
 
 
 cdef inline bint blank(
@@ -96,48 +91,42 @@ cdef Py_ssize_t split_row(
 
 
 cdef Py_ssize_t split_quoted(
-    const unsigned char* data, Py_ssize_t first, Py_ssize_t size, unsigned char separator, Py_ssize_t width,
-    unsigned char* out, int64* starts, int* lengths, Py_ssize_t stride, Py_ssize_t* columns,
+    const unsigned char* data, Py_ssize_t first, Py_ssize_t last, unsigned char separator, Py_ssize_t width,
+    unsigned char* out, int64* starts, int* lengths, Py_ssize_t stride,
 ) noexcept nogil:
-    """Return the stop of a row of values that may be quoted, its line feed or the end; else UNCLOSED, TOO_LONG.
+    """Find values as `split_row` does, where they may be quoted; return UNCLOSED if a quote is not closed.
 
-    Values without their quotes are written to the same places of `out` or before them, unless `width` is 0.
+    The first `width` values without their quotes are written to the same places of `out` or before them.
     """
-    cdef Py_ssize_t at = first, begin = first, end = first, count = 0
+    cdef Py_ssize_t at = first, begin, end, columns = 0
     cdef bint inside
     while True:
         begin = end = at
-        inside = at < size and data[at] == QUOTE
+        inside = at < last and data[at] == QUOTE
         at += inside
-        while at < size:
+        while at < last:
             if inside:
                 if data[at] == QUOTE:
-                    if at + 1 < size and data[at + 1] == QUOTE:
+                    if at + 1 < last and data[at + 1] == QUOTE:
                         at += 1
                     else:
                         inside = False
                         at += 1
                         continue
-            elif data[at] == separator or data[at] == LINE_FEED:
+            elif data[at] == separator:
                 break
-            if width:
+            if columns < width:
                 out[end] = data[at]
             end += 1
             at += 1
-            if inside and at - begin > LONGEST_QUOTED:
-                return TOO_LONG
         if inside:
             return UNCLOSED
-        # A carriage return is that of the line end.
-        if (at == size or data[at] == LINE_FEED) and at > first and data[at - 1] == CARRIAGE_RETURN and end > begin:
-            end -= 1
-        if count < width:
-            starts[count * stride] = begin
-            lengths[count * stride] = <int>(end - begin)
-        count += 1
-        if at == size or data[at] == LINE_FEED:
-            columns[0] = count
-            return at
+        if columns < width:
+            starts[columns * stride] = begin
+            lengths[columns * stride] = <int>(end - begin)
+        columns += 1
+        if at == last:
+            return columns
         at += 1
 
 
@@ -147,26 +136,22 @@ def last_sequence_end(
     unsigned char separator,
     const unsigned char[::1] marks,    # of comments
     const int[::1] sizes,
-    bint quoted=True,                  # whether values may stand in quotes
-    Py_ssize_t place=-1,               # of the column whose values tell sequences apart
-    unsigned char[::1] out=None,       # [bytes of data] scratch for its values without quotes, where they may have them
-    bytes before=None,                 # its value above `begin`, if that is known
+    Py_ssize_t place,                  # of the column whose values tell sequences apart, or -1
+    unsigned char[::1] out,            # [bytes of data] scratch for values without quotes; empty where none are read
+    bytes before,                      # value of the column above `begin`, or None
 ):
-    """Return the end of the last whole sequence, or 0, and where to go on: at the first row that is not whole.
+    """Return the end of the last whole sequence, or 0, where to go on, and the value of the column there, or None.
 
-    The third result is True if the quote of that row is never closed. With a column, the second is the end of the last
-    row that is whole, or of that sequence, and the fourth the value of the column there. An empty value repeats the one
-    above it.
+    An empty value repeats the one above it.
     """
-    cdef Py_ssize_t first = begin, stop = 0, columns = 0, end = 0, size = data.shape[0], row_end = begin, known = -1
+    cdef Py_ssize_t first = begin, last, stop, columns, end = 0, size = data.shape[0], row_end = begin, known = -1
     cdef int64 start = 0
     cdef int length = 0
+    cdef bint quoted = out.shape[0] > 0
     cdef const unsigned char* value = NULL
     cdef const unsigned char* source = &data[0]
-    cdef unsigned char* scratch = NULL
-    if place >= 0 and quoted:
-        scratch = &out[0]
-        source = scratch
+    if quoted:
+        source = &out[0]
     if before is not None:
         value, known = before, len(before)
     with nogil:
@@ -174,30 +159,22 @@ def last_sequence_end(
             stop = line_end(&data[0], first, size)
             if stop == size:
                 break
-            if blank(&data[0], first, before_return(&data[0], first, stop), separator):
+            last = before_return(&data[0], first, stop)
+            if blank(&data[0], first, last, separator):
                 end = stop + 1
                 known = -1
             elif not is_comment(&data[0], first, stop, marks, sizes):
                 if quoted:
-                    stop = split_quoted(
-                        &data[0], first, size, separator, place + 1, scratch, &start, &length, 0, &columns
-                    )
-                    if stop < 0 or stop == size:
-                        break
+                    columns = split_quoted(&data[0], first, last, separator, place + 1, &out[0], &start, &length, 0)
                 else:
-                    columns = split_row(
-                        &data[0], first, before_return(&data[0], first, stop), separator, place + 1, place + 1,
-                        &start, &length, 0,
-                    )
+                    columns = split_row(&data[0], first, last, separator, place + 1, place + 1, &start, &length, 0)
                 if 0 <= place < columns and length:
                     if known >= 0 and (known != length or memcmp(value, source + start, length) != 0):
                         end = row_end
                     value, known = source + start, length
                 row_end = stop + 1
             first = stop + 1
-    if place < 0:
-        return end, first, stop == TOO_LONG, None
-    return end, max(row_end, end), stop == TOO_LONG, value[:known] if known >= 0 else None
+    return end, max(row_end, end), value[:known] if known >= 0 else None
 
 
 def split_rows(
@@ -220,7 +197,7 @@ def split_rows(
     These are the first row of another width and its number of values, the first with a stray TAB, and the line of the
     first whose quote is not closed; each is -1 where there is none. It stops at the first row that cannot be split.
     """
-    cdef Py_ssize_t first = begin, last, stop, columns = 0, size = data.shape[0], at, row = 0, sequences = 0
+    cdef Py_ssize_t first = begin, last, stop, columns = 0, size = data.shape[0], row = 0, sequences = 0
     cdef Py_ssize_t width = starts.shape[0], capacity = starts.shape[1], stray = -1, uneven = -1, unclosed = -1
     cdef bint quoted = out.shape[0] > 0, between = True
     with nogil:
@@ -232,16 +209,11 @@ def split_rows(
             elif not is_comment(&data[0], first, last, marks, sizes):
                 numbers[row] = line
                 if quoted:
-                    stop = split_quoted(&data[0], first, size, separator, width, &out[0], &starts[0, row],
-                                        &lengths[0, row], capacity, &columns)
-                    if stop < 0:
+                    columns = split_quoted(&data[0], first, last, separator, width, &out[0], &starts[0, row],
+                                           &lengths[0, row], capacity)
+                    if columns == UNCLOSED:
                         unclosed = line
                         break
-                    last = before_return(&data[0], first, stop)
-                    at = line_end(&data[0], first, size)
-                    while at < stop:
-                        line += 1
-                        at = line_end(&data[0], at + 1, size)
                 else:
                     columns = split_row(&data[0], first, last, separator, width, width if ragged else size,
                                         &starts[0, row], &lengths[0, row], capacity)

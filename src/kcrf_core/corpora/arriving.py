@@ -11,7 +11,7 @@ from ..errors import ConfigError
 from . import FORMATS
 from .formats import named_layout
 from .layout import PLAIN, Layout
-from .lines import Block, ParsedBlock, blocks, display_name, end_of_quoted_rows, opened
+from .lines import Block, ParsedBlock, blocks, display_name, opened
 
 # A weight says something about the line below it, and is refused where there is none.
 _WEIGHT = re.compile(rb"(?:\A|\n)(?:\xef\xbb\xbf)?(?:# ?weight=|@weight:)[^\n]*\n\Z")
@@ -36,8 +36,6 @@ def arriving_lines(
     name, layout = display_name(path), named_layout(path, layout)
     with opened(path) as stream:
         parts = blocks(stream, name, sequence_per_line=True)
-        if layout.quoted:
-            parts = _cut(parts, lambda block: _end_of_rows(block, name, layout))
         value: str | None = None  # of the column that tells sequences apart, in the sequence that goes on, if one does
         parts = (replace(block, before=value) for block in _cut(parts, _before_weight))
         for parsed in chosen.parse(parts, name, columns, layout):
@@ -47,11 +45,8 @@ def arriving_lines(
                 value = None if ends else value
                 yield Arrival(parsed, ends, False)
                 continue
-            behind = int(lines[-1]) + 1 - block.first_line
-            if layout.quoted:  # lines inside of the last row, which may be blank, end nothing
-                behind = block.data.count(b"\n", 0, int(parsed.row_ends[-1])) + 1
             before = _has_blank(block, 0, int(lines[0]) - block.first_line, layout)
-            after = _has_blank(block, behind, block.line_count, layout)
+            after = _has_blank(block, int(lines[-1]) + 1 - block.first_line, block.line_count, layout)
             if parsed.sequence_place is not None:
                 first, *_ = own = list(corpus.columns[parsed.sequence_place])
                 before |= value is not None and first not in ("", value)
@@ -76,13 +71,6 @@ def _cut(parts: Iterator[Block], end: Callable[[Block], int]) -> Iterator[Block]
             yield block
     if held is not None:
         yield held
-
-
-def _end_of_rows(block: Block, name: str, layout: Layout) -> int:
-    """Return where a row begins whose quotes are open at the end of a block."""
-    if b'"' not in block.data or not block.ends_with_newline:
-        return len(block.data)
-    return end_of_quoted_rows(block.data, 0, block.first_line, layout, name)[1]
 
 
 def _before_weight(block: Block) -> int:

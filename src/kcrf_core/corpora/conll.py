@@ -8,7 +8,6 @@ at the head of a sequence is the weight of the sequence in training.
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,7 +21,7 @@ from . import _text
 from .corpus import Corpus
 from .formats import Format
 from .layout import Layout, column_place
-from .lines import PREDICTED, Block, ParsedBlock, mark_length, unclosed_quote
+from .lines import PREDICTED, Block, ParsedBlock, mark_length
 from .tables import NUMBER, WORD, Cells, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights
 
@@ -81,7 +80,7 @@ def split(
         data, begin, line, ord(separator), *marks, out, *places
     )
     if unclosed >= 0:
-        message = "a quote that is not closed (a quote inside a quoted value is written twice)"
+        message = "a quote that is not closed in its line (a quote inside a quoted value is written twice)"
         raise DataError(message, name, block.first_line + unclosed)
     if uneven >= 0 or stray >= 0:
         line = int(numbers[stray if uneven < 0 else uneven])
@@ -117,7 +116,7 @@ def parse_block(
         first, last, number = _first_row(data, begin, layout)
         if first >= 0:
             separator = _separator(data, first, last, layout)
-            values, end, below, lines = _row_at(data, first, separator, layout)
+            values = _values(data[first:last].decode(), separator, layout)
             width = len(values)
             if layout.header is None:
                 rows = split(block, data, name, separator, width, layout, begin, line)
@@ -128,7 +127,7 @@ def parse_block(
                     remarks.append(Remark(taken, settings=["header"]))
             if layout.header:
                 header = _header(values, name, block.first_line + number)
-                header_end, begin, line = end, below, number + lines
+                header_end, begin, line = last, data.find(b"\n", last) + 1 or len(data), number + 1
                 if rows is not None:
                     names = f"{name}: the first line names the columns ({listed(header)})"
                     remarks.append(Remark(f"{names}; else give 'header: false'", settings=["no_header"]))
@@ -178,37 +177,32 @@ def _divided(cells: Cells, place: int, offsets: np.ndarray, before: str | None) 
 class SequenceCut:
     """Ends of sequences that a column tells apart, in the rows of a file that has only arrived in part."""
 
-    def __init__(self, layout: Layout, columns: tuple[str, ...], name: str):
-        self._layout, self._columns, self._name = layout, columns, name
-        self._place: int | None = None
+    def __init__(self, layout: Layout, columns: tuple[str, ...]):
+        self._layout, self._columns = layout, columns
+        self._place = -1  # of the column; -1: there is none
         self._before: bytes | None = None
         self._separator = ""  # until the first row is known
 
-    def __call__(self, data: bytearray, begin: int, first_line: int) -> tuple[int, int]:
+    def __call__(self, data: bytearray, begin: int) -> tuple[int, int]:
         """Return the end of the last whole sequence, or 0, and where to search from when there is more."""
         layout, marks = self._layout, packed_marks((*self._layout.comment, *_WEIGHT_MARKS))
-        quoted = layout.quoted and b'"' in data
         if not self._separator:
             begin = begin or mark_length(data)
             first, last, _ = _first_row(data, begin, layout)
-            if first < 0:
-                return 0, begin
-            separator = _separator(data, first, last, layout)
-            if _text.last_sequence_end(data, first, ord(separator), *marks, quoted)[1] <= first:
+            below = data.find(b"\n", last) + 1
+            if first < 0 or not below:
                 return 0, begin  # not yet whole
             # The first row may be a header, and begins no sequence for certain.
-            values, _, begin, _ = _row_at(data, first, separator, layout)
+            begin, self._separator = below, _separator(data, first, last, layout)
+            values = _values(data[first:last].decode("utf-8", "replace"), self._separator, layout)
             named = layout.header or (layout.header is None and layout.sequence in values)
             with suppress(ConfigError):  # parsing says so, with the names of the columns
-                self._place = sequence_place(layout, self._columns, values if named else None, len(values))
-            self._separator = separator
-        place = -1 if self._place is None else self._place
-        out = np.empty(len(data) if quoted else 0, np.uint8)
-        end, at, unclosed, self._before = _text.last_sequence_end(
-            data, begin, ord(self._separator), *marks, quoted, place, out, self._before
+                place = sequence_place(layout, self._columns, values if named else None, len(values))
+                self._place = -1 if place is None else place
+        out = np.empty(len(data) if layout.quoted and b'"' in data else 0, np.uint8)
+        end, at, self._before = _text.last_sequence_end(
+            data, begin, ord(self._separator), *marks, self._place, out, self._before
         )
-        if unclosed:
-            raise unclosed_quote(self._name, first_line + data.count(b"\n", 0, at))
         return end, at
 
 
@@ -230,26 +224,12 @@ def _separator(data: bytes | bytearray, first: int, last: int, layout: Layout) -
     return layout.separator or ("\t" if data.find(b"\t", first, last) >= 0 else " ")
 
 
-def _values(row: str, separator: str) -> list[str]:
-    """Return the values of a row without quotes."""
-    return SPACES.split(row.strip(" ")) if separator == " " else row.split(separator)
-
-
-def _row_at(data: bytes | bytearray, first: int, separator: str, layout: Layout) -> tuple[list[str], int, int, int]:
-    """Return the values of a row that begins at a place, its end, the beginning of the next and the lines between."""
-    values, lines = [""], 1
+def _values(row: str, separator: str, layout: Layout) -> list[str]:
+    """Return the values of a row, without quotes."""
     if layout.quoted:
-        reader = csv.reader(io.StringIO(data[first:].decode("utf-8", "replace"), newline=""), delimiter=separator)
         with suppress(csv.Error):  # a quote that is not closed: splitting says so, with the line
-            values, lines = next(reader), reader.line_num
-    stop = first - 1
-    for _ in range(lines):
-        found = data.find(b"\n", stop + 1)
-        stop = len(data) if found < 0 else found
-    end = stop - (data[stop - 1 : stop] == b"\r")
-    if not layout.quoted:
-        values = _values(data[first:end].decode("utf-8", "replace"), separator)
-    return values, end, min(stop + 1, len(data)), lines
+            return next(csv.reader([row], delimiter=separator))
+    return SPACES.split(row.strip(" ")) if separator == " " else row.split(separator)
 
 
 def _has_header(cells: Cells, values: Sequence[str], columns: tuple[str, ...], layout: Layout) -> bool | None:

@@ -56,8 +56,8 @@ class Format:
     sequence_per_line: bool = False  # else a blank line ends a sequence
     has_layouts: bool = False  # what separates values, comments and the like can be said
     parse_block: Callable[[Block, str, tuple[str, ...], Layout, ParsedBlock | None], ParsedBlock] | None = None
-    # Makes the function that cuts a file into blocks where a column tells sequences apart, by layout, columns and name.
-    cut: Callable[[Layout, tuple[str, ...], str], Cut] | None = None
+    # Makes the function that cuts a file into blocks where a column tells sequences apart, by layout and columns.
+    cut: Callable[[Layout, tuple[str, ...]], Cut] | None = None
     # Lines that more columns can stand behind: of attribute files, those with the labels alone.
     with_columns: Callable[[ParsedBlock], ParsedBlock] = lambda parsed: parsed
     # Puts labels, `numbers` [N] of `labels`, where the format has a place for them. Without it they are one more
@@ -192,7 +192,7 @@ def stream_parsers(
     with opened(path) as stream:
         cut = None
         if chosen.cut is not None and layout.sequence is not None:
-            cut = chosen.cut(layout, tuple(columns or ()), name)
+            cut = chosen.cut(layout, tuple(columns or ()))
         parts = blocks_and_pauses(stream, name, chosen.sequence_per_line, layout, cut)
         yield from chosen.parsers(parts, name, columns, layout, may_wait(stream))
 

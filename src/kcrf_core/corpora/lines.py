@@ -25,7 +25,7 @@ from ..system import PAUSE, Pause
 from . import _text
 from .corpus import Corpus
 from .layout import PLAIN, Layout
-from .tables import Cells, packed_marks
+from .tables import Cells
 
 LARGEST_BLOCK = (1 << 31) - 1  # bytes: lengths of values are 32-bit numbers
 READ_SIZE = 1 << 20  # bytes; on CoNLL files smaller is slower with many columns, larger gains nothing
@@ -36,9 +36,9 @@ BYTE_ORDER_MARK = "\ufeff"
 
 Stream = io.BufferedReader | CompressedText
 
-# Returns the end of the last whole sequence in data, or 0, and where to search from when there is more. It is given
-# the data, where to search from, and the number of the first line.
-Cut = Callable[[bytearray, int, int], tuple[int, int]]
+# Returns the end of the last whole sequence in data, or 0, and where to search from when there is more, given the data
+# and where to search from.
+Cut = Callable[[bytearray, int], tuple[int, int]]
 
 CONTENTS = ("blank lines", "comments", "a header line")  # that a block without positions may have
 
@@ -213,10 +213,7 @@ def blocks_and_pauses(
             if sequence_per_line:
                 end = searched = pending.rfind(b"\n") + 1
             elif cut is not None:
-                end, searched = cut(pending, searched, first_line)
-            elif layout.quoted and b'"' in pending:
-                # A blank line inside of quotes ends nothing.
-                end, searched = end_of_quoted_rows(pending, searched, first_line, layout, name)
+                end, searched = cut(pending, searched)
             else:
                 end = _end_of_last_blank_line(pending, searched, layout.blanks)
                 searched = pending.rfind(b"\n") + 1
@@ -229,29 +226,6 @@ def blocks_and_pauses(
             yield block
     if pending:
         yield Block(first_line, bytes(pending))
-
-
-def end_of_quoted_rows(
-    data: bytes | bytearray, begin: int, first_line: int, layout: Layout, name: str
-) -> tuple[int, int]:
-    """Return the end of the last blank line between rows, or 0, and the beginning of the first row that is not whole.
-
-    A row begins at `begin`; a byte order mark before the first one is no part of it.
-    """
-    assert layout.separator is not None  # as values may stand in quotes
-    skipped = mark_length(data) if begin == 0 and first_line == 1 else 0
-    end, at, unclosed, _ = _text.last_sequence_end(
-        data, begin + skipped, ord(layout.separator), *packed_marks(layout.comment)
-    )
-    at = at if at > skipped else begin
-    if unclosed:
-        raise unclosed_quote(name, first_line + data.count(b"\n", 0, at))
-    return end, at
-
-
-def unclosed_quote(name: str, line: int) -> DataError:
-    """Return the error for a row whose quoted value does not end."""
-    return DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
 
 
 def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
