@@ -1,4 +1,4 @@
-"""Weigh sequences that have a label: `weigh.py LABEL WEIGHT DATA OUT`."""
+"""Add a column of weights before the labels, for sequences that have a label: `weigh.py LABEL WEIGHT DATA OUT`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 
 
 def main(label: str, weight: str, data: str, out: str) -> None:
-    sequences = Path(data).read_text(encoding="utf-8").strip("\n").split("\n\n")
-    having = [any(line.endswith(f" {label}") for line in one.split("\n")) for one in sequences]
-    heads = [f"# weight={weight}\n" if has and weight != "1" else "" for has in having]
-    text = "".join(f"{head}{one}\n\n" for head, one in zip(heads, sequences, strict=True))
-    Path(out).write_text(text, encoding="utf-8")
+    text = []
+    for sequence in Path(data).read_text(encoding="utf-8").strip("\n").split("\n\n"):
+        rows = [line.rsplit(" ", 1) for line in sequence.split("\n")]
+        head = weight if any(last == label for _, last in rows) else "1"
+        text += [f"{values} {head} {last}\n" for values, last in rows] + ["\n"]
+    Path(out).write_text("".join(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -193,9 +193,8 @@ static bool is_blank(const struct form *form, const char *line, size_t size)
         at++;
     if (at == size)
         return true;
-    if (form->attributes)
-        return starts_with(line, size, "@weight", 7) && (size == 7 || line[7] == ':' || line[7] == '\t');
-    return starts_with(line, size, "# weight=", 9) || starts_with(line, size, "#weight=", 8);
+    return form->attributes && starts_with(line, size, "@weight", 7)
+           && (size == 7 || line[7] == ':' || line[7] == '\t');
 }
 
 static bool is_comment(const kcrf_model *model, const char *line, size_t size)

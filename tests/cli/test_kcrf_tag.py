@@ -51,7 +51,7 @@ SAME = {
     "without labels": COLUMNS.replace("\tB\n", "\n").replace("\tI\n", "\n").replace("\tO\n", "\n"),
     "carriage returns": COLUMNS.replace("\n", "\r\n"),
     "no line end": COLUMNS.rstrip("\n"),
-    "mark, blank lines, weights": "\ufeff\n \t\n# weight=2\n" + COLUMNS + "\n\n" + COLUMNS,
+    "mark, blank lines": "\ufeff\n \t\n" + COLUMNS + "\n\n" + COLUMNS,
     "spaces": COLUMNS.replace("\t", "  "),
     "empty": "",
     "long": COLUMNS.replace("dog", "d" * 70_000) * 9,

@@ -81,26 +81,6 @@ def test_windows_that_are_cut_are_spoken_of_once(kcrf, trained, accent):
     assert kcrf("tag", "-m", trained, accent, "--lag", 2).err == ""
 
 
-def test_weights_at_the_heads_of_sequences_come_with_what_is_below_them(trained, accent):
-    """Alone a weight would be one of nothing."""
-    head, first, second = b"# weight=2\n", *accent.read_bytes().splitlines(keepends=True)[:2]
-    command = [*PROGRAM, "-m", str(trained), "--lag", "0", "-q"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
-        for line in (head, first):
-            running.stdin.write(line)
-            running.stdin.flush()
-        assert running.stdout.readline() == head
-        assert running.stdout.readline().startswith(first.rstrip())
-        running.stdin.write(b"\n" + head)
-        running.stdin.flush()
-        assert running.stdout.readline() == b"\n"
-        running.stdin.write(second)
-        running.stdin.close()
-        assert running.stdout.readline() == head
-        assert running.stdout.readline().startswith(second.rstrip())
-        assert running.wait(20) == 0
-
-
 def test_attribute_files(kcrf, tmp_path, sample_data):
     data, model = tmp_path / "data.crfsuite", tmp_path / "model.npz"
     data.write_text("A\tw=a\tx:0.5\nB\tw=b\n\n@weight:2\nB\tw=b\nA\tw=c\n")

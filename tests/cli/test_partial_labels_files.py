@@ -84,7 +84,7 @@ def test_limits_of_pruning(kcrf, data, tmp_path, value):
 
 
 def test_weights_of_nothing(kcrf, tmp_path):
-    path = tmp_path / "w.conll"
-    path.write_text("# weight=0\na X\n\n# weight=0\nb Y\n")
+    path = tmp_path / "w.crfsuite"
+    path.write_text("@weight:0\nX\ta\n\n@weight:0\nY\tb\n")
     done = kcrf("train", path, "--sigma2", 1, "-q", "-o", tmp_path / "m.npz")
     assert done.code == 3 and "weight 0" in done.err

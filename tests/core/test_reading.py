@@ -447,59 +447,6 @@ def test_subsets_and_concatenation(data, format):
     assert (none.sequences, none.positions, none.width) == (0, 0, corpus.width)
 
 
-# ----------------------------------------------------------------------------- weights in columns
-
-
-def weighed(text, tmp_path):
-    path = tmp_path / "data.conll"
-    path.write_bytes(text)
-    return read_corpus(path)
-
-
-@pytest.mark.parametrize("separator", [b" ", b"\t"])
-@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b""])
-@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
-def test_a_comment_weighs_the_sequence_below_it(tmp_path, separator, mark, ending):
-    rows = b"a b X\n# b Y\n\n|c d X\n\n|e f Y\n".replace(b" ", separator).split(b"|")
-    text = mark + b"# weight=2.5\n" + rows[0] + rows[1] + b"#weight=0\n" + rows[2]
-    corpus = weighed(text.replace(b"\n", ending), tmp_path)
-    assert corpus.weights.tolist() == [2.5, 1.0, 0.0]
-    assert corpus.lines.tolist() == [2, 3, 5, 8] and corpus.columns[0][1] == "#"
-
-
-@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b""])
-@pytest.mark.parametrize("comment", [b"", b"% a comment\n"])
-def test_a_weight_may_stand_right_below_the_header(tmp_path, mark, comment):
-    path = tmp_path / "data.conll"
-    path.write_bytes(mark + comment + b"word label\n# weight=2\na X\nb Y\n\nc X\n")
-    assert read_corpus(path, layout=Layout(header=True, comment=("%",))).weights.tolist() == [2.0, 1.0]
-    path.write_bytes(mark + comment + b"word label\na X\n# weight=2\nb Y\n\nc X\n")
-    with pytest.raises(DataError, match="first line of a sequence"):
-        read_corpus(path, layout=Layout(header=True, comment=("%",)))
-
-
-def test_files_without_weights_have_none(tmp_path):
-    assert weighed(b"# a X\nweight=2 b Y\n", tmp_path).weights is None
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        (b"a X\n# weight=2\nb Y\n", 2, "first line of a sequence"),
-        (b"# weight=2\n# weight=3\nb Y\n", 2, "first line of a sequence"),
-        (b"# weight=-1\nb Y\n", 1, "not a finite number"),
-        (b"# weight=inf\nb Y\n", 1, "not a finite number"),
-        (b"# weight=two\nb Y\n", 1, "not a finite number"),
-        (b"# weight=2\n\nb Y\n", 1, "no sequence below"),
-        (b"b Y\n\n# weight=2\n", 3, "no sequence below"),
-    ],
-)
-def test_weights_that_cannot_be_meant(tmp_path, text, line, words):
-    with pytest.raises(DataError, match=words) as error:
-        weighed(text, tmp_path)
-    assert error.value.line == line
-
-
 # ----------------------------------------------------------------------------- numbers, layouts, parts
 
 
@@ -659,10 +606,10 @@ def test_settings_of_errors_are_those_that_help():
 
 
 def test_comments_are_passed_over_and_end_nothing(tmp_path, monkeypatch):
-    data = b"# one\na X\n# two\nb Y\n-DOCSTART- -X-\n\n# three\n\n# weight=2\n# four\nc X\n"
+    data = b"# one\na X\n# two\nb Y\n-DOCSTART- -X-\n\n# three\n\n# four\n# five\nc X\n"
     for corpus in read_in_parts(tmp_path, monkeypatch, data, (9, 1 << 20), Layout(comment=("#", "-DOCSTART-"))):
         assert sequences(corpus) == [[["a", "X"], ["b", "Y"]], [["c", "X"]]]
-        assert corpus.lines.tolist() == [2, 4, 11] and corpus.weights.tolist() == [1, 2]
+        assert corpus.lines.tolist() == [2, 4, 11]
 
 
 def test_progress_counts_the_bytes_of_a_file(tmp_path, monkeypatch):

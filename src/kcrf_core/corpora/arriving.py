@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import ConfigError
@@ -12,9 +11,6 @@ from . import FORMATS
 from .formats import named_layout
 from .layout import PLAIN, Layout
 from .lines import Block, ParsedBlock, blocks, display_name, opened
-
-# A weight says something about the line below it, and is refused where there is none.
-_WEIGHT = re.compile(rb"(?:\A|\n)(?:\xef\xbb\xbf)?(?:# ?weight=|@weight:)[^\n]*\n\Z")
 
 
 @dataclass(frozen=True)
@@ -35,9 +31,8 @@ def arriving_lines(
         raise ConfigError(f"{chosen.title} is read in whole sequences, so it cannot be labelled line by line")
     name, layout = display_name(path), named_layout(path, layout)
     with opened(path) as stream:
-        parts = blocks(stream, name, sequence_per_line=True)
         value: str | None = None  # of the column that tells sequences apart, in the sequence that goes on, if one does
-        parts = (replace(block, before=value) for block in _cut(parts, _before_weight))
+        parts = (replace(block, before=value) for block in blocks(stream, name, sequence_per_line=True))
         for parsed in chosen.parse(parts, name, columns, layout):
             block, corpus, lines = parsed.block, parsed.corpus, parsed.corpus.lines
             if not len(lines):
@@ -54,29 +49,6 @@ def arriving_lines(
                 value = next(filter(None, reversed(own[int(corpus.offsets[-2]) :])), above)
                 value = None if after else value
             yield Arrival(parsed, before, after)
-
-
-def _cut(parts: Iterator[Block], end: Callable[[Block], int]) -> Iterator[Block]:
-    """Move what stands behind the `end` of each block, which begins a line, to the next one."""
-    held = None
-    for block in parts:
-        if held is not None:
-            block = Block(held.first_line, held.data + block.data)
-            held = None
-        at = end(block)
-        if at < len(block.data):
-            held = Block(block.first_line + block.data.count(b"\n", 0, at), block.data[at:])
-            block = Block(block.first_line, block.data[:at])
-        if block.data:
-            yield block
-    if held is not None:
-        yield held
-
-
-def _before_weight(block: Block) -> int:
-    """Return where a weight begins that is the last line of a block."""
-    found = _WEIGHT.search(block.data)
-    return len(block.data) if found is None else found.start() + block.data.startswith(b"\n", found.start())
 
 
 def _has_blank(block: Block, first: int, last: int, layout: Layout) -> bool:

@@ -15,7 +15,6 @@ from ..system import Remark
 from .corpus import Corpus
 from .layout import MISSING
 from .tables import LACKING, NUMBER, WORD, CategoryColumn, CodedColumn, ColumnList, NumberColumn
-from .weight_lines import parse_weight
 
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
 MOSTLY_NUMBERS = 0.95
@@ -30,6 +29,7 @@ MANY_STEPS = 30
 LONG_RUN = 10  # rows, mean length of runs of a value that names them
 
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_WEIGHT = re.compile(r"[0-9.eE+-]+")
 
 Encode = Callable[[list[str]], np.ndarray]  # codes [V] int32 of distinct values
 
@@ -244,6 +244,17 @@ class Columns(TrainingColumns):
         return self.corpus.source, int(self.corpus.lines[t])
 
 
+def parse_weight(text: str, title: str, name: str, line: int) -> float:
+    """Return the weight of a sequence, a finite number that is not negative; `title` names it in messages."""
+    try:
+        weight = float(text) if _WEIGHT.fullmatch(text) else np.nan
+    except ValueError:
+        weight = np.nan
+    if not 0 <= weight < np.inf:
+        raise DataError(f"{title} {text!r} is not a finite number >= 0, such as 2.5", name, line)
+    return weight
+
+
 def column_weights(columns: Columns, column: int, title: str) -> np.ndarray:
     """Return the weights [S] of sequences that a column has."""
     corpus = columns.corpus
@@ -258,5 +269,5 @@ def column_weights(columns: Columns, column: int, title: str) -> np.ndarray:
     lines = {int(code): int(line) for code, line in zip(inverse[first][::-1], corpus.lines[first][::-1], strict=True)}
     values = np.zeros(len(distinct))
     for code, line in lines.items():
-        values[code] = parse_weight(distinct[code], f"the weight in column '{title}'", "2.5", corpus.source, line)
+        values[code] = parse_weight(distinct[code], f"the weight in column '{title}'", corpus.source, line)
     return values[inverse[first]]

@@ -1,8 +1,7 @@
 """CoNLL files: one position per line, its values in columns, a blank line after each sequence.
 
 The first data line decides for the whole file: columns are separated by TABs if it has one, else by runs of ASCII
-spaces, unless a `Layout` names another separator; and every row has as many columns as it has. A line `# weight=2.5`
-at the head of a sequence is the weight of the sequence in training.
+spaces, unless a `Layout` names another separator; and every row has as many columns as it has.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from .formats import Format
 from .layout import Layout, column_place
 from .lines import PREDICTED, Block, ParsedBlock, mark_length
 from .tables import NUMBER, WORD, Cells, packed_marks
-from .weight_lines import WeightLines, sequence_weights, taken_weights
 
 SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated", ",": "comma-separated"}
 
@@ -39,9 +37,6 @@ ROWS_BELOW_A_HEADER = 10
 NO_NAME = re.compile(
     r"[\W\d_]*|[-+.\d]+e[-+]?\d+|#\w+(/\d)?[!?]|\W*(na|n/a|n\.a|nan|null|none|nil|inf|infinity)\W*", re.IGNORECASE
 )
-
-_WEIGHT_MARKS = ("# weight=", "#weight=")
-_WEIGHT = WeightLines(_WEIGHT_MARKS[0], rb"# ?weight=([^\r\n]*)()", spaces=" ")
 
 
 @dataclass(frozen=True)
@@ -103,11 +98,7 @@ def parse_block(
     block: Block, name: str, columns: tuple[str, ...], layout: Layout, known: ParsedBlock | None
 ) -> ParsedBlock:
     """Parse one block, as `Format` says."""
-    data, begin, weights = block.data, block.begin, dict[int, tuple[int, float]]()
-    if b"#" in data and b"weight=" in data:  # a single byte is found ten times as fast
-        headed = layout.header and known is None
-        first = _first_row(data, begin, layout)[0] if headed else None
-        data, weights = taken_weights(block, _WEIGHT, name, layout.comment, 0 if first == begin else first)
+    data, begin = block.data, block.begin
     line, header, header_end, rows, remarks = 0, None, None, None, list[str]()
     if known is not None:
         separator, width, header, layout = known.separator, known.corpus.width, known.corpus.header, known.layout
@@ -142,10 +133,7 @@ def parse_block(
     place = None if width is None else sequence_place(layout, columns, header, width)
     if place is not None:
         offsets = _divided(rows.cells, place, offsets, block.before)
-    weighed = sequence_weights(weights, rows.lines, offsets, _WEIGHT, name)
-    corpus = Corpus(
-        name, rows.cells, offsets, rows.lines, weighed, header=header, layout=layout, remarks=tuple(remarks)
-    )
+    corpus = Corpus(name, rows.cells, offsets, rows.lines, header=header, layout=layout, remarks=tuple(remarks))
     return ParsedBlock(block, corpus, separator, rows.ends, layout, header_end, place)
 
 
@@ -185,7 +173,7 @@ class SequenceCut:
 
     def __call__(self, data: bytearray, begin: int) -> tuple[int, int]:
         """Return the end of the last whole sequence, or 0, and where to search from when there is more."""
-        layout, marks = self._layout, packed_marks((*self._layout.comment, *_WEIGHT_MARKS))
+        layout, marks = self._layout, packed_marks(self._layout.comment)
         if not self._separator:
             begin = begin or mark_length(data)
             first, last, _ = _first_row(data, begin, layout)

@@ -7,20 +7,23 @@ comments, unlike in CRFsuite: tokens do begin with `#`.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from ..errors import DataError
 from . import _text
+from .columns import parse_weight
 from .corpus import AttributeRows, Corpus, ones
 from .formats import Format
 from .layout import Layout
 from .lines import Block, ParsedBlock
 from .tables import Cells, NameCells, coded, packed_marks
-from .weight_lines import WeightLines, sequence_weights, taken_weights
 
 WEIGHT = "@weight"
 
-_WEIGHT = WeightLines(WEIGHT, rb"@weight(?::([^\t\r\n]*))?(?=[\t\r\n]|\Z)([^\r\n]*)", ":")
+# The line, in it the number, and behind that nothing but TABs.
+_WEIGHT = re.compile(rb"^(?:\xef\xbb\xbf)?(@weight(?::([^\t\r\n]*))?(?=[\t\r\n]|\Z)([^\r\n]*))", re.MULTILINE)
 
 NOT_A_NUMBER = r"is not a finite number (a colon inside a name is written \:)"
 
@@ -34,9 +37,9 @@ def parse_block(
     block: Block, name: str, columns: tuple[str, ...], layout: Layout, known: ParsedBlock | None
 ) -> ParsedBlock:
     """Parse one block; its corpus has the labels as the only column."""
-    data, weights = block.data, dict[int, tuple[int, float]]()
+    data, weights = block.data, dict[int, float]()
     if WEIGHT.encode() in data:
-        data, weights = taken_weights(block, _WEIGHT, name)
+        data, weights = _taken_weights(block, name)
     lines = block.line_count
     starts, ends, numbers, offsets = (np.empty(lines + extra, np.int64) for extra in (0, 0, 0, 1))
     lengths, no_quotes = np.empty(lines, np.int32), np.empty(0, np.uint8)
@@ -56,15 +59,36 @@ def parse_block(
     if spaced.any():
         message = "spaces but no TAB (attribute files are tab-separated)"
         raise DataError(message, name, int(numbers[lone[spaced.argmax()]]))
+    first_lines = numbers[offsets[:-1]].tolist()
+    for below in sorted(weights.keys() - set(first_lines)):
+        if below < block.first_line + lines or not block.ends_with_newline:  # else it may not have arrived
+            raise DataError(f"{WEIGHT} with no sequence below it (remove the line)", name, below - 1)
     corpus = Corpus(
         source=name,
         columns=Cells(data, starts[None], lengths[None]),
         offsets=offsets,
         lines=numbers,
-        weights=sequence_weights(weights, numbers, offsets, _WEIGHT, name),
+        weights=np.array([weights.get(line, 1.0) for line in first_lines]) if weights else None,
         attributes=_attribute_rows(data, starts + lengths + 1, ends, name, numbers),
     )
     return ParsedBlock(block, corpus, "\t", ends)
+
+
+def _taken_weights(block: Block, name: str) -> tuple[bytes, dict[int, float]]:
+    """Return the bytes of a block, with spaces in the place of weights, and the weights by the line below each."""
+    data, out, weights = block.data, bytearray(block.data), dict[int, float]()
+    counted, line = 0, block.first_line
+    for found in _WEIGHT.finditer(data):
+        line += data.count(b"\n", counted, found.start())
+        counted = found.start()
+        before = data[data.rfind(b"\n", 0, max(counted - 1, 0)) + 1 : counted]
+        if before.strip(b" \t\r\n\xef\xbb\xbf"):
+            raise DataError(f"{WEIGHT} must come before the first line of a sequence, and only once", name, line)
+        if found.group(3).strip(b"\t"):
+            raise DataError(f"{WEIGHT} must be on a line of its own", name, line)
+        weights[line + 1] = parse_weight((found.group(2) or b"").decode("utf-8"), WEIGHT, name, line)
+        out[slice(*found.span(1))] = b" " * len(found.group(1))
+    return bytes(out), weights
 
 
 def label_column(parsed: ParsedBlock) -> ParsedBlock:
@@ -73,7 +97,7 @@ def label_column(parsed: ParsedBlock) -> ParsedBlock:
     cells, ends = parsed.cells, parsed.row_ends
     kept = cells.starts[0] + cells.lengths[0]  # where labels end, and other things begin
     # A weight is no position: an empty line in its place keeps the number of lines.
-    weights = [found.span(1) for found in _WEIGHT.pattern.finditer(data)] if corpus.weights is not None else []
+    weights = [found.span(1) for found in _WEIGHT.finditer(data)] if corpus.weights is not None else []
     cuts = np.concatenate([np.stack([kept, ends], axis=1), np.array(weights, np.int64).reshape(-1, 2)])
     if weights:
         cuts = cuts[np.argsort(cuts[:, 0])]
