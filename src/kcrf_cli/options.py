@@ -658,9 +658,6 @@ SHARED: dict[str, Any] = {  # options of several commands, by the name of their 
         "Vectors beside the text, as emb=train.npy: an array of floats [positions, width] with one row per position. "
         "Files with the same name are concatenated. Default: none."
     ),
-    "embeddings": DATA.file(
-        "Table of word vectors, for a model that was trained with --embeddings-in-model none. Default: none.",
-    ),
     "dev_vectors": vectors("Vectors beside DEV, in the form of --vectors. Default: none."),
     "metric": VALIDATION.option(
         "Metric to choose by: F1 of spans (f1), the unweighted mean of F1 over types of spans or over labels, "

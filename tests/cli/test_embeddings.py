@@ -1,8 +1,6 @@
-"""--embeddings: words that training never saw, models with and without the table, folds, shards and mistakes."""
+"""--embeddings: words that training never saw, folds, shards and mistakes."""
 
 from __future__ import annotations
-
-import gzip
 
 import numpy as np
 import pytest
@@ -51,14 +49,10 @@ def accuracy(kcrf, task, *options, name="model.npz"):
 def test_models_label_words_that_training_never_saw(kcrf, task):
     done = trained(kcrf, task)
     assert "embeddings of table.txt: 80 words, 4 numbers each; 100.0% of positions have a vector" in done.err
-    trained(kcrf, task, "--embeddings-in-model", "seen", name="seen.npz")
     trained(kcrf, task, "--threads", 1, name="again.npz")
     assert (task / "model.npz").read_bytes() == (task / "again.npz").read_bytes()
     (task / "table.txt").rename(task / "moved.txt")
     assert accuracy(kcrf, task) > 0.95
-    assert accuracy(kcrf, task, name="seen.npz") < 0.8
-    seen = Model.load(task / "seen.npz").encoding.tables["embeddings"]
-    assert 0 < len(seen.words) <= 40
     shown = kcrf("inspect", task / "model.npz", "--top", 0).text
     assert "feature c0.embeddings: real, 5 columns, window -1..1; embeddings of table.txt, 80 words stored" in shown
     assert "term embeddings: rbf" in shown  # these words have no affixes and no shapes
@@ -82,9 +76,6 @@ def test_embeddings_in_linear_terms_are_exported_and_others_named(kcrf, task):
     made = RuntimeModel((task / "linear.kcrf").read_bytes())
     labels = model.tag(model.encoding.encode(corpus))
     np.testing.assert_array_equal(runtime_labels(made, model.encoding, corpus), labels)
-    trained(kcrf, task, "-c", task / "linear.yaml", "--embeddings-in-model", "none", name="none.npz")
-    done = kcrf("export", task / "none.npz", "-o", task / "none.kcrf")
-    assert done.code == 2 and "embeddings that the model does not store" in done.err
 
 
 def test_the_default_kernel_looks_at_vectors_and_spelling(sample_data):
@@ -96,34 +87,6 @@ def test_the_default_kernel_looks_at_vectors_and_spelling(sample_data):
     assert term["features"] == ["c0.embeddings", "c0.prefix1", "c0.suffix2", "c0.shape"] and term["window"] == [0]
     parts = [(part["type"], len(part["features"])) for part in term["kernel"]["parts"]]
     assert term["kernel"]["type"] == "product" and parts == [("rbf", 1), ("poly", 3)]
-
-
-def test_a_model_without_rows_needs_its_own_table(kcrf, task):
-    trained(kcrf, task)
-    trained(kcrf, task, "--embeddings-in-model", "none", name="none.npz")
-    assert b"wa" not in b"".join(array.tobytes() for array in Model.load(task / "none.npz").encoding.pack()[1].values()
-                                 if array.dtype == np.int8)  # fmt: skip
-    tag = ("tag", "-m", task / "none.npz", task / "test.conll")
-    done = kcrf(*tag)
-    assert done.code == 2 and "embeddings of table.txt (digest" in done.err and "--embeddings" in done.err
-    packed = task / "table.txt.gz"
-    packed.write_bytes(gzip.compress((task / "table.txt").read_bytes()))
-    done = kcrf(*tag, "--embeddings", packed)
-    assert done.code == 0 and done.out == kcrf("tag", "-m", task / "model.npz", task / "test.conll").out
-    assert accuracy(kcrf, task, "--embeddings", packed, name="none.npz") > 0.95
-    other = task / "other.txt"
-    other.write_text("wxyz 1 2 3 4\n")
-    done = kcrf(*tag, "--embeddings", other)
-    assert done.code == 2 and "other.txt (1 word, digest" in done.err and "those of table.txt (digest" in done.err
-    assert kcrf("inspect", task / "none.npz", "--embeddings", other).code == 2
-    assert "none stored" in kcrf("inspect", task / "none.npz", "--top", 0).text
-    audited = ("audit", "-m", task / "none.npz", task / "test.conll")
-    assert kcrf(*audited).code == 2 and kcrf(*audited, "--embeddings", packed).code == 0
-    like = ("featurize", task / "test.conll", "--like", task / "none.npz", "-o", task / "test.npz")
-    assert kcrf(*like).code == 2 and kcrf(*like, "--embeddings", packed).code == 0
-    # A model that stores its rows takes the same table, and no other.
-    assert kcrf("tag", "-m", task / "model.npz", task / "test.conll", "--embeddings", packed).code == 0
-    assert kcrf("tag", "-m", task / "model.npz", task / "test.conll", "--embeddings", other).code == 2
 
 
 def test_configurations_shards_and_datasets_give_the_same_model(kcrf, task):
@@ -183,8 +146,6 @@ def test_a_damaged_table_is_named_with_its_line(kcrf, task):
     (task / "table.txt").write_text("a 1 2\nb 1 nan\n")
     done = kcrf("train", task / "train.conll", "--embeddings", task / "table.txt", "-o", task / "x.npz")
     assert done.code == 3 and "table.txt:2: 'nan' is not a finite number" in done.err
-    done = kcrf("tag", "-m", task / "gone.npz", task / "test.conll", "--embeddings", task / "table.txt")
-    assert done.code == 1 or done.code == 3
 
 
 def test_folds_read_the_table_once_and_take_their_words_along(task, monkeypatch):
@@ -241,12 +202,8 @@ def test_the_estimator_looks_up_words_of_dictionaries(task):
     settings = {"sigma2": 10, "embeddings": task / "table.txt", "embeddings_column": "form"}
     crf = KernelCRF(**settings).fit(X, y)
     assert crf.score(X_test, y_test) > 0.9
-    none = KernelCRF(**settings, embeddings_in_model="none").fit(X, y)
-    none.save(task / "none.npz")
-    with pytest.raises(ValueError, match="stores none of them"):
-        KernelCRF.load(task / "none.npz").predict(X_test)
-    loaded = KernelCRF.load(task / "none.npz", embeddings=task / "table.txt")
-    assert loaded.predict(X_test) == crf.predict(X_test)
+    crf.save(task / "saved.npz")
+    assert KernelCRF.load(task / "saved.npz").predict(X_test) == crf.predict(X_test)
     with pytest.raises(ValueError, match="no attribute is 'word="):
         KernelCRF(embeddings=task / "table.txt").fit(X, y)
     with pytest.raises(ValueError, match="arrays have none"):

@@ -365,11 +365,6 @@ def test_linear_terms_of_embeddings_are_as_in_python(form, tmp_path, monkeypatch
     model, corpus = random_model("embeddings", **options)
     compare(model, corpus)
     compare(model, corpus_of(text(5, 20, 3, ["New1", "X-7", "45", "NEW", "ΟΔΟΣ", "A.B.", "unknown", "", "-7.5e1"])))
-    (feature, *others) = model.encoding.features
-    table = replace(feature.table, words=[], rows=feature.table.rows[:0], scales=feature.table.scales[:0], stored=False)
-    encoding = replace(model.encoding, features=(replace(feature, table=table), *others))
-    with pytest.raises(ConfigError, match="has embeddings that the model does not store"):
-        runtime_image(replace(model, encoding=encoding))
 
 
 def wide_model(seed=0):

@@ -97,7 +97,7 @@ class AuditArguments:
         )
         if model:
             engine = [name for name, value in asdict(self.engine).items() if value is not None and name != "threads"]
-            given = [options.flag(name) for name in (*self.configuration.typed, *engine) if name != "embeddings"]
+            given = [options.flag(name) for name in (*self.configuration.typed, *engine)]
             others = (self.configuration.config, self.folds, *astuple(self.held_out))
             which = f" ({given[0]})" if given else ""
             training = given or any(value is not None for value in others)
@@ -158,7 +158,7 @@ def _by_model(run: AuditArguments, path: str) -> tuple[Audit, Layout, Sequence[s
 
     if is_encoded(run.data):
         raise click.UsageError(f"{run.data} is encoded already, and has no text to show: give the text")
-    model = Model.load(path).with_embeddings(run.configuration.typed.get("embeddings"))
+    model = Model.load(path)
     encoding = model.encoding
     encoding.check_vectors({each.name: each.width for each in open_vectors(run.vectors)}, display_name(run.data))
     format_, threads = run.format or encoding.format, run.engine.threads

@@ -127,7 +127,6 @@ class EvaluateArguments:
         multiple=True,
     )
     vectors: tuple[tuple[str, str], ...]
-    embeddings: str | None
     format: str | None
     layout: Mapping[str, Any] = options.settings("layout")
     threads: int | None
@@ -387,7 +386,6 @@ def _labellings(
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
     # A model with vectors may be compared with one without: each gets those that it knows, and none is idle.
     wanted = {*system.encoding.vectors, *(() if other is None else other.encoding.vectors)}
-    looking = any(one is not None and one.encoding.embeddings for one in (system, other))
     texts: dict[tuple, Corpus] = {}  # by format, columns and layout: standard input cannot be read again
 
     def labelled(name: str, model: Model, also: Also) -> Labelling:
@@ -402,8 +400,6 @@ def _labellings(
                 if not stored.encoding.same_as(encoding):
                     raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
                 return from_model_and_encoded(model, stored, data, workers, decision, also)
-            # Of two models one may have no use for embeddings.
-            model = model.with_embeddings(run.embeddings if encoding.embeddings or not looking else None)
             opened = open_vectors(vectors)
             encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
             format_, columns = run.format or encoding.format, encoding.columns

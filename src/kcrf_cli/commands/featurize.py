@@ -75,7 +75,7 @@ class FeaturizeArguments:
         printed = export and output in (None, "-")
         single = output is not None and output.endswith(".npz")
         nothing = output is None and not (show or export or self.json)
-        configured = self.configuration.config is not None or {*self.configuration.typed} - {"embeddings"}
+        configured = self.configuration.config is not None or self.configuration.typed
         options.refuse(
             (self.json and show, "--show and --json both write to stdout: give one of them"),
             (
@@ -146,7 +146,6 @@ def featurize(run: FeaturizeArguments) -> None:
     chosen, source, given, known, remark = run.configuration.chosen, run.configuration.source, {}, None, None
     if run.like is not None:
         known, raw = load_encoding(run.like)
-        known = known.with_embeddings(chosen.get("embeddings"))
         settings = parse_config(raw, run.like)
     else:
         given = files.load_config(run.configuration.config)

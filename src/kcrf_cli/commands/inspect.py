@@ -34,7 +34,6 @@ class InspectArguments:
     vectors: tuple[tuple[str, str], ...] = options.vectors(
         "Check that vectors fit FILE, and print their rows, width and range. Default: none."
     )
-    embeddings: str | None
     importance: str | None = options.option(
         "Permutation importance on labelled data: the drop in log-likelihood when the values of a column at an offset "
         "are shuffled, in all features made of it; --plot draws it. Default: only weights are shown.",
@@ -86,7 +85,7 @@ def inspect(run: InspectArguments) -> None:
     )
     files.check_outputs([run.plot], file)
     if is_folder(file):
-        others = {"dump": run.dump, "plot": run.plot, "vectors": run.vectors, "embeddings": run.embeddings}
+        others = {"dump": run.dump, "plot": run.plot, "vectors": run.vectors}
         for name, given in (others | {"importance": run.importance}).items():
             options.refuse((given, f"{file} is a folder of shards, which does not go with --{name}"))
         _show_folder(file, run.json)
@@ -105,9 +104,7 @@ def inspect(run: InspectArguments) -> None:
     if run.importance is not None:
         if not isinstance(stored, Model) or run.dump:
             raise click.UsageError("--importance needs a model, and does not go with --dump")
-        importance = _importance(stored.with_embeddings(run.embeddings), run, run.importance)
-    elif run.embeddings is not None:
-        stored.encoding.with_embeddings(run.embeddings)  # it is looked at
+        importance = _importance(stored, run, run.importance)
     if run.plot is not None:
         from ..report import plots
 

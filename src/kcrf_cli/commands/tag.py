@@ -94,7 +94,6 @@ class TagArguments:
     explain_errors: bool = options.switch("With --explain: only positions whose label is not the gold label.")
     json_lines: bool = options.switch("Write a JSON object for each sequence instead of its lines.", common=True)
     vectors: tuple[tuple[str, str], ...]
-    embeddings: str | None
     format: str | None
     threads: int | None
     engine: str | None = options.COMPUTATION.option(
@@ -225,15 +224,14 @@ def tag(run: TagArguments) -> None:
     from kcrf_core.system import PAUSE, Workers
 
     data, folder, tell = run.data, is_folder(run.data), files.unless(run.quiet)
-    files.check_outputs([run.output], data, run.model, run.embeddings, *(path for _, path in run.vectors))
+    files.check_outputs([run.output], data, run.model, *(path for _, path in run.vectors))
     fitted = run.rules.softened(Model.load(run.model))
     opened = open_vectors(() if folder else run.vectors)
     if folder:
         refuse_vectors(data, run.vectors)
-        for option in run.given("lag", "json_lines", "force", "format", "embeddings"):
+        for option in run.given("lag", "json_lines", "force", "format"):
             raise click.UsageError(f"{data} is encoded, and {option} needs the text itself: give that")
     else:
-        fitted = fitted.with_embeddings(run.embeddings)
         fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
     format_ = COLUMN_FORMAT if folder else run.format or fitted.encoding.format
     wishes = run.wishes(fitted)

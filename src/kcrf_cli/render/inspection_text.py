@@ -123,8 +123,7 @@ def _features(features: Sequence[dict[str, Any]]) -> list[str]:
             elif "paths" in table:
                 about += f"; clusters of {shown(table['file'])}, {counted(table['words'], 'word')} stored"
             else:
-                stored = f"{counted(table['words'], 'word')} stored" if table["words"] else "none stored"
-                about += f"; embeddings of {shown(table['file'])}, {stored}"
+                about += f"; embeddings of {shown(table['file'])}, {counted(table['words'], 'word')} stored"
             about += f", digest {table['digest'][:12]}"
         alike.setdefault(about, []).append(feature["name"])
     return [

@@ -35,7 +35,6 @@ WHEN_IMPOSSIBLE = ("keep", "blank", "fail")  # treatment of sequences without a 
 SEARCH_LIMIT = 1_000_000  # nodes of a search for the best labelling that obeys rules
 SCALES = (AUTO, "standard", "unit", "none")
 LEXICON_CASES = ("fold", "keep")
-IN_MODEL = ("all", "seen", "none")  # rows of embeddings that a model stores
 MISSING_VALUES = ("mean", "indicator")  # mean of the training data; indicator: also a column that marks missing values
 
 MODEL_SECTIONS = ("kernel", "basis_tolerance", "chain", "training")  # sections of models; others concern files
@@ -411,11 +410,6 @@ class Config:
         help="Column with the words that `embeddings` has; of attributes the name before = or :. Default: the first "
         "column of words.",
         metavar="COLUMN",
-    )
-    embeddings_in_model: str | None = declared(
-        OneOf(IN_MODEL),
-        help="Rows of `embeddings` that the model stores, a byte for each number: all; those of words seen in "
-        "training, so that others have no vector; or none, so that the file is needed again. Default: all.",
     )
     lexicons: tuple[tuple[str, str | tuple[str, ...]], ...] = declared(
         values.lexicons,

@@ -7,16 +7,14 @@ number, with an error of at most half a step of max |x| / 127.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..errors import ConfigError
 from ..files import content_digest
 from ..runtime import by_characters
-from ..system import counted
 
 STEPS = 127  # of a row's largest number
 DIGITS = str.maketrans("123456789", "000000000")
@@ -24,14 +22,13 @@ DIGITS = str.maketrans("123456789", "000000000")
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """Distinct words and their vectors, or the name and digest of a table that is elsewhere."""
+    """Distinct words and their vectors."""
 
     source: str  # name of the file
     words: Sequence[str]
     rows: np.ndarray  # [V, width] int8
     scales: np.ndarray  # [V] float32
     digest: str  # of the whole table, where this is a part of it
-    stored: bool = True  # by models; else they know the digest, and rows have to be read from a file
 
     @classmethod
     def of(cls, source: str, words: Sequence[str], rows: np.ndarray, scales: np.ndarray) -> WordVectors:
@@ -54,18 +51,7 @@ class WordVectors:
 
     def numbers(self, values: Sequence[str]) -> np.ndarray:
         """Return the row of each value, [n] int32, -1 for none: that of the word, its lower case, with digits as 0."""
-        if len(values):
-            self.check_here()
         return rows_of(self.index, values)
-
-    def check_here(self) -> None:
-        """Raise an error if rows have to be read from a file first."""
-        if not self.stored and not len(self.words):
-            raise ConfigError(
-                f"the model was trained with the embeddings of {self.source} (digest {self.digest[:12]}) and stores "
-                "none of them: give that file",
-                settings=["embeddings"],
-            )
 
     def vectors(self, numbers: np.ndarray) -> np.ndarray:
         """Return the rows of these numbers, [n, width] float64; zeros for -1."""
@@ -81,14 +67,6 @@ class WordVectors:
         kept = kept[kept >= 0]
         words = [self.words[number] for number in kept.tolist()]
         return WordVectors(self.source, words, self.rows[kept], self.scales[kept], self.digest)
-
-    def replaced_by(self, other: WordVectors) -> WordVectors:
-        """Return the same table out of another place; raise an error if it is another one."""
-        if other.digest != self.digest:
-            there = f"{other.source} ({counted(len(other.words), 'word')}, digest {other.digest[:12]})"
-            own = f"the model was trained with those of {self.source} (digest {self.digest[:12]})"
-            raise ConfigError(f"{there} has other embeddings: {own}", settings=["embeddings"])
-        return replace(other, stored=self.stored)
 
 
 def rows_of(index: Mapping[str, int], values: Sequence[str]) -> np.ndarray:

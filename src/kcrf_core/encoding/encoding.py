@@ -16,7 +16,6 @@ import numpy as np
 
 from ..config import (
     BAGS,
-    EMBEDDINGS,
     LOOKUPS,
     RUN_TRANSFORMS,
     SEVERAL_COLUMNS,
@@ -44,7 +43,6 @@ from ..corpora import (
     WordVectors,
     column_place,
     column_weights,
-    load_word_vectors,
 )
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..files import Contents, pack_strings
@@ -135,32 +133,6 @@ class Encoding:
                 if one.config.lookup is not None and table is not None:
                     out[one.config.lookup] = table
         return out
-
-    @property
-    def embeddings(self) -> WordVectors | None:
-        """Table of embeddings, if there is one."""
-        found = self.tables.get(EMBEDDINGS)
-        return found if isinstance(found, WordVectors) else None
-
-    def with_embeddings(self, path: str | None) -> Encoding:
-        """Return the encoding with the table of a file that it was fitted with, where it does not store that itself."""
-        own = self.embeddings
-        if path is None:
-            if own is not None:
-                own.check_here()
-            return self
-        if own is None:
-            raise ConfigError("the model was trained without embeddings: leave them out", settings=["embeddings"])
-        table = own.replaced_by(load_word_vectors(path))
-        if own.stored:
-            return self  # it has what it needs, and those are the same
-
-        def given(feature: Feature) -> Feature:
-            if isinstance(feature, RealFeature) and feature.config.lookup == EMBEDDINGS:
-                return replace(feature, table=table)
-            return feature
-
-        return replace(self, features=tuple(map(given, self.features)))
 
     def check_vectors(self, given: Mapping[str, int], source: str) -> None:
         """Refuse data whose vectors, by name and width, are not those that this was fitted to."""
@@ -779,21 +751,14 @@ class _Fitter:
         column = -1
         if self.columns.corpus.attributes is None:
             column = self._column(feature, name)
-            values = self.columns.value_counts(column)[0]
-        else:
-            values = list(attribute_values(self.columns.attribute_counts()[0], name).values())
-            if not values:
-                message = f"feature '{feature.name}': no attribute is '{name}=...' or '{name}:...'"
-                raise ConfigError(message, settings=("embeddings_column" if real else "lookup_column",))
+        elif not attribute_values(self.columns.attribute_counts()[0], name):
+            message = f"feature '{feature.name}': no attribute is '{name}=...' or '{name}:...'"
+            raise ConfigError(message, settings=("embeddings_column" if real else "lookup_column",))
         if not isinstance(table, WordVectors):
             if feature.scale != AUTO:
                 raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
             feature = self._widened(replace(feature, type="categorical"), config.window or CATEGORICAL_WINDOW)
             return fit_lookup(feature, column, self.columns, table, feature.min_count or config.min_count)
-        if config.embeddings_in_model == "seen":
-            table = table.part(values)
-        elif config.embeddings_in_model == "none":
-            table = replace(table, stored=False)
         feature = self._widened(replace(feature, type="real"), config.window or EMBEDDINGS_WINDOW)
         where = () if column < 0 else (column,)
         return fit_real(feature, where, self.columns, config.training.seed, table)

@@ -95,7 +95,7 @@ def _unpack_config(contents: Contents, described: dict[str, Any], at: str, width
 
 
 def pack_table(table: Lookup, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return a header entry for a table; put its arrays, if they are stored, into `arrays`."""
+    """Return a header entry for a table; put its arrays into `arrays`."""
     if isinstance(table, Lexicon):
         arrays |= pack_strings(["\n".join(table.entries)], f"{at}.entries")  # as one text, which is shorter
         return {"kind": "lexicon", "file": table.source, "fold": table.fold}
@@ -103,11 +103,9 @@ def pack_table(table: Lookup, at: str, arrays: dict[str, np.ndarray]) -> dict[st
         arrays |= pack_strings(["\n".join(table.words), "\n".join(table.paths)], f"{at}.words")
         arrays[f"{at}.paths"] = table.path_numbers
         return {"kind": "clusters", "file": table.source}
-    entry = {"file": table.source, "digest": table.digest, "width": table.width, "stored": table.stored}
-    if table.stored:
-        arrays |= pack_strings(table.words, f"{at}.words")
-        arrays |= {f"{at}.rows": table.rows, f"{at}.scales": table.scales}
-    return entry
+    arrays |= pack_strings(table.words, f"{at}.words")
+    arrays |= {f"{at}.rows": table.rows, f"{at}.scales": table.scales}
+    return {"file": table.source, "digest": table.digest}
 
 
 def unpack_table(contents: Contents, entry: dict[str, Any], at: str) -> Lookup:
@@ -126,13 +124,10 @@ def unpack_table(contents: Contents, entry: dict[str, Any], at: str) -> Lookup:
         return clusters
     if kind != EMBEDDINGS:
         raise contents.error(f"'{at}' is a table of an unknown kind")
-    words: list[str] = []
-    rows, scales = np.empty((0, entry["width"]), dtype=np.int8), np.empty(0, dtype=np.float32)
-    if entry["stored"]:
-        words = contents.strings(f"{at}.words")
-        rows, scales = contents.array(f"{at}.rows", "int8", 2), contents.array(f"{at}.scales", "float32", 1)
-    out = WordVectors(source, words, rows, scales, str(entry["digest"]), bool(entry["stored"]))
-    if rows.shape != (len(words), entry["width"]) or len(scales) != len(words) or len(out.index) < len(words):
+    words = contents.strings(f"{at}.words")
+    rows, scales = contents.array(f"{at}.rows", "int8", 2), contents.array(f"{at}.scales", "float32", 1)
+    out = WordVectors(source, words, rows, scales, str(entry["digest"]))
+    if not len(rows) == len(scales) == len(words) == len(out.index):
         raise contents.error(f"'{at}' has words and rows that do not fit")
     return out
 

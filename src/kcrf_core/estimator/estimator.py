@@ -191,7 +191,6 @@ class KernelCRF(Protocol):
     min_count : dictionaries only: attributes that training has less often are left out.
     embeddings : dictionaries only: file with a table of word vectors, as `kcrf train --embeddings` takes it.
     embeddings_column : the key of the words that are looked up in it.
-    embeddings_in_model : rows of it that the model stores: "all", those "seen" in training, or "none".
     lexicons : dictionaries only: lists of entries of one or several words, or files with one on each line, by name:
         {"city": ["New York", "Paris"], "person": "people.txt"}. Their words get the features B-city and I-city.
     lexicon_case : "fold" compares words with them in folded case, "keep" as they are.
@@ -270,7 +269,6 @@ class KernelCRF(Protocol):
     min_count: int = 1
     embeddings: str | os.PathLike[str] | None = None
     embeddings_column: str = "word"
-    embeddings_in_model: str = "all"
     lexicons: Mapping[str, str | os.PathLike[str] | Iterable[str]] | None = None
     lexicon_case: str = "fold"
     clusters: str | os.PathLike[str] | None = None
@@ -977,14 +975,9 @@ class KernelCRF(Protocol):
         self._model().save(path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], embeddings: str | os.PathLike[str] | None = None) -> KernelCRF:
-        """Return an estimator with the model that `save` or `kcrf train` wrote, and its configuration as `config`.
-
-        `embeddings` is the file of a table that the model needs if it stores none.
-        """
+    def load(cls, path: str | os.PathLike[str]) -> KernelCRF:
+        """Return an estimator with the model that `save` or `kcrf train` wrote, and its configuration as `config`."""
         model = Model.load(path)
-        if embeddings is not None:
-            model = model.with_embeddings(os.fspath(embeddings))
         config, stored = (model.info.get(name) for name in ("config", "estimator"))
         out = cls(
             config=config if isinstance(config, dict) else None,

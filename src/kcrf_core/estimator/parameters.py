@@ -173,8 +173,7 @@ def _lookup_settings(params: Mapping[str, Any], columns: int | Sequence[str] | N
     """Return the settings of embeddings, lexicons and clusters, if there are any."""
     found: dict[str, Any] = {}
     if params["embeddings"] is not None:
-        found = {"embeddings": os.fspath(params["embeddings"])}
-        found |= {key: params[key] for key in ("embeddings_column", "embeddings_in_model")}
+        found = {"embeddings": os.fspath(params["embeddings"]), "embeddings_column": params["embeddings_column"]}
     if params["lexicons"] is not None:
         if not isinstance(params["lexicons"], Mapping):
             raise ConfigError(f"lexicons={params['lexicons']!r}: a dictionary of files or lists of entries is needed")

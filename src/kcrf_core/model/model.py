@@ -323,10 +323,6 @@ class Model:
     def load(cls, path: str | os.PathLike[str]) -> Model:
         return cls.unpack(read_container(path, "model"))
 
-    def with_embeddings(self, path: str | None) -> Model:
-        """Return the model with the table of embeddings in a file, which it needs if it stores none."""
-        return replace(self, encoding=self.encoding.with_embeddings(path))
-
     @classmethod
     def unpack(cls, contents: Contents) -> Model:
         encoding = Encoding.unpack(contents)

@@ -284,13 +284,11 @@ class _ModelImage(Image):
             parts = feature.parts if isinstance(feature, ConjunctionFeature) else (feature,)
             if self.encoding.attributes and not isinstance(feature, AttributeFeature):
                 raise unsupported(f"{name} is made of attributes by name")
-            if isinstance(feature, RealFeature) and feature.table is not None:
-                if not (feature.table.stored or len(feature.table.words)):
-                    raise unsupported(f"{name} has embeddings that the model does not store", "embeddings_in_model")
-            elif isinstance(feature, RealFeature) and (feature.is_vector or feature.indicates or not feature.plain):
-                how = "vectors beside the text" if feature.is_vector else f"'{config.transform}'"
-                how = "an indicator of missing values" if feature.indicates else how
-                raise unsupported(f"{name} is made of numbers by {how if feature.plain else how or config.scale}")
+            numbers = feature if isinstance(feature, RealFeature) and feature.table is None else None
+            if numbers is not None and (numbers.is_vector or numbers.indicates or not numbers.plain):
+                how = "vectors beside the text" if numbers.is_vector else f"'{config.transform}'"
+                how = "an indicator of missing values" if numbers.indicates else how
+                raise unsupported(f"{name} is made of numbers by {how if numbers.plain else how or config.scale}")
             for line in config.templates:
                 for macro in pieces(line):
                     if isinstance(macro, Macro) and (macro.command != "x" or macro.lower):
