@@ -192,16 +192,13 @@ def test_options_that_do_not_go_together(kcrf, sample_data, arguments, message):
     assert done.code == 2 and message in done.err and done.out == b""
 
 
-def test_counts_as_json(kcrf, sample_data, tmp_path):
+def test_figures_as_json(kcrf, sample_data, tmp_path):
     template = tmp_path / "template"
     template.write_text("U:%x[-1,1]\nU:%x[1,1]\nB1:%x[0,1]\nB\n")
     done = kcrf("featurize", sample_data / "pitch_accent.conll", "-c", template, "--json", "-q")
-    terms = json.loads(done.text)["terms"]
-    assert [(term["name"], term["values"], term["weights"]) for term in terms] == [
-        ("node", 12, 24),  # ten classes and two ends
-        ("edge-x", 10, 40),
-        ("edge", 1, 4),
-    ]
+    found = json.loads(done.text)
+    assert found["attributes"] == 12  # ten classes and two ends
+    assert (found["categorical_columns"], found["real_columns"], found["labels"]) == (1, 0, 2)
 
 
 def test_values_with_line_ends_are_refused_with_the_remedy(kcrf, tmp_path):

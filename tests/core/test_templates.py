@@ -10,6 +10,7 @@ import re
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kcrf_core.config import load_template, load_yaml, looks_like_template, parse_config
@@ -17,9 +18,10 @@ from kcrf_core.corpora import read_corpus
 from kcrf_core.corpora.conll import CONLL
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
-from kcrf_core.encoding import TermCounter, fit_encoding
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.model import Model
+from kcrf_core.system import positions_within
 from kcrf_core.training import train
 
 CHUNKING = """\
@@ -156,9 +158,16 @@ def kcrf_count(template, sequences):
 
 def weight_count(config, corpus):
     encoding, dataset = fit_encoding(config, corpus)
-    counter = TermCounter(encoding, config)
-    counter.add(dataset)
-    return sum(count.weights for count in counter.counts())
+    later, Y, out = positions_within(dataset.offsets) > 0, len(encoding.labels), 0
+    for term in config.terms:
+        count = 1  # of pairs of labels alone
+        if term in config.mapped_terms:
+            inputs = encoding.inputs(dataset, encoding.term_features(term))
+            inputs = inputs if term.type == "node" else inputs.take(later)
+            columns = [*inputs.codes.T, *([] if inputs.bag is None else [inputs.bag.indices])]
+            count = sum(len(np.unique(column[column >= 0])) for column in columns)
+        out += count * term.clique.states(Y)
+    return out
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from ..render.visible import shown
 
 if TYPE_CHECKING:
     from kcrf_core.config import Config
-    from kcrf_core.encoding import Amount, Dataset, Encoding, TermCount
+    from kcrf_core.encoding import Amount, Dataset, Encoding
 
 MOST_SHARDS = 9999
 LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
@@ -140,7 +140,7 @@ def featurize(run: FeaturizeArguments) -> None:
       kcrf featurize sample_data/pitch_accent.conll sample_data/pitch_accent.conll -o accent.shards/ --shards 8
     """
     from kcrf_core.config import parse_config
-    from kcrf_core.encoding import Amount, TermCounter, configured, described, export, fit_encoding
+    from kcrf_core.encoding import Amount, configured, described, export, fit_encoding
     from kcrf_core.model import load_encoding, save_dataset
 
     chosen, source, given, known, remark = run.configuration.chosen, run.configuration.source, {}, None, None
@@ -172,9 +172,7 @@ def featurize(run: FeaturizeArguments) -> None:
                 stream.write(part.encode())
     elif run.output is not None:
         save_dataset(run.output, encoding, dataset, settings)
-    counter = TermCounter(encoding, settings)
-    counter.add(dataset)
-    _report(run, encoding, Amount.of(dataset), counter.counts(), remark)
+    _report(run, encoding, Amount.of(dataset), remark)
     if run.export is not None and any(term.type == "edge-x" for term in settings.terms):
         files.unless(run.quiet)(
             "features of edge-x terms are written like others: as text they belong to positions, not transitions"
@@ -183,10 +181,10 @@ def featurize(run: FeaturizeArguments) -> None:
 
 def _featurized_in_parts(
     run: FeaturizeArguments, known: Encoding | None, given: dict[str, Any], settings: Config
-) -> tuple[Encoding, Amount, Sequence[TermCount], str | None]:
+) -> tuple[Encoding, Amount, str | None]:
     """Read, fit, encode and write files in parts, as one dataset or a folder of shards; return figures of it."""
     from kcrf_core.corpora import SUGGESTING_POSITIONS, Spool
-    from kcrf_core.encoding import Amount, TermCounter, configured, fit_to, join_datasets
+    from kcrf_core.encoding import Amount, configured, fit_to, join_datasets
     from kcrf_core.model import new_folder, save_dataset, save_shards
     from kcrf_core.system import Workers, hand_back
 
@@ -218,13 +216,12 @@ def _featurized_in_parts(
             del some
             encoding = fit_to(settings, spool)
         hand_back()
-        counter, shard_count = TermCounter(encoding, settings), len(spool.borders) - 1
+        shard_count = len(spool.borders) - 1
 
         def shards() -> Iterator[Dataset]:
             nonlocal amount
             with progress(run.quiet, "encoding shards", shard_count) as moved:
                 for dataset in encoding.encoded_shards(spool, workers):
-                    counter.add(dataset)
                     amount = amount.plus(Amount.of(dataset))
                     yield dataset
                     moved()
@@ -238,15 +235,11 @@ def _featurized_in_parts(
             save_shards(folder, encoding, settings, shards())
             if run.shards is not None and shard_count < run.shards:
                 files.unless(run.quiet)(f"{shard_count:,} shards: there are no more sequences to begin one with")
-    return encoding, amount, counter.counts(), remark
+    return encoding, amount, remark
 
 
-def _report(
-    run: FeaturizeArguments, encoding: Encoding, amount: Amount, counts: Sequence[TermCount], remark: str | None
-) -> None:
+def _report(run: FeaturizeArguments, encoding: Encoding, amount: Amount, remark: str | None) -> None:
     """Print figures on stdout, where they are asked for, and messages."""
-    from kcrf_core.chains import CLIQUES
-
     from ..render.figures import written_text
 
     like = encoding.empty_dataset()
@@ -257,7 +250,6 @@ def _report(
         "categorical_columns": like.codes.shape[1],
         "real_columns": like.real.shape[1],
         "attributes": 0 if like.bag is None else like.bag.shape[1],
-        "terms": [asdict(count) for count in counts],
     }
     if run.json:
         files.write_json(figures)
@@ -267,10 +259,6 @@ def _report(
     encoded = f"{figures['categorical_columns']} categorical and {counted(figures['real_columns'], 'real column')}"
     if figures["attributes"]:
         encoded += f", {counted(figures['attributes'], 'attribute')}"
-    for term in figures["terms"]:
-        if CLIQUES[term["type"]].mapped:
-            distinct, weights = counted(term["values"], "distinct value"), counted(term["weights"], "weight")
-            encoded += f"; term {term['name']}: {distinct}, {weights} if linear"
     tell(f"encoded, with windows: {encoded}")
     if run.output not in (None, "-") and run.export is None:
         tell(written_text(run.output, "kcrf train {} -o model.npz"))

@@ -1,7 +1,6 @@
 from collections.abc import Callable, Iterator
 
 from ..system import Registry
-from .counts import TermCount as TermCount, TermCounter as TermCounter
 from .dataset import (
     UNKNOWN as UNKNOWN,
     UNOBSERVED as UNOBSERVED,
