@@ -36,7 +36,7 @@ from kcrf_core.config import Config, load_template, load_yaml, parse_config
 from kcrf_core.corpora import FORMATS, Corpus, read_corpus, stream_corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
-from kcrf_core.encoding import EXPORTS, export, fit_encoding
+from kcrf_core.encoding import export, fit_encoding
 from kcrf_core.errors import FileFormatError, KcrfError
 from kcrf_core.exchange import PROGRAMS, export_model, import_model
 from kcrf_core.features import load_basis, save_basis, select_bases
@@ -404,9 +404,8 @@ class Targets:
     def _use_corpus(self, format: str) -> None:
         corpus = read_corpus(self.path, format)
         encoding, dataset = fit_encoding(parse_config({}), corpus)
-        for kind in EXPORTS:
-            for _ in export(encoding, dataset, kind, corpus.columns[-1]):
-                pass
+        for _ in export(encoding, dataset, corpus.columns[-1]):
+            pass
         for parsed in stream_corpus(self.path, format):
             if parsed.corpus.positions:
                 FORMATS[format].labelled(parsed, ["X"], np.zeros(parsed.corpus.positions, np.int32))

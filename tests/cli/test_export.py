@@ -21,7 +21,6 @@ from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import export, fit_encoding
 from kcrf_core.encoding.exporting import exported_columns
 from kcrf_core.errors import ConfigError
-from kcrf_core.model import load_dataset
 
 CONFIGS = {
     "defaults": "terms: [{name: node}, {type: edge}]\n",  # no kernel of numbers, which attributes cannot have
@@ -93,7 +92,7 @@ def test_values_that_look_like_others_are_told_apart():
     )
     corpus = corpus_of(ODD)
     encoding, dataset = fit_encoding(config, corpus)
-    text = "".join(export(encoding, dataset, "crfsuite", corpus.columns[-1]))
+    text = "".join(export(encoding, dataset, corpus.columns[-1]))
     from kcrf_core.corpora import crfsuite
 
     parsed = crfsuite.CRFSUITE.parse(blocks(io.BytesIO(text.encode()), "data"), "data")
@@ -109,58 +108,18 @@ def test_values_that_look_like_others_are_told_apart():
     assert len(known.features[0].vocabulary.values) == len(exported_columns(encoding, inputs))
 
 
-def test_svmlight_rows_are_those_of_the_dataset(kcrf, tmp_path, sample_data):
-    config, data, text = tmp_path / "c.yaml", tmp_path / "d.npz", tmp_path / "d.svmlight"
-    config.write_text(CONFIGS["everything"])
-    source = sample_data / "pitch_accent.conll"
-    assert kcrf("featurize", source, "-c", config, "-o", data, "-q").code == 0
-    assert kcrf("featurize", source, "-c", config, "--export", "svmlight", "-o", text, "-q").code == 0
-    lines = text.read_text().split("\n")
-    header = [line for line in lines if line.startswith("#")]
-    rows = [line.split(" ") for line in lines if line and not line.startswith("#")]
-    stored = load_dataset(data)
-    assert header[:2] == ["# label 1 0", "# label 2 1"]
-    assert [int(row[0]) - 1 for row in rows] == stored.dataset.labels.tolist()
-    lengths = np.diff(stored.dataset.offsets)
-    assert [row[1] for row in rows] == [f"qid:{s + 1}" for s, n in enumerate(lengths) for _ in range(n)]
-    named = {int(line.split(" ", 3)[2]): line.split(" ", 3)[3] for line in header[2:]}
-    shown = kcrf("featurize", source, "-c", config, "--show", "40", "-q").text.split("\n")
-    for row, line in zip(rows[:40], shown, strict=False):
-        numbers = [int(field.partition(":")[0]) for field in row[2:]]
-        assert numbers == sorted(set(numbers)) and numbers[0] >= 1
-        written = set()
-        for number, field in zip(numbers, row[2:], strict=True):
-            value = float(field.partition(":")[2])
-            counted = named[number].startswith(("U:", "bias"))
-            plain = named[number] + ("" if value == 1 else f":{value:g}") if counted else named[number]
-            is_real = "=" not in named[number] and not counted
-            written.add(f"{named[number]}={value:.4g}" if is_real else plain)
-        assert written == {field for field in line.split("\t")[1:] if not field.endswith("]=0")}
-
-
-def test_svmlight_is_read_by_scikit_learn(kcrf, tmp_path, sample_data):
-    datasets = pytest.importorskip("sklearn.datasets")
-    text = tmp_path / "d.svmlight"
-    assert (
-        kcrf("featurize", sample_data / "digits.conll", "--plain", "--export", "svmlight", "-o", text, "-q").code == 0
-    )
-    X, y, qid = datasets.load_svmlight_file(str(text), query_id=True)
-    assert X.shape == (1797, 64) and len(set(y)) == 10 and len(set(qid)) == 199
-
-
-def test_numbers_belong_to_the_encoding(kcrf, tmp_path, sample_data):
-    """New data like old data: the same column has the same number, and what is new is left out."""
+def test_names_belong_to_the_encoding(kcrf, tmp_path, sample_data):
+    """New data like old data: the same column has the same name, and what is new is left out."""
     model, new = tmp_path / "m.npz", tmp_path / "new.conll"
     options = ("--sigma2", "1", "-q", "-o", model)
     assert kcrf("train", sample_data / "pitch_accent.conll", *options).code == 0
     new.write_text("unheard-of\tN\t0.2\t120\t60\nbut\tC\t0.1\t110\t61\n")
-    done = kcrf("featurize", new, "--like", model, "--export", "svmlight", "-q")
-    old = kcrf("featurize", sample_data / "pitch_accent.conll", "--export", "svmlight", "-q").text.split("\n")
-    assert {line for line in done.text.split("\n") if line.startswith("# feature")} <= set(old)
-    rows = [line for line in done.text.split("\n") if line[:1] == "0"]
-    assert len(rows) == 2 and "unheard-of" not in done.text
-    attributes = kcrf("featurize", new, "--like", model, "--export", "crfsuite", "-q").text
-    assert [line.split("\t")[0] for line in attributes.split("\n") if line] == ["_", "_"]
+    old = kcrf("featurize", sample_data / "pitch_accent.conll", "--export", "crfsuite", "-q").text
+    text = kcrf("featurize", new, "--like", model, "--export", "crfsuite", "-q").text
+    rows = [line.split("\t") for line in text.split("\n") if line]
+    assert [row[0] for row in rows] == ["_", "_"] and "unheard-of" not in text
+    names = {field for row in rows for field in row[1:] if ":" not in field}
+    assert names and names <= {field for line in old.split("\n") for field in line.split("\t")}
 
 
 @pytest.mark.parametrize(
@@ -174,15 +133,15 @@ def test_names_that_a_file_cannot_hold(features, message):
     config = parse_config(load_yaml(f"features: {features}", "y"))
     encoding, dataset = fit_encoding(config, corpus_of("a[0]=b b X\na b Y\n"))
     with pytest.raises(ConfigError, match=message):
-        list(export(encoding, dataset, "crfsuite", ["X", "Y"]))
+        list(export(encoding, dataset, ["X", "Y"]))
 
 
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (("--export", "svmlight", "--json"), "give it a file with -o"),
-        (("--export", "svmlight", "--show", "1"), "give it a file with -o"),
-        (("--export", "svmlight", "-o", "x.npz"), "give another name"),
+        (("--export", "crfsuite", "--json"), "give it a file with -o"),
+        (("--export", "crfsuite", "--show", "1"), "give it a file with -o"),
+        (("--export", "crfsuite", "-o", "x.npz"), "give another name"),
         ((), "nothing to do"),
         (("-o", "-"), "cannot go to stdout"),
     ],

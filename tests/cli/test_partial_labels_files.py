@@ -71,12 +71,6 @@ def test_crossval_needs_labels(kcrf, data, tmp_path):
     assert done.code == 2 and "labels that are observed" in done.err
 
 
-def test_exports_have_no_negative_labels(kcrf, data):
-    done = kcrf("featurize", data, "--unobserved", "?", "--export", "svmlight")
-    labels = {line.split(" ")[0] for line in done.text.splitlines() if line[:1].isdigit() or line[:1] == "-"}
-    assert done.code == 0 and labels == {"0", "1", "2"}
-
-
 @pytest.mark.parametrize("value", ["nan", "inf", "-1"])
 def test_limits_of_pruning(kcrf, data, tmp_path, value):
     done = kcrf("train", data, *HIDDEN, "--prune", value, "-q", "-o", tmp_path / "m.npz")

@@ -257,9 +257,7 @@ def test_what_is_written_says_the_same_when_it_is_read(models, words, name, prog
 
         file = tmp_path / "data.crfsuite"
         gold = list(words.columns[-1])
-        file.write_text(
-            "".join(export(model.encoding, model.encoding.encode(words), "crfsuite", gold)), encoding="utf-8"
-        )
+        file.write_text("".join(export(model.encoding, model.encoding.encode(words), gold)), encoding="utf-8")
         corpus = read_corpus(file)
     else:
         corpus = words

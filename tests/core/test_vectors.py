@@ -295,11 +295,10 @@ def test_parts_of_a_corpus_keep_their_rows(corpus, numbers):
     assert np.array_equal(part.vectors["emb"], numbers[[5, 0, 1, 2]])
 
 
-@pytest.mark.parametrize("format", ["crfsuite", "svmlight"])
-def test_exports_refuse_vectors_by_name(corpus, numbers, format):
+def test_exports_refuse_vectors_by_name(corpus, numbers):
     encoding, dataset = fit_encoding(parse_config({}), with_vectors(corpus, {"emb": numbers}))
     with pytest.raises(ConfigError, match="vectors 'emb' cannot be exported as text"):
-        list(export(encoding, dataset, format, None))
+        list(export(encoding, dataset, None))
 
 
 def test_only_vectors_of_the_same_meaning_are_translated(corpus, numbers):

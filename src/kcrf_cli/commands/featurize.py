@@ -51,9 +51,9 @@ class FeaturizeArguments:
         common=True,
     )
     export: str | None = options.option(
-        "Write text for other programs instead of a dataset: attributes for CRFsuite, or rows for SVMlight with a "
-        "header that names the features. The text goes to -o or to stdout. Default: a dataset.",
-        type=options.NamedChoice("encoding:EXPORTS"),
+        "Write text for other programs instead of a dataset: attributes for CRFsuite. The text goes to -o or to "
+        "stdout. Default: a dataset.",
+        type=click.Choice(["crfsuite"]),
         common=True,
     )
     show: int | None = options.count("Print the features of the first N positions.", common=True)
@@ -167,7 +167,7 @@ def featurize(run: FeaturizeArguments) -> None:
     if run.export is not None:
         gold = None if dataset.labels is None else corpus.columns[-1]
         with files.output_stream(run.output) as stream:
-            lines = export(encoding, dataset, run.export, gold)
+            lines = export(encoding, dataset, gold)
             while part := "".join(islice(lines, LINES_AT_ONCE)):
                 stream.write(part.encode())
     elif run.output is not None:

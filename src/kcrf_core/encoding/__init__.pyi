@@ -1,6 +1,3 @@
-from collections.abc import Callable, Iterator
-
-from ..system import Registry
 from .dataset import (
     UNKNOWN as UNKNOWN,
     UNOBSERVED as UNOBSERVED,
@@ -30,7 +27,7 @@ from .encoding import (
     fit_to as fit_to,
     missing_remarks as missing_remarks,
 )
-from .exporting import Exported as Exported, export as export, literal_names as literal_names
+from .exporting import export as export, literal_names as literal_names
 from .features import (
     AttributeFeature as AttributeFeature,
     CategoricalFeature as CategoricalFeature,
@@ -63,5 +60,3 @@ from .template_feature import (
     template_width as template_width,
 )
 from .translating import Translation as Translation, translation as translation
-
-EXPORTS: Registry[Callable[[Exported], Iterator[str]]]

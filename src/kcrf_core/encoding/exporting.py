@@ -1,18 +1,13 @@
-r"""Encoded data as text for other programs: attributes of CRFsuite, rows of SVMlight.
+r"""Encoded data as attributes of CRFsuite: label<TAB>word[0]=the<TAB>f0[0]:-0.52, a blank line after each sequence.
 
-    crfsuite    label<TAB>word[0]=the<TAB>f0[0]:-0.52        a blank line after each sequence
-    svmlight    3 qid:12 17:1 4711:1 5012:-0.52              labels and features by number, sequences by qid
-
-Columns have the numbers that they have in the linear kernel's explicit map (`maps.ColumnOrder`). They belong to the
-encoding, so that two files with the same encoding agree. Values that were dropped or never seen in training, and zeros,
-are left out.
+Attributes are the columns of the linear kernel's explicit map (`maps.ColumnOrder`). Values that were dropped or never
+seen in training, and zeros, are left out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +17,6 @@ from ..errors import ConfigError
 from ..kernels import Inputs
 from ..maps import ColumnOrder, sparse_block
 from ..system import listed
-from . import EXPORTS
 from .dataset import Dataset
 from .encoding import Encoding
 from .features import CategoricalFeature, boundary_or
@@ -35,19 +29,8 @@ ROWS_AT_ONCE = 4096
 _LIKE_A_BOUNDARY = re.compile(r"\\*_B[+-]\d+")
 
 
-@dataclass(frozen=True)
-class Exported:
-    """Data to write, for any of the `EXPORTS`."""
-
-    encoding: Encoding
-    dataset: Dataset
-    inputs: Inputs
-    names: dict[int, str]  # of columns, by their numbers
-    gold: Sequence[str] | None  # [N] labels as they stand in the data
-
-
-def export(encoding: Encoding, dataset: Dataset, format: str, gold: Sequence[str] | None) -> Iterator[str]:
-    """Return the lines of a text file; `gold` [N] are the labels as they stand in the data."""
+def export(encoding: Encoding, dataset: Dataset, gold: Sequence[str] | None) -> Iterator[str]:
+    """Yield the lines of a text file; `gold` [N] are the labels as they stand in the data."""
     if encoding.vectors:
         names = listed([f"'{name}'" for name in encoding.vectors])
         raise ConfigError(
@@ -55,7 +38,24 @@ def export(encoding: Encoding, dataset: Dataset, format: str, gold: Sequence[str
             settings=["vectors"],
         )
     inputs = encoding.inputs(dataset, encoding.names)
-    return EXPORTS[format](Exported(encoding, dataset, inputs, exported_columns(encoding, inputs), gold))
+    written, rows = (
+        {column: escaped(name) for column, name in exported_columns(encoding, inputs).items()},
+        _rows(inputs),
+    )
+    for s in range(dataset.sequences):
+        if dataset.weights is not None:
+            yield f"{WEIGHT}:{_number(float(dataset.weights[s]))}\n"
+        for t in range(int(dataset.offsets[s]), int(dataset.offsets[s + 1])):
+            label = NO_LABEL if gold is None else gold[t]
+            if label.startswith(f"{WEIGHT}:"):
+                raise ConfigError(f"the label '{label}' would be read as the weight of a sequence")
+            fields = [
+                written[column] if value == "1" else f"{written[column]}:{value}"
+                for column, value in zip(*next(rows), strict=True)
+            ]
+            # With a TAB behind it a label with spaces is not taken for columns separated by them.
+            yield "\t".join([label, *(fields or ([""] if " " in label else []))]) + "\n"
+        yield "\n"
 
 
 def exported_columns(encoding: Encoding, inputs: Inputs) -> dict[int, str]:
@@ -114,36 +114,3 @@ def _number(value: float) -> str:
     if value == 1:
         return "1"
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
-
-
-def crfsuite_lines(data: Exported) -> Iterator[str]:
-    dataset, gold = data.dataset, data.gold
-    written = {column: escaped(name) for column, name in data.names.items()}
-    rows = _rows(data.inputs)
-    for s in range(dataset.sequences):
-        if dataset.weights is not None:
-            yield f"{WEIGHT}:{_number(float(dataset.weights[s]))}\n"
-        for t in range(int(dataset.offsets[s]), int(dataset.offsets[s + 1])):
-            label = NO_LABEL if gold is None else gold[t]
-            if label.startswith(f"{WEIGHT}:"):
-                raise ConfigError(f"the label '{label}' would be read as the weight of a sequence")
-            fields = [
-                written[column] if value == "1" else f"{written[column]}:{value}"
-                for column, value in zip(*next(rows), strict=True)
-            ]
-            # With a TAB behind it a label with spaces is not taken for columns separated by them.
-            yield "\t".join([label, *(fields or ([""] if " " in label else []))]) + "\n"
-        yield "\n"
-
-
-def svmlight_lines(data: Exported) -> Iterator[str]:
-    for number, label in enumerate(data.encoding.labels, start=1):
-        yield f"# label {number} {label}\n"
-    for column, name in data.names.items():
-        yield f"# feature {column + 1} {name}\n"
-    dataset, rows = data.dataset, _rows(data.inputs)
-    for s in range(dataset.sequences):
-        for t in range(int(dataset.offsets[s]), int(dataset.offsets[s + 1])):
-            code = 0 if dataset.labels is None else max(int(dataset.labels[t]), -1) + 1  # 0: not known
-            fields = [f"{column + 1}:{value}" for column, value in zip(*next(rows), strict=True)]
-            yield " ".join([str(code), f"qid:{s + 1}", *fields]) + "\n"
