@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any
 
 from ..errors import ConfigError, suggestion
-from ..kernels import KERNELS, KernelConfig, kernel_settings
 from ..system import AUTO
 from .config import default_terms, option_paths, term_dict
 from .reader import entry_name
@@ -27,14 +26,6 @@ def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
     # A section before what stands in it, and the type of a kernel before its parameters.
     for name in sorted(paths, key=lambda name: (paths[name].count("."), not paths[name].endswith(".type"))):
         path = paths[name]
-        if name in known and path.startswith(_NODE):  # the number of the only node term that can use it
-            rest, terms = path.removeprefix(_NODE), out.get("terms")
-            nodes = _node_terms(terms)
-            if len(nodes) > 1:
-                nodes = [place for place in nodes if _can_use(terms[place], rest)] or nodes
-            if len(nodes) > 1:
-                raise _ambiguous(terms, nodes, rest)
-            path = f"terms.{nodes[0]}.{rest}" if nodes else path
         value = options[name]
         if name == "ignore":  # columns are added to those of the configuration and of groups
             listed = ([own] if isinstance(own, str) else own or () for own in (out.get(name), value))
@@ -77,9 +68,6 @@ def _unshared(value: Any) -> Any:
             copied.lines = dict(value.lines)
         return copied
     return [_unshared(item) for item in value] if isinstance(value, list) else value
-
-
-_NODE = "terms.node."  # stands for the only node term that can use an option
 
 
 def resolve_c2(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,7 +133,10 @@ def set_path(raw: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _list_entry(entries: list[Any], section: str, keys: Sequence[str]) -> tuple[Any, int]:
-    """Find the entry that the first of `keys` name, and count these: names such as word.suffix3 have dots."""
+    """Find the entry that the first of `keys` name, and count these: names such as word.suffix3 have dots.
+
+    `node` is the term of that name, or the only node term.
+    """
     if keys[0].isdecimal():
         if int(keys[0]) >= len(entries):
             shown = f"{section}.{keys[0]}"
@@ -156,46 +147,14 @@ def _list_entry(entries: list[Any], section: str, keys: Sequence[str]) -> tuple[
         name = ".".join(keys[:steps])
         if name in names:
             return entries[names.index(name)], steps
-    if section == "terms" and keys[0] == "node" and (nodes := _node_terms(entries)):
-        if len(nodes) > 1:
-            raise _ambiguous(entries, nodes, ".".join(keys[1:]))
-        return entries[nodes[0]], 1
     known = [name for name in names if name is not None]
+    nodes = [entry for entry in entries if isinstance(entry, dict) and entry.get("type", "node") == "node"]
+    if section == "terms" and keys[0] == "node" and nodes:
+        if len(nodes) == 1:
+            return nodes[0], 1
+        raise ConfigError(
+            f"there are {len(nodes)} node terms that it could apply to, and none is called node: give the path of one, "
+            f"terms.{entry_name('terms', nodes[-1])}.{'.'.join([*keys[1:], '...'])}",
+            settings=["set"],
+        )
     raise ConfigError(f"'{section}.{keys[0]}': no entry is called '{keys[0]}'{suggestion(keys[0], known)}")
-
-
-def _node_terms(terms: Any) -> list[int]:
-    """List the places of the node terms in a raw list of terms."""
-    entries = enumerate(terms if isinstance(terms, list) else [])
-    return [place for place, entry in entries if isinstance(entry, dict) and entry.get("type", "node") == "node"]
-
-
-def _ambiguous(terms: Sequence[Any], nodes: Sequence[int], rest: str) -> ConfigError:
-    names = [str(entry_name("terms", terms[place])) for place in nodes]
-    example = ".".join(["terms", names[-1], *filter(None, [rest])])
-    return ConfigError(
-        f"there are {len(nodes)} node terms that it could apply to ({', '.join(names)}): give the path of one, such as "
-        f"{example}",
-        settings=["set"],
-    )
-
-
-def _can_use(term: Mapping[str, Any], key: str) -> bool:
-    """Return True if a setting of a kernel or a map, such as `kernel.degree`, means anything to a raw node term."""
-
-    def type_of(section: str, default: str) -> Any:
-        found = term.get(section)
-        return (found.get("type", default) if isinstance(found, Mapping) else found) or default
-
-    kernel, map_type = type_of("kernel", KernelConfig.type), type_of("map", AUTO)
-    section, _, name = key.partition(".")
-    kind = KERNELS.get(kernel)
-    if kind is None:
-        return True  # parse_config has a message for it
-    if section == "kernel":
-        return name in kind.settings() if name in kernel_settings() else True
-    if name == "cut_off":
-        return kind.explicit and kernel != KernelConfig.type and map_type in (AUTO, "explicit")
-    if name == "type":
-        return True
-    return map_type == "reduced" or (map_type == AUTO and kernel != KernelConfig.type)
