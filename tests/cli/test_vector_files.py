@@ -226,16 +226,16 @@ def test_inspection_knows_names_and_widths(kcrf, files, model):
     assert json.loads(kcrf("inspect", model, "--json").out)["given_vectors"] == []
 
 
-def test_columns_by_range_and_by_glob(kcrf, files):
-    """v1..v3 names columns, and v* takes them into a feature; what is dumped is the same run."""
-    features = "features: [{column: word}, {columns: [v*], type: real, window: [-1, 0]}]\n"
-    (files / "globs.yaml").write_text(f"columns: [word, class, v1..v3, label]\n{features}training: {{sigma2: 1}}\n")
+def test_columns_by_range(kcrf, files):
+    """v1..v3 names columns, and takes them into a feature; what is dumped is the same run."""
+    features = "features: [{column: word}, {columns: [v1..v3], type: real, window: [-1, 0]}]\n"
+    (files / "ranges.yaml").write_text(f"columns: [word, class, v1..v3, label]\n{features}training: {{sigma2: 1}}\n")
     (files / "names.yaml").write_text(
         "columns: [word, class, v1, v2, v3, label]\nfeatures: [{column: word}, {columns: [v1, v2, v3], type: real, "
-        "window: [-1, 0], name: v*}]\ntraining: {sigma2: 1}\n"
+        "window: [-1, 0], name: v1..v3}]\ntraining: {sigma2: 1}\n"
     )
     written = []
-    for name in ("globs", "names"):
+    for name in ("ranges", "names"):
         common = ("train", files / "train.conll", "-q", "-c")
         assert kcrf(*common, files / f"{name}.yaml", "-o", files / "m.npz").code == 0
         written.append(kcrf("tag", "-m", files / "m.npz", files / "test.conll", "--marginals", "all").out)

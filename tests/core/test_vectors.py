@@ -367,36 +367,22 @@ def test_items_without_their_vectors_are_named(numbers):
         KernelCRF(sigma2=1).fit([[{"word": "a"}, {"word": "b"}]], [["x", "y"]]).predict([[{"emb": numbers[0]}]])
 
 
-# ----------------------------------------------------------------------------- ranges and globs of columns
+# ----------------------------------------------------------------------------- columns of numbers
 
 
-def columns_of(names, feature, rows=4, weight=None):
+def columns_of(names, feature, rows=4):
     corpus = Corpus(
         "data",
         (*([["1.5"] * rows] * (len(names) - 1)), ["x", "y"] * (rows // 2)),
         np.array([0, rows]),
         np.arange(rows),
     )
-    config = parse_config({"columns": names, "features": [feature]} | ({} if weight is None else {"weight": weight}))
+    config = parse_config({"columns": names, "features": [feature]})
     return fit_encoding(config, corpus)[0].features[0]
-
-
-def test_globs_stand_for_columns_that_they_match():
-    names = ["word", "v1", "v10", "v2", "w", "label"]
-    feature = columns_of(names, {"columns": ["w", "v*"], "type": "real"}, weight="word")
-    assert feature.config.columns == ("w", "v1", "v10", "v2") and feature.columns == (4, 1, 2, 3)
-    assert feature.config.name == "w+v*"
-    assert columns_of(names, {"columns": ["v1", "v?"], "type": "real"}).config.columns == ("v1", "v2")
-    assert columns_of(["v*", "v1", "label"], {"columns": ["v*"], "type": "real"}).config.columns == ("v*",)
-    assert columns_of(names, {"columns": ["w*"], "type": "real"}, weight="word").config.columns == ("w",)
-    with pytest.raises(ConfigError, match=r"no column matches 'x\*' \(columns: word, v1, v10, v2, w\)"):
-        columns_of(names, {"columns": ["x*"], "type": "real"})
-    with pytest.raises(ConfigError, match=r"feature 'v\*': several columns make one feature only with 'type: real'"):
-        columns_of(names, {"columns": ["v*"]})
 
 
 def test_long_lists_in_messages_are_cut():
     names = [*(f"v{number}" for number in range(300)), "label"]
-    for feature in ({"column": "u"}, {"columns": ["u*"], "type": "real"}):
+    for feature in ({"column": "u"}, {"columns": ["v0", "u"], "type": "real"}):
         with pytest.raises(ConfigError, match=r"\(columns: v0, v1, .*, v6, \.\.\., v299 \(300 in all\)\)$"):
             columns_of(names, feature)

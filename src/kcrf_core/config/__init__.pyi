@@ -21,7 +21,7 @@ from .config import (
     variance_text as variance_text,
 )
 from .options import parse_settings as parse_settings, resolve_c2 as resolve_c2, with_options as with_options
-from .reader import SEVERAL_COLUMNS as SEVERAL_COLUMNS, parse_config as parse_config
+from .reader import parse_config as parse_config
 from .templates import (
     PATTERNS as PATTERNS,
     Macro as Macro,

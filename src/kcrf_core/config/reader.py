@@ -32,7 +32,6 @@ from .config import (
 )
 from .templates import pieces
 
-SEVERAL_COLUMNS = "several columns make one feature only with 'type: real', or with a transform of numbers"
 _CONJUNCTION_PART = re.compile(r"([^\[]+)(?:\[\s*([+-]?[0-9]+)\s*\])?")
 
 
@@ -219,7 +218,8 @@ def _parse_feature(section: _Section) -> FeatureConfig:
         section.refuse(kind == "real", "type", f"'{transform}' gives a string, so its type is categorical")
         kind = "categorical"
     if len(sources) > 1 and (kind != "real" or not (of_numbers or transform == "identity")):
-        raise section.error("columns", SEVERAL_COLUMNS)
+        message = "several columns make one feature only with 'type: real', or with a transform of numbers"
+        raise section.error("columns", message)
     if kind == "categorical":
         _refuse_keys(section, "a categorical feature", "scale", "missing")
     if transform != "identity":

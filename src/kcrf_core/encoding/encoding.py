@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +17,6 @@ from ..config import (
     BAGS,
     LOOKUPS,
     RUN_TRANSFORMS,
-    SEVERAL_COLUMNS,
     Config,
     FeatureConfig,
     TermConfig,
@@ -29,7 +27,6 @@ from ..corpora import (
     BREAKS,
     FORMATS,
     MOST_LABELS,
-    NUMBER_TRANSFORMS,
     PLAIN,
     AttributeRows,
     Clusters,
@@ -510,7 +507,6 @@ class Encoding:
         return encoding
 
 
-GLOB = frozenset("*?[")
 MOST_NAMED = 8
 
 
@@ -712,7 +708,6 @@ class _Fitter:
             if len(parts) < 2:
                 raise ConfigError(f"feature '{feature.name}': a conjunction needs at least two parts")
             return fit_conjunction(feature, parts, self.columns, min_count)
-        feature = replace(feature, columns=self._matching(feature))
         where = tuple(self._column(feature, name) for name in feature.columns)
         type_ = feature.type
         if type_ == AUTO:
@@ -768,26 +763,6 @@ class _Fitter:
         own = feature.window or default
         window = tuple(sorted(self.seen.get(feature.name, set()).union(own)))
         return replace(feature, window=window, own_window=None if window == own else own)
-
-    def _matching(self, feature: FeatureConfig) -> tuple[str, ...]:
-        """Return the columns of a feature, with those that a glob such as `v*` matches in its place."""
-        if not any(map(GLOB.intersection, feature.columns)):
-            return feature.columns
-        inputs = [name for name in self.names[:-1] if name not in (self.config.weight, self.config.sequence)]
-        found: dict[str, None] = {}
-        for pattern in feature.columns:
-            if pattern in self.places or not GLOB.intersection(pattern):
-                found[pattern] = None
-                continue
-            matches = [name for name in inputs if fnmatchcase(name, pattern)]
-            if not matches:
-                raise ConfigError(
-                    f"feature '{feature.name}': no column matches '{pattern}' (columns: {listed(inputs)})"
-                )
-            found |= dict.fromkeys(matches)
-        if len(found) > 1 and (feature.type != "real" or feature.transform not in ("identity", *NUMBER_TRANSFORMS)):
-            raise ConfigError(f"feature '{feature.name}': {SEVERAL_COLUMNS}")
-        return tuple(found)
 
     def _part(self, feature: FeatureConfig, name: str) -> CategoricalFeature:
         known = self.fitted.get(name)
