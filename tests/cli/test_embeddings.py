@@ -111,9 +111,9 @@ def test_other_columns_kernels_and_terms(kcrf, task):
     lines = (task / "train.conll").read_text().splitlines()
     shifted.write_text("".join(f"1 {line}\n" if line else "\n" for line in lines))
     run = ("train", shifted, "--embeddings", task / "table.txt", "--sigma2", 10)
-    found = kcrf(*run, "--embeddings-column", "c1", "--dump-config").text
+    found = kcrf(*run, "--lookup-column", "c1", "--dump-config").text
     assert "name: c1.embeddings" in found
-    done = kcrf(*run, "--embeddings-column", "c0", "-o", task / "x.npz")
+    done = kcrf(*run, "--lookup-column", "c0", "-o", task / "x.npz")
     assert done.code == 3 and "no value of 'c0' is a word of table.txt" in done.err
     linear = ("--set", "terms.embeddings.kernel=linear", "--set", "terms.embeddings.map=explicit")
     for options, kernel, other in ((linear, "linear", "linear"), (["--c1", 0.1], "linear", "linear"), (
@@ -132,7 +132,7 @@ def test_other_columns_kernels_and_terms(kcrf, task):
         ("embeddings: TABLE\nfeatures: [{column: c0, lookup: city}]", 2, "in 'city', and there is 'embeddings'"),
         ("features: [{vectors: a, lookup: embeddings}]", 2, "'lookup' goes with a 'column'"),
         ("features: [{column: c0, lookup: embeddings, transform: lower}]", 2, "a lookup takes no 'transform'"),
-        ("embeddings: TABLE\nembeddings_column: c7", 2, "there is no column 'c7'"),
+        ("embeddings: TABLE\nlookup_column: c7", 2, "there is no column 'c7'"),
         ("embeddings: TABLE.gone", 1, "No such file"),
     ],
 )
@@ -199,7 +199,7 @@ def test_the_estimator_looks_up_words_of_dictionaries(task):
         return [[{"form": word} for word, _ in row] for row in rows], [[label for _, label in row] for row in rows]
 
     (X, y), (X_test, y_test) = read("train"), read("test")
-    settings = {"sigma2": 10, "embeddings": task / "table.txt", "embeddings_column": "form"}
+    settings = {"sigma2": 10, "embeddings": task / "table.txt", "lookup_column": "form"}
     crf = KernelCRF(**settings).fit(X, y)
     assert crf.score(X_test, y_test) > 0.9
     crf.save(task / "saved.npz")
@@ -217,10 +217,10 @@ def test_attribute_files_name_the_attribute(kcrf, task):
         (task / f"{name}.crfsuite").write_text("\n".join(rows))
     run = ("train", task / "train.crfsuite", "--embeddings", task / "table.txt", "--sigma2", 10, "-o", task / "a.npz")
     done = kcrf(*run)
-    assert done.code == 2 and "--embeddings-column" in done.err
+    assert done.code == 2 and "--lookup-column" in done.err
     one_term = "features: [{type: attributes}, {column: w, lookup: embeddings}]\nterms: [{}, {type: edge}]\n"
     (task / "one.yaml").write_text(one_term)
-    for options in (["--embeddings-column", "w"], ["-c", task / "one.yaml"]):
+    for options in (["--lookup-column", "w"], ["-c", task / "one.yaml"]):
         assert kcrf(*run, *options).code == 0
         tagged = kcrf("tag", "-m", task / "a.npz", task / "test.crfsuite").text.split("\n")
         labels = [(line.split("\t")[0], line.split("\t")[-1]) for line in tagged if line]

@@ -405,12 +405,6 @@ class Config:
         "lower case, and with digits as 0. Default: none.",
         metavar="FILE",
     )
-    embeddings_column: str | None = declared(
-        values.text,
-        help="Column with the words that `embeddings` has; of attributes the name before = or :. Default: the first "
-        "column of words.",
-        metavar="COLUMN",
-    )
     lexicons: tuple[tuple[str, str | tuple[str, ...]], ...] = declared(
         values.lexicons,
         (),
@@ -434,8 +428,8 @@ class Config:
     )
     lookup_column: str | None = declared(
         values.text,
-        help="Column with the words of `lexicon` and `clusters`; of attributes the name before = or :. Default: that "
-        "of `embeddings_column`, or the first column of words.",
+        help="Column with the words of `embeddings`, `lexicon` and `clusters`; of attributes the name before = or :. "
+        "Default: the first column of words.",
         metavar="COLUMN",
     )
     ignore: tuple[str, ...] = declared(

@@ -418,12 +418,10 @@ def lookups(config: Config, tables: Mapping[Hashable, Lookup], column: str | Non
     out: list[dict[str, Any]] = []
     near = {"window": _within(NEAR, config)}
     for name in table_keys(config):
-        setting = "embeddings_column" if name == EMBEDDINGS else "lookup_column"
-        given = config.embeddings_column if name == EMBEDDINGS else config.lookup_column or config.embeddings_column
-        feature = {"column": given or column, "lookup": name}
+        feature = {"column": config.lookup_column or column, "lookup": name}
         if feature["column"] is None:
-            message = f"which attribute is a word? Give its name before the = or : as '{setting}'"
-            raise ConfigError(message, settings=(setting,))
+            message = "which attribute is a word? Give its name before the = or : as 'lookup_column'"
+            raise ConfigError(message, settings=["lookup_column"])
         if name == EMBEDDINGS:
             out.append(feature)
         elif name == CLUSTERS:

@@ -748,7 +748,7 @@ class _Fitter:
             column = self._column(feature, name)
         elif not attribute_values(self.columns.attribute_counts()[0], name):
             message = f"feature '{feature.name}': no attribute is '{name}=...' or '{name}:...'"
-            raise ConfigError(message, settings=("embeddings_column" if real else "lookup_column",))
+            raise ConfigError(message, settings=["lookup_column"])
         if not isinstance(table, WordVectors):
             if feature.scale != AUTO:
                 raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")

@@ -557,7 +557,7 @@ def fit_real(
         columns.warnings.append(f"{about}; {1 - mean[-1]:.1%} of positions have a vector")
         if mean[-1] == 1:
             there = f"no value of '{config.columns[0]}' is a word of {table.source}"
-            raise DataError(f"{there}: is it the right column?", columns.corpus.source, settings=["embeddings_column"])
+            raise DataError(f"{there}: is it the right column?", columns.corpus.source, settings=["lookup_column"])
     # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
     plain = moments.binary if config.scale == "auto" else np.full(len(mean), config.scale in ("none", "unit"))
     # Vectors have no missing values.

@@ -190,12 +190,11 @@ class KernelCRF(Protocol):
         each that marks missing values.
     min_count : dictionaries only: attributes that training has less often are left out.
     embeddings : dictionaries only: file with a table of word vectors, as `kcrf train --embeddings` takes it.
-    embeddings_column : the key of the words that are looked up in it.
     lexicons : dictionaries only: lists of entries of one or several words, or files with one on each line, by name:
         {"city": ["New York", "Paris"], "person": "people.txt"}. Their words get the features B-city and I-city.
     lexicon_case : "fold" compares words with them in folded case, "keep" as they are.
     clusters : dictionaries only: file with paths of words in a binary tree, as `kcrf train --clusters` takes it.
-    lookup_column : the key of the words that are looked up in both. None: that of `embeddings_column`.
+    lookup_column : the key of the words that are looked up. None: "word", or the first column of words of a data frame.
 
     kernel=None is "rbf" with 500 pivots for arrays of up to 200,000 positions, unless `c1`, `map`, `cut_off` or
     `all_possible_states` ask for weights of columns, and "linear" for the rest, as on the command line.
@@ -268,7 +267,6 @@ class KernelCRF(Protocol):
     missing: str = "mean"
     min_count: int = 1
     embeddings: str | os.PathLike[str] | None = None
-    embeddings_column: str = "word"
     lexicons: Mapping[str, str | os.PathLike[str] | Iterable[str]] | None = None
     lexicon_case: str = "fold"
     clusters: str | os.PathLike[str] | None = None

@@ -90,7 +90,7 @@ def raw_config(
     Columns are None for attributes, and `mixed` if there are words among them. It is that of a file, with options to
     lay over it once there are default features, and its name in messages.
     """
-    looked_up = _lookup_settings(params, None if mixed else columns)
+    looked_up = _lookup_settings(params, columns, mixed)
     unobserved = {} if params["unobserved"] is None else {"unobserved": str(_plain(params["unobserved"]))}
     rules = {} if params["rules"] is None else {"rules": dict(params["rules"])}
     params = {name: _plain(value) for name, value in params.items()}
@@ -162,18 +162,18 @@ def raw_config(
         return {**raw, **looked_up}, options, "KernelCRF"
     if not looked_up:
         return with_options(raw, options), {}, "KernelCRF"
-    for feature in lookups(parse_config(looked_up, "KernelCRF"), {}, params["embeddings_column"]):
+    for feature in lookups(parse_config(looked_up, "KernelCRF"), {}):
         own = shape if feature["lookup"] == EMBEDDINGS else {key: shape[key] for key in ("window",) if key in shape}
         raw["features"].append({**feature, **own})
     raw = with_options({**raw, **looked_up, "suggested": True}, options)
     return with_terms(raw, 0, (), "KernelCRF"), {}, "KernelCRF"
 
 
-def _lookup_settings(params: Mapping[str, Any], columns: int | Sequence[str] | None) -> dict[str, Any]:
+def _lookup_settings(params: Mapping[str, Any], columns: int | Sequence[str] | None, mixed: bool) -> dict[str, Any]:
     """Return the settings of embeddings, lexicons and clusters, if there are any."""
     found: dict[str, Any] = {}
     if params["embeddings"] is not None:
-        found = {"embeddings": os.fspath(params["embeddings"]), "embeddings_column": params["embeddings_column"]}
+        found = {"embeddings": os.fspath(params["embeddings"])}
     if params["lexicons"] is not None:
         if not isinstance(params["lexicons"], Mapping):
             raise ConfigError(f"lexicons={params['lexicons']!r}: a dictionary of files or lists of entries is needed")
@@ -184,9 +184,10 @@ def _lookup_settings(params: Mapping[str, Any], columns: int | Sequence[str] | N
         found["lexicon_case"] = params["lexicon_case"]
     if params["clusters"] is not None:
         found["clusters"] = os.fspath(params["clusters"])
-    if found and columns is not None:
+    if found and columns is not None and not mixed:
         raise ConfigError("embeddings, lexicons and clusters are for dictionaries with a word: arrays have none")
-    return found | ({"lookup_column": params["lookup_column"]} if found and params["lookup_column"] is not None else {})
+    column = params["lookup_column"] or ("word" if columns is None else None)
+    return found | ({"lookup_column": column} if found and column is not None else {})
 
 
 def column_titles(columns: int | Sequence[str] | None) -> dict[str, Any]:
@@ -206,7 +207,7 @@ def search_config(params: Mapping[str, Any], columns: int | Sequence[str] | None
     training["seed"] = seed_of(params["random_state"])
     return {
         **column_titles(columns),
-        **_lookup_settings(params, columns if isinstance(columns, int) else None),
+        **_lookup_settings(params, columns, not isinstance(columns, int)),
         "training": training,
     }
 

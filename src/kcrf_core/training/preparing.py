@@ -167,7 +167,7 @@ def _read(
 ENCODING_PARTS = (
     *("columns", "window", "min_count", "unobserved", "weight", "ignore", "plain", "features"),
     *("separator", "header", "comment", "missing", "sequence"),
-    *("embeddings", "embeddings_column", "lexicons", "lexicon_case", "clusters", "lookup_column"),
+    *("embeddings", "lexicons", "lexicon_case", "clusters", "lookup_column"),
 )
 
 
