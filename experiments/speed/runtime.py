@@ -67,6 +67,11 @@ def patterns() -> list[str]:
     return [*(f"u{number:02}:{line}" for number, line in enumerate([*lines, *tag_lines()])), "b"]
 
 
+def written_by(*command: object) -> list[str]:
+    """Return the command that has the shell write the output of all words but the last to the last."""
+    return ["sh", "-c", 'exec "$@" > "$0"', str(command[-1]), *map(str, command[:-1])]
+
+
 def write_rows(path: Path, sentences: Sequence[Sequence[Sequence[str]]], copies: int = 1) -> Path:
     text = "".join("".join(" ".join(row) + "\n" for row in rows) + "\n" for rows in sentences)
     path.write_text(text * copies, encoding="utf-8")
@@ -136,7 +141,7 @@ def taggers(train: Path) -> Iterator[Tagger]:
     model = default_model(train)
     for form in ("float32", "int8"):
         path = exported(model, form)
-        yield Tagger(f"kcrf-tag, {form}", path, [KCRF_TAG, "-o", "OUTPUT", path, "INPUT"], COPIES)
+        yield Tagger(f"kcrf-tag, {form}", path, written_by(KCRF_TAG, path, "INPUT", "OUTPUT"), COPIES)
     yield Tagger("kcrf tag", model, kcrf("tag", "-m", model, "--threads", 1, "-q", "INPUT", "-o", "OUTPUT"), COPIES)
     path = exported(model, "crfsuite")
     if find_spec("pycrfsuite") is not None:
@@ -226,14 +231,14 @@ def by_the_clock(folder: Path, repeat: int) -> dict[str, list[float]]:
     cores = len(os.sched_getaffinity(0))
     out: dict[str, list[float]] = {"tokens": [COPIES * sum(map(len, sentences))]}
     for threads in (one for one in THREADS if one <= cores):
-        command = [KCRF_TAG, "-t", str(threads), "-o", BUILD / "threads.tagged", model, source]
+        command = written_by(KCRF_TAG, "-t", threads, model, source, BUILD / "threads.tagged")
         out[str(threads)] = [run(command).seconds for _ in range(repeat)]
     lines = write_rows(BUILD / "first.txt", sentences[:1]).read_bytes()
     out["first line"] = [first_line(model, lines) for _ in range(3 * repeat)]
     if "USADDRESS" in os.environ and "ADDRESSES" in os.environ:
         run(kcrf("import", os.environ["USADDRESS"], "-q", "-o", BUILD / "usaddress.npz"))
         run(kcrf("export", BUILD / "usaddress.npz", "-q", "-o", BUILD / "usaddress.kcrf"))
-        command = [KCRF_TAG, "-o", BUILD / "addresses", BUILD / "usaddress.kcrf", os.environ["ADDRESSES"]]
+        command = written_by(KCRF_TAG, BUILD / "usaddress.kcrf", os.environ["ADDRESSES"], BUILD / "addresses")
         blocks = Path(os.environ["ADDRESSES"]).read_text(encoding="utf-8").count("\n\n")
         out["addresses"] = [blocks / run(command).processor for _ in range(repeat)]
     return out

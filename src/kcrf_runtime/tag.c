@@ -1,8 +1,7 @@
 /* kcrf-tag: labels lines of columns, or of attributes, with a model that `kcrf export --to runtime` wrote.
 
    Input is cut into blocks of whole sequences. Each is read and written by the main thread and labelled by any thread,
-   in a ring of jobs; whatever is complete is written before more input is waited for. A file is written beside its
-   target, whose place it takes in the end: an error or a signal leaves the target as it was. */
+   in a ring of jobs; whatever is complete is written before more input is waited for. */
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -13,15 +12,10 @@
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/xattr.h>
-#endif
 
 #ifndef READ_SIZE
 #define READ_SIZE ((size_t)1 << 18)
@@ -33,8 +27,7 @@ enum marginals { NO_MARGINALS, OF_BEST, OF_ALL };
 static const char HELP[] =
     "Usage: kcrf-tag [OPTIONS] MODEL [INPUT]\n\n"
     "Label the sequences of INPUT (default: stdin) with MODEL, a file that `kcrf export --to runtime` wrote. Every line\n"
-    "is copied, with the predicted label as a new last column, as `kcrf tag` does.\n\n"
-    "  -o, --output FILE        file to write, which may be no input; default: stdout\n"
+    "is copied to stdout, with the predicted label as a new last column, as `kcrf tag` does.\n\n"
     "  -t, --threads N          threads that label; default: 1\n"
     "      --marginals best|all add columns LABEL:p with the probability of the label, or of all labels\n"
     "      --verify             check the checksum of the model before use\n"
@@ -85,18 +78,6 @@ struct worker {
     struct buffer cells, ends, attributes, counts, row;
 };
 
-static const char *volatile temporary; /* the file that becomes the output; NULL: none */
-
-/* Remove the temporary file; after a signal, let its default action end the program. */
-static void discard(int number)
-{
-    const char *name = temporary;
-    if (name)
-        unlink(name);
-    if (number)
-        raise(number);
-}
-
 static int fail(struct job *job, int status, size_t line, const char *format, ...)
 {
     va_list arguments;
@@ -114,7 +95,6 @@ static void *room_for(struct buffer *buffer, size_t size)
         char *data = realloc(buffer->data, room);
         if (!data) {
             fputs("kcrf-tag: out of memory\n", stderr);
-            discard(0);
             _exit(SYSTEM);
         }
         buffer->data = data;
@@ -484,139 +464,14 @@ static void *work(void *argument)
 
 /* ---------------------------------------------------------------------------------------------------- files */
 
-static int system_error(const char *path)
+/* True if stdout is a file that is read at the same time: it would grow without end, or lose the model. */
+static bool writes_input(int input, const char *model)
 {
-    fprintf(stderr, "kcrf-tag: %s: %s\n", path, strerror(errno));
-    return -1;
-}
-
-/* Follow links to the name of a file, which need not exist. NULL: there are too many, or no memory. */
-static char *without_links(const char *path)
-{
-    char *name = strdup(path), link[4096];
-    for (int links = 0; name && links < 40; links++) {
-        ssize_t size = readlink(name, link, sizeof link);
-        if (size < 0)
-            return name;
-        const char *slash = link[0] == '/' ? NULL : strrchr(name, '/');
-        size_t folder = slash ? (size_t)(slash + 1 - name) : 0;
-        char *next = malloc(folder + (size_t)size + 1);
-        if (next) {
-            memcpy(next, name, folder);
-            memcpy(next + folder, link, (size_t)size);
-            next[folder + (size_t)size] = 0;
-        }
-        free(name);
-        name = next;
-    }
-    errno = name ? ELOOP : ENOMEM;
-    free(name);
-    return NULL;
-}
-
-static bool same_file(const struct stat *one, const struct stat *other)
-{
-    return S_ISREG(one->st_mode) && one->st_dev == other->st_dev && one->st_ino == other->st_ino;
-}
-
-/* A file to write. What is no regular file, or is stdout, is written to in place: `name` is NULL. */
-struct output {
-    const char *target; /* NULL: stdout */
-    int file;           /* -1: it cannot be written, and a message says why */
-    char *name;         /* of the target, without links */
-    bool replaces;
-    struct stat before; /* of the file that is replaced */
-};
-
-/* Have the temporary file removed by signals that end the program, but for those that its caller ignores. */
-static void catch_signals(void)
-{
-    static const int SIGNALS[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ, SIGBUS};
-    for (size_t k = 0; k < sizeof SIGNALS / sizeof *SIGNALS; k++) {
-        struct sigaction action;
-        if (sigaction(SIGNALS[k], NULL, &action) || action.sa_handler == SIG_IGN)
-            continue;
-        action.sa_handler = discard;
-        action.sa_flags = (int)SA_RESETHAND;
-        sigaction(SIGNALS[k], &action, NULL);
-    }
-}
-
-static struct output open_output(const char *target, int input, const char *model)
-{
-    struct output out = {.target = target, .file = -1};
-    struct stat about, *before = &out.before;
-    struct timespec now;
-    out.replaces = target && stat(target, before) == 0;
-    if ((out.replaces || (!target && fstat(1, before) == 0)) &&
-        ((fstat(input, &about) == 0 && same_file(before, &about)) || (stat(model, &about) == 0 && same_file(before, &about)))) {
-        fprintf(stderr, "kcrf-tag: %s is also an input and would be overwritten: give another name\n", target ? target : "<stdout>");
-        return out;
-    }
-    if (!target || (out.replaces && fstat(1, &about) == 0 && same_file(before, &about)))
-        out.file = 1;
-    else if (out.replaces && !S_ISREG(before->st_mode))
-        out.file = open(target, O_WRONLY);
-    else {
-        errno = ENOENT;
-        out.name = *target ? without_links(target) : NULL;
-        char *beside = out.name ? malloc(strlen(out.name) + 80) : NULL;
-        if (beside) {
-            const char *slash = strrchr(out.name, '/');
-            int folder = slash ? (int)(slash + 1 - out.name) : 0;
-            clock_gettime(CLOCK_REALTIME, &now);
-            sprintf(beside, "%.*s.kcrf-%lx-%lx.tmp", folder, out.name, (unsigned long)getpid(), (unsigned long)now.tv_nsec);
-            catch_signals();
-            temporary = beside; /* before the file is there: a signal at any moment finds it */
-            out.file = open(beside, O_WRONLY | O_CREAT | O_EXCL, out.replaces ? 0600 : 0666);
-        }
-    }
-    if (out.file < 0) {
-        temporary = NULL;
-        system_error(target);
-    }
-    return out;
-}
-
-/* Give the new file owner, group and permissions of the one that it replaces, as kcrf tag does: a group that cannot be
-   kept gets no more than everybody has, or nothing where there is a list of access rights. */
-static void make_alike(const struct output *out)
-{
-    const struct stat *before = &out->before;
-    mode_t mode = before->st_mode & 0777;
-    struct stat now;
-    if (fstat(out->file, &now))
-        return;
-    bool same_owner = now.st_uid == before->st_uid || fchown(out->file, before->st_uid, (gid_t)-1) == 0;
-    bool same_group = now.st_gid == before->st_gid || fchown(out->file, (uid_t)-1, before->st_gid) == 0;
-    (void)same_owner; /* only root gives files away */
-    if (!same_group)
-        mode &= ~(mode_t)070 | (mode & 07) << 3;
-#ifdef __linux__
-    static const char LIST[] = "system.posix_acl_access";
-    static char rights[65536];
-    ssize_t size = getxattr(out->name, LIST, rights, sizeof rights);
-    if (size > 0)
-        mode &= ~(mode_t)070;
-    if (fchmod(out->file, mode) == 0 && size > 0 && same_group)
-        fsetxattr(out->file, LIST, rights, (size_t)size, 0);
-#else
-    fchmod(out->file, mode);
-#endif
-}
-
-static int close_output(const struct output *out)
-{
-    if (!out->target)
-        return KCRF_OK;
-    if (out->name && out->replaces)
-        make_alike(out);
-    if ((out->name && fsync(out->file)) || close(out->file) || (out->name && rename(temporary, out->name))) {
-        system_error(out->target);
-        return SYSTEM;
-    }
-    temporary = NULL;
-    return KCRF_OK;
+    struct stat output, read;
+    if (fstat(1, &output) || !S_ISREG(output.st_mode))
+        return false;
+    bool same = fstat(input, &read) == 0 && read.st_dev == output.st_dev && read.st_ino == output.st_ino;
+    return same || (stat(model, &read) == 0 && read.st_dev == output.st_dev && read.st_ino == output.st_ino);
 }
 
 static void set_state(struct program *program, struct job *job, enum state state)
@@ -628,7 +483,7 @@ static void set_state(struct program *program, struct job *job, enum state state
     pthread_mutex_unlock(&program->lock);
 }
 
-static int write_job(struct program *program, struct job *job, int output)
+static int write_job(struct program *program, struct job *job)
 {
     if (job->status) {
         char line[32] = "";
@@ -638,7 +493,7 @@ static int write_job(struct program *program, struct job *job, int output)
         return job->status;
     }
     for (size_t at = 0; at < job->out.size;) {
-        ssize_t written = write(output, job->out.data + at, job->out.size - at);
+        ssize_t written = write(1, job->out.data + at, job->out.size - at);
         if (written < 0 && errno != EINTR) {
             if (errno != EPIPE)
                 perror("kcrf-tag: output");
@@ -702,7 +557,7 @@ static bool begin_file(struct program *program, struct job *job, size_t *begin, 
     return false;
 }
 
-static int run(struct program *program, struct worker *workers, int input, int output)
+static int run(struct program *program, struct worker *workers, int input)
 {
     struct buffer pending = {0};
     struct form *form = &program->form;
@@ -724,7 +579,7 @@ static int run(struct program *program, struct worker *workers, int input, int o
             while (job->state != DONE)
                 pthread_cond_wait(&program->done, &program->lock);
             pthread_mutex_unlock(&program->lock);
-            status = write_job(program, job, output);
+            status = write_job(program, job);
             taken++;
             continue;
         }
@@ -768,7 +623,7 @@ static int run(struct program *program, struct worker *workers, int input, int o
         set_state(program, job, here || job->status ? DONE : READY);
         put++;
         if (program->threads == 1) {
-            status = write_job(program, job, output);
+            status = write_job(program, job);
             taken++;
         }
     }
@@ -785,13 +640,12 @@ static int usage(const char *message, const char *what)
 int main(int count, char **arguments)
 {
     struct program program = {.threads = 1};
-    const char *paths[2] = {NULL, "-"}, *target = NULL;
+    const char *paths[2] = {NULL, "-"};
     int given = 0, input = 0;
     bool verify = false, options = true;
     for (int k = 1; k < count; k++) {
         const char *one = arguments[k], *value = k + 1 < count ? arguments[k + 1] : NULL;
-        bool takes = options && (!strcmp(one, "-o") || !strcmp(one, "--output") || !strcmp(one, "-t") || !strcmp(one, "--threads") ||
-                                 !strcmp(one, "--marginals"));
+        bool takes = options && (!strcmp(one, "-t") || !strcmp(one, "--threads") || !strcmp(one, "--marginals"));
         if (takes && !value)
             return usage("a value is missing behind ", one);
         k += takes;
@@ -802,8 +656,6 @@ int main(int count, char **arguments)
             options = false;
         else if (options && !strcmp(one, "--verify"))
             verify = true;
-        else if (takes && (one[1] == 'o' || one[2] == 'o'))
-            target = value;
         else if (takes && (one[1] == 't' || one[2] == 't')) {
             char *end;
             long number = strtol(value, &end, 10);
@@ -837,12 +689,13 @@ int main(int count, char **arguments)
     program.form.attributes = program.model->meta->attributes != 0;
     program.form.separator = (char)program.model->meta->separator;
     if (strcmp(paths[1], "-") && (input = open(paths[1], O_RDONLY)) < 0) {
-        system_error(paths[1]);
+        fprintf(stderr, "kcrf-tag: %s: %s\n", paths[1], strerror(errno));
         return USAGE;
     }
-    struct output output = open_output(target && strcmp(target, "-") ? target : NULL, input, paths[0]);
-    if (output.file < 0)
+    if (writes_input(input, paths[0])) {
+        fputs("kcrf-tag: the file that stdout goes to is also an input: give another name\n", stderr);
         return USAGE;
+    }
     program.ring = program.threads == 1 ? 1 : 2 * (size_t)program.threads;
     program.jobs = calloc(program.ring, sizeof *program.jobs);
     struct worker *workers = calloc((size_t)program.threads + 1, sizeof *workers);
@@ -861,18 +714,14 @@ int main(int count, char **arguments)
     if (status)
         fputs("kcrf-tag: out of memory, or of threads\n", stderr);
     else
-        status = run(&program, workers, input, output.file);
+        status = run(&program, workers, input);
     pthread_mutex_lock(&program.lock);
     program.ended = true;
     pthread_cond_broadcast(&program.ready);
     pthread_mutex_unlock(&program.lock);
     for (int k = 0; k < started && !status; k++) /* after an error they may still be at work */
         pthread_join(threads[k], NULL);
-    if (!status)
-        status = close_output(&output);
-    if (status) {
-        discard(0);
+    if (status)
         _exit(status);
-    }
     return KCRF_OK;
 }
