@@ -139,9 +139,8 @@ def default_model(train: Path) -> Path:
 
 def taggers(train: Path) -> Iterator[Tagger]:
     model = default_model(train)
-    for form in ("float32", "int8"):
-        path = exported(model, form)
-        yield Tagger(f"kcrf-tag, {form}", path, written_by(KCRF_TAG, path, "INPUT", "OUTPUT"), COPIES)
+    path = exported(model, "float32")
+    yield Tagger("kcrf-tag, float32", path, written_by(KCRF_TAG, path, "INPUT", "OUTPUT"), COPIES)
     yield Tagger("kcrf tag", model, kcrf("tag", "-m", model, "--threads", 1, "-q", "INPUT", "-o", "OUTPUT"), COPIES)
     path = exported(model, "crfsuite")
     if find_spec("pycrfsuite") is not None:

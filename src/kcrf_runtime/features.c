@@ -428,25 +428,23 @@ static int value_codes(kcrf_tagger *tagger, uint32_t column, const char *text, s
 
 INLINE double value_at(const kcrf_model *model, const int bytes, uint64_t k)
 {
-    return bytes == 8 ? ((const double *)model->values)[k] : bytes == 4 ? ((const float *)model->values)[k] : ((const int8_t *)model->values)[k];
+    return bytes == 8 ? ((const double *)model->values)[k] : ((const float *)model->values)[k];
 }
 
 /* out [columns] += factor times the row of weights. Columns of a damaged file are below 65536, and out has room. */
-INLINE void add_row(const kcrf_model *model, const struct term *term, const int bytes, const int plain, uint64_t row, double factor, double *restrict out)
+INLINE void add_row(const kcrf_model *model, const struct term *term, const int bytes, uint64_t row, double factor, double *restrict out)
 {
     const uint32_t *start = model->starts + term->first_start + row;
     uint64_t k = start[0], end = start[1], width = term->columns;
     if (k >= end || end > model->count[COLUMNS])
         return;
-    if (bytes == 1)
-        factor *= model->scales[term->first_start + row];
     if (end - k == width) {
         for (uint64_t y = 0; y < width; y++)
-            out[y] += plain && bytes > 1 ? value_at(model, bytes, k + y) : factor * value_at(model, bytes, k + y);
+            out[y] += factor * value_at(model, bytes, k + y);
         return;
     }
     for (; k < end; k++)
-        out[model->columns[k]] += plain && bytes > 1 ? value_at(model, bytes, k) : factor * value_at(model, bytes, k);
+        out[model->columns[k]] += factor * value_at(model, bytes, k);
 }
 
 INLINE uint64_t row_of(const struct field *field, int32_t code)
@@ -472,11 +470,9 @@ EACH_WIDTH static void column_sums(const kcrf_tagger *tagger, uint32_t column, u
                 continue;
             uint64_t row = row_of(field, code);
             if (bytes == 8)
-                add_row(model, term, 8, 1, row, 1.0, row_sums);
-            else if (bytes == 4)
-                add_row(model, term, 4, 1, row, 1.0, row_sums);
+                add_row(model, term, 8, row, 1.0, row_sums);
             else
-                add_row(model, term, 1, 1, row, 1.0, row_sums);
+                add_row(model, term, 4, row, 1.0, row_sums);
         }
         if (tagger->sum_bytes == 8)
             memcpy(out, row_sums, S * sizeof *row_sums);
@@ -922,7 +918,7 @@ INLINE void add_all(struct conjunctions *C, const int bytes)
         FETCH(model->values + start * (uint64_t)bytes);
     }
     for (size_t k = 0; k < found; k++)
-        add_row(model, term, bytes, 0, C->all[k].row, C->all[k].square, C->out);
+        add_row(model, term, bytes, C->all[k].row, C->all[k].square, C->out);
     C->count = 0;
 }
 
@@ -976,7 +972,7 @@ INLINE int add_term(kcrf_tagger *tagger, const struct term *term, const int byte
                 if (features)
                     features[known++] = field->first_feature + in->bag[k].feature;
                 else
-                    add_row(model, term, bytes, 0, field->first_row + (uint64_t)in->bag[k].feature * field->stride, in->bag[k].value, out);
+                    add_row(model, term, bytes, field->first_row + (uint64_t)in->bag[k].feature * field->stride, in->bag[k].value, out);
             continue;
         }
         int32_t code = in->codes[field->family * in->N + t + (size_t)(ptrdiff_t)field->offset];
@@ -985,7 +981,7 @@ INLINE int add_term(kcrf_tagger *tagger, const struct term *term, const int byte
         if (features)
             features[known++] = field->first_feature + (uint32_t)code;
         else
-            add_row(model, term, bytes, 1, row_of(field, code), 1.0, out);
+            add_row(model, term, bytes, row_of(field, code), 1.0, out);
     }
     if (features)
         add_conjunctions(model, term, bytes, features, known, out);
@@ -997,7 +993,7 @@ INLINE int add_term(kcrf_tagger *tagger, const struct term *term, const int byte
         for (size_t f = 0; f < count; f++) {
             const struct field *field = model->fields + places[f].field;
             if (model->families[field->family].kind == NUMBER)
-                add_row(model, term, bytes, 0, field->first_row, in->numbers[field->family * in->N + t + (size_t)(ptrdiff_t)field->offset], sums);
+                add_row(model, term, bytes, field->first_row, in->numbers[field->family * in->N + t + (size_t)(ptrdiff_t)field->offset], sums);
         }
         for (uint32_t y = 0; y < term->columns; y++)
             out[y] += sums[y];
@@ -1048,9 +1044,8 @@ EACH_WIDTH static int score(kcrf_tagger *tagger, const struct input *in, size_t 
             const struct term *term = model->terms + k;
             double *out = term->kind & OF_PAIRS ? pairs + t * width : own;
             count = model->term_others[k];
-            int status = meta->value_bytes == 8   ? add_term(tagger, term, 8, places, count, in, t, out)
-                         : meta->value_bytes == 4 ? add_term(tagger, term, 4, places, count, in, t, out)
-                                                  : add_term(tagger, term, 1, places, count, in, t, out);
+            int status = meta->value_bytes == 8 ? add_term(tagger, term, 8, places, count, in, t, out)
+                                                : add_term(tagger, term, 4, places, count, in, t, out);
             if (status)
                 return status;
             kinds |= term->kind;
@@ -1094,7 +1089,7 @@ kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)
         tagger->most_families = families > tagger->most_families ? families : tagger->most_families;
         most_distances = distances > most_distances ? distances : most_distances;
     }
-    size_t slots = columns ? MOST_KNOWN : WAYS, near = near_of(model), bytes = tagger->sum_bytes = model->meta->value_bytes == 8 ? 8 : 4;
+    size_t slots = columns ? MOST_KNOWN : WAYS, near = near_of(model), bytes = tagger->sum_bytes = model->meta->value_bytes;
     size_t distances = model->column_distances[columns];
     double row = (double)S * (double)bytes, every = 128 + row * (double)most_distances + 4 * (double)tagger->most_families; /* may not fit a size_t */
     while (slots > 16 && (double)slots * every > (double)KNOWN_BYTES)

@@ -23,7 +23,7 @@
 #define MAGIC "KCRFTAG"
 
 enum section_kind {
-    META, TEXT, NAMES, FAMILIES, PARTS, SLOTS, PAIRS, TERMS, FIELDS, STARTS, COLUMNS, VALUES, SCALES, NUMBERS, STATES,
+    META, TEXT, NAMES, FAMILIES, PARTS, SLOTS, PAIRS, TERMS, FIELDS, STARTS, COLUMNS, VALUES, NUMBERS, STATES,
     UNICODE, CODES, SECTIONS
 };
 
@@ -146,7 +146,6 @@ struct kcrf_model {
     const uint32_t *starts;
     const uint16_t *columns;
     const uint8_t *values;
-    const float *scales;
     const double *numbers;
     const int32_t *states;
     const uint32_t *codes;

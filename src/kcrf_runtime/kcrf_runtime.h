@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-#define KCRF_FILE_VERSION 2
+#define KCRF_FILE_VERSION 3
 
 enum kcrf_status {
     KCRF_OK,

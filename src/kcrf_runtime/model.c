@@ -16,7 +16,7 @@
 
 static const uint32_t ITEMS[SECTIONS] = {
     sizeof(struct meta), 1, 8, sizeof(struct family), sizeof(struct part), sizeof(struct slot), sizeof(struct pair),
-    sizeof(struct term), sizeof(struct field), 4, 2, 1, 4, 8, 4, 1, 4,
+    sizeof(struct term), sizeof(struct field), 4, 2, 1, 8, 4, 1, 4,
 };
 
 int kcrf_fail(kcrf_error *error, int status, const char *format, ...)
@@ -166,7 +166,7 @@ static int check_terms(const kcrf_model *model, kcrf_error *error)
 {
     const struct meta *meta = model->meta;
     uint64_t Y = meta->labels, entries = model->count[COLUMNS], bytes = meta->value_bytes;
-    bool good = (bytes == 8 || bytes == 4 || bytes == 1) && model->count[VALUES] / bytes == entries &&
+    bool good = (bytes == 8 || bytes == 4) && model->count[VALUES] / bytes == entries &&
                 entries <= UINT32_MAX;
     uint32_t halves = 0, whole = 0;
     for (uint64_t k = 0; good && k < model->count[TERMS]; k++) {
@@ -175,8 +175,7 @@ static int check_terms(const kcrf_model *model, kcrf_error *error)
         good = (own->kind & ~7u) == 0 && own->columns == width && width <= 65536 &&
                (!(own->kind & IN_HALVES) || (Y == 2 && !(own->kind & OF_PAIRS))) && (!(own->kind & OF_PAIRS) || meta->edges_apart) &&
                within(own->first_field, own->fields, model->count[FIELDS]) && own->rows < UINT32_MAX &&
-               within(own->first_start, own->rows + 1, model->count[STARTS]) &&
-               (bytes > 1 || within(own->first_start, own->rows + 1, model->count[SCALES]));
+               within(own->first_start, own->rows + 1, model->count[STARTS]);
         uint32_t bags = 0;
         halves |= own->kind & IN_HALVES;
         whole |= !(own->kind & (IN_HALVES | OF_PAIRS));
@@ -232,7 +231,7 @@ static int check(kcrf_model *model, kcrf_error *error)
     model->families = model->at[FAMILIES], model->parts = model->at[PARTS], model->slots = model->at[SLOTS];
     model->pairs = model->at[PAIRS], model->terms = model->at[TERMS], model->fields = model->at[FIELDS];
     model->starts = model->at[STARTS], model->columns = model->at[COLUMNS], model->values = model->at[VALUES];
-    model->scales = model->at[SCALES], model->numbers = model->at[NUMBERS], model->states = model->at[STATES];
+    model->numbers = model->at[NUMBERS], model->states = model->at[STATES];
     model->codes = model->at[CODES];
     if (meta->labels == 0 || meta->labels > 65536 || meta->columns > 1000000 || meta->reach > 100000 ||
         !isfinite(meta->sharpness) || meta->separator > 127 || model->count[FAMILIES] > 1000000)

@@ -23,14 +23,9 @@ class ExportArguments:
         type=options.NamedChoice("exchange:PROGRAMS"),
     )
     quantize: str | None = options.option(
-        "Form of weights for the runtime: float32, int8 with a scale for each feature, or none for double precision, "
-        "which gives the scores of kcrf itself. Default: float32.",
+        "Form of weights for the runtime: float32, or none for double precision, which gives the scores of kcrf "
+        "itself. Default: float32.",
         type=options.NamedChoice("runtime:QUANTIZED"),
-    )
-    data: str | None = options.option(
-        "Label FILE with the exact and with the written weights, and print how many labels differ. For the runtime.",
-        "FILE",
-        type=options.DATA_FILE,
     )
     quiet: bool
 
@@ -48,34 +43,22 @@ def export(run: ExportArguments) -> None:
     Example:
       kcrf train sample_data/pitch_accent.conll --sigma2 1 -o model.npz
       kcrf export model.npz --to runtime -o model.kcrf
-      kcrf export model.npz -o small.kcrf --quantize int8 --data sample_data/pitch_accent.conll
+      kcrf export model.npz -o exact.kcrf --quantize none
       kcrf export model.npz -o model.crfsuite
       kcrf featurize sample_data/pitch_accent.conll --like model.npz --export crfsuite -o data.crfsuite
     """
     from kcrf_core.exchange import PROGRAMS, export_model, program_of
-    from kcrf_core.model import Model, runtime_labels
-    from kcrf_core.runtime import RuntimeModel
+    from kcrf_core.model import Model
 
     output, tell = run.output, files.unless(run.quiet)
     program = run.to or program_of(output)
     if program is None:
         raise click.UsageError(f"'{output}' has no suffix of a program: give --to {', '.join(PROGRAMS)}")
     if program != "runtime":
-        options.refuse(
-            *((getattr(run, name) is not None, f"--{name} is for --to runtime") for name in ("quantize", "data"))
-        )
-    files.check_outputs([output], run.data or "", run.model)
+        options.refuse((run.quantize is not None, "--quantize is for --to runtime"))
+    files.check_outputs([output], "", run.model)
     model = Model.load(run.model)
     data, remarks = export_model(model, program, run.quantize or "float32")
-    if run.data is not None:
-        corpus = files.read_data(
-            run.data, model.encoding.format, model.encoding.columns, model.encoding.layout, quiet=run.quiet
-        )
-        exact, _ = export_model(model, program, "none")
-        one, other = (runtime_labels(RuntimeModel(image), model.encoding, corpus) for image in (exact, data))
-        wrong = one != other
-        of_all = f"{counted(len(wrong), 'label')} of {corpus.source} ({100 * wrong.mean():.4f} %)"
-        remarks = [*remarks, f"{int(wrong.sum()):,} of {of_all} differ from those by exact weights"]
     with replacing(output) as stream:
         stream.write(data)
     for remark in (*remarks, f"{output}: {counted(len(data), 'byte')} for {PROGRAMS[program]}"):

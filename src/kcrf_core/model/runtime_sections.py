@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from ..chains import Edges
     from .model import ScoreCalibration
 
-MAGIC, FILE_VERSION = b"KCRFTAG\0", 2
+MAGIC, FILE_VERSION = b"KCRFTAG\0", 3
 SECTIONS = (
     *("meta", "text", "names", "families", "parts", "slots", "pairs", "terms", "fields", "starts", "columns"),
-    *("values", "scales", "numbers", "states", "unicode", "codes"),
+    *("values", "numbers", "states", "unicode", "codes"),
 )
 META = (
     *("labels", "columns", "attributes", "reach", "order", "edges_apart", "posterior", "bonus", "value_bytes"),
     *("row_width", "sorted_bag", "calibrated", "pair_states", "transitions", "separator", "header", "comments"),
     *("format", "bag_family", "reserved"),
 )
-ITEM_BYTES = (4 * len(META) + 48, 1, 8, 56, 24, 16, 16, 64, 24, 4, 2, 1, 4, 8, 4, 1, 4)  # of sections
+ITEM_BYTES = (4 * len(META) + 48, 1, 8, 56, 24, 16, 16, 64, 24, 4, 2, 1, 8, 4, 1, 4)  # of sections
 NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG = range(6)
 PackedNames: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # text [bytes], where names begin, their lengths
@@ -139,16 +139,8 @@ class Image:
     def add_rows(self, weights: WeightRows, source: np.ndarray) -> int:
         """Add rows of weights, by their numbers, -1 for none; return the place of their first start."""
         starts, columns, values = weight_rows(*weights, source, self.sizes["columns"], WORTH_FILLING)
-        scales = np.ones(len(starts), np.float32)
-        if self.value_bytes == 1:
-            row_of = np.repeat(np.arange(len(source)), np.diff(starts))
-            largest = np.zeros(len(source))
-            np.maximum.at(largest, row_of, np.abs(values))
-            scales[:-1] = np.where(largest > 0, largest / 127, 1)
-            values = np.rint(values / scales[row_of]).astype(np.int8)
-            self.add("scales", scales)
         self.add("columns", columns)
-        self.add("values", values.astype("<f4" if self.value_bytes == 4 else values.dtype).view("u1"))
+        self.add("values", values.astype(f"<f{self.value_bytes}").view("u1"))
         return self.add("starts", starts.astype(np.uint32))
 
     def meta(

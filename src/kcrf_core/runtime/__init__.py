@@ -3,7 +3,7 @@
 from .._lazy import lazy
 
 # Forms of weights in a file, and the bytes of a weight.
-QUANTIZED = {"none": 8, "float32": 4, "int8": 1}
+QUANTIZED = {"none": 8, "float32": 4}
 # Transforms of texts, and their numbers in files.
 TRANSFORMS = {"identity": 0, "lower": 1, "prefix": 2, "suffix": 3, "shape": 4, "fold": 5, "variants": 6}
 
