@@ -21,11 +21,11 @@ export async function load(wasm, model) {
 }
 
 class Tagger {
-  #library; #tagger; #scratch; #positions = -1; #texts = 0; #room = 0;
+  #library; #tagger; #positions = -1; #texts = 0; #room = 0;
 
   constructor(library, model) {
     this.#library = library;
-    const data = this.#allocate(model.length), error = this.#scratch = this.#allocate(256);
+    const data = this.#allocate(model.length), error = this.#allocate(256);
     this.#bytes().set(model, data);
     const opened = library.kcrf_open_memory(data, model.length, error);
     if (!opened || library.kcrf_verify(opened, error)) throw new Error(this.#message(error));
@@ -93,14 +93,6 @@ class Tagger {
     const width = this.labelNames.length, found = this.#check(this.#library.kcrf_marginals(this.#ready()));
     const all = new Float64Array(this.#bytes().buffer, found, this.#positions * width).slice();
     return Array.from({ length: this.#positions }, (_, t) => all.subarray(t * width, (t + 1) * width));
-  }
-
-  /* The `number` most probable labellings, or all: [{labels, probability}], the best one first. */
-  nbest(number) {
-    const found = this.#check(this.#library.kcrf_nbest(this.#ready(), number, this.#scratch, this.#scratch + 4));
-    const [labels, logs] = new Uint32Array(this.#bytes().buffer, this.#scratch, 2);
-    const probabilities = Array.from(new Float64Array(this.#bytes().buffer, logs, found), Math.exp);
-    return probabilities.map((probability, k) => ({ labels: this.#names(labels + 4 * k * this.#positions), probability }));
   }
 
   #ready() { // the tagger, with a sequence

@@ -82,11 +82,6 @@ const int32_t *kcrf_viterbi(kcrf_tagger *tagger);   /* the most probable labelli
 const double *kcrf_marginals(kcrf_tagger *tagger);  /* p(label | sequence), [positions, labels] */
 int kcrf_log_probability(kcrf_tagger *tagger, const int32_t *labels, double *result);
 
-/* Find the `number` most probable labellings, or all: labels [found, positions], log probabilities [found].
-   Returns their number; 0: see the error. */
-size_t kcrf_nbest(
-    kcrf_tagger *tagger, size_t number, const int32_t **labels, const double **log_probabilities);
-
 #ifdef __cplusplus
 }
 #endif

@@ -96,8 +96,8 @@ def test_node(kcrf, node, trained, first_accents, tmp_path):
     tagged = kcrf("tag", "-m", trained, data, "--marginals", "all").text.strip().split("\n\n")
     sequences = rows_of(data, 5)
     calls = [call for rows in sequences for call in (["set", rows], ["labels"], ["marginals"])]
-    last = [["set", sequences[0]], ["nbest", 3], ["viterbi"]]
-    about, *results, _, best, most = node(["load", str(exported)], *calls, *last)
+    last = [["set", sequences[0]], ["viterbi"]]
+    about, *results, _, most = node(["load", str(exported)], *calls, *last)
     assert about["labelNames"] == ["0", "1"] and about["columnNames"] == ["c0", "c1", "c2", "c3", "c4"]
     assert about["columnsUsed"] == [True] * 5 and about["takesAttributes"] is False
     for block, labels, marginals in zip(tagged, results[1::3], results[2::3], strict=True):
@@ -107,10 +107,7 @@ def test_node(kcrf, node, trained, first_accents, tmp_path):
         np.testing.assert_allclose(marginals, shown, rtol=0, atol=1e-6)
     own = RuntimeTagger(RuntimeModel(exported.read_bytes()))
     own.set_columns(sequences[0])
-    paths, logs = own.nbest(3)
-    assert [one["labels"] for one in best] == [[str(label) for label in path] for path in paths]
-    assert most == best[0]["labels"]
-    np.testing.assert_allclose([one["probability"] for one in best], np.exp(logs), rtol=1e-9)
+    assert most == own.label_names()
 
 
 def test_node_attributes_and_other_scripts(kcrf, node, tmp_path):
@@ -149,7 +146,7 @@ def test_node_errors(kcrf, node, trained, tmp_path):
         ["set", []],
         ["labels"],
     ]
-    results = [["labels"], ["viterbi"], ["marginals"], ["nbest", 2]]
+    results = [["labels"], ["viterbi"], ["marginals"]]
     refused = (["set", one] for one in ("but", [row[:4]], [[*row[:4], "high"]], [[*row[:4], 3]]))
     after = [call for wrong in refused for call in (["set", [row]], wrong, *results)]
     found = node(
@@ -165,11 +162,11 @@ def test_node_errors(kcrf, node, trained, tmp_path):
     assert errors[7].startswith("Error: ") and "high" in errors[7]
     assert errors[8] == "Error: expected an array of positions"
     assert errors[9:11] == [None, []] and errors[12] == ["0"]
-    unset = ["Error: no sequence is set: there was none yet, or the last one was refused"] * 4
-    assert errors[14:18] == unset
-    for first in range(18, 42, 6):
+    unset = ["Error: no sequence is set: there was none yet, or the last one was refused"] * 3
+    assert errors[14:17] == unset
+    for first in range(17, 37, 5):
         assert errors[first] is None and errors[first + 1].startswith("Error: ")
-        assert errors[first + 2 : first + 6] == unset
+        assert errors[first + 2 : first + 5] == unset
 
 
 # Columns of a model, those in use, lines of a text, words of its sequences, and the number of label columns left out.

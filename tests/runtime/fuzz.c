@@ -151,23 +151,18 @@ static unsigned label(const kcrf_model *model, const char *text, size_t size)
                 continue;
         }
         int status = kcrf_takes_attributes(model) ? kcrf_set_attributes(tagger, attributes, ends, T) : kcrf_set_columns(tagger, cells, T);
-        const int32_t *labels, *paths;
-        const double *logs;
+        const int32_t *labels;
         double log_probability;
         if (!status && (labels = kcrf_labels(tagger)))
             for (size_t t = 0; t < T; t++)
                 labelled += kcrf_label_name(model, (size_t)labels[t]).size > 0;
         for (int calls = 0; calls < 3 && !status; calls++) { /* in any order: they use the same room */
-            size_t found = 0, wanted = next() % 8 ? 1 + next() % 5 : 1 + next() % 200;
-            switch (next() % 4) {
+            switch (next() % 3) {
             case 0:
                 kcrf_marginals(tagger);
                 break;
             case 1:
                 kcrf_viterbi(tagger);
-                break;
-            case 2:
-                found = kcrf_nbest(tagger, wanted, &paths, &logs);
                 break;
             default:
                 if ((labels = kcrf_viterbi(tagger)) && T) {
@@ -176,8 +171,6 @@ static unsigned label(const kcrf_model *model, const char *text, size_t size)
                     free(copy);
                 }
             }
-            for (size_t k = 0; k < found * T; k++)
-                labelled += kcrf_label_name(model, (size_t)paths[k]).size > 0;
         }
         T = count = 0;
         odd = false;

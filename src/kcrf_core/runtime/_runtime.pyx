@@ -55,9 +55,6 @@ cdef extern from "kcrf_runtime.h" nogil:
     const int32_t* kcrf_labels(kcrf_tagger* tagger)
     const double* kcrf_marginals(kcrf_tagger* tagger)
     int kcrf_log_probability(kcrf_tagger* tagger, const int32_t* labels, double* result)
-    size_t kcrf_nbest(
-        kcrf_tagger* tagger, size_t number, const int32_t** labels, const double** log_probabilities
-    )
 
 cdef extern from "internal.h" nogil:
     uint64_t kcrf_hash(const char* text, size_t size)
@@ -780,20 +777,3 @@ cdef class RuntimeTagger:
         if status != KCRF_OK:
             raise self.error()
         return result
-
-    def nbest(self, size_t number):
-        """Return the most probable labellings [K, T] int32 and the logarithms of their probabilities [K]."""
-        cdef const int32_t* labels
-        cdef const double* logs
-        self.check()
-        cdef PyThreadState* state = self.leave(self.T * number)
-        cdef size_t found = kcrf_nbest(self.tagger, number, &labels, &logs)
-        self.enter(state)
-        if not found:
-            raise self.error()
-        paths, probabilities = np.empty((found, self.T), dtype=np.int32), np.empty(found)
-        cdef int32_t[:, ::1] path = paths
-        cdef double[::1] own = probabilities
-        memcpy(&path[0, 0], labels, paths.nbytes)
-        memcpy(&own[0], logs, probabilities.nbytes)
-        return paths, probabilities
