@@ -200,7 +200,7 @@ def test_interrupting_several_jobs_shows_no_traceback(sample_data, small, tmp_pa
 
 @pytest.mark.slow
 @LINUX
-def test_a_worker_that_is_killed_is_named(small, tmp_path):
+def test_a_worker_that_is_killed_is_reported(small, tmp_path):
     journal = tmp_path / "kept"
     with start("crossval", small, "--kernel", "poly", "--map", "full", "--sigma2", "1", "--jobs", "2",
                "--grid", "degree=1,2,3,4,5,6,7,8", "--journal", journal) as running:  # fmt: skip
@@ -209,7 +209,7 @@ def test_a_worker_that_is_killed_is_named(small, tmp_path):
         _, err = running.communicate(timeout=60)
     note, error = err.strip().split("\n")
     assert running.returncode == 1 and "trainings are kept in" in note
-    assert error.startswith("kcrf: fold ") and ", degree=" in error and "was killed by signal 9" in error
+    assert error.startswith("kcrf: a process was killed, perhaps for lack of memory: try fewer jobs")
 
 
 # ----------------------------------------------------------------------------- results

@@ -13,6 +13,8 @@ import time
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,7 +47,7 @@ from ..system import Budget, Whole, Workers, available_threads, piece_rows, sequ
 from ..training import Blocks, Units, apart, blocks_of, groups_of, size_contents, train, without_column
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
-from .processes import Processes, TaskFailed
+from .processes import process_pool, submit
 
 SCHEMA = 3
 AS_STORED = Decision()
@@ -432,7 +434,6 @@ def run_plan(
     taken from it, and it gets the others as soon as they are finished.
     """
     data = corpus_digest(plan.corpus) if journal is not None else ""
-    processes = None
     helped = workers if workers is not None and (workers.device or workers.executor) else None
     if jobs > 1:
         if helped is not None:
@@ -440,20 +441,17 @@ def run_plan(
         # Each process has its own threads: together no more than there are cores, unless the user wants it so.
         threads = threads or max(1, available_threads() // jobs)
         memory = Budget(memory).total // jobs
-        processes = Processes(jobs, partial(run_task, plan, threads=threads, memory=memory))
+    work = partial(run_task, plan, threads=threads, memory=memory)
 
-    def computed(tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-        if processes is not None:
-            yield from processes.results(tasks)
-            return
-        for task in tasks:
-            try:
-                result = run_task(plan, task, threads, memory, helped)
-            except (KcrfError, MemoryError) as error:
-                raise TaskFailed(task, error) from None
-            yield task, result
+    def trainings(pool: ProcessPoolExecutor | None, tasks: Sequence[Task]) -> Iterator[tuple[Task, Callable]]:
+        """Yield tasks with functions that return their results, or raise their errors, on a pool as they finish."""
+        if pool is None:
+            yield from ((task, partial(work, task, workers=helped)) for task in tasks)
+        else:
+            futures = submit(pool, tasks)
+            yield from ((futures[future], future.result) for future in as_completed(futures))
 
-    def finish(tasks: Sequence[Task]) -> Found:
+    def finish(pool: ProcessPoolExecutor | None, tasks: Sequence[Task]) -> Found:
         keys: dict[Task, str] = {}
         found: Found = {}
         if journal is not None:
@@ -461,30 +459,34 @@ def run_plan(
             found = {task: result for task, key in keys.items() if (result := journal.get(key)) is not None}
         for task in found:
             done(task)
-        for task, result in computed([task for task in tasks if task not in found]):
-            found[task] = result
+        for task, outcome in trainings(pool, [task for task in tasks if task not in found]):
+            try:
+                found[task] = outcome()
+            except (KcrfError, MemoryError) as error:
+                raise _placed(error, plan.describe(task)) from None
+            except BrokenProcessPool:
+                message = "a process was killed, perhaps for lack of memory: try fewer jobs at a time"
+                raise KcrfError(message, settings=["jobs"]) from None
             if journal is not None:
-                journal.add(keys[task], plan.place(task), result)
+                journal.add(keys[task], plan.place(task), found[task])
             done(task)
         return found
 
-    with processes or nullcontext():
-        try:
-            found = finish(_first_tasks(plan))
-            if not plan.nested:
-                return found, ()
-            chosen = tuple(_choose(plan, found, f) for f in range(len(plan.folds)))
-            return found | finish([Task(s, f) for f, s in enumerate(chosen)]), chosen
-        except TaskFailed as failure:
-            error, where = failure.error, plan.describe(failure.task)
-            if isinstance(error, DataError):
-                error = DataError(f"{error.message} ({where})", error.path, error.line, settings=error.settings)
-            elif isinstance(error, MemoryError):
-                said = f"{where}: out of memory: try fewer jobs, fewer pivots or less data"
-                error = KcrfError(said, settings=["jobs"])
-            elif isinstance(error, KcrfError):
-                error = type(error)(f"{where}: {error}", settings=error.settings)
-            raise error from None
+    with process_pool(jobs, work) if jobs > 1 else nullcontext() as pool:
+        found = finish(pool, _first_tasks(plan))
+        if not plan.nested:
+            return found, ()
+        chosen = tuple(_choose(plan, found, f) for f in range(len(plan.folds)))
+        return found | finish(pool, [Task(s, f) for f, s in enumerate(chosen)]), chosen
+
+
+def _placed(error: KcrfError | MemoryError, where: str) -> KcrfError:
+    """Return an error of a training with its fold and setting."""
+    if isinstance(error, DataError):
+        return DataError(f"{error.message} ({where})", error.path, error.line, settings=error.settings)
+    if isinstance(error, MemoryError):
+        return KcrfError(f"{where}: out of memory: try fewer jobs, fewer pivots or less data", settings=["jobs"])
+    return type(error)(f"{where}: {error}", settings=error.settings)
 
 
 def _choose(plan: Plan, found: Found, fold: int) -> int:
