@@ -126,16 +126,6 @@ def test_findings_as_json_and_a_picture(kcrf, text, known, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_nested_tells_what_the_procedure_is_worth(kcrf, small, tmp_path):
-    config = tmp_path / "terms.yaml"
-    config.write_text("features: [{column: c2}]\nterms: [{name: node}, {type: edge}]\n")
-    done = kcrf("tune", small, "--effort", "small", "-c", config, "--nested", "2", "-o", tmp_path / "found.yaml", "-q")
-    assert done.code == 0
-    lines = done.out.decode().strip().split("\n")
-    assert lines[0].split() == ["fold", "accuracy", "±", "SE", "chosen"]
-    assert [line.split()[0] for line in lines[1:]] == ["0", "1", "all"]
-
-
 def test_a_budget_says_that_it_counts_time(kcrf, text, known, tmp_path):
     done = kcrf("tune", text, "-c", known, "--budget", "1s", "-o", tmp_path / "found.yaml")
     assert done.code == 0

@@ -16,7 +16,7 @@ from kcrf_core.encoding import configured, defaults, fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
 from kcrf_core.scoring import choose_yardstick
 from kcrf_core.selection import Journal, Listener, arena as arena_module, make_space, tune, tuning as tuning_module
-from kcrf_core.selection.arena import CorpusArena, Rung, SearchSettings, affordable_rungs, make_rungs, setting_cost
+from kcrf_core.selection.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, judge, make_splits, problem_of
 
@@ -253,7 +253,7 @@ def test_a_rung_that_lacks_labels_counts_spans_by_its_own(tmp_path):
     spans = sum(label != "O" for label in few.columns[-1])
     space, yardstick = make_space(corpus, {}, "test"), choose_yardstick(sorted(set(corpus.columns[-1])))
     with Workers(1) as workers:
-        arena = CorpusArena(SearchSettings(space, yardstick, workers), [Rung(few, HoldOut(), 2)])
+        arena = CorpusArena(space, yardstick, workers, [Rung(few, HoldOut(), 2)])
         counts = arena.judge(space.seeds[0], 0, np.inf, None, False).found["counts"]
     assert counts[:, 1].sum() == pytest.approx(2 * spans, rel=0.05)  # gold and predicted: the last letter tells
 
@@ -292,16 +292,6 @@ def test_rungs_grow_and_contain_each_other():
     assert sizes[-1] == corpus.positions
     firsts = [set(rung.corpus.columns[0].numbers[::20]) for rung in rungs]
     assert all(small < large for small, large in itertools.pairwise(firsts))
-
-
-@pytest.mark.slow  # `kcrf tune --nested` is tried every day
-def test_nested_folds_judge_the_whole_procedure(accents, monkeypatch):
-    monkeypatch.setitem(tuning_module.EFFORTS, "small", 2 * TINY)
-    with Workers(1) as workers:
-        found = tune(accents, {"features": [{"column": "c1"}]}, effort="small", nested=2, workers=workers)
-    assert len(found.nested.folds) == 2
-    assert 0.5 < found.nested.value < 1
-    assert found.nested.error > 0
 
 
 def test_unobserved_labels_have_no_say(accents, tiny):
@@ -355,9 +345,7 @@ def test_sparse_weights_are_tried_where_there_are_no_pivots(tmp_path, sample_dat
     sparse = next(near for near in space.neighbours(space.start) if near["c1"] != "0")
     assert space.raw(sparse)["training"]["c1"] == 0.1
     with Workers(1) as workers:
-        arena = CorpusArena(
-            SearchSettings(space, choose_yardstick(["B-X", "I-X", "O"]), workers), [Rung(corpus, HoldOut(), 2)]
-        )
+        arena = CorpusArena(space, choose_yardstick(["B-X", "I-X", "O"]), workers, [Rung(corpus, HoldOut(), 2)])
         assert arena.judge(sparse, 0, np.inf, None, False).value > 0.8
     numbers = make_space(read_corpus(sample_data / "digits.conll"), {}, "test")
     pivots = numbers.start.changed(**{"numbers kernel": "rbf"})

@@ -7,8 +7,6 @@ import time
 from contextlib import closing
 from dataclasses import astuple, dataclass
 
-import click
-
 from kcrf_core._version import __version__
 from kcrf_core.files import is_encoded
 from kcrf_core.kernels import Shape
@@ -60,14 +58,6 @@ class TuneArguments:
     )
     dev_vectors: tuple[tuple[str, str], ...]
     held_out: options.HeldOutOptions
-    nested: int | None = options.VALIDATION.option(
-        "Nested cross-validation: repeat the search without each of K outer folds and score its result on that fold. "
-        "All searches share the effort. Default: no outer folds; K is 3.",
-        "[K]",
-        is_flag=False,
-        flag_value=3,
-        type=click.IntRange(min=2),
-    )
     vectors: tuple[tuple[str, str], ...]
     plot: str | None = options.plot(
         "Plot (.png, .svg, .pdf) of the scores of all candidates against the work spent. Default: none."
@@ -149,9 +139,7 @@ def tune(run: TuneArguments) -> None:
     ):
         with (
             StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
-            closing(
-                SearchMessages(run.quiet, run.verbose, run.budget, 1 + (run.nested or 0), bool(run.model))
-            ) as board,
+            closing(SearchMessages(run.quiet, run.verbose, run.budget, bool(run.model))) as board,
         ):
             found = search(
                 corpus,
@@ -164,7 +152,6 @@ def tune(run: TuneArguments) -> None:
                 hold_out=hold_out,
                 left_out=[] if group is None else [group],
                 dev=judges,
-                nested=run.nested,
                 workers=workers,
                 journal=journal,
                 listener=board,
@@ -198,7 +185,5 @@ def tune(run: TuneArguments) -> None:
                 messages.tell(note)
     if run.json:
         files.write_json(results)
-    elif found.nested is not None:
-        files.write_out("\n".join(tuning_text.nested_lines(found.nested, found.yardstick)))
     if found.interrupted or (run.model is not None and interruption.asked()):
         raise KeyboardInterrupt

@@ -12,22 +12,17 @@ from .progress import ProgressLine, say
 
 
 class SearchMessages(Listener):
-    """Prints the progress of some searches on stderr: every judgement if `verbose`, else a line of progress."""
+    """Prints the progress of a search on stderr: every judgement if `verbose`, else a line of progress."""
 
-    def __init__(self, quiet: bool, verbose: bool, budget: float | None, searches: int = 1, trains: bool = False):
+    def __init__(self, quiet: bool, verbose: bool, budget: float | None, trains: bool = False):
         self._quiet, self._verbose, self._budget, self._trains = quiet, verbose, budget, trains
-        self._begun, self._searches, self._line = 0, searches, ProgressLine(quiet or verbose)
-        self._where = ""
+        self._line, self._where = ProgressLine(quiet or verbose), ""
 
     def begin(self, search: Search, title: Callable[[Candidate], str], yardstick: Yardstick) -> None:
         self._search, self._title, self._yardstick = search, title, yardstick
-        self._begun += 1
         if self._budget is not None:
             limit = f"time limit {text.duration(self._budget)}, training included"
             self.note(f"{limit}: the result depends on the speed of the machine")
-
-    def outer(self, fold: int, folds: int) -> None:
-        self.note(f"outer fold {fold + 1} of {folds}: a search without it")
 
     def rung(self, number: int, positions: int, candidates: int) -> None:
         of = len(self._search.sizes)
@@ -43,17 +38,12 @@ class SearchMessages(Listener):
         self._show(f"{self._where}{best}; trying {self._title(candidate)}")
 
     def end(self) -> None:
-        if self._begun == self._searches:
-            self._show("all candidates tried")
+        self._show("all candidates tried")
 
     def _show(self, state: str) -> None:
-        """Show the share of all searches that is done, and the time that they still take."""
-        search = self._search
-        share, left = search.share_done, search.seconds_left(self._trains)
-        if left is not None and share < 1:
-            left += (self._searches - self._begun) * left / (1 - share)
-        done = (self._begun - 1 + share) / self._searches
-        self._line.show("search", f"{100 * done:.0f} % done, {state}", done, left)
+        """Show the share of the search that is done, and the time that it still takes."""
+        share, left = self._search.share_done, self._search.seconds_left(self._trains)
+        self._line.show("search", f"{100 * share:.0f} % done, {state}", share, left)
 
     def judged(self, outcome: Outcome) -> None:
         search, yardstick = self._search, self._yardstick

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kcrf_core.scoring import Yardstick
-from kcrf_core.selection import Candidate, Nested, Outcome, Tuning
+from kcrf_core.selection import Candidate, Outcome, Tuning
 
 from . import figures as render
 
@@ -106,15 +106,6 @@ def summary(tuning: Tuning) -> list[str]:
     return [*lines, *(f"  {line}" for line in reasons(tuning))]
 
 
-def nested_lines(nested: Nested, yardstick: Yardstick) -> list[str]:
-    """Return the figures of the outer folds, for people."""
-    rows = [
-        [str(number), figure(yardstick, fold.value, fold.error), fold.title] for number, fold in enumerate(nested.folds)
-    ]
-    rows.append(["all", figure(yardstick, nested.value, nested.error), ""])
-    return render.table(["fold", f"{yardstick.title} ± SE", "chosen"], rows).split("\n")
-
-
 def to_dict(tuning: Tuning) -> dict[str, Any]:
     """Return the results as plain values for JSON."""
     return {
@@ -126,7 +117,6 @@ def to_dict(tuning: Tuning) -> dict[str, Any]:
         "rounds": list(tuning.sizes),
         "judgements": [_outcome(outcome, tuning) for outcome in tuning.history],
         "configuration": tuning.raw,
-        **({} if tuning.nested is None else {"nested": tuning.nested.to_dict()}),
     }
 
 

@@ -42,7 +42,6 @@ from .planted_regression import PlantedRegression as PlantedRegression
 from .search import Listener as Listener, Search as Search
 from .space import Candidate as Candidate
 from .tuning import (
-    Nested as Nested,
     Tuning as Tuning,
     make_space as make_space,
     train_chosen as train_chosen,

@@ -216,25 +216,23 @@ def _kernels(config: Config) -> dict[str, Any]:
     return {term.name: [term.type, term.kernel.to_dict() if term.clique.mapped else None] for term in config.terms}
 
 
-@dataclass(frozen=True)
-class SearchSettings:
-    """Settings that the searches of one run share."""
-
-    space: Space
-    yardstick: Yardstick
-    workers: Workers
-    seed: int = 0
-    journal: Journal | None = None
-    stopped: Callable[[], bool] = lambda: False
-    timed: bool = False  # limits of judgements are in seconds, else in work
-    note: Callable[[str], None] = lambda text: None
-
-
 class CorpusArena:
     """A judge of candidates on rungs of one corpus."""
 
-    def __init__(self, run: SearchSettings, rungs: Sequence[Rung]):
-        self._run, self._rungs, journal, yardstick = run, tuple(rungs), run.journal, run.yardstick
+    def __init__(
+        self,
+        space: Space,
+        yardstick: Yardstick,
+        workers: Workers,
+        rungs: Sequence[Rung],
+        seed: int = 0,
+        journal: Journal | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+        timed: bool = False,  # limits of judgements are in seconds, else in work
+        note: Callable[[str], None] = lambda text: None,
+    ):
+        self._space, self._yardstick, self._workers, self._rungs = space, yardstick, workers, tuple(rungs)
+        self._seed, self._journal, self._stopped, self._timed, self._note = seed, journal, stopped, timed, note
         self._digests = [
             str(number) if journal is None else digest_of(corpus_digest(rung.corpus), rung.to_dict())
             for number, rung in enumerate(rungs)
@@ -258,10 +256,9 @@ class CorpusArena:
         return PATH_SETTINGS + (TERM_SETTINGS * free if thorough and free > 1 else 0)
 
     def config(self, candidate: Candidate, rung: int) -> Config:
-        space = self._run.space
-        config = parse_config(space.raw(candidate, self._rungs[rung].positions), space.title(candidate))
+        config = _rung_config(self._space, candidate, self._rungs[rung])
         # A rung may lack some labels, so its yardstick numbers them by itself.
-        return replace(config, training=replace(config.training, metric=self._run.yardstick.name))
+        return replace(config, training=replace(config.training, metric=self._yardstick.name))
 
     def judge(
         self, candidate: Candidate, rung: int, limit: float, like: Outcome | None, thorough: bool
@@ -276,24 +273,24 @@ class CorpusArena:
         if not thorough:
             known = tuple(replace(term, sigma2=term.sigma2 or start.get(term.name)) for term in config.terms)
             config, start = replace(config, terms=known), {}
-        key = digest_of(__version__, self._digests[rung], config.to_dict(), start, thorough, self._run.yardstick.name)
+        key = digest_of(__version__, self._digests[rung], config.to_dict(), start, thorough, self._yardstick.name)
         found = self._known.get(key)
         repeated = found is not None
-        if found is None and self._run.journal is not None:
-            found = self._run.journal.get(key)
+        if found is None and self._journal is not None:
+            found = self._journal.get(key)
         if found is None:
             found = self._judged(config, rung, limit, start, thorough)
             if found is None:
                 return None
-            if self._run.journal is not None and found["whole"]:
+            if self._journal is not None and found["whole"]:
                 about = {"candidate": dict(candidate.choices), "positions": self.sizes[rung]}
-                self._run.journal.add(key, about, found)
+                self._journal.add(key, about, found)
         self._known[key] = found
         self._complexities[candidate, rung] = found["complexity"]
-        counts, yardstick = np.array(found["counts"]), self._run.yardstick
+        counts = np.array(found["counts"])
         figures = {key: found[key] for key in ("settings", "work", "seconds")}
         figures["training"] = self._training(candidate, rung, found["passes"])
-        value, error = yardstick.value(counts), yardstick.standard_error(counts)
+        value, error = self._yardstick.value(counts), self._yardstick.standard_error(counts)
         result = {**found, "counts": counts}
         return Outcome(candidate, rung, self.sizes[rung], value, error, found=result, repeated=repeated, **figures)
 
@@ -305,14 +302,14 @@ class CorpusArena:
         rung = self._rungs[number]
 
         def longer(seconds: float) -> bool:
-            return self._run.timed and time.perf_counter() - began > seconds
+            return self._timed and time.perf_counter() - began > seconds
 
         # The first may take all of the total: there is nothing else to fall back on.
         longest = limit if self._known else limit / LARGEST_SHARE
         try:
             encoding, dataset = fit_encoding(config, rung.corpus)
             if number not in self._splits:
-                self._splits[number] = rung.splits(dataset, len(encoding.labels), self._run.seed)
+                self._splits[number] = rung.splits(dataset, len(encoding.labels), self._seed)
             splits = self._splits[number]
             if splits is None:
                 raise DataError("there is too little data to hold some out and choose by it", rung.corpus.source)
@@ -322,8 +319,8 @@ class CorpusArena:
                 dataset,
                 config,
                 splits=splits,
-                workers=self._run.workers,
-                interrupted=lambda: self._run.stopped() or longer(longest),
+                workers=self._workers,
+                interrupted=lambda: self._stopped() or longer(longest),
                 enough=lambda: longer(limit),
                 sigma2=start,
                 together=not thorough,
@@ -331,7 +328,7 @@ class CorpusArena:
         except Interrupted:
             return None
         except (ConfigError, NumericError, MemoryError) as error:
-            self._run.note(f"a candidate cannot be judged: {error}")
+            self._note(f"a candidate cannot be judged: {error}")
             return None
         found, once = prior.judged, _once(config)
         by_label = found.counts[found.decoder.counted_as]
@@ -341,7 +338,7 @@ class CorpusArena:
             "decode": decode,
             "span_bonus": found.decoder.span_bonus,
             "kernels": _kernels(config),
-            "counts": (found.log_counts if self._run.yardstick.by_probability else by_label).tolist(),
+            "counts": (found.log_counts if self._yardstick.by_probability else by_label).tolist(),
             "units": splits.units,
             "folds": len(splits.splits),
             "kind": splits.kind,
@@ -356,13 +353,13 @@ class CorpusArena:
 
     def difference(self, first: Outcome, second: Outcome) -> tuple[float, float]:
         """Return by how much the first is better than the second, on the same rung, and its standard error."""
-        return self._run.yardstick.difference(first.found["counts"], second.found["counts"])
+        return self._yardstick.difference(first.found["counts"], second.found["counts"])
 
     def _training(self, candidate: Candidate, rung: int, passes: float) -> float:
         """Estimate the work of training on all data, by the passes that a fit took on a rung."""
         config = self.config(candidate, rung)
         fit = FINAL_FIT * passes * (self.sizes[-1] * self.complexity(candidate) + _once(config))
-        found = self.sizes[rung] >= PRIOR_SHARE * self.sizes[-1] and not self._run.space.is_default(candidate)
+        found = self.sizes[rung] >= PRIOR_SHARE * self.sizes[-1] and not self._space.is_default(candidate)
         if found or not _open_terms(config):
             return fit
         return fit + max(FINAL_SEARCH / FINAL_FIT * fit, LEAST_SEARCH)
@@ -381,9 +378,14 @@ class CorpusArena:
         return self._complexities[candidate, rung]
 
 
+def _rung_config(space: Space, candidate: Candidate, rung: Rung) -> Config:
+    """Return the configuration of a candidate, with no more pivots than a rung needs."""
+    return parse_config(space.raw(candidate, rung.positions), space.title(candidate))
+
+
 def setting_cost(space: Space, candidate: Candidate, rung: Rung) -> float:
     """Estimate the cost of one setting of prior variances on a rung, in nanoseconds of a core."""
-    config = parse_config(space.raw(candidate, rung.positions), space.title(candidate))
+    config = _rung_config(space, candidate, rung)
     cost = pass_cost(*fit_encoding(config, rung.corpus), config)
     return SETTING_PASSES * (rung.fitted * cost + PASS_COST * (1 if rung.dev else rung.folds))
 

@@ -47,9 +47,6 @@ class Listener:
     def begin(self, search: Search, title: Callable[[Candidate], str], yardstick: Yardstick) -> None:
         """Begin a search; `title` names candidates."""
 
-    def outer(self, fold: int, folds: int) -> None:
-        """Begin the search without an outer fold."""
-
     def judging(self, candidate: Candidate, rung: int) -> None:
         """Begin a judgement."""
 

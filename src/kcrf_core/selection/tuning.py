@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from ..config import EMBEDDINGS, default_terms, parse_config
 from ..corpora import Columns, Corpus, WordVectors
 from ..encoding import (
     NUMBER_PIVOTS,
-    UNKNOWN,
     Defaults,
     RealFeature,
     column_names,
@@ -28,11 +27,11 @@ from ..encoding import (
 )
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import Model
-from ..scoring import SMALLEST_PROBABILITY, Yardstick, choose_yardstick
+from ..scoring import Yardstick, choose_yardstick
 from ..system import Workers, positions_within
-from ..training import HoldOut, Report, Units, size_contents, train
+from ..training import HoldOut, Report, train
 from . import EFFORTS
-from .arena import PRIOR_SHARE, CorpusArena, Outcome, SearchSettings, affordable_rungs, make_rungs, setting_cost
+from .arena import PRIOR_SHARE, CorpusArena, Outcome, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
 from .search import Listener, Search
 from .space import LINEAR, LINEAR_AND_RBF, PIVOTS, RBF, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
@@ -56,12 +55,10 @@ class Tuning:
     history: tuple[Outcome, ...]  # as they came
     sizes: tuple[int, ...]  # positions of the rungs
     positions: int  # of all data, that of `dev` included
-    spent: float  # in work or seconds
     unit: float  # seconds of a unit of work: of this machine if there is a budget, else of a core
     timed: bool = False  # True if there was a budget of seconds
     too_long: bool = False  # True if the rest of the budget is less than the training of the best one
     interrupted: bool = False
-    nested: Nested | None = None
 
     def training_time(self, outcome: Outcome) -> float:
         """Estimate the seconds that training a candidate on all data takes."""
@@ -86,27 +83,6 @@ class Tuning:
         if found["span_bonus"]:
             training["span_bonus"] = found["span_bonus"]
         return {**raw, "terms": terms, "training": training}
-
-
-@dataclass(frozen=True)
-class OuterFold:
-    """The result of a search on the rest of the data, judged on one fold that it had not seen."""
-
-    title: str  # of what was chosen
-    value: float
-    error: float
-
-
-@dataclass(frozen=True)
-class Nested:
-    """The judgement of the whole procedure on data that it had not seen."""
-
-    folds: tuple[OuterFold, ...]
-    value: float
-    error: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def make_space(
@@ -250,7 +226,6 @@ def tune(
     hold_out: HoldOut | None = None,
     left_out: Sequence[str] = (),  # columns that are no features, as that of groups
     dev: Corpus | None = None,
-    nested: int | None = None,  # outer folds
     workers: Workers,
     journal: Journal | None = None,
     listener: Listener | None = None,
@@ -259,9 +234,7 @@ def tune(
     """Search for the configuration that does best on held-out parts of a corpus.
 
     Features and terms of `raw` stay as they are; the search is over the rest. Held-out parts are those that
-    `train` would hold out (`hold_out`), or all of `dev`. With `nested`, the search is done again without each of so
-    many folds, which then judge what it finds; all searches share the effort. Once `stopped` is true the best so far
-    comes back.
+    `train` would hold out (`hold_out`), or all of `dev`. Once `stopped` is true the best so far comes back.
 
     >>> from kcrf_core import Workers, read_corpus
     >>> from kcrf_core.selection import tune
@@ -272,13 +245,8 @@ def tune(
     ('accuracy', ['terms', 'training'])
     """
     raw, listener, hold_out = dict(raw or {}), listener or Listener(), hold_out or HoldOut()
-    if nested is not None and dev is not None:
-        raise ConfigError(
-            "nested folds are not scored on given data: leave out one of them", settings=["nested", "dev"]
-        )
     config = parse_config(raw, source)
     corpus = with_tables(corpus, config, *([] if dev is None else [dev]))
-    searches = 1 if nested is None else 1 + nested
     total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)
     labels = sorted(set(corpus.columns[-1]) - {config.unobserved})
@@ -287,13 +255,45 @@ def tune(
             "no position has a known label, one of the training data, to score by", dev.source, settings=["dev"]
         )
     yardstick = choose_yardstick(labels, metric or config.training.metric)
-    seed, timed, note = config.training.seed, budget is not None, listener.note
-    settings = space, yardstick, workers, seed, journal, stopped, timed, note
-    run = _Run(*settings, source=source, total=total / searches, listener=listener)
-    found = run.search(corpus, hold_out, dev)
-    if nested is None or found.interrupted:
-        return found
-    return replace(found, nested=run.outer_folds(corpus, hold_out, nested))
+    began = None if budget is None else time.perf_counter()
+    work = total if began is None else total * 1e9  # a small rung keeps one core busy
+    rungs, least = affordable_rungs(
+        lambda most: make_rungs(corpus, hold_out, config.training.seed, dev, most),
+        lambda rung: setting_cost(space, space.start, rung),
+        work,
+    )
+    few = f"{total:g} s are too little time for a search with {len(labels):,} labels"
+    if budget is not None and least > work:
+        takes = f"a trial on {rungs[0].positions:,} positions takes about {least / 1e9:.2g} s"
+        raise ConfigError(f"{few}: {takes}; give more time", settings=["budget"])
+    arena = CorpusArena(
+        space, yardstick, workers, rungs, config.training.seed, journal, stopped, budget is not None, listener.note
+    )
+    setting = least if began is None else least / 1e9
+    search = Search(space.seeds, space.neighbours, arena, total, listener, stopped, began, setting)
+    listener.begin(search, space.title, yardstick)
+    chosen, best = search.run(), search.best
+    if chosen is None or best is None:
+        if stopped():
+            raise Interrupted("interrupted before any candidate was scored: there is nothing to write")
+        if budget is not None and search.spent >= total:
+            raise ConfigError(f"{few}: no candidate was scored within it; give more time", settings=["budget"])
+        raise DataError("no candidate could be scored", corpus.source)
+    return Tuning(
+        space=space,
+        yardstick=yardstick,
+        chosen=chosen,
+        best=best,
+        usual=search.usual,
+        outcomes=tuple(search.outcomes),
+        history=tuple(search.history),
+        sizes=tuple(arena.sizes),
+        positions=corpus.positions + (0 if dev is None else dev.positions),
+        unit=1e-9 if began is None else search.unit,
+        timed=budget is not None,
+        too_long=search.training(best.candidate) > total - search.spent,
+        interrupted=stopped(),
+    )
 
 
 def train_chosen(
@@ -302,96 +302,3 @@ def train_chosen(
     """Train with the configuration that was found, on all of a corpus; `options` are those of `train`."""
     config = parse_config(found.raw, source)
     return train(*fit_encoding(config, corpus), config, workers=workers, **options)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Run(SearchSettings):
-    """The searches of one run."""
-
-    source: str
-    total: float  # limit of the cost of a search, in seconds if `timed`, else in work
-    listener: Listener
-
-    def search(self, corpus: Corpus, hold_out: HoldOut, dev: Corpus | None = None) -> Tuning:
-        """Search once."""
-        began = time.perf_counter() if self.timed else None
-        work = self.total * 1e9 if self.timed else self.total  # a small rung keeps one core busy
-        rungs, least = affordable_rungs(
-            lambda most: make_rungs(corpus, hold_out, self.seed, dev, most),
-            lambda rung: setting_cost(self.space, self.space.seeds[0], rung),
-            work,
-        )
-        if self.timed and least > work:
-            raise self._too_short(f"a trial on {rungs[0].positions:,} positions takes about {least / 1e9:.2g} s")
-        arena = CorpusArena(self, rungs)
-        space = self.space
-        setting = least / 1e9 if self.timed else least
-        search = Search(space.seeds, space.neighbours, arena, self.total, self.listener, self.stopped, began, setting)
-        self.listener.begin(search, space.title, self.yardstick)
-        chosen = search.run()
-        if chosen is None:
-            if self.stopped():
-                raise Interrupted("interrupted before any candidate was scored: there is nothing to write")
-            if self.timed and search.spent >= self.total:
-                raise self._too_short("no candidate was scored within it")
-            raise DataError("no candidate could be scored", corpus.source)
-        assert search.best is not None
-        return Tuning(
-            space=self.space,
-            yardstick=self.yardstick,
-            chosen=chosen,
-            best=search.best,
-            usual=search.usual,
-            outcomes=tuple(search.outcomes),
-            history=tuple(search.history),
-            sizes=tuple(arena.sizes),
-            positions=corpus.positions + (0 if dev is None else dev.positions),
-            spent=search.spent,
-            unit=search.unit if self.timed else 1e-9,
-            timed=self.timed,
-            too_long=search.training(search.best.candidate) > self.total - search.spent,
-            interrupted=self.stopped(),
-        )
-
-    def _too_short(self, why: str) -> ConfigError:
-        return ConfigError(
-            f"{self.total:g} s are too little time for a search with {len(self.yardstick.labels):,} labels: {why}; "
-            "give more time",
-            settings=["budget"],
-        )
-
-    def outer_folds(self, corpus: Corpus, hold_out: HoldOut, count: int) -> Nested:
-        """Search without each fold, and judge the result by the fold; groups and folds of users stay together."""
-        together = hold_out.folds if hold_out.folds is not None else hold_out.groups
-        every = np.arange(corpus.sequences)
-        units = Units(every if together is None else together, "units", size_contents(corpus.offsets))
-        units.check(every, count, corpus.source, "outer folds")
-        folds, pooled = [], []
-        for fold, test in enumerate(units.dealt(every, count, [self.seed, 9])):
-            rest = np.setdiff1d(every, test)
-            self.listener.outer(fold, count)
-            found = self.search(corpus.subset(rest), hold_out.subset(rest))
-            counts = self._judged(found, corpus.subset(rest), corpus.subset(test))
-            title = self.space.title(found.chosen.candidate)
-            folds.append(OuterFold(title, self.yardstick.value(counts), self.yardstick.standard_error(counts)))
-            pooled.append(counts)
-            if self.stopped():
-                raise Interrupted("interrupted before all folds were scored")
-        counts = np.concatenate(pooled)
-        return Nested(tuple(folds), self.yardstick.value(counts), self.yardstick.standard_error(counts))
-
-    def _judged(self, found: Tuning, training: Corpus, test: Corpus) -> np.ndarray:
-        """Return counts of the units of a test part, by a model with the configuration that was found."""
-        model, _ = train_chosen(found, training, self.source, workers=self.workers, interrupted=self.stopped)
-        judged = model.encoding.encode(test)
-        # The model may lack some of the yardstick's labels, and numbers the others in its own way.
-        names = self.yardstick.labels
-        numbers, own = np.array([names.index(name) for name in model.labels]), judged.known_labels
-        gold = np.where(own >= 0, numbers[np.maximum(own, 0)], np.where(own == UNKNOWN, len(names), own))
-        logs = labels = None
-        if self.yardstick.by_probability:
-            known = model.marginals(judged, self.workers)[np.arange(len(own)), np.maximum(own, 0)]
-            logs = np.log(np.where(own == UNKNOWN, SMALLEST_PROBABILITY, np.maximum(known, SMALLEST_PROBABILITY)))
-        else:
-            labels = numbers[model.tag(judged, self.workers)]
-        return self.yardstick.counts(gold, labels, logs, judged.offsets, judged.weights)
