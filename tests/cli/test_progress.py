@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -189,21 +190,16 @@ def test_details_are_for_those_who_ask(capsys):
     }
 
 
-class Search:
-    share_done, sizes, leader = 0.0, (100, 200), None
-
-    def seconds_left(self, trains):
-        return 30.0 if self.share_done else None
-
-
-def test_a_search_says_how_much_is_done(terminal, capsys, clock):
-    messages, search = SearchMessages(False, False, None), Search()
+@pytest.mark.parametrize(("budget", "left", "unit"), [(60.0, ", about 30 s left", "time"), (None, "", "work")])
+def test_a_search_says_how_much_is_spent(terminal, capsys, clock, budget, left, unit):
+    """Only the end of a time is known: a search may try all candidates with a part of its work."""
+    messages, search = SearchMessages(True, False, budget), SimpleNamespace(sizes=(100, 200), leader=None)
     messages._line = ProgressLine(False, clock)
     messages.begin(search, lambda candidate: "linear", None)
     messages.rung(0, 100, 5)
-    for search.share_done in (0.0, 0.5):
+    for search.share_spent in (0.0, 0.25, 0.5):
         messages.judging(None, 0)
-        clock.after(30)
+        clock.after(15)
     messages.close()
-    line = "search, about 30 s left: 50 % done, round 1 of 2, 100 positions; trying linear"
-    assert f"\r{line} |" in capsys.readouterr().err
+    line = f"search{left}: 50 % of the {unit} spent, round 1 of 2, 100 positions; trying linear"
+    assert line in capsys.readouterr().err

@@ -139,7 +139,7 @@ def tune(run: TuneArguments) -> None:
     ):
         with (
             StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
-            closing(SearchMessages(run.quiet, run.verbose, run.budget, bool(run.model))) as board,
+            closing(SearchMessages(run.quiet, run.verbose, run.budget)) as board,
         ):
             found = search(
                 corpus,

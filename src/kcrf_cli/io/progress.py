@@ -72,16 +72,12 @@ class Remaining:
 
     def text(self, share: float | None) -> str:
         """Return the estimate in words, after a comma; nothing while it is unknown."""
-        return time_left(None if share is None else self.seconds(share))
-
-
-def time_left(left: float | None) -> str:
-    """Return remaining seconds in words, after a comma; nothing if they are unknown."""
-    if left is None:
-        return ""
-    if left < 90:
-        return f", about {max(round(left), 1)} s left"
-    return f", about {round(left / 60)} min left" if left < 5400 else f", about {left / 3600:.1f} h left"
+        left = None if share is None else self.seconds(share)
+        if left is None:
+            return ""
+        if left < 90:
+            return f", about {max(round(left), 1)} s left"
+        return f", about {round(left / 60)} min left" if left < 5400 else f", about {left / 3600:.1f} h left"
 
 
 class ProgressLine:
@@ -94,13 +90,13 @@ class ProgressLine:
         self._bar: tqdm | None = None  # while a line stands on the terminal
         self._shown = False  # a state, so that the end is shown, too
 
-    def show(self, name: str, state: str, share: float | None = None, left: float | None = None) -> None:
-        """Show how far the work of this name is, and how many seconds are left, by the share unless they are given."""
+    def show(self, name: str, state: str, share: float | None = None) -> None:
+        """Show how far the work of this name is, and how many seconds are left, by the share that is done."""
         if self._quiet:
             return
         if name != self._name:
             self._name, self._remaining = name, Remaining(self._clock)
-        about = self._remaining.text(share) if left is None else time_left(left)
+        about = self._remaining.text(share)
         if self._clock() < self._due and not (share == 1 and self._shown):
             return
         self._shown = True

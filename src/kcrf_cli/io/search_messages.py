@@ -14,8 +14,8 @@ from .progress import ProgressLine, say
 class SearchMessages(Listener):
     """Prints the progress of a search on stderr: every judgement if `verbose`, else a line of progress."""
 
-    def __init__(self, quiet: bool, verbose: bool, budget: float | None, trains: bool = False):
-        self._quiet, self._verbose, self._budget, self._trains = quiet, verbose, budget, trains
+    def __init__(self, quiet: bool, verbose: bool, budget: float | None):
+        self._quiet, self._verbose, self._budget = quiet, verbose, budget
         self._line, self._where = ProgressLine(quiet or verbose), ""
 
     def begin(self, search: Search, title: Callable[[Candidate], str], yardstick: Yardstick) -> None:
@@ -31,27 +31,25 @@ class SearchMessages(Listener):
             self.note(f"{self._where}: {candidates:,} candidates at first")
 
     def judging(self, candidate: Candidate, rung: int) -> None:
-        leader, yardstick = self._search.leader, self._yardstick
-        best = ""
+        leader, yardstick, best = self._search.leader, self._yardstick, ""
         if leader is not None:
             best = f", best {yardstick.title} {text.figure(yardstick, leader.value, leader.error)}"
-        self._show(f"{self._where}{best}; trying {self._title(candidate)}")
+        # A search may try all candidates with a part of its work: only the end of a time is known.
+        share = None if self._budget is None else self._search.share_spent
+        self._line.show("search", f"{self._spent} spent, {self._where}{best}; trying {self._title(candidate)}", share)
 
-    def end(self) -> None:
-        self._show("all candidates tried")
-
-    def _show(self, state: str) -> None:
-        """Show the share of the search that is done, and the time that it still takes."""
-        share, left = self._search.share_done, self._search.seconds_left(self._trains)
-        self._line.show("search", f"{100 * share:.0f} % done, {state}", share, left)
+    @property
+    def _spent(self) -> str:
+        unit = "work" if self._budget is None else "time"
+        return f"{100 * self._search.share_spent:.0f} % of the {unit}"
 
     def judged(self, outcome: Outcome) -> None:
-        search, yardstick = self._search, self._yardstick
+        yardstick = self._yardstick
         if self._verbose:
             figure = text.figure(yardstick, outcome.value, outcome.error)
-            mark = " *" if outcome is search.leader else ""
+            mark = " *" if outcome is self._search.leader else ""
             self.note(
-                f"  {100 * search.share_done:3.0f} %  {yardstick.title} {figure}  {outcome.positions:,} positions x "
+                f"  {self._spent}  {yardstick.title} {figure}  {outcome.positions:,} positions x "
                 f"{outcome.found['folds']} folds, {text.duration(outcome.seconds)}: "
                 f"{self._title(outcome.candidate)}{mark}"
             )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from statistics import NormalDist, median
+from statistics import NormalDist
 
 from ..scoring import Yardstick
 from .arena import LARGEST_SHARE, CorpusArena, Outcome
@@ -30,8 +30,6 @@ TRAINING_SHARE = 0.5
 DEARER_GAIN = 0.5
 # Changes of the leader are tried on the rung before first if a judgement takes this share of all work.
 SCREENED_SHARE = 0.02
-# Share of these changes that are tried on the larger rung, too, for estimates of the remaining time.
-PASSING_SHARE = 0.1
 # The first candidate gets a search for the prior variance of each term if that takes at most this share.
 FIRST_SHARE = 0.1
 # Each rung may take so many times the work of the one before, the first one at least this share.
@@ -56,9 +54,6 @@ class Listener:
     def note(self, text: str) -> None:
         """Receive a remark for the user."""
 
-    def end(self) -> None:
-        """End a search."""
-
 
 class Search:
     """A search from some candidates, the default one first: all outcomes so far, and the candidate to try next.
@@ -82,8 +77,6 @@ class Search:
         self._seeds, self._neighbours, self._arena, self.total = list(dict.fromkeys(seeds)), neighbours, arena, total
         self._listener, self._stopped, self._began, self._work = listener, stopped, began, 0.0
         self._setting, self._clock, self.sizes = setting, clock, arena.sizes
-        self._done, self._ended = 0.0, False  # share of the search
-        self._at, self._waiting, self._width = 0, 0.0, 0  # the rung, candidates to judge on it, changes of a leader
         self._outcomes: list[dict[Candidate, Outcome]] = [{} for _ in arena.sizes]
         self.history: list[Outcome] = []  # all outcomes, as they came
         self._failed: set[tuple[Candidate, int, bool]] = set()
@@ -119,37 +112,9 @@ class Search:
         return self.total - (0.0 if self.leader is None else min(self.training(self.leader.candidate), most))
 
     @property
-    def remaining(self) -> float:
-        """Estimate the cost of the rest of the search: of all that it may still try, or of what it may still spend."""
-        here = [outcome.work for outcome in self.history if outcome.rung == self._at and not outcome.repeated]
-        left = 0.0 if self._ended else max(self.available - self.spent, 0.0)
-        if not here or self.leader is None:
-            return left
-        fitted, usual = self._arena.fitted, median(here) * self.unit
-        prior = self._arena.settings(self.leader.candidate, self.leader, True)  # of the search of `_search_priors`
-        rest = self._waiting + prior * (self._waiting > 0 and (self.leader.candidate, self._at) not in self._searched)
-        for rung in range(self._at + 1, len(fitted)):
-            times = fitted[rung] / fitted[self._at]
-            rest += times * (KEPT_LEAST + prior + self._passing(rung, times * usual))
-        return min(left, rest * usual)
-
-    @property
-    def share_done(self) -> float:
-        """Share of the search that is done."""
-        spent = self.spent
-        self._done = max(self._done, spent / (spent + self.remaining) if spent else 0.0)
-        return self._done
-
-    def seconds_left(self, trains: bool = False) -> float | None:
-        """Estimate the seconds that the rest of the search takes, and training if it follows; None at the beginning."""
-        leader = self.leader
-        if leader is None:
-            return None
-        left = self.remaining + (self.training(leader.candidate) if trains else 0.0)
-        if self._began is not None:
-            return left
-        own = [outcome for outcome in self.history if not outcome.repeated]
-        return left * math.fsum(one.seconds for one in own) / max(math.fsum(one.work for one in own), 1.0)
+    def share_spent(self) -> float:
+        """Share of the total that the search has taken."""
+        return min(self.spent / self.total, 1.0)
 
     def _latest(self, candidate: Candidate) -> Outcome | None:
         """Return the outcome of a candidate on the highest rung that it was judged on."""
@@ -173,7 +138,6 @@ class Search:
         """Search, and return the outcome to choose, or None if no candidate was judged."""
         shares = [SHARE_FACTOR**rung for rung in range(len(self._outcomes))]
         default = self._seeds[0]
-        self._width = sum(1 for _ in self._neighbours(default))
         going = [*self._seeds[:1], *self._cheapest_first(self._seeds[1:])]
         for rung, positions in enumerate(self.sizes):
             limit = self.available * max(math.fsum(shares[: rung + 1]) / math.fsum(shares), SEED_SHARE)
@@ -188,10 +152,7 @@ class Search:
                     self._search_priors(self.total)
                     break
             self._listener.rung(rung, positions, len(going))
-            self._at = rung
-            for number, candidate in enumerate(going):
-                expected = self._expected(candidate, rung, self.leader, False)
-                self._waiting = len(going) - number + self._passing(rung, expected)
+            for candidate in going:
                 before = self._outcomes[rung - 1].get(candidate) if rung else self.leader
                 most = limit if self._outcomes[rung] else self.total
                 first = self._setting * self._arena.settings(candidate, None, True) <= FIRST_SHARE * self.total
@@ -205,8 +166,6 @@ class Search:
             self._refine(rung, limit)
             self._search_priors(limit)
             going = self._survivors(rung)
-        self._ended = True
-        self._listener.end()
         return self.choice()
 
     @property
@@ -348,8 +307,7 @@ class Search:
             fresh = self._cheapest_first(one for one in self._neighbours(begun_with.candidate) if one not in tried)
             if not fresh:
                 return
-            for number, candidate in enumerate(fresh):
-                self._waiting = sum(self._is_to_judge(one, rung) for one in fresh[number:])
+            for candidate in fresh:
                 tried.add(candidate)
                 if self._over(limit):
                     return
@@ -360,7 +318,8 @@ class Search:
     def _challenge(self, candidate: Candidate, rung: int, limit: float) -> None:
         """Judge a change of the leader, first on the rung before if that saves much; the better one leads."""
         leader = self._leading
-        if self._is_screened(rung, self._expected(candidate, rung, leader, False)):
+        smaller = rung > 0 and self._arena.fitted[rung - 1] < self._arena.fitted[rung] / 2
+        if smaller and self._expected(candidate, rung, leader, False) > SCREENED_SHARE * self.total:
             below = self._outcomes[rung - 1].get(leader.candidate)
             below = below or self._judge(leader.candidate, rung - 1, limit, leader)
             screened = None if below is None else self._judge(candidate, rung - 1, limit, below)
@@ -372,23 +331,6 @@ class Search:
         needed = DEARER_GAIN if outcome.training > leader.training else 0.0
         if outcome.value > leader.value and self._standard_errors(outcome, leader) > needed:
             self.leader = outcome
-
-    def _is_screened(self, rung: int, expected: float) -> bool:
-        """Return True if changes of the leader that cost so much are tried on the rung before first."""
-        smaller = rung > 0 and self._arena.fitted[rung - 1] < self._arena.fitted[rung] / 2
-        return smaller and expected > SCREENED_SHARE * self.total
-
-    def _passing(self, rung: int, expected: float) -> float:
-        """Estimate how many changes of the leader, each of which costs so much, are tried on a rung."""
-        return (PASSING_SHARE if self._is_screened(rung, expected) else 1.0) * self._width
-
-    def _is_to_judge(self, candidate: Candidate, rung: int) -> bool:
-        """Return True unless a change of the leader is known on a rung, or known to be worse on the one before."""
-        before = self._outcomes[rung - 1] if rung else {}
-        known, leading = before.get(candidate), before.get(self._leading.candidate)
-        worse = known is not None and leading is not None and known.value < leading.value
-        screened = worse and self._is_screened(rung, self._expected(candidate, rung, self._leading, False))
-        return candidate not in self._outcomes[rung] and not screened
 
     def _survivors(self, rung: int) -> list[Candidate]:
         """Return the candidates that go on to the next rung, the best first."""
