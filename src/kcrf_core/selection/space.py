@@ -101,10 +101,6 @@ class ColumnBlock(ABC):
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         """Return the features and terms of these choices; the terms have so many pivots."""
 
-    @abstractmethod
-    def titles(self, chosen: Mapping[str, str]) -> list[str]:
-        """Describe the choices in a few words."""
-
 
 def around(reach: int | str) -> str | list[int]:
     """Return the window that reaches so far to both sides, perhaps in steps, as configurations write it."""
@@ -115,10 +111,6 @@ def _offsets(reach: str) -> int:
     """Return the number of offsets of a window."""
     most, _, step = reach.partition("/")
     return 2 * int(most) // int(step or 1) + 1
-
-
-def _shown(reach: str) -> str:
-    return "" if reach == USUAL else " at 0" if reach == "0" else f" {around(reach)}"
 
 
 def _poly(degree: int) -> dict[str, Any]:
@@ -153,15 +145,15 @@ class TextBlock(ColumnBlock):
         counts = {f"{kind} {reach}": (limits[kind], len(paired) * (2 * reach + 1)) for kind, reach in kinds}
         near = (NONE, *(value for value, ((least, most), count) in counts.items() if least <= count <= most))
         bigrams = (NONE, *(["tags"] if tuples else []), "all", *([GRAMS] if tags else []))
-        choices = [Choice("bigrams", bigrams, "tags" if tuples else NONE, True), Choice("near", near, NONE)]
+        choices = [Choice("bigrams", bigrams, "tags" if tuples else NONE, True), Choice("conjunctions", near, NONE)]
         # Conjunctions are worth more if they may speak against labels that they were not observed with.
         every = {"weights": "all"} if words else {}
-        pairs, wide, triples = ({"near": value, **every} for value in ("pairs 1", "pairs 2", "triples 1"))
+        pairs, wide, triples = ({"conjunctions": value, **every} for value in ("pairs 1", "pairs 2", "triples 1"))
         seeds = [every, pairs] if self.observed else [pairs]
         if words:
             weights = Choice("weights", ("all", "observed"), "observed" if self.observed else "all")
             parts = Choice("words", ("plain", "affixes", "near affixes", "all affixes"), "affixes", True)
-            choices = [weights, parts, *choices, Choice("rare", ("1", "2", "3"), "1", True)]
+            choices = [weights, parts, *choices, Choice("min_count", ("1", "2", "3"), "1", True)]
             seeds += [{"words": "all affixes"}, {"words": "plain", "bigrams": NONE}]
         if len(words) + len(tags) > 1:
             seeds += [wide, {"bigrams": "all"}, {**pairs, "bigrams": "all"}]
@@ -174,10 +166,10 @@ class TextBlock(ColumnBlock):
             choices.append(Choice(self.PLACE, (NONE, *self.marks), NONE))
             seeds[1:1] = [{self.PLACE: name} for name in self.marks]
         self.choices = tuple(choices)
-        self.seeds = tuple(seed for seed in seeds if seed.get("near", NONE) in near)
+        self.seeds = tuple(seed for seed in seeds if seed.get("conjunctions", NONE) in near)
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
-        rare = int(chosen.get("rare", "1"))
+        rare = int(chosen.get("min_count", "1"))
         cut = {} if rare == 1 else {"min_count": rare}
         level, bigrams = chosen.get("words", "plain"), chosen["bigrams"]
         reach = {"near affixes": 1, "all affixes": 2}.get(level)
@@ -194,7 +186,7 @@ class TextBlock(ColumnBlock):
                 features.append({**one, "window": around(chosen[self.WINDOW]) if moved else own, **cut})
             elif level != "plain":
                 features.append({**one, **wide, **cut})
-            elif chosen["near"] != NONE and _name(one) in self.paired:
+            elif chosen["conjunctions"] != NONE and _name(one) in self.paired:
                 hidden.append(one)
         if bigrams == "all":
             known = {part.partition("[")[0] for one in features for part in one.get("conjunction", ())}
@@ -206,7 +198,7 @@ class TextBlock(ColumnBlock):
             features += [{"column": mark, "transform": transform, "window": [0]} for transform in RUN_TRANSFORMS]
         linear = tuple(_name(one) for one in features)
         terms = []
-        kind, _, radius = chosen["near"].partition(" ")
+        kind, _, radius = chosen["conjunctions"].partition(" ")
         if kind != NONE:
             degree = {"pairs": 2, "triples": 3}[kind]
             own_map = {"type": "explicit"} | ({"cut_off": TRIPLE_CUT_OFF} if kind == "triples" else {})
@@ -214,25 +206,6 @@ class TextBlock(ColumnBlock):
                           "kernel": _poly(degree), "map": own_map})  # fmt: skip
         observed = chosen.get("weights") == "observed"
         return BlockShare((*features, *hidden), linear, tuple(terms), observed)
-
-    def titles(self, chosen: Mapping[str, str]) -> list[str]:
-        out = []
-        if self.words:
-            out.append("words" if chosen["words"] == "plain" else f"words and {chosen['words']}")
-        if self.tags:
-            out.append("tags" if chosen[self.WINDOW] == WINDOWS[2] else f"tags{_shown(chosen[self.WINDOW])}")
-        if chosen["bigrams"] != NONE:
-            out.append({"tags": "bigrams of tags", "all": "bigrams"}.get(chosen["bigrams"], f"{GRAMS} up to 4"))
-        if chosen["near"] != NONE:
-            kind, _, radius = chosen["near"].partition(" ")
-            out.append(f"{kind}{_shown(radius)}")
-        if (mark := chosen.get(self.PLACE, NONE)) != NONE:
-            out.append(f"place in {mark}")
-        if chosen.get("weights", "all") != "all":
-            out.append("observed weights")
-        if chosen.get("rare", "1") != "1":
-            out.append(f"values seen {chosen['rare']} times")
-        return out
 
 
 def _gram(name: str, length: int, rare: int) -> dict[str, Any]:
@@ -290,11 +263,10 @@ class NumberBlock(ColumnBlock):
         if self.shape is not None:
             orders: tuple[dict[str, str], ...] = ({}, {LABEL_CHOICE: LABELS[2]}, {LABEL_CHOICE: LABELS[1]})
             seeds += [{kernel: IMAGE, **labels} for labels in orders]
-        self._form = NONE  # of the start
         if self.shape is None and "columns" in self.features[0]:
             form, change, width = (f"{self.name} {what}" for what in ("form", "change", "width"))
             made = {feature.get("transform", FORMS[0]) for feature in self.features}
-            usual = self._form = made.pop() if len(made) == 1 else USUAL
+            usual = made.pop() if len(made) == 1 else USUAL
             forms = FORMS if usual in FORMS else (USUAL, *FORMS)
             choices += [Choice(form, forms, usual), Choice(change, CHANGES, NONE), Choice(width, WIDTHS, NONE)]
             tried = [{change: "speed"}, {width: "15"}, {form: "log1p"}, {form: "plain" if usual == "rank" else "rank"}]
@@ -360,14 +332,6 @@ class NumberBlock(ColumnBlock):
             out += [{"name": f"{self.name}.{kind}", "transform": kind, **over} for kind in ("mean", "std")]
         return tuple(out)
 
-    def titles(self, chosen: Mapping[str, str]) -> list[str]:
-        kernel, reach = chosen[f"{self.name} kernel"], chosen[f"{self.name} window"]
-        out = f"{self.name} {kernel}{'' if kernel in (NESTED_WINDOWS, IMAGE) else _shown(reach)}"
-        form, change, width = (chosen.get(f"{self.name} {what}", NONE) for what in ("form", "change", "width"))
-        out += "" if form in (NONE, self._form) else " without ranks" if form == FORMS[0] else f" of {form}"
-        made = [*([] if change == NONE else [change]), *([] if width == NONE else [f"mean and std over {width}"])]
-        return [f"{out} with {' and '.join(made)}" if made else out]
-
 
 def _without_defaults(feature: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in feature.items() if (key, value) != ("transform", "identity")}
@@ -390,15 +354,15 @@ class GivenBlock(ColumnBlock):
             self.choices = (Choice(name, (LINEAR, LINEAR_AND_PAIRS, PAIRS, RBF), LINEAR),)
             self.seeds = tuple({name: kernel} for kernel in (LINEAR_AND_PAIRS, RBF, PAIRS))
         if self.attributes:
-            self.choices = (*self.choices, Choice("rare", ("1", "2", "3"), "1", True))
-            self.seeds = ({name: LINEAR_AND_PAIRS}, {name: PAIRS}, {"rare": "2"})
+            self.choices = (*self.choices, Choice("min_count", ("1", "2", "3"), "1", True))
+            self.seeds = ({name: LINEAR_AND_PAIRS}, {name: PAIRS}, {"min_count": "2"})
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         if self.terms is not None:
             return BlockShare(self.features, (), self.terms)
         features, seen, kernel = self.features, "*", chosen[self.choice]
         if self.attributes:
-            seen, rare = "attributes", int(chosen["rare"])
+            seen, rare = "attributes", int(chosen["min_count"])
             features = ({"type": seen, "name": seen} | ({} if rare == 1 else {"min_count": rare}), *features)
         # Pairs get conjunctions where these are exact and not too many.
         by_pivots = {"kernel": {"type": RBF}, "map": {"type": "reduced", "size": pivots}}
@@ -406,12 +370,6 @@ class GivenBlock(ColumnBlock):
         terms = () if kernel == LINEAR else ({"name": "together", "features": [seen], **own},)
         looked_up = tuple(map(_name, self.features)) if self.attributes else ()
         return BlockShare(features, (*((seen,) if kernel.startswith(LINEAR) else ()), *looked_up), terms)
-
-    def titles(self, chosen: Mapping[str, str]) -> list[str]:
-        if self.terms is not None:
-            return ["terms as given"]
-        title = f"{'attributes' if self.attributes else 'features as given,'} {chosen[self.choice]}"
-        return [title] if chosen.get("rare", "1") == "1" else [title, f"those seen {chosen['rare']} times"]
 
 
 class Space:
@@ -521,16 +479,9 @@ class Space:
         return {**out, "training": {**out.get("training", {}), **training}} if training else out
 
     def title(self, candidate: Candidate) -> str:
-        """Describe a candidate in one line, which marks the default one."""
-        chosen = dict(candidate.choices)
-        out = [title for block in self._blocks for title in block.titles(chosen)]
-        if any(map(_has_pivots, self._composed(candidate)["terms"])):
-            out.append(f"{int(chosen[PIVOT_CHOICE]):,} pivots")
-        penalty = chosen.get(PENALTY_CHOICE, PENALTIES[0])
-        out += [] if penalty == PENALTIES[0] else [f"c1 {penalty}"]
-        labels = chosen.get(LABEL_CHOICE, LABELS[0])
-        title = ", ".join([*out, *([] if labels == LABELS[0] else [labels])])
-        return f"{title} (default)" if candidate == self.start else title
+        """Describe a candidate by the choices that differ from the default."""
+        changed = [f"{name} {value}" for name, value in candidate.choices if value != self.choices[name].start]
+        return ", ".join(changed) or "default"
 
 
 def _bounded(term: Mapping[str, Any], most: int) -> dict[str, Any]:
