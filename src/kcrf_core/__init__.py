@@ -39,8 +39,8 @@ _lazy_name, _, __all__ = lazy(__name__)
 
 
 def __getattr__(name: str) -> object:
-    if name in ("metrics", "scorers"):  # modules
-        return import_module(f".scoring.{name}", __name__)
+    if name == "metrics":  # a module
+        return import_module(".scoring.metrics", __name__)
     return _lazy_name(name)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from itertools import chain, product
+from itertools import chain
 
-import numpy as np
 import pytest
 
 from kcrf_core.scoring import metrics
@@ -53,42 +51,16 @@ def test_lengths_must_agree():
         metrics.flat_f1_score([["a"]], [["a"]], average="mean")
 
 
-BETAS = (0, 0.5, 2.0, np.inf)
-
-
-@pytest.mark.parametrize("nothing", [0, 1, np.nan, "warn"])
 @pytest.mark.parametrize("labels", [None, ["B-X", "I-X"], ["none"], [*LABELS, "only gold", "only predicted"]])
-def test_reports_and_what_0_by_0_is(pair, labels, nothing):
-    """The report is that of scikit-learn to the letter, as text and as a dictionary, and F-beta is its F-beta."""
+def test_reports_and_what_0_by_0_is(pair, labels):
+    """The report is that of scikit-learn to the letter."""
     peer = pytest.importorskip("sklearn.metrics")
     pair[0][0][0], pair[1][1][0] = "only gold", "only predicted"
     flat = [list(map(str, chain.from_iterable(y))) for y in pair]
-    options = {"labels": labels, "zero_division": nothing}
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        text = metrics.flat_classification_report(*pair, digits=3, **options)
-        assert any("0 / 0" in str(one.message) for one in heard) == (nothing == "warn" and labels != ["B-X", "I-X"])
-        assert text == peer.classification_report(*flat, digits=3, **options)
-        ours = metrics.flat_classification_report(*pair, output_dict=True, **options)
-        theirs = peer.classification_report(*flat, output_dict=True, **options)
-        assert list(ours) == list(theirs)
-        for name, row in theirs.items():
-            assert ours[name] == pytest.approx(row, rel=1e-12, nan_ok=True)
-        for beta, average in product(BETAS, [*metrics.AVERAGES, None]):
-            found = metrics.flat_fbeta_score(*pair, beta, average, **options)
-            expected = peer.fbeta_score(*flat, beta=beta, average=average, **options)
-            assert found == pytest.approx(expected, rel=1e-12, nan_ok=True)
+    text = metrics.flat_classification_report(*pair, labels=labels, digits=3)
+    assert text == peer.classification_report(*flat, labels=labels, digits=3, zero_division=0)
 
 
-def test_reports_of_numbers_and_of_one_label():
-    gold, found = [[2, 10, 10], [1]], [[2, 10, 2], [1]]
-    assert list(metrics.flat_classification_report(gold, found, output_dict=True))[:4] == ["1", "2", "10", "accuracy"]
-    report = metrics.flat_classification_report(gold, found, target_names=["one", "two", "ten"])
-    assert report.split()[:4] == ["precision", "recall", "f1-score", "support"] and " ten  " in report
-    assert metrics.flat_recall_score(gold, found, average="binary", pos_label=10) == 0.5
-    with pytest.raises(ValueError, match="2 target_names, but 3 labels"):
-        metrics.flat_classification_report(gold, found, target_names=["one", "two"])
-    with pytest.raises(ValueError, match="zero_division='none'"):
-        metrics.flat_f1_score(gold, found, zero_division="none")
-    with pytest.raises(ValueError, match="beta=-1"):
-        metrics.flat_fbeta_score(gold, found, -1)
+def test_reports_of_numbers():
+    report = metrics.flat_classification_report([[2, 10, 10], [1]], [[2, 10, 2], [1]])
+    assert [line.split()[0] for line in report.split("\n") if line][:5] == ["precision", "1", "2", "10", "accuracy"]

@@ -33,18 +33,6 @@ def test_clones_have_parameters_and_nothing_learnt(rng):
         again.predict([])
 
 
-@pytest.mark.parametrize("name", ["flat_accuracy", "sequence_accuracy"])
-def test_scorers(rng, name):
-    from sklearn.metrics import make_scorer
-    from sklearn.model_selection import cross_val_score
-
-    X, y = word_data(rng, 20)
-    crf = kcrf_core.KernelCRF(c2=1.0)
-    found = cross_val_score(crf, X, y, scoring=getattr(kcrf_core.scorers, name), cv=2)
-    expected = cross_val_score(crf, X, y, scoring=make_scorer(getattr(kcrf_core.metrics, f"{name}_score")), cv=2)
-    np.testing.assert_array_equal(found, expected)
-
-
 def test_grid_search_finds_the_kernel(rng):
     from sklearn.model_selection import GridSearchCV
 
