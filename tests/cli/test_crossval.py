@@ -390,8 +390,8 @@ def test_scores_of_all_folds_together(kcrf, small):
 
 
 def test_nested_selection_judges_what_inner_folds_choose(kcrf, small, tmp_path):
-    out, tsv = tmp_path / "r.json", tmp_path / "r.tsv"
-    done = kcrf("crossval", small, *QUICK, "--inner-folds", "2", "--grid", "degree=1,2", "-o", out, "--tsv", tsv)
+    out = tmp_path / "r.json"
+    done = kcrf("crossval", small, *QUICK, "--inner-folds", "2", "--grid", "degree=1,2", "-o", out)
     assert done.code == 0 and "chosen" in done.text and done.text.split("\n")[4].startswith("all")
     results = json.loads(out.read_text())
     assert results["nested"]["inner_folds"] == 2 and len(results["nested"]["folds"]) == 3
@@ -407,26 +407,6 @@ def test_nested_selection_judges_what_inner_folds_choose(kcrf, small, tmp_path):
     flat = json.loads(out.read_text())
     for f, fold in enumerate(results["nested"]["folds"]):
         assert fold["accuracy"] == flat["settings"][fold["chosen"]]["folds"][f]["accuracy"]
-    lines = [line.split("\t") for line in tsv.read_text().splitlines()]
-    assert lines[0][:4] == ["degree", "fold", "inner_fold", "accuracy"]
-    assert len(lines) == 1 + 2 * (6 + 2) + 3 + 2 and {len(line) for line in lines} == {len(lines[0])}
-    assert lines[-1][:3] == ["chosen", "deviation", "outer"]
-
-
-def test_tables_separated_by_tabs(kcrf, small, tmp_path):
-    options = (*QUICK, "--grid", "degree=1,2", "-o", tmp_path / "r.json")
-    assert kcrf("crossval", small, *options, "--tsv", tmp_path / "r.tsv").code == 0
-    results = json.loads((tmp_path / "r.json").read_text())
-    header, *lines = [line.split("\t") for line in (tmp_path / "r.tsv").read_text().splitlines()]
-    rows = [dict(zip(header, line, strict=True)) for line in lines]
-    assert [row["fold"] for row in rows] == ["0", "1", "2", "mean", "deviation"] * 2
-    for row in rows:
-        entry = results["settings"][int(row["degree"]) - 1]
-        spread = entry["accuracy"]
-        expected = spread[row["fold"]] if row["fold"] in spread else entry["folds"][int(row["fold"])]["accuracy"]
-        assert float(row["accuracy"]) == expected
-    done = kcrf("crossval", small, *QUICK, "--tsv", "-")
-    assert done.text.startswith("fold\taccuracy\t")
 
 
 @pytest.mark.parametrize("suffix", ["png", *(pytest.param(name, marks=pytest.mark.slow) for name in ("svg", "pdf"))])
@@ -486,7 +466,7 @@ def test_labels_that_training_lacks_are_told_and_counted_wrong(kcrf, tmp_path):
         (("--nested",), 2, "give a --grid"),
         (("--inner-folds", "2"), 2, "give a --grid"),
         (("--nested", "--inner-folds", "21", "--folds", "3", "--grid", "sigma2=1,2"), 3, "20 sequences cannot make 21"),
-        (("--json", "--tsv", "-"), 2, "only one of"),
+        (("--json", "-o", "-"), 2, "give one of them"),
         (("--plot", "p.jpeg"), 2, ".png"),
     ],
 )
@@ -505,8 +485,8 @@ def test_mistakes_with_files(kcrf, small, tmp_path):
         (("--folds-file", folds, "--stratify"), 2, "leave out"),
         (("-o", small), 2, "also an input"),
         (("--plot", tmp_path / "no" / "p.png"), 1, "no such directory"),
-        (("--tsv", folds, "--folds-file", folds), 2, "also an input"),
-        (("-o", out, "--tsv", out), 2, "same name"),
+        (("-o", folds, "--folds-file", folds), 2, "also an input"),
+        (("-o", out, "--predictions", out), 2, "same name"),
         (("--journal", small), 2, "also an input"),
     ):
         before = {path: path.read_bytes() for path in (small, folds)}

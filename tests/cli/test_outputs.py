@@ -24,7 +24,6 @@ OUTPUTS = {
     "figures": ["evaluate", "-m", "MODEL", "DATA", "--plot-kind", "f1", "--plot"],
     "page": ["evaluate", "-m", "MODEL", "DATA", "--html"],
     "crossval": [*QUICK, "-o"],
-    "table": [*QUICK, "--tsv"],
     "figure": [*QUICK, "--grid", "sigma2=1,2", "--plot"],
     "journal": [*QUICK, "--journal"],
     "weights": ["inspect", "MODEL", "--plot"],

@@ -32,9 +32,6 @@ class CrossvalArguments:
     output: str | None = options.output(
         "Results to write, as JSON; - for stdout. Default: none.", required=False, stdout=True
     )
-    tsv: str | None = options.written(
-        "Results as tab-separated rows, one per fold; - for stdout. Default: none.", stdout=True
-    )
     predictions: str | None = options.written(
         "Write DATA with out-of-fold labels and probabilities. They are those of the best setting, for kcrf evaluate. "
         "Default: none.",
@@ -100,15 +97,17 @@ class CrossvalArguments:
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        engine, printed = self.engine.choice() is not None, self.json + (self.output == "-") + (self.tsv == "-")
         options.refuse(
-            (engine and self.jobs > 1, "--engine runs one training at a time: leave out --jobs"),
-            (printed > 1, "only one of --json, -o - and --tsv - can go to stdout"),
+            (
+                self.engine.choice() is not None and self.jobs > 1,
+                "--engine runs one training at a time: leave out --jobs",
+            ),
+            (self.json and self.output == "-", "--json and -o - both write to stdout: give one of them"),
             (bool(self.only_fold) and not self.journal, "--only-fold keeps its results in a --journal: give a FILE"),
             (self.marginals == "all" and not self.predictions, "--marginals are columns of --predictions: give a FILE"),
         )
         inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
-        files.check_outputs((self.output, self.tsv, self.plot, self.journal, self.predictions), *inputs)
+        files.check_outputs((self.output, self.plot, self.journal, self.predictions), *inputs)
         if is_encoded(self.data):
             about = "is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
             raise click.UsageError(f"{self.data} {about}")
@@ -157,7 +156,7 @@ def crossval(run: CrossvalArguments) -> None:
     from ..io.progress import progress
     from ..render import crossval_text
 
-    output, tsv, folds_file, group = run.output, run.tsv, run.held_out.folds_file, run.held_out.group
+    output, folds_file, group = run.output, run.held_out.folds_file, run.held_out.group
     threads, chosen, source = run.engine.threads, run.configuration.chosen, run.configuration.source
     tell, points, inner_folds = files.unless(run.quiet), parse_grid(run.grid), run.inner_folds
     if inner_folds is not None or run.nested:
@@ -222,9 +221,8 @@ def crossval(run: CrossvalArguments) -> None:
         if run.predictions is not None:
             written = named_layout(run.data, named_layout(run.predictions, configs[0].layout))
             files.write_out(crossval_text.predictions(corpus, written, labelling, fold_names), run.predictions)
-        for path, text in ((output, render.as_json(results)), (tsv, crossval_text.as_tsv(results))):
-            if path not in (None, "-"):
-                files.write_out(text, path)
+        if output not in (None, "-"):
+            files.write_out(render.as_json(results), output)
         if run.plot is not None:
             from ..report import plots
 
@@ -235,9 +233,7 @@ def _print(run: CrossvalArguments, results: dict[str, Any], pooled: Judgement) -
     """Print the results in the form that was asked for."""
     from ..render import crossval_text
 
-    if run.tsv == "-":
-        files.write_out(crossval_text.as_tsv(results))
-    elif run.json or run.output == "-":
+    if run.json or run.output == "-":
         files.write_out(render.as_json(results))
     else:
         files.show(crossval_text.text(results, pooled, run.details))

@@ -1,4 +1,4 @@
-"""Results of cross-validation as text: a table for people, one separated by TABs for programs."""
+"""Results of cross-validation as text: a table for people, and the data with predictions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from kcrf_core.corpora import PREDICTED, Corpus, Layout
 from kcrf_core.scoring import Judgement, Labelling
-from kcrf_core.selection import Setting, rows, shown as typed
+from kcrf_core.selection import Setting
 from kcrf_core.system import counted
 
 from . import evaluation_text, figures as render
@@ -104,12 +104,6 @@ def _decoder(entry: dict[str, Any]) -> str:
 def _worst_gap(folds: list[dict[str, Any]]) -> str:
     gaps = [fold["training"]["certified_gap"] for fold in folds]
     return "unknown" if None in gaps else render.gap_text(max(gaps))
-
-
-def as_tsv(results: dict[str, Any]) -> str:
-    """Return a header, then lines for every fold of every setting, for their mean and for their deviation."""
-    header, lines = rows(results)
-    return "\n".join("\t".join(typed(cell) for cell in line) for line in [header, *lines])
 
 
 def predictions(corpus: Corpus, layout: Layout, found: Labelling, folds: Sequence[int | str]) -> str:

@@ -7,7 +7,6 @@ from .cross_validation import (
     finished as finished,
     make_plan as make_plan,
     out_of_fold as out_of_fold,
-    rows as rows,
     run_plan as run_plan,
     summarise as summarise,
     task_count as task_count,
@@ -19,7 +18,7 @@ from .evidence import (
     gather as gather,
     learn_channel as learn_channel,
 )
-from .grid import Setting as Setting, make_settings as make_settings, parse_grid as parse_grid, shown as shown
+from .grid import Setting as Setting, make_settings as make_settings, parse_grid as parse_grid
 from .journal import Journal as Journal
 from .label_audit import (
     BY_FOLDS as BY_FOLDS,

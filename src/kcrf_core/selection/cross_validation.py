@@ -517,7 +517,6 @@ def task_count(plan: Plan) -> int:
 
 
 MEASURES = ("accuracy", "sequence_accuracy", "f1", "macro_f1", "log_loss")
-COUNTS = ("sequences", "positions", "unknown_gold")
 
 
 def summarise(plan: Plan, found: Found, chosen: Sequence[int], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -566,30 +565,3 @@ def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:
         pooled = Score(label, *(sum(one[count] for one in each) for count in ("gold", "predicted", "correct")))
         out.setdefault("labels", {})[label] = pooled.to_dict()
     return {**out, "unknown_gold": sum(fold["unknown_gold"] for fold in folds), "folds": folds}
-
-
-def rows(results: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """Return the header and rows of a flat table: each setting's folds, then their mean and deviation.
-
-    With nested selection the outer folds come last, each with the setting that was chosen for it.
-    """
-    keys = list(results["grid"])
-    measures = [measure for measure in MEASURES if measure in results["settings"][0]]
-    typed = [[entry["setting"][key] for key in keys] for entry in results["settings"]]
-    nested = results.get("nested")
-    inner = [] if nested is None else ["inner_fold"]
-    parts = [(entry, values, ["all" for _ in inner]) for values, entry in zip(typed, results["settings"], strict=True)]
-    if nested is not None:
-        parts.append((nested, ["chosen" for _ in keys], ["outer"]))
-    out: list[list[Any]] = []
-    for entry, values, which_inner in parts:
-        for fold in entry["folds"]:
-            gap = fold["training"]["certified_gap"]
-            own = typed[fold["chosen"]] if "chosen" in fold else values
-            place = [fold["fold"], *(fold.get(key, "outer") for key in inner)]
-            figures = [fold[key] for key in (*measures, *COUNTS)]
-            out.append([*own, *place, *figures, "" if gap is None else gap, fold["seconds"]])
-        for which in ("mean", "deviation"):
-            figures = [entry[measure][which] for measure in measures]
-            out.append([*values, which, *which_inner, *figures, *[""] * (len(COUNTS) + 2)])
-    return [*keys, "fold", *inner, *measures, *COUNTS, "certified_gap", "seconds"], out
