@@ -21,7 +21,6 @@ TITLES = {
     "macro_f1": "macro F1",
     "log_loss": "log-loss",
 }
-LABEL_TITLES = {"precision": "precision", "recall": "recall", "f1": "F1"}
 
 
 def text(results: dict[str, Any], pooled: Judgement, details: bool) -> str:
@@ -50,7 +49,7 @@ def table(results: dict[str, Any]) -> str:
             mark = "*" if number == results["best"] else ""
             rows.append([name, *_spreads(entry, measures), _decoder(entry), _worst_gap(entry["folds"]), mark])
         text = render.table(["setting", *titles, "decoder", "certified gap", ""], rows)
-        unknown, judged = results["settings"][0], list(zip(names, results["settings"], strict=True))
+        unknown = results["settings"][0]
     else:
         unknown = results["settings"][0] if nested is None else nested
         chosen = [] if nested is None else ["chosen"]
@@ -71,12 +70,6 @@ def table(results: dict[str, Any]) -> str:
         kind = "group" if results["divided_by"] == "group" else "fold"
         header = [kind, "sequences", "positions", *titles, "decoder", "certified gap", *chosen]
         text = render.table(header, [*rows, ["all", *sizes, *last]])
-        judged = [("chosen", unknown)]
-    for title, entry in judged:
-        for label, score in entry.get("labels", {}).items():
-            which = "" if len(judged) == 1 else f", {title}"
-            three = ", ".join(f"{name} {render.percent(score[key])}" for key, name in LABEL_TITLES.items())
-            text += f"\n{shown(label)}{which}: {three} (all folds together)"
     if len(results["settings"]) > 1:
         text += f"\njudged by {TITLES[results['judged_by']].removesuffix(' %')}"
     if unknown["unknown_gold"]:

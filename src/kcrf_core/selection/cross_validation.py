@@ -35,7 +35,6 @@ from ..scoring import (
     Labelling,
     LabelProbabilities,
     Probabilities,
-    Score,
     Yardstick,
     calibrate,
     choose_yardstick,
@@ -94,7 +93,6 @@ class Plan:
     scheme: str | None = field(init=False)  # by all labels of the corpus: a fold may lack those that show it
     yardstick: Yardstick = field(init=False)  # settings are compared by it
     judged_by: str = field(init=False)  # name of the yardstick's figure in results
-    reported_labels: list[str] = field(init=False)  # with figures of their own: those with a cost or a threshold
 
     def __post_init__(self) -> None:
         labels = sorted(set(self.corpus.columns[-1]))
@@ -104,17 +102,15 @@ class Plan:
             raise ConfigError(
                 f"settings can be compared by one metric only, not by {', '.join(sorted(metrics))}", settings=["metric"]
             )
-        yardstick, given = choose_yardstick(labels, metrics.pop()), self.decision
-        own_costs = {} if costs is None else dict(zip(labels, costs.tolist(), strict=True))
+        yardstick = choose_yardstick(labels, metrics.pop())
         derived = {
             "units": self.corpus.sequences if self.blocks is None else len(self.blocks.pieces.first),
             "labels": tuple(labels),
-            "costs": own_costs,
+            "costs": {} if costs is None else dict(zip(labels, costs.tolist(), strict=True)),
             "nested": bool(self.folds[0].inner),
             "scheme": detect_scheme(labels),
             "yardstick": yardstick,
             "judged_by": yardstick.name.replace("-", "_"),
-            "reported_labels": [y for y, c in own_costs.items() if c != 1 and (y in given.threshold or given.cost)],
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -269,7 +265,7 @@ def run_task(
     best, marginals = found[:, 0].astype(np.int64), found[:, 1:]
     probabilities = Probabilities.of(marginals, test.known_labels, best)
     tagged, more = CodedColumn(list(model.labels), best), {}
-    gold, reported = test_part.columns[-1], plan.reported_labels
+    gold = test_part.columns[-1]
     scores = evaluate(gold, tagged, test_part.offsets, scheme=plan.scheme, known_labels=model.labels)
     if plan.judged_by == "log_loss":
         more["log_loss"] = calibrate(probabilities, best == test.known_labels).log_loss or 0.0
@@ -283,7 +279,6 @@ def run_task(
         "f1": None if scores.spans is None else scores.spans.total.f1,
         **more,
         "decode": model.decode,
-        **({"labels": {one.name: one.to_dict() for one in scores.labels if one.name in reported}} if reported else {}),
         "unknown_gold": scores.unknown_gold,
         "unknown_labels": sorted(set(gold) - set(model.labels)),
         "training": report.to_dict(),
@@ -560,8 +555,4 @@ def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:
         if len(values) == len(folds):
             deviation = statistics.stdev(values) if len(values) > 1 else 0.0
             out[measure] = {"mean": statistics.fmean(values), "deviation": deviation}
-    for label in plan.reported_labels:
-        each = [fold["labels"][label] for fold in folds if label in fold["labels"]]
-        pooled = Score(label, *(sum(one[count] for one in each) for count in ("gold", "predicted", "correct")))
-        out.setdefault("labels", {})[label] = pooled.to_dict()
     return {**out, "unknown_gold": sum(fold["unknown_gold"] for fold in folds), "folds": folds}
