@@ -25,7 +25,6 @@ from kcrf_core._version import __version__
 from . import about, options
 from .io.files import STDOUT
 from .io.progress import discard, say
-from .other_tools import COMMANDS, explain
 from .render.visible import shown
 
 # BLAS works on one thread throughout (see `Workers`), but without this setting it starts one for each
@@ -93,9 +92,7 @@ class _Group(click.Group):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args[0] in COMMANDS and args[0] not in SUMMARIES:
-            ctx.fail(f"No such command '{args[0]}': {COMMANDS[args[0]]}")
-        ctx.meta[options.ARGUMENTS] = args[1:]  # to explain errors by
+        ctx.meta[options.ARGUMENTS] = args[1:]  # for the footers of pages
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -110,11 +107,7 @@ class _Group(click.Group):
             if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
         with exit_codes(), no_lost_signals():
-            try:
-                result = super().invoke(ctx)
-            except click.UsageError as error:
-                explain(error, ctx.meta.get(options.ARGUMENTS, ()))
-                raise
+            result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
             return result

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import io
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -38,8 +37,6 @@ def load_config(path: str | None) -> dict[str, Any]:
 
     if path is None:
         return {}
-    if re.fullmatch(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?", path) and not os.path.exists(path):
-        raise click.UsageError(f"-c is the configuration here: CRF++'s -c {path} is --sigma2 {path}")
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:
             text = stream.read().replace("\r\n", "\n")
