@@ -22,7 +22,7 @@ import click
 from kcrf_core import errors
 from kcrf_core._version import __version__
 
-from . import about, options
+from . import options
 from .io.files import STDOUT
 from .io.progress import discard, say
 from .render.visible import shown
@@ -197,8 +197,6 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 @click.group(cls=_Group, commands=_Commands(), context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="kcrf")
-@about.show_versions
-@about.show_completion
 def main() -> None:
     """Label sequences with kernelised conditional random fields.
 

@@ -44,7 +44,7 @@ FOUNDATION = ("_version", "_lazy", "errors")
 MOST_IN_THE_ROOT = 5  # with __init__
 
 # Floors of the command layer: what stands on one may import from those before it.
-FLOORS = [{"options", "about"}, {"render"}, {"report"}, {"io"}, {"commands"}, {"main"}, {"__main__"}]
+FLOORS = [{"options"}, {"render"}, {"report"}, {"io"}, {"commands"}, {"main"}, {"__main__"}]
 
 # Inner modules that other rooms use under their own name: `chain.marginals`, `certificates.estimate`.
 NAMESPACES = {"chains.chain", "objective.certificates", "scoring.metrics"}
