@@ -211,42 +211,7 @@ def test_comparison_of_models_and_of_a_model_with_a_file(kcrf, trained, sample_d
     assert results[0]["comparison"]["calibration"] is not None and results[1]["comparison"]["calibration"] is None
 
 
-# ----------------------------------------------------------------------------- rows
-
-
-def test_tsv_holds_what_json_holds(kcrf, write, trained, sample_data):
-    for arguments in (
-        (write("spans", SPANS), "--compare", write("other", OTHER), "--bootstrap", "50"),
-        ("-m", trained, sample_data / "pitch_accent.conll"),
-    ):
-        figures = found(kcrf("evaluate", *arguments, "--json"))
-        header, *rows = (
-            line.split("\t") for line in kcrf("evaluate", *arguments, "--tsv").text.rstrip("\n").split("\n")
-        )
-        assert header == ["part", "name", "figure", "value"] and all(len(row) == 4 for row in rows)
-        values = {tuple(row[:3]): row[3] for row in rows}
-        assert len(values) == len(rows)
-        assert float(values["all", "", "accuracy"]) == figures["accuracy"]
-        for label in figures["labels"]:
-            assert float(values["label", label["label"], "f1"]) == label["f1"]
-        names = figures["confusion"]["labels"]
-        for gold, row in zip(names, figures["confusion"]["counts"], strict=True):
-            for predicted, count in zip(names, row, strict=True):
-                assert int(values.get(("confusion", gold, predicted), 0)) == count
-        for word in figures["wrong_words"]:
-            assert int(values["wrong word", word["word"], "wrong"]) == word["wrong"]
-        if figures["spans"] is not None:
-            assert int(values["errors of spans", "NP", "missed"]) == figures["errors"]["types"]["NP"]["missed"] == 1
-            assert float(values["span", "", "f1"]) == figures["spans"]["f1"]
-            assert float(values["strict span", "NP", "recall"]) == 1 / 3
-            assert float(values["interval", "low", "f1"]) == figures["intervals"]["figures"]["f1"]["low"]
-            compared = figures["comparison"]["figures"]["f1"]
-            assert float(values["comparison", "p_value", "f1"]) == compared["p_value"]
-            assert float(values["comparison", "high", "f1"]) == compared["interval"]["high"]
-        else:
-            assert float(values["words", "seen", "accuracy"]) == figures["seen_words"]["accuracy"]
-            assert float(values["all", "", "log_loss"]) == figures["calibration"]["log_loss"]
-            assert float(values["reliability", "0.9-1", "accuracy"]) == figures["calibration"]["bins"][-1]["accuracy"]
+# ----------------------------------------------------------------------------- errors and LaTeX
 
 
 def test_errors_by_kind_and_word(kcrf, write):
@@ -315,7 +280,6 @@ def test_options_that_contradict_each_other(kcrf, write, trained, tmp_path):
     before = {path: path.read_bytes() for path in (data, other, trained)}
     for arguments, word in (
         (("-", "--compare", "-"), "once"),
-        ((data, "--json", "--tsv"), "one of them"),
         ((data, "--json", "--latex"), "one of them"),
         ((data, "--strict", "--scheme", "none"), "--strict"),
         ((data, "--compare", trained), "-m"),
@@ -343,7 +307,6 @@ def test_means_of_f1(kcrf, write):
     by_count = sum(one["gold"] * one["f1"] for one in figures["spans"]["types"]) / figures["spans"]["gold"]
     assert figures["spans"]["weighted_f1"] == pytest.approx(by_count, rel=1e-12)
     assert f"weighted {100 * by_count:.2f}\n" in kcrf("evaluate", data).text
-    assert "all\t\tweighted_f1\t" in kcrf("evaluate", data, "--tsv").text
     assert "macro" not in kcrf("evaluate", write("one", "a X X\n")).text
 
 

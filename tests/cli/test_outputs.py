@@ -24,6 +24,7 @@ OUTPUTS = {
     "figures": ["evaluate", "-m", "MODEL", "DATA", "--plot-kind", "f1", "--plot"],
     "page": ["evaluate", "-m", "MODEL", "DATA", "--html"],
     "crossval": [*QUICK, "-o"],
+    "predictions": [*QUICK, "--predictions"],
     "figure": [*QUICK, "--grid", "sigma2=1,2", "--plot"],
     "journal": [*QUICK, "--journal"],
     "weights": ["inspect", "MODEL", "--plot"],
@@ -86,7 +87,7 @@ def test_what_was_private_stays_so(kcrf, command, tmp_path, name):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
-@pytest.mark.parametrize("name", ["export", "train", "log", "tag", "page", "crossval", "table"])
+@pytest.mark.parametrize("name", ["export", "train", "log", "tag", "page", "crossval", "predictions"])
 def test_a_full_disk_is_named(kcrf, command, name):
     done = kcrf(*command(name), "/dev/full")
     assert done.code == 1 and done.err.splitlines()[-1] == "kcrf: /dev/full: No space left on device"

@@ -97,11 +97,9 @@ class CrossvalArguments:
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
+        engine = self.engine.choice() is not None
         options.refuse(
-            (
-                self.engine.choice() is not None and self.jobs > 1,
-                "--engine runs one training at a time: leave out --jobs",
-            ),
+            (engine and self.jobs > 1, "--engine runs one training at a time: leave out --jobs"),
             (self.json and self.output == "-", "--json and -o - both write to stdout: give one of them"),
             (bool(self.only_fold) and not self.journal, "--only-fold keeps its results in a --journal: give a FILE"),
             (self.marginals == "all" and not self.predictions, "--marginals are columns of --predictions: give a FILE"),

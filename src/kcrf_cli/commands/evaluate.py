@@ -131,7 +131,6 @@ class EvaluateArguments:
     layout: Mapping[str, Any] = options.settings("layout")
     threads: int | None
     json: bool
-    tsv: bool = options.switch("Print the results as tab-separated rows on stdout.")
     latex: bool = options.switch("Print scores by label or type of span as a LaTeX table (booktabs) on stdout.")
     quiet: bool
 
@@ -143,10 +142,7 @@ class EvaluateArguments:
         twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
         options.refuse(
-            (
-                self.json + self.tsv + self.latex > 1,
-                "--json, --tsv and --latex are ways to print the same: give one of them",
-            ),
+            (self.json and self.latex, "--json and --latex are ways to print the same: give one of them"),
             (self.group and self.block, "--group and --block both define what is resampled: give one of them"),
             (self.strict and self.scheme == "none", "--strict counts spans, and --scheme none excludes them"),
             (twice, "standard input can be read only once: give the other as a file"),
@@ -284,8 +280,6 @@ def evaluate(run: EvaluateArguments) -> None:
         plots.evaluation(run.plot, kind, systems)
     if run.json:
         files.write_out(render.as_json(found.to_dict()))
-    elif run.tsv:
-        files.write_out(evaluation_text.tsv(found))
     elif run.latex:
         files.write_out(evaluation_text.latex(found))
     else:
@@ -410,7 +404,7 @@ def _labellings(
             return _grouped(run, found, texts[key], columns)
 
     curves = run.plot is not None and run.plot_kind in (None, "all", "precision-recall", "roc")
-    wholes = run.details or run.json or run.tsv or run.html is not None or system.calibration is not None
+    wholes = run.details or run.json or run.html is not None or system.calibration is not None
     found, second, plain = labelled(model, system, Also(curves, wholes)), None, None
     if other is not None and compare is not None:
         second = labelled(compare, other, Also(curves, wholes))

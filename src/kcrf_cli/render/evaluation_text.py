@@ -1,9 +1,9 @@
-"""Results of `evaluate` as text for people and as rows for programs."""
+"""Results of `evaluate` as text for people, and as a table for LaTeX."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -133,14 +133,10 @@ def wrong_word_rows(errors: ErrorAnalysis) -> list[list[str]]:
 
 def confusions(scores: Evaluation) -> list[tuple[str, str, int]]:
     """Return pairs of different labels, the most frequent first, else in order of the labels."""
-    return sorted((pair for pair in _counts(scores) if pair[0] != pair[1]), key=lambda pair: -pair[2])
-
-
-def _counts(scores: Evaluation) -> Iterator[tuple[str, str, int]]:
-    """Yield gold label, predicted label and count of the confusion matrix where the count is not zero."""
     names = [score.name for score in scores.labels]
-    for row, column in zip(*(axis.tolist() for axis in scores.confusion.nonzero()), strict=True):
-        yield names[row], names[column], int(scores.confusion[row, column])
+    cells = zip(*(axis.tolist() for axis in scores.confusion.nonzero()), strict=True)
+    pairs = [(names[row], names[column], int(scores.confusion[row, column])) for row, column in cells if row != column]
+    return sorted(pairs, key=lambda pair: -pair[2])
 
 
 def totals(found: Judgement, details: bool = False) -> list[str]:
@@ -317,70 +313,3 @@ def latex(found: Judgement) -> str:
     notes = [f"% {shown(each)}" for each in totals(found)]
     frame = (r"\toprule", header, r"\midrule", *body, r"\bottomrule")
     return "\n".join([*notes, r"% \usepackage{booktabs}", r"\begin{tabular}{lrrrrr}", *frame, r"\end{tabular}"])
-
-
-def tsv(found: Judgement) -> str:
-    """Return every figure as `part, name, figure, value`; of the confusion, `figure` is the predicted label."""
-    rows = [("part", "name", "figure", "value"), *(row for row in _rows(found) if row[3] is not None)]
-    return "\n".join("\t".join(repr(cell) if isinstance(cell, float) else str(cell) for cell in row) for row in rows)
-
-
-def _rows(found: Judgement) -> Iterator[tuple]:
-    """Yield all figures; those that are None have no row."""
-    scores, calibration, compared = found.scores, found.calibration, found.comparison
-    for figure in ("positions", "sequences", "correct", "accuracy", "correct_sequences", "sequence_accuracy"):
-        yield "all", "", figure, getattr(scores, figure)
-    for figure in ("macro_f1", "weighted_f1"):
-        yield "all", "", figure, getattr(scores, figure)
-    yield "all", "", "decode", found.decode
-    for name, value in found.headline.to_dict().items():
-        yield "metric", "", name, value
-    yield "all", "", "unknown_gold", scores.unknown_gold
-    yield "all", "", "scheme", scores.scheme
-    for name, number in (found.rules or {}).items():
-        yield "rules", "", name, number
-    if calibration is not None:
-        for figure in ("log_loss", "brier", "calibration_error"):
-            yield "all", "", figure, getattr(calibration, figure)
-            for whole in WHOLES:
-                yield "probability", whole, figure, getattr(getattr(calibration, whole), figure, None)
-    for figure, interval in found.intervals.items():
-        yield "interval", "low", figure, interval.low
-        yield "interval", "high", figure, interval.high
-    for part, spans in (("span", scores.spans), ("strict span", scores.strict_spans)):
-        if spans is not None:
-            for name, score in [("", spans.total), *((score.name or "spans", score) for score in spans.types)]:
-                for figure, value in score.to_dict().items():
-                    yield part, name, figure, value
-    for score in scores.labels:
-        for figure, value in score.to_dict().items():
-            yield "label", score.name, figure, value
-    for gold, predicted, count in _counts(scores):
-        yield "confusion", gold, predicted, count
-    errors = found.errors
-    if errors.spans is not None:
-        for name, counts in [("", errors.spans.total), *errors.spans.types.items()]:
-            for kind, count in counts.items():
-                yield "errors of spans", name, kind, count
-    for name, side in (("seen", errors.seen), ("unseen", errors.unseen)):
-        if side is not None:
-            for figure in ("positions", "correct", "accuracy"):
-                yield "words", name, figure, getattr(side, figure)
-            for figure, value in ({} if side.spans is None else side.spans.to_dict()).items():
-                yield "spans with words", name, figure, value
-    for word in errors.words or ():
-        yield "wrong word", word.word, "wrong", word.wrong
-        yield "wrong word", word.word, "positions", word.positions
-    if calibration is not None:
-        for b in calibration.bins:
-            for figure in ("positions", "confidence", "accuracy"):
-                yield "reliability", f"{b.low:g}-{b.high:g}", figure, getattr(b, figure)
-    if compared is not None:
-        yield "comparison", "better", found.headline.yardstick.name, compared.difference
-        for entry in compared.differences:
-            for name, value in entry.to_dict().items():
-                if name != "interval":
-                    yield "comparison", name, entry.figure, value
-            if entry.interval is not None:
-                yield "comparison", "low", entry.figure, entry.interval.low
-                yield "comparison", "high", entry.figure, entry.interval.high
