@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kcrf_core.scoring import SMALLEST_PROBABILITY, SPAN_ERRORS, WHOLES
 from kcrf_core.system import counted
 
@@ -20,6 +22,8 @@ SCORE_HEADER = ("precision", "recall", "F1", "gold", "predicted")
 
 WIDEST_MATRIX = 12  # labels whose confusion fits a terminal; of more the most frequent confusions are listed
 MOST_CONFUSIONS = 20
+MOST_LABELS = 30  # of a confusion matrix in a page or a plot: others share a row and a column
+OTHERS = "(all others)"
 LEAST_UNSEEN = 10  # positions whose accuracy says something
 LONGEST_WORD = 30  # characters of a word in a table
 
@@ -137,6 +141,19 @@ def confusions(scores: Evaluation) -> list[tuple[str, str, int]]:
     cells = zip(*(axis.tolist() for axis in scores.confusion.nonzero()), strict=True)
     pairs = [(names[row], names[column], int(scores.confusion[row, column])) for row, column in cells if row != column]
     return sorted(pairs, key=lambda pair: -pair[2])
+
+
+def gathered(names: Sequence[str], counts: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Return names and counts of at most `MOST_LABELS` rows: those with most errors in their order, others as one."""
+    if len(names) <= MOST_LABELS:
+        return list(names), counts
+    wrong = counts.sum(axis=0) + counts.sum(axis=1) - 2 * np.diagonal(counts)
+    kept = np.sort(np.argsort(-wrong, kind="stable")[: MOST_LABELS - 1])
+    place = np.full(len(names), MOST_LABELS - 1)
+    place[kept] = np.arange(MOST_LABELS - 1)
+    small = np.zeros((MOST_LABELS, MOST_LABELS), dtype=np.int64)
+    np.add.at(small, (place[:, None], place[None, :]), counts)
+    return [*(names[y] for y in kept.tolist()), OTHERS], small
 
 
 def totals(found: Judgement, details: bool = False) -> list[str]:

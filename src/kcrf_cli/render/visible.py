@@ -5,6 +5,8 @@ Characters that act on one are written by number, as are halves of surrogate pai
 
 from __future__ import annotations
 
+import re
+
 LONGEST_LABEL = 14  # characters, in plots
 
 _C0, _C1 = range(0x20), range(0x7F, 0xA0)  # controls, with DEL
@@ -18,6 +20,8 @@ _VISIBLE = _NARROW | _WIDE
 _BUT_LINE_ENDS = {code: shown for code, shown in _VISIBLE.items() if code != ord("\n")}
 _IN_JSON = {code: f"\\u{code:04x}" for code in _C1} | _WIDE  # what JSON itself may leave as it is
 
+_NOT_IN_DOCUMENTS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
 
 def shown(text: str) -> str:
     """Return one line, or a part of one, without characters that act on a terminal."""
@@ -27,6 +31,11 @@ def shown(text: str) -> str:
 def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
     """Return a text of at most so many characters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def replaced(text: str) -> str:
+    """Return text without characters that no document may contain."""
+    return _NOT_IN_DOCUMENTS.sub("\ufffd", text)
 
 
 def shown_lines(text: str) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import numpy as np
 
 from kcrf_core._version import __version__
-from kcrf_core.corpora import CodedColumn
 from kcrf_core.files import file_digest
 from kcrf_core.scoring import WHOLES, readable_column
 from kcrf_core.system import counted, without_empty
@@ -24,20 +24,16 @@ from ..options import ARGUMENTS
 from ..render import evaluation_text as plain
 from ..render.audit_text import shown_probability, summary
 from ..render.figures import decoder_text, percent
-from ..render.visible import shortened
-from . import svg, timeline
-from .svg import safe
+from ..render.visible import replaced, shortened
 
 if TYPE_CHECKING:
-    from kcrf_core.scoring import Calibration, ErrorAnalysis, Evaluation, Judgement, Labelling, SpanMatches
+    from kcrf_core.scoring import Calibration, ErrorAnalysis, Evaluation, Judgement, Labelling
     from kcrf_core.selection import Audit, DoubtfulPosition
 
 # Of a long sequence only what stands beside errors is shown, and not more than so many positions.
 SHOWN_WHOLE = 50  # positions
 BESIDE = 8  # positions on each side of an error
 MOST_SHOWN = 400
-# Strips are drawn of longer sequences, which would fill the page, and of all without words whose labels have colours.
-STRIP = 1000
 WIDE_MATRIX = 12  # labels whose confusion needs the width of the page
 SHADES = 8  # of its cells
 LONGEST_WORD = 60  # characters
@@ -45,169 +41,57 @@ LONGEST_TABLE = 40  # rows; longer tables are folded away
 GAP = '<span class="t gap">… {:,} right …</span>'
 
 
-def worst_sequences(labelling: Labelling, number: int, spans: SpanMatches | None) -> str:
+def worst_sequences(labelling: Labelling, number: int) -> str:
     """Return at most `number` sequences: most errors first, of equal ones the shortest, then as in the data."""
     wrong = ~labelling.right
     offsets = without_empty(labelling.offsets)
     errors = np.add.reduceat(wrong, offsets[:-1], dtype=np.int64)  # [S]
-    lengths = np.diff(offsets)
-    order = np.lexsort((np.arange(len(errors)), lengths, -errors))[:number]
+    order = np.lexsort((np.arange(len(errors)), np.diff(offsets), -errors))[:number]
     order = order[errors[order] > 0]
     if not len(order):
-        return '<p class="note">None: every sequence is right.</p>'
-    gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
-    names = sorted(gold.present | predicted.present)
-    as_strips = lengths > STRIP
+        return _note(["None: every sequence is right."])
+    legend = "Under a wrong word its gold label, the label it got"
     if labelling.words is None:
-        as_strips = lengths > (SHOWN_WHOLE if len(names) > timeline.COLOURS else 0)
-    parts = []
-    if spans is not None and not as_strips[order].all():
-        legend = "A box is a span that is right. Where spans differ, gold ones stand above predicted ones (got)"
-        parts.append(_note([f"{legend}{_sure_text(labelling)}, with their line."]))
-    elif not as_strips[order].all():
-        legend = "Under a wrong word its gold label, the label it got"
-        if labelling.words is None:
-            legend = "The gold labels; where a position is wrong, its gold label, the label it got"
-        legend += " and its line." if labelling.probabilities is None else " with its probability, and its line."
-        parts.append(f'<p class="note">{legend}</p>')
-    if as_strips[order].any():
-        numbers = {name: number for number, name in enumerate(names)}
-        right, said = (
-            np.array([numbers.get(name, 0) for name in each.values])[each.codes] for each in (gold, predicted)
-        )
-        sure = None if labelling.probabilities is None else labelling.probabilities.predicted
-        drawn = timeline.Stretch(right, said, wrong, sure, labelling.lines)
-        palette = timeline.palette_of(names, np.bincount(np.append(right, said), minlength=len(names)))
-        strips = "gold labels above predicted ones, errors, and the probability of the predicted ones, from 0 to 1"
-        legend = f"Timelines: {strips}. Of long ones the part in a frame, with the most errors, is shown larger below."
-        parts.append(f'<p class="note">{legend}</p>\n<p>{timeline.legend(palette)}</p>')
+        legend = "The gold labels; where a position is wrong, its gold label, the label it got"
+    legend += " and its line." if labelling.probabilities is None else " with its probability, and its line."
+    parts = [_note([legend])]
     for s in order.tolist():
         begin, end = int(offsets[s]), int(offsets[s + 1])
         head = f"sequence {s + 1:,}, line {int(labelling.lines[begin]):,}: {int(errors[s]):,} of {end - begin:,} wrong"
-        if as_strips[s]:
-            shown = f'<div class="wide">\n{timeline.strips(drawn.part(begin, end), palette)}\n</div>'
-        else:
-            shown = "\n".join(_tokens(labelling, wrong, begin, end, spans))
-        parts.append(f'<div class="sequence"><p class="head">{head}</p>\n{shown}\n</div>')
+        tokens = "\n".join(_tokens(labelling, wrong, begin, end))
+        parts.append(f'<div class="sequence"><p class="head">{head}</p>\n{tokens}\n</div>')
     return "\n".join(parts)
 
 
-class Region(NamedTuple):
-    """Positions of gold and predicted spans that overlap, directly or by way of others."""
-
-    begin: int
-    end: int
-    spans: list[tuple[int, int, int, str]]  # begin, end, 0 for gold or 1 for predicted, type
-
-    @property
-    def right(self) -> bool:
-        return [span[:2] + span[3:] for span in self.spans if not span[2]] == [
-            span[:2] + span[3:] for span in self.spans if span[2]
-        ]
-
-
-def _regions(spans: SpanMatches, begin: int, end: int) -> list[Region]:
-    """Return the regions of a sequence, positions begin:end, in order."""
-    found: list[Region] = []
-    items = []
-    for side, each in enumerate((spans.gold, spans.predicted)):
-        some = slice(*np.searchsorted(each.starts, [begin, end]))
-        columns = (each.starts[some].tolist(), each.ends[some].tolist(), each.kinds[some].tolist())
-        items += [(first, last, side, spans.types[kind] or "span") for first, last, kind in zip(*columns, strict=True)]
-    for item in sorted(items):
-        if found and item[0] < found[-1].end:
-            last = found.pop()
-            found.append(Region(last.begin, max(last.end, item[1]), [*last.spans, item]))
-        else:
-            found.append(Region(item[0], item[1], [item]))
-    return found
-
-
-def _tokens(
-    labelling: Labelling, wrong: np.ndarray, begin: int, end: int, spans: SpanMatches | None = None
-) -> list[str]:
-    regions = {region.begin: region for region in ([] if spans is None else _regions(spans, begin, end))}
+def _tokens(labelling: Labelling, wrong: np.ndarray, begin: int, end: int) -> Iterator[str]:
     near = np.ones(end - begin, dtype=bool)  # [T]
     if end - begin > SHOWN_WHOLE:
         near = np.convolve(wrong[begin:end], np.ones(2 * BESIDE + 1), mode="same") > 0
-        for region in regions.values():
-            own = slice(region.begin - begin, region.end - begin)
-            near[own] = near[own].any()
-    out, left_out, shown, t = [], 0, 0, begin
-    while t < end:
-        region = regions.get(t, Region(t, t + 1, []))
-        if not near[t - begin]:
-            left_out += region.end - t
-        elif shown >= MOST_SHOWN:
-            rest = int(np.count_nonzero(wrong[t:end]))
-            out.append(f'<span class="t gap">… {end - t + left_out:,} more, {rest:,} of them wrong</span>')
-            return out
-        else:
-            if left_out:
-                out.append(GAP.format(left_out))
-                left_out = 0
-            shown += region.end - t
-            out.append(_region(labelling, wrong, region) if region.spans else _token(labelling, t, bool(wrong[t])))
-        t = region.end
-    return [*out, GAP.format(left_out)] if left_out else out
-
-
-def _word(labelling: Labelling, t: int) -> str:
-    shown = labelling.gold if labelling.words is None else labelling.words
-    return safe(shortened(shown[t], LONGEST_WORD))
-
-
-def _line(labelling: Labelling, t: int) -> str:
-    return f"<small><i>line {int(labelling.lines[t]):,}</i></small>"
+    shown = np.flatnonzero(near) + begin
+    last = begin - 1
+    for t in shown[:MOST_SHOWN].tolist():
+        if t > last + 1:
+            yield GAP.format(t - last - 1)
+        yield _token(labelling, t, bool(wrong[t]))
+        last = t
+    if len(shown) > MOST_SHOWN:
+        errors = int(np.count_nonzero(wrong[last + 1 : end]))
+        yield f'<span class="t gap">… {end - last - 1:,} more, {errors:,} of them wrong</span>'
+    elif last + 1 < end:
+        yield GAP.format(end - last - 1)
 
 
 def _token(labelling: Labelling, t: int, wrong: bool) -> str:
-    word = _word(labelling, t)
+    shown = labelling.gold if labelling.words is None else labelling.words
+    word, gold, predicted = (
+        safe(shortened(texts[t], LONGEST_WORD)) for texts in (shown, labelling.gold, labelling.predicted)
+    )
     if not wrong:
         return f'<span class="t">{word}</span>'
-    gold, predicted = (safe(shortened(labels[t], LONGEST_WORD)) for labels in (labelling.gold, labelling.predicted))
     sure = "" if labelling.probabilities is None else f" {labelling.probabilities.predicted[t]:.2f}"
-    under = f"<small><i>gold</i> {gold}</small><small><i>got</i> {predicted}{sure}</small>{_line(labelling, t)}"
+    line = f"<small><i>line {int(labelling.lines[t]):,}</i></small>"
+    under = f"<small><i>gold</i> {gold}</small><small><i>got</i> {predicted}{sure}</small>{line}"
     return f'<span class="t e">{"" if labelling.words is None else word}{under}</span>'
-
-
-def _region(labelling: Labelling, wrong: np.ndarray, region: Region) -> str:
-    """Return spans that are right as a box over their words, others as boxes below the words that they share."""
-    begin, end, spans = region
-    words = [_word(labelling, t) for t in range(begin, end)]
-    if region.right and not wrong[begin:end].any():
-        return f'<span class="s">{" ".join(words)}&nbsp;<b>{safe(shortened(spans[0][3], LONGEST_WORD))}</b></span>'
-    rows = [f"<tr>{''.join(f'<td>{word}</td>' for word in words)}</tr>"]
-    for side, name in enumerate(("gold", "got")):
-        cells, at = [], begin
-        for first, last, _, kind in (span for span in spans if span[2] == side):
-            cells += [f'<td colspan="{first - at}"></td>'] if first > at else []
-            text = f"<i>{name}</i> {safe(shortened(kind, LONGEST_WORD))}{_sure(labelling, first, last) * side}"
-            if region.right:  # the same span in other labels
-                labels = (labelling.gold, labelling.predicted)[side][first:last]
-                text = f"<i>{name}</i> {safe(' '.join(labels))}"
-            cells.append(f'<td class="{name}" colspan="{last - first}">{text}</td>')
-            at = last
-        rows += [f"<tr>{''.join(cells)}</tr>"] if cells else []
-    rows.append(f'<tr><td colspan="{end - begin}">{_line(labelling, begin)}</td></tr>')
-    return f'<table class="spans">{"".join(rows)}</table>'
-
-
-def _sure(labelling: Labelling, first: int, last: int) -> str:
-    """Return the probability of a predicted span; where it is not known, the smallest of its labels."""
-    whole = np.nan if labelling.wholes is None else labelling.wholes.spans[first]
-    if np.isnan(whole):
-        if labelling.probabilities is None:
-            return ""
-        whole = labelling.probabilities.predicted[first:last].min()
-    return f" {whole:.2f}"
-
-
-def _sure_text(labelling: Labelling) -> str:
-    if labelling.probabilities is None:
-        return ""
-    least = "the smallest probability of their labels" if labelling.wholes is None else "their probability"
-    return f" with {least}"
 
 
 STYLE = (
@@ -253,10 +137,6 @@ footer code { overflow-wrap: anywhere; }
 .matrix .upright span { writing-mode: vertical-rl; transform: rotate(180deg); white-space: nowrap; }
 .matrix .right { --of: var(--good); } .matrix .wrong { --of: var(--bad); } .matrix .mixed { --of: var(--dim); }
 .many td { font-size: .74rem; padding: .1rem; } meter { width: min(8rem, 14vw); }
-svg { max-width: none; font-family: system-ui, sans-serif; }
-svg text { fill: var(--text); text-anchor: middle; } svg .axis, svg .tick { fill: var(--dim); }
-svg .end { text-anchor: end; } svg .start { text-anchor: start; }
-svg .wrong { fill: var(--bad); } svg .grid { stroke: var(--line); fill: none; }
 .sequence { border-top: 1px solid var(--line); padding: .5rem 0; line-height: 1.35; }
 .sequence p.head { margin: 0 0 .3rem; color: var(--dim); font-size: .87rem; }
 .sequence span.t { display: inline-block; vertical-align: top; margin: 0 .32em .35em 0; unicode-bidi: isolate;
@@ -265,22 +145,10 @@ svg .wrong { fill: var(--bad); } svg .grid { stroke: var(--line); fill: none; }
   border-radius: 3px 3px 0 0; padding: 0 .25em; }
 .sequence small { display: block; font-size: .74rem; }
 .sequence small i { color: var(--dim); }
-.sequence .s { background: color-mix(in srgb, var(--good) 16%, var(--back)); border-bottom: 2px solid var(--good);
-  border-radius: 3px 3px 0 0; padding: 0 .25em; margin-right: .32em; overflow-wrap: anywhere;
-  box-decoration-break: clone; -webkit-box-decoration-break: clone; }
-.sequence .s b { font-size: .74rem; font-weight: 500; color: var(--dim); }
-.sequence table.spans { display: inline-table; vertical-align: top; margin: 0 .32em .35em 0; border-collapse: separate;
-  border-spacing: 2px 1px; }
-.sequence .spans td { border: 0; padding: 0 .1em; font-size: inherit; text-align: left; white-space: normal; }
-.sequence .spans .gold, .sequence .spans .got { font-size: .74rem; text-align: center; border-radius: 3px;
-  background: color-mix(in srgb, var(--good) 22%, var(--back)); border-bottom: 2px solid var(--good); }
-.sequence .spans .got { background: color-mix(in srgb, var(--bad) 22%, var(--back)); border-color: var(--bad); }
-.sequence .spans i { color: var(--dim); }
 .sequence span.gap { color: var(--dim); }
 """
     + "".join(f".d{n} {{ --share: {70 * n // SHADES}%; }}\n" for n in range(1, SHADES + 1))
-    + timeline.STYLE.strip()
-)
+).strip()
 
 
 # Heads of tables become buttons: the first use sorts numbers from the largest, words from the first; the next reverses.
@@ -303,6 +171,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }"""
+
+
+def safe(text: str) -> str:
+    """Return text for a page: markup is escaped, characters that cannot be shown are replaced."""
+    return escape(replaced(text), quote=True)
 
 
 class Markup(str):
@@ -362,9 +235,6 @@ def page(
     title = f"Evaluation of {os.path.basename(system)}"
     if system != labelling.source:
         title += f" on {os.path.basename(labelling.source)}"
-    spans = None
-    if found.scores.scheme is not None:
-        spans = labelling.spans.strict(found.scores.scheme if found.options.strict else None)
     (seen_head, *seen), (wrong_head, *wrong) = plain.seen_rows(found.errors), plain.wrong_word_rows(found.errors)
     errors, long = found.errors, len(found.scores.labels) > WIDE_MATRIX
     sections = [
@@ -377,7 +247,7 @@ def page(
         Section("Confusion", _confusion(found.scores), whole=long),
         Section("Reliability", None if found.calibration is None else _reliability(found)),
         Section("Words most often wrong", _table(wrong_head, wrong, words=(0, 3, 4)) if wrong else None),
-        Section("Worst sequences", worst_sequences(labelling, worst, spans) if worst else None, whole=True),
+        Section("Worst sequences", worst_sequences(labelling, worst) if worst else None, whole=True),
     ]
     return document(title, sorted(sections, key=lambda section: section.whole), origin)  # columns are not cut
 
@@ -477,8 +347,8 @@ def _span_errors(errors: ErrorAnalysis) -> str:
 def _confusion(scores: Evaluation) -> str:
     names = [score.name for score in scores.labels]
     notes = ["Rows are gold labels, columns predicted ones; the shade is the share of the row."]
-    if len(names) > svg.MOST_LABELS:
-        notes.append(f"Of {len(names):,} labels, the {svg.MOST_LABELS - 1} with most errors; all others in one row.")
+    if len(names) > plain.MOST_LABELS:
+        notes.append(f"Of {len(names):,} labels, the {plain.MOST_LABELS - 1} with most errors; all others in one row.")
     out = _note(notes) + _matrix(names, scores.confusion)
     pairs = plain.confusions(scores)[: plain.MOST_CONFUSIONS]
     if not pairs:
@@ -490,7 +360,7 @@ def _confusion(scores: Evaluation) -> str:
 
 def _matrix(names: Sequence[str], counts: np.ndarray) -> str:
     """Return a confusion matrix as a table, rows gold, columns predicted; pointing at a cell shows its share."""
-    names, counts = svg.gathered(names, counts)
+    names, counts = plain.gathered(names, counts)
     totals = counts.sum(axis=1)
 
     def cell(row: int, column: int) -> str:
@@ -498,7 +368,7 @@ def _matrix(names: Sequence[str], counts: np.ndarray) -> str:
         if not count:
             return "<td></td>"
         # Among others there may be right ones and wrong ones.
-        kind, share = "wrong" if row != column else "mixed" if gold == svg.OTHERS else "right", count / totals[row]
+        kind, share = "wrong" if row != column else "mixed" if gold == plain.OTHERS else "right", count / totals[row]
         title = f"gold {gold}, predicted {predicted}: {count:,} ({100 * share:.1f} % of {gold})"
         shade = int(np.ceil(SHADES * share**0.5))  # the root makes rare confusions visible beside frequent ones
         return f'<td class="{kind} d{shade}" title="{safe(title)}">{count:,}</td>'

@@ -19,8 +19,8 @@ from kcrf_core.files import replacing
 from kcrf_core.scoring import Interval, bin_intervals, f1_intervals, label_curves, scores_shown
 from kcrf_core.system import counted
 
-from ..render.visible import shortened
-from .svg import OTHERS, gathered, replaced
+from ..render.evaluation_text import MOST_LABELS, OTHERS, gathered
+from ..render.visible import replaced, shortened
 
 if TYPE_CHECKING:
     from kcrf_core.chains import Edges
@@ -35,7 +35,6 @@ FEW_LABELS = 12  # up to which numbers have two digits after the point, and a co
 COLUMN, HEIGHT = 3.4, 2.9  # inches, the first the width of a column of a paper with two
 MOST_CURVES = 8
 MOST_ROWS = 30  # of F1 by label
-MOST_LABELS = 30  # of a confusion matrix
 TINY, SMALL, MIDDLE = 5.5, 7, 8  # points
 COLOURS = BLUE, ORANGE = "#2f6db5", "#c8551b"
 # Styles of curves, which differ without colour.
@@ -367,7 +366,7 @@ def _f1_by_label(axes: Any, systems: Sequence[System]) -> None:
 def _confusion(axes: Any, system: System) -> None:
     """Draw counts; the colour is the share of the gold label, of errors in orange with a scale of their own."""
     scores = system.found.scores
-    names, counts = gathered([score.name for score in scores.labels], scores.confusion, MOST_LABELS)
+    names, counts = gathered([score.name for score in scores.labels], scores.confusion)
     Y = len(names)
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     right, none = np.eye(Y, dtype=bool), counts == 0
