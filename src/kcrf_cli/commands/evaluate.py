@@ -207,16 +207,16 @@ def evaluate(run: EvaluateArguments) -> None:
       kcrf train sample_data/sentences.conllu -o words.npz
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
     """
-    from kcrf_core.scoring import JudgementOptions, calibration_of, judge
+    from kcrf_core.scoring import JudgementOptions, judge
 
     from ..render import evaluation_text
 
     decision, tell = run.weighing.decision(run.decode, run.span_bonus), files.unless(run.quiet)
-    plain, metric, scheme = None, run.metric, run.scheme
+    metric, scheme = run.metric, run.scheme
     if run.gold is not None:
         first, second = _against(run, run.gold)
     else:
-        first, second, stored, plain = _labellings(run, decision)
+        first, second, stored = _labellings(run, decision)
         if metric is None and (stored, scheme) != ("f1", "none"):
             metric = stored
     for remark in (*first.remarks, *(() if second is None else second.remarks)):
@@ -249,8 +249,6 @@ def evaluate(run: EvaluateArguments) -> None:
 
         counts = broken_sequences(run.rules.given(), first)
     found = replace(found, rules=counts)
-    if plain is not None:
-        found = replace(found, uncalibrated=calibration_of(plain, run.bins, found.scores.scheme))
     if run.html is not None:
         from kcrf_core.corpora import display_name
 
@@ -342,13 +340,8 @@ def _grouped(
     return replace(labelling, groups=groups[np.isin(corpus.lines, labelling.lines)] if labelling.left_out else groups)
 
 
-def _labellings(
-    run: EvaluateArguments, decision: Decision
-) -> tuple[Labelling, Labelling | None, str | None, Labelling | None]:
-    """Label the data, which is read once, with one or two systems, and return the metric of the first model.
-
-    A model whose probabilities are calibrated also labels the data without that.
-    """
+def _labellings(run: EvaluateArguments, decision: Decision) -> tuple[Labelling, Labelling | None, str | None]:
+    """Label the data, which is read once, with one or two systems, and return the metric of the first model."""
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, display_name, guess_format, open_vectors, with_vectors
     from kcrf_core.model import Also, Model, trained_by
     from kcrf_core.scoring import from_tagged
@@ -372,7 +365,7 @@ def _labellings(
                 raise
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
         other_labels = None if compare is None else from_tagged(run.read(compare, COLUMN_FORMAT))
-        return first, other_labels, None, None
+        return first, other_labels, None
 
     from kcrf_core.model import from_model, from_model_and_encoded, load_dataset, load_folder
 
@@ -404,12 +397,10 @@ def _labellings(
             return _grouped(run, found, texts[key], columns)
 
     curves = run.plot is not None and run.plot_kind in (None, "all", "precision-recall", "roc")
-    wholes = run.details or run.json or run.html is not None or system.calibration is not None
-    found, second, plain = labelled(model, system, Also(curves, wholes)), None, None
+    wholes = run.details or run.json or run.html is not None
+    found, second = labelled(model, system, Also(curves, wholes)), None
     if other is not None and compare is not None:
         second = labelled(compare, other, Also(curves, wholes))
     elif compare is not None:
         second = from_tagged(run.read(compare, COLUMN_FORMAT))
-    if system.calibration is not None:
-        plain = labelled(model, replace(system, calibration=None), Also(wholes=True))
-    return found, second, trained_by(system), plain
+    return found, second, trained_by(system)

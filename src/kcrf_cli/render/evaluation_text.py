@@ -226,20 +226,12 @@ def malformed_text(scores: Evaluation) -> str | None:
 
 
 def calibration_lines(found: Judgement, wholes: bool) -> list[str]:
-    """Return lines on the calibration of labels, with spans and sequences if `wholes` or the model is calibrated."""
-    after, before = found.calibration, found.uncalibrated
-    if after is None:
+    """Return lines on the calibration of labels and, if `wholes`, of whole spans and sequences."""
+    if found.calibration is None:
         return []
-    lines = []
-    for what in ("", *(WHOLES if wholes or before is not None else ())):
-        now, then = ((one if not what else getattr(one, what)) if one else None for one in (after, before))
-        if now is None:
-            continue
-        head = f"probabilities of {what}" if what else "probabilities"
-        lines.append(f"{head}: {calibration_text(now)}")
-        if then is not None:
-            lines.append(f"  before calibration: {calibration_text(then)}")
-    return lines
+    named = {"probabilities": found.calibration}
+    named |= {f"probabilities of {what}": getattr(found.calibration, what) for what in (WHOLES if wholes else ())}
+    return [f"{name}: {calibration_text(one)}" for name, one in named.items() if one is not None]
 
 
 def calibration_text(calibration: Calibration) -> str:

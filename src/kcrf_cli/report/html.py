@@ -392,14 +392,8 @@ def _reliability(found: Judgement) -> str:
     wholes = [what for what in WHOLES if getattr(found.calibration, what) is not None]
     rows = [(f"whole {what}", *_calibration_cells(getattr(found.calibration, what))) for what in wholes]
     table = ""
-    if rows or found.uncalibrated is not None:
+    if rows:
         rows.insert(0, ("labels", *_calibration_cells(found.calibration)))
-        if found.uncalibrated is not None:
-            before = {"labels": found.uncalibrated}
-            before |= {f"whole {what}": getattr(found.uncalibrated, what) for what in WHOLES}
-            rows = [
-                row for after in rows for row in (after, ("before calibration", *_calibration_cells(before[after[0]])))
-            ]
         table = _table(("probabilities of", "log-loss", "Brier score", "calibration error %"), rows, sortable=False)
         lines = [line for line in lines if "(" in line]  # what is remarkable about them
     note = "Where the accuracy is below the mean probability, the system is too confident. Bars: accuracy."

@@ -24,7 +24,6 @@ from .judgement import (
     JudgementOptions as JudgementOptions,
     LabelCurve as LabelCurve,
     bin_intervals as bin_intervals,
-    calibration_of as calibration_of,
     f1_intervals as f1_intervals,
     judge as judge,
     label_curves as label_curves,

@@ -149,7 +149,6 @@ class Judgement:
     comparison: Comparison | None
     errors: ErrorAnalysis
     units: ResamplingUnits  # resampled and exchanged
-    uncalibrated: Calibration | None = None  # of the same model before its calibration, where it has one
     rules: dict[str, int] | None = None  # sequences, and those whose gold and predicted labels break given rules
 
     @property
@@ -175,7 +174,6 @@ class Judgement:
             **({} if self.rules is None else {"rules": self.rules}),
             **({} if self.units.kind == "sequence" else {f"{self.units.kind}s": len(self.units)}),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
-            **({} if self.uncalibrated is None else {"uncalibrated": self.uncalibrated.to_dict()}),
             "intervals": intervals,
             "comparison": comparison,
         }
@@ -214,7 +212,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
             decode=second.decode,
             span_bonus=second.span_bonus,
             scores=other,
-            calibration=calibration_of(second, options.bins, scores.scheme),
+            calibration=_calibration_of(second, options.bins, scores.scheme),
             differences=found,
             both_right=int(np.count_nonzero(ours & theirs)),
             only_first=int(np.count_nonzero(ours & ~theirs)),
@@ -227,7 +225,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         decode=first.decode,
         span_bonus=first.span_bonus,
         scores=scores,
-        calibration=calibration_of(first, options.bins, scores.scheme),
+        calibration=_calibration_of(first, options.bins, scores.scheme),
         intervals=bootstrap(counts, figures, resamples, options.confidence, options.seed) if resamples else {},
         comparison=comparison,
         errors=analyse_errors(first, scores.scheme, options.strict),
@@ -276,7 +274,7 @@ def finite(error: float) -> float | None:
     return error if math.isfinite(error) else None
 
 
-def calibration_of(labelling: Labelling, bins: int, scheme: str | None) -> Calibration | None:
+def _calibration_of(labelling: Labelling, bins: int, scheme: str | None) -> Calibration | None:
     """Return the calibration of a labelling, of whole spans and sequences, too; None without probabilities."""
     if labelling.probabilities is None:
         return None
