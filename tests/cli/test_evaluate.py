@@ -68,10 +68,10 @@ def test_scheme_is_taken_as_given(kcrf, write):
 
 def test_details(kcrf, write):
     text = kcrf("evaluate", write("spans", SPANS), "--details").text
-    assert [part.split()[0] for part in text.split("\n\n")] == ["span", "label", "gold", "span", "word", "F1"]
+    assert [part.split()[0] for part in text.split("\n\n")] == ["span", "label", "span", "word", "gold", "F1"]
     assert "gold \\ predicted  B-NP  B-PP  B-VP  I-NP  O\nB-NP                 1     0     0     1  1\n" in text
     many = "".join(f"L{k} L{k}\nL{k} L0\n" for k in range(14)) + "L3 L0\n"
-    assert "gold  predicted  confusions\nL3           L0           2\nL1           L0           1\n" in kcrf(
+    assert "gold  predicted  confusions\nL3    L0                  2\nL1    L0                  1\n" in kcrf(
         "evaluate", write("many", many), "--details"
     ).text  # fmt: skip
 

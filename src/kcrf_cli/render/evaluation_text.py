@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SCORE_HEADER = ("precision", "recall", "F1", "gold", "predicted")
 
-WIDEST_MATRIX = 12  # labels whose confusion fits a terminal; of more the most frequent confusions are listed
+WIDEST_MATRIX = 12  # labels whose confusion fits a terminal or half a page; of more, frequent confusions are listed
 MOST_CONFUSIONS = 20
 MOST_LABELS = 30  # of a confusion matrix in a page or a plot: others share a row and a column
 OTHERS = "(all others)"
@@ -40,6 +40,10 @@ _IN_LATEX = {
 }
 _LATEX = str.maketrans(_IN_LATEX | {sign: f"\\{sign}" for sign in "&%$#_{}"})
 
+SPAN_ERRORS_NOTE = (
+    "Type, boundary: a gold and a predicted span that overlap and differ in type, in their positions, or in both. "
+    "Missed: a gold span, spurious: a predicted span in no such pair. Pairs are counted by the type of the gold one."
+)
 SIGNIFICANT = 0.05  # the largest p-value of a difference that is called one
 
 FIGURES = {
@@ -51,33 +55,76 @@ FIGURES = {
 }
 
 
+class Table(NamedTuple):
+    """A table of results, for text and for pages."""
+
+    title: str
+    header: Sequence[str]
+    rows: list[list[str]]
+    total: bool = False  # the last row is one of all others
+    words: Sequence[int] = ()  # columns to the left, as the first one is
+    note: str = ""  # in a page
+
+
 def text(found: Judgement, details: bool) -> str:
     """Return spans if there are any, else labels, then more of both if wanted, then the totals."""
-    scores, spans = found.scores, found.spans
-    label_rows = [score_row(score) for score in scores.labels]
-    parts = [table(("label", *SCORE_HEADER), label_rows)]
-    if spans is not None:
-        rows = [score_row(score, score.name or ("spans" if len(spans.types) == 1 else "")) for score in spans.types]
-        total = [score_row(spans.total, "all")] if len(rows) > 1 else []
-        parts = [table(("span", *SCORE_HEADER), rows + total), *(parts if details else [])]
-    if details:
+    scores = found.scores
+    shown_tables = tables(found)[: None if details else 1]
+    parts = [table(one.header, one.rows, one.words) for one in shown_tables]
+    if details and len(scores.labels) <= WIDEST_MATRIX:
         names = [score.name for score in scores.labels]
-        if len(names) <= WIDEST_MATRIX:
-            cells = [[f"{count:,}" for count in row] for row in scores.confusion.tolist()]
-            rows = [[name, *row] for name, row in zip(names, cells, strict=True)]
-            parts.append(table(("gold \\ predicted", *names), rows))
-        else:
-            rows = [[gold, predicted, f"{count:,}"] for gold, predicted, count in confusions(scores)]
-            parts.append(table(("gold", "predicted", "confusions"), rows[:MOST_CONFUSIONS]))
-        if found.calibration is not None:
-            header, *rows = reliability_rows(found.calibration)
-            parts.append(table(header, rows))
-        tables = (span_error_rows(found.errors), seen_rows(found.errors), wrong_word_rows(found.errors))
-        parts += [table(header, rows) for header, *rows in tables if rows]
+        rows = [[name, *map("{:,}".format, row)] for name, row in zip(names, scores.confusion.tolist(), strict=True)]
+        parts.append(table(("gold \\ predicted", *names), rows))
     parts.append("\n".join(totals(found, details)))
     if found.comparison is not None:
-        parts.append(comparison_text(found, found.comparison))
+        compared = comparison_table(found, found.comparison)
+        parts.append("\n".join([table(compared.header, compared.rows), *comparison_lines(found, found.comparison)]))
     return "\n\n".join(parts)
+
+
+def tables(found: Judgement) -> list[Table]:
+    """Return scores, first those of spans if there are any, then errors and calibration."""
+    scores, spans, errors = found.scores, found.spans, found.errors
+    out = []
+    if spans is not None:
+        rows = [score_row(score, score.name or "spans") for score in spans.types]
+        total = [score_row(spans.total, "all")] if len(rows) > 1 else []
+        title = f"Spans{', strictly' * found.options.strict}"
+        out.append(Table(title, ("span", *SCORE_HEADER), rows + total, total=bool(total)))
+    out.append(Table("Labels", ("label", *SCORE_HEADER), [score_row(score) for score in scores.labels]))
+    if len(scores.labels) > WIDEST_MATRIX:
+        rows = [[gold, predicted, f"{count:,}"] for gold, predicted, count in confusions(scores)]
+        header = ["gold", "predicted", "confusions"]
+        out.append(Table("Most frequent confusions", header, rows[:MOST_CONFUSIONS], words=(1,)))
+    if found.calibration is not None:
+        rows = [
+            [f"{100 * b.low:g} to {100 * b.high:g} %", f"{b.positions:,}", percent(b.confidence), percent(b.accuracy)]
+            for b in found.calibration.bins
+        ]
+        note = "Where the accuracy is below the mean probability, the system is too confident."
+        out.append(Table("Reliability", ("confidence", "positions", "mean %", "accuracy %"), rows, note=note))
+    if errors.spans is not None:
+        kinds = ("correct", *SPAN_ERRORS)
+        named = [(name or "spans", counts) for name, counts in errors.spans.types.items()]
+        named += [("all", errors.spans.total)] if len(named) > 1 else []
+        rows = [[name, *(f"{counts[kind]:,}" for kind in kinds)] for name, counts in named]
+        header = ["span", *map(_kind_text, kinds)]
+        out.append(Table("Errors of spans", header, rows, total=len(rows) > 1, note=SPAN_ERRORS_NOTE))
+    if errors.seen is not None and errors.unseen is not None:
+        rows = []
+        for name, side in (("seen in training", errors.seen), (unseen_text(errors), errors.unseen)):
+            own_spans = [] if side.spans is None else score_row(side.spans)[1:-1]
+            rows.append([name, f"{side.positions:,}", percent(side.accuracy), *own_spans])
+        header = ["words", "positions", "accuracy %", *(f"span {name}" for name in SCORE_HEADER[:3]), "gold spans"]
+        out.append(Table("Seen and unseen words", header[: len(rows[0])], rows))
+    if errors.words:
+        rows = []
+        for one in errors.words:
+            counts = f"{one.wrong:,}", f"{one.positions:,}"
+            rows.append([shortened(one.word, LONGEST_WORD), *counts, one.gold, one.predicted, f"{one.confusions:,}"])
+        header = ["word", "wrong", "positions", "most often: gold", "predicted", "times"]
+        out.append(Table("Words most often wrong", header, rows, words=(3, 4)))
+    return out
 
 
 def score_row(score: Score, name: str | None = None) -> list[str]:
@@ -86,53 +133,12 @@ def score_row(score: Score, name: str | None = None) -> list[str]:
     return [score.name if name is None else name, *figures, f"{score.gold:,}", f"{score.predicted:,}"]
 
 
-def reliability_rows(calibration: Calibration) -> list[list[str]]:
-    """Return a header and a row for each bin of probabilities of predicted labels."""
-    rows = [["confidence", "positions", "mean %", "accuracy %"]]
-    for b in calibration.bins:
-        place = f"{100 * b.low:g} to {100 * b.high:g} %"
-        rows.append([place, f"{b.positions:,}", percent(b.confidence), percent(b.accuracy)])
-    return rows
-
-
-def span_error_rows(errors: ErrorAnalysis) -> list[list[str]]:
-    """Return a header and a row for each type of span, with the number of each kind of error."""
-    if errors.spans is None:
-        return [[]]
-    kinds = ("correct", *SPAN_ERRORS)
-    named = [(name or "spans", counts) for name, counts in errors.spans.types.items()]
-    named += [("all", errors.spans.total)] if len(named) > 1 else []
-    rows = [[name, *(f"{counts[kind]:,}" for kind in kinds)] for name, counts in named]
-    return [["span", *(_kind_text(kind) for kind in kinds)], *rows]
-
-
 def _kind_text(kind: str) -> str:
     return kind.replace("_", " ")
 
 
-def seen_rows(errors: ErrorAnalysis) -> list[list[str]]:
-    """Return a header and rows of positions and spans with words that training has seen, and has not."""
-    if errors.seen is None or errors.unseen is None:
-        return [[]]
-    rows = []
-    for name, side in (("seen in training", errors.seen), (unseen_text(errors), errors.unseen)):
-        spans = [] if side.spans is None else score_row(side.spans)[1:-1]
-        rows.append([name, f"{side.positions:,}", percent(side.accuracy), *spans])
-    heads = ["words", "positions", "accuracy %", *(f"span {name}" for name in SCORE_HEADER[:3]), "gold spans"]
-    return [heads[: len(rows[0])], *rows]
-
-
 def unseen_text(errors: ErrorAnalysis) -> str:
     return "unseen or rare" if errors.rare else "unseen"
-
-
-def wrong_word_rows(errors: ErrorAnalysis) -> list[list[str]]:
-    """Return a header and a row for each of the words that are wrong most often."""
-    rows = [["word", "wrong", "positions", "most often: gold", "predicted", "times"]]
-    for one in errors.words or ():
-        counts = f"{one.wrong:,}", f"{one.positions:,}"
-        rows.append([shortened(one.word, LONGEST_WORD), *counts, one.gold, one.predicted, f"{one.confusions:,}"])
-    return rows
 
 
 def confusions(scores: Evaluation) -> list[tuple[str, str, int]]:
@@ -267,26 +273,24 @@ def range_text(interval: Interval, sign: str = "") -> str:
     return f"{low} to {high}"
 
 
-def comparison_rows(found: Judgement, compared: Comparison) -> list[list[str]]:
-    """Return a header and a row for each figure, with the interval of the difference if there are intervals."""
-    rows = [["figure", "this", "other", "difference", "p"]]
+def comparison_table(found: Judgement, compared: Comparison) -> Table:
+    """Return a row for each figure, with the interval of the difference if there are intervals."""
+    header, rows = ["figure", "this", "other", "difference", "p"], []
     for entry in compared.differences:
         figures = percent(entry.first), percent(entry.second), f"{100 * entry.difference:+.2f}"
         rows.append([FIGURES[entry.figure], *figures, f"{entry.p_value:.2g}"])
         if entry.interval is not None:
             rows[-1].append(range_text(entry.interval, "+"))
-    if max(map(len, rows)) > len(rows[0]):
-        rows[0].append(interval_name(found))
-    return rows
+    if len(rows[0]) > len(header):
+        header.append(interval_name(found))
+    return Table("Comparison", header, rows)
 
 
-def comparison_text(found: Judgement, compared: Comparison) -> str:
-    lines = []
+def comparison_lines(found: Judgement, compared: Comparison) -> list[str]:
+    """Return the test behind the table, the difference by the metric if one is given, and counts of positions."""
+    lines = [f"p: paired randomisation over {found.units.text}, {counted(found.options.draws, 'draw')}, two-sided"]
     if compared.decode is not None and (compared.decode, compared.span_bonus) != (found.decode, found.span_bonus):
-        lines = [f"the other: {decoder_text(compared.decode, compared.span_bonus)}"]
-    header, *rows = comparison_rows(found, compared)
-    draws = counted(found.options.draws, "draw")
-    lines += [table(header, rows), f"p: paired randomisation over {found.units.text}, {draws}"]
+        lines.append(f"the other: {decoder_text(compared.decode, compared.span_bonus)}")
     if found.options.metric is not None:
         headline, yardstick = found.headline, found.headline.yardstick
         scale, by = ("", compared.difference) if yardstick.by_probability else (" points", 100 * compared.difference)
@@ -300,25 +304,23 @@ def comparison_text(found: Judgement, compared: Comparison) -> str:
         f"right in both {compared.both_right:,}, only in this {compared.only_first:,}, "
         f"only in the other {compared.only_second:,}, in neither {compared.both_wrong:,}"
     )
-    return "\n".join(lines)
+    return lines
 
 
 def latex(found: Judgement) -> str:
-    """Return scores by type of span, or by label, as a table for LaTeX's package booktabs; others are comments."""
-    spans = found.spans
-    kind, scores = ("label", found.scores.labels) if spans is None else ("span", spans.types)
-    rows = [score_row(score, score.name or "spans") for score in scores]
-    means = [] if spans is None or len(rows) == 1 else [score_row(spans.total, "all")]
+    """Return the first table, with the mean of its rows, for LaTeX's package booktabs; other figures are comments."""
+    first = tables(found)[0]
+    rows, means = (first.rows[:-1], first.rows[-1:]) if first.total else (first.rows, [])
     if len(rows) > 1:
+        scores = found.scores.labels if found.spans is None else found.spans.types
         figures = (percent(fmean(getattr(one, name) for one in scores)) for name in ("precision", "recall", "f1"))
-        means.append(["macro mean", *figures, "", ""])
+        means = [*means, ["macro mean", *figures, "", ""]]
 
     def line(cells: Sequence[str]) -> str:
         # Two hyphens or quotes would become a dash, or a quotation mark.
         return " & ".join(re.sub(r"([-'`])(?=\1)", r"\1{}", shown(cell).translate(_LATEX)) for cell in cells) + r" \\"
 
     body = [*map(line, rows), *([r"\midrule", *map(line, means)] if means else [])]
-    header = line([kind, *SCORE_HEADER])
     notes = [f"% {shown(each)}" for each in totals(found)]
-    frame = (r"\toprule", header, r"\midrule", *body, r"\bottomrule")
+    frame = (r"\toprule", line(first.header), r"\midrule", *body, r"\bottomrule")
     return "\n".join([*notes, r"% \usepackage{booktabs}", r"\begin{tabular}{lrrrrr}", *frame, r"\end{tabular}"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,25 +17,23 @@ import numpy as np
 
 from kcrf_core._version import __version__
 from kcrf_core.files import file_digest
-from kcrf_core.scoring import WHOLES, readable_column
-from kcrf_core.system import counted, without_empty
+from kcrf_core.scoring import readable_column
+from kcrf_core.system import without_empty
 
 from ..options import ARGUMENTS
 from ..render import evaluation_text as plain
 from ..render.audit_text import shown_probability, summary
-from ..render.figures import decoder_text, percent
 from ..render.visible import replaced, shortened
 
 if TYPE_CHECKING:
-    from kcrf_core.scoring import Calibration, ErrorAnalysis, Evaluation, Judgement, Labelling
+    from kcrf_core.scoring import Evaluation, Judgement, Labelling
     from kcrf_core.selection import Audit, DoubtfulPosition
 
 # Of a long sequence only what stands beside errors is shown, and not more than so many positions.
 SHOWN_WHOLE = 50  # positions
 BESIDE = 8  # positions on each side of an error
 MOST_SHOWN = 400
-WIDE_MATRIX = 12  # labels whose confusion needs the width of the page
-SHADES = 8  # of its cells
+SHADES = 8  # of cells of a matrix
 LONGEST_WORD = 60  # characters
 LONGEST_TABLE = 40  # rows; longer tables are folded away
 GAP = '<span class="t gap">… {:,} right …</span>'
@@ -49,12 +47,12 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
     order = np.lexsort((np.arange(len(errors)), np.diff(offsets), -errors))[:number]
     order = order[errors[order] > 0]
     if not len(order):
-        return _note(["None: every sequence is right."])
+        return _note("None: every sequence is right.")
     legend = "Under a wrong word its gold label, the label it got"
     if labelling.words is None:
         legend = "The gold labels; where a position is wrong, its gold label, the label it got"
     legend += " and its line." if labelling.probabilities is None else " with its probability, and its line."
-    parts = [_note([legend])]
+    parts = [_note(legend)]
     for s in order.tolist():
         begin, end = int(offsets[s]), int(offsets[s + 1])
         head = f"sequence {s + 1:,}, line {int(labelling.lines[begin]):,}: {int(errors[s]):,} of {end - begin:,} wrong"
@@ -103,6 +101,7 @@ STYLE = (
 body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; background: var(--back); color: var(--text);
   font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 0 0 .6rem; } section { margin: 0 0 2.2rem; }
+ul { padding-left: 1.1rem; }
 nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; margin: 0 0 1.6rem; padding: .4rem 0;
   border: solid var(--line); border-width: 1px 0; }
 a { color: var(--good); }
@@ -111,7 +110,7 @@ a { color: var(--good); }
   .pairs { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 3rem; } }
 p.note, footer { color: var(--dim); font-size: .87rem; max-width: 50rem; }
 table { border-collapse: collapse; margin: .6rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .18rem .5rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th, td { padding: .18rem .45rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 th.name, td.name { text-align: left; }
 th { color: var(--dim); font-weight: 500; white-space: normal; vertical-align: bottom; line-height: 1.25; }
@@ -120,7 +119,6 @@ th button { font: inherit; color: inherit; background: none; border: 0; padding:
   text-align: inherit; line-height: inherit; }
 th button:hover { text-decoration: underline; }
 th[aria-sort] button::after { content: " \\25b2"; } th[aria-sort=descending] button::after { content: " \\25bc"; }
-#s1 td:last-child { white-space: normal; }
 summary { cursor: pointer; color: var(--dim); }
 .wide, .sequence { overflow-x: auto;  /* a shadow where there is more: some scroll bars show only while scrolling */
   background: linear-gradient(90deg, var(--back) 30%, transparent) 0 / 3rem 100% local,
@@ -136,7 +134,7 @@ footer code { overflow-wrap: anywhere; }
 .matrix .upright { padding: 0 0 .3rem; }
 .matrix .upright span { writing-mode: vertical-rl; transform: rotate(180deg); white-space: nowrap; }
 .matrix .right { --of: var(--good); } .matrix .wrong { --of: var(--bad); } .matrix .mixed { --of: var(--dim); }
-.many td { font-size: .74rem; padding: .1rem; } meter { width: min(8rem, 14vw); }
+.many td { font-size: .74rem; padding: .1rem; }
 .sequence { border-top: 1px solid var(--line); padding: .5rem 0; line-height: 1.35; }
 .sequence p.head { margin: 0 0 .3rem; color: var(--dim); font-size: .87rem; }
 .sequence span.t { display: inline-block; vertical-align: top; margin: 0 .32em .35em 0; unicode-bidi: isolate;
@@ -178,27 +176,22 @@ def safe(text: str) -> str:
     return escape(replaced(text), quote=True)
 
 
-class Markup(str):
-    """Text that is written into a page as it is."""
-
-
 class Section(NamedTuple):
     """A part of a page; `whole` ones take its whole width."""
 
     name: str
-    text: str | None
+    text: str
     whole: bool = False
 
 
-def document(title: str, sections: Iterable[Section], origin: Sequence[str], about: str = "") -> str:
+def document(title: str, sections: Sequence[Section], origin: Sequence[str], about: str = "") -> str:
     """Return a whole page: its title, a contents list and sections, and in the footer where they come from."""
     lines = [f"kcrf {safe(__version__)}", *(f"<code>{safe(line)}</code>" for line in origin)]
-    given = [section for section in sections if section.text is not None]
-    entries = "\n".join(f'<li><a href="#s{n}">{safe(each.name)}</a></li>' for n, each in enumerate(given, start=1))
-    contents = f'<nav aria-label="Contents"><ul>\n{entries}\n</ul></nav>\n' if len(given) > 1 else ""
+    entries = "\n".join(f'<li><a href="#s{n}">{safe(each.name)}</a></li>' for n, each in enumerate(sections, start=1))
+    contents = f'<nav aria-label="Contents"><ul>\n{entries}\n</ul></nav>\n' if len(sections) > 1 else ""
     body = "\n".join(
         f'<section id="s{n}"{" class=whole" * each.whole}>\n<h2>{safe(each.name)}</h2>\n{each.text}\n</section>'
-        for n, each in enumerate(given, start=1)
+        for n, each in enumerate(sections, start=1)
     )
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -235,20 +228,16 @@ def page(
     title = f"Evaluation of {os.path.basename(system)}"
     if system != labelling.source:
         title += f" on {os.path.basename(labelling.source)}"
-    (seen_head, *seen), (wrong_head, *wrong) = plain.seen_rows(found.errors), plain.wrong_word_rows(found.errors)
-    errors, long = found.errors, len(found.scores.labels) > WIDE_MATRIX
-    sections = [
-        Section("Summary", _summary(found)),
-        Section("Comparison", None if other is None else _comparison(found, system, other)),
-        Section(f"Spans{', strictly' * found.options.strict}", None if found.spans is None else _spans(found)),
-        Section("Errors of spans", None if errors.spans is None else _span_errors(errors)),
-        Section("Seen and unseen words", _table(seen_head, seen, sortable=False) if seen else None),
-        Section("Labels", _scores("label", map(plain.score_row, found.scores.labels))),
-        Section("Confusion", _confusion(found.scores), whole=long),
-        Section("Reliability", None if found.calibration is None else _reliability(found)),
-        Section("Words most often wrong", _table(wrong_head, wrong, words=(0, 3, 4)) if wrong else None),
-        Section("Worst sequences", worst_sequences(labelling, worst) if worst else None, whole=True),
-    ]
+    sections = [Section("Summary", _lines(plain.totals(found, details=True)))]
+    if found.comparison is not None and other is not None:
+        named = f"this is {os.path.basename(system)}, the other is {os.path.basename(other)}"
+        lines = [named, *plain.comparison_lines(found, found.comparison)]
+        sections.append(_section(plain.comparison_table(found, found.comparison), _lines(lines)))
+    sections += map(_section, plain.tables(found))
+    wide = len(found.scores.labels) > plain.WIDEST_MATRIX
+    sections.append(Section("Confusion", _confusion(found.scores), whole=wide))
+    if worst:
+        sections.append(Section("Worst sequences", worst_sequences(labelling, worst), whole=True))
     return document(title, sorted(sections, key=lambda section: section.whole), origin)  # columns are not cut
 
 
@@ -266,82 +255,33 @@ def origin_of(data: str) -> list[str]:
     return lines
 
 
-def _summary(found: Judgement) -> str:
-    scores = found.scores
-    figures = {
-        "accuracy": (scores.accuracy, f"{scores.correct:,} of {counted(scores.positions, 'position')}"),
-        "sequence_accuracy": (scores.sequence_accuracy, f"{scores.correct_sequences:,} of {scores.sequences:,}"),
-    }
-    if found.spans is not None:
-        total = found.spans.total
-        figures |= {
-            "precision": (total.precision, f"{total.correct:,} of {counted(total.predicted, 'predicted span')}"),
-            "recall": (total.recall, f"{total.correct:,} of {counted(total.gold, 'gold span')}"),
-            "f1": (total.f1, f"{plain.scheme_text(scores)}{', strict' * found.options.strict}"),
-        }
-    header = ["figure", "value", *([plain.interval_name(found)] if found.intervals else []), ""]
-    rows = []
-    for figure, (value, note) in figures.items():
-        interval = [plain.range_text(found.intervals[figure])] if found.intervals else []
-        rows.append([plain.FIGURES[figure], percent(value), *interval, note])
-    notes = []
-    if found.decode is not None:
-        notes.append(f"Labels by {decoder_text(found.decode, found.span_bonus)}.")
-    if found.options.metric is not None:
-        notes.append(f"By {found.headline.text} ({found.headline.error_text}).")
-    if found.intervals:
-        notes.append(
-            f"Intervals by the bootstrap over {found.units.text}, {counted(found.options.resamples, 'resample')}."
-        )
-    elif found.options.resamples:
-        notes.append(f"No confidence intervals: they need more than one {found.units.kind}.")
-    if scores.unknown_gold:
-        unknown = counted(scores.unknown_gold, "gold label is", "gold labels are")
-        notes.append(f"{unknown} unknown to the model and counted wrong.")
-    return _table(header, rows, sortable=False) + _note(notes)
+def _section(table: plain.Table, more: str = "") -> Section:
+    """Return a table with its heading and note; a long one is folded away."""
+    text = _table(table)
+    if len(table.rows) > LONGEST_TABLE:
+        text = f"<details><summary>{len(table.rows):,} rows</summary>\n{text}</details>\n"
+    return Section(table.title, _note(table.note) + text + more)
 
 
-def _comparison(found: Judgement, system: str, other: str) -> str:
-    compared = found.comparison
-    assert compared is not None
-    header, *rows = plain.comparison_rows(found, compared)
-    counts = [
-        ["right in both", f"{compared.both_right:,}"],
-        ["only in this", f"{compared.only_first:,}"],
-        ["only in the other", f"{compared.only_second:,}"],
-        ["in neither", f"{compared.both_wrong:,}"],
-    ]
-    notes = [
-        f"This is {os.path.basename(system)}, the other is {os.path.basename(other)}"
-        + ("." if compared.decode is None else f", by {decoder_text(compared.decode, compared.span_bonus)}."),
-        f"p by paired randomisation over {found.units.text}, {counted(found.options.draws, 'draw')}, two-sided.",
-    ]
-    return _table(header, rows, sortable=False) + _note(notes) + _table(["positions", ""], counts, sortable=False)
+def _table(table: plain.Table) -> str:
+    def row(cells: Sequence[str], kind: str = "td") -> str:
+        looks = (' class="name"' if place in table.words else "" for place in range(len(cells)))
+        marked = (f"<{kind}{look}>{safe(cell)}</{kind}>" for look, cell in zip(looks, cells, strict=True))
+        return f"<tr>{''.join(marked)}</tr>"
+
+    rows = list(map(row, table.rows))
+    foot = f"<tfoot>\n{rows.pop()}\n</tfoot>\n" if table.total else ""
+    body = "\n".join(rows)
+    head = f'<div class="wide"><table class="sortable">\n<thead>\n{row(table.header, "th")}\n</thead>'
+    return f"{head}\n<tbody>\n{body}\n</tbody>\n{foot}</table></div>\n"
 
 
-def _spans(found: Judgement) -> str:
-    scores, strict = found.scores, found.options.strict
-    assert found.spans is not None
-    rows = [plain.score_row(score, score.name or "spans") for score in found.spans.types]
-    table = _scores("span", rows, plain.score_row(found.spans.total, "all"))
-    notes = []
-    if (malformed := plain.malformed_text(scores)) is not None:
-        other = scores.spans if strict else scores.strict_spans
-        assert other is not None
-        how = "Counted as conlleval does it" if strict else "Without them"
-        notes = [f"{malformed}.", f"{how}, F1 is {percent(other.total.f1)}."]
-    return table + _note(notes)
+def _note(text: str) -> str:
+    return f'<p class="note">{safe(text)}</p>\n' if text else ""
 
 
-def _span_errors(errors: ErrorAnalysis) -> str:
-    header, *rows = plain.span_error_rows(errors)
-    total = rows.pop() if len(rows) > 1 else None
-    notes = [
-        "Type, boundary: a gold and a predicted span that overlap and differ in type, in their positions, or in both.",
-        "Missed: a gold span, spurious: a predicted span in no such pair.",
-        "Each span is counted once, pairs by the type of the gold one.",
-    ]
-    return _note(notes) + _table(header, rows, total)
+def _lines(lines: Sequence[str]) -> str:
+    return "<ul>\n" + "".join(f"<li>{safe(line)}</li>\n" for line in lines) + "</ul>\n"
 
 
 def _confusion(scores: Evaluation) -> str:
@@ -349,13 +289,7 @@ def _confusion(scores: Evaluation) -> str:
     notes = ["Rows are gold labels, columns predicted ones; the shade is the share of the row."]
     if len(names) > plain.MOST_LABELS:
         notes.append(f"Of {len(names):,} labels, the {plain.MOST_LABELS - 1} with most errors; all others in one row.")
-    out = _note(notes) + _matrix(names, scores.confusion)
-    pairs = plain.confusions(scores)[: plain.MOST_CONFUSIONS]
-    if not pairs:
-        return out
-    rows = [(gold, predicted, f"{count:,}") for gold, predicted, count in pairs]
-    table = _table(("gold", "predicted", "positions"), rows, words=(0, 1))
-    return f"{out}\n<details><summary>Most frequent confusions</summary>\n{table}</details>"
+    return _note(" ".join(notes)) + _matrix(names, scores.confusion)
 
 
 def _matrix(names: Sequence[str], counts: np.ndarray) -> str:
@@ -380,44 +314,21 @@ def _matrix(names: Sequence[str], counts: np.ndarray) -> str:
         f"<tr><th>{name}</th>{''.join(cell(row, column) for column in range(len(names)))}</tr>"
         for row, name in enumerate(shown)
     )
-    look = "matrix many" if len(names) > WIDE_MATRIX else "matrix"
+    look = "matrix many" if len(names) > plain.WIDEST_MATRIX else "matrix"
     head = f"<thead>\n<tr><th>gold \\ predicted</th>{heads}</tr>\n</thead>"
     body = "\n".join(rows)
     return f'<div class="wide"><table class="{look}">\n{head}\n<tbody>\n{body}\n</tbody>\n</table></div>\n'
-
-
-def _reliability(found: Judgement) -> str:
-    lines = [f"{line.strip()[0].upper()}{line.strip()[1:]}." for line in plain.calibration_lines(found, False)][:1]
-    assert found.calibration is not None
-    wholes = [what for what in WHOLES if getattr(found.calibration, what) is not None]
-    rows = [(f"whole {what}", *_calibration_cells(getattr(found.calibration, what))) for what in wholes]
-    table = ""
-    if rows:
-        rows.insert(0, ("labels", *_calibration_cells(found.calibration)))
-        table = _table(("probabilities of", "log-loss", "Brier score", "calibration error %"), rows, sortable=False)
-        lines = [line for line in lines if "(" in line]  # what is remarkable about them
-    note = "Where the accuracy is below the mean probability, the system is too confident. Bars: accuracy."
-    (*header,), *bins = plain.reliability_rows(found.calibration)
-    bars = [Markup(f'<meter max="1" value="{one.accuracy:.4f}"></meter>') for one in found.calibration.bins]
-    marked = [[*row, bar] for row, bar in zip(bins, bars, strict=True)]
-    return table + _note(lines) + _note([note]) + _table([*header, ""], marked, sortable=False)
-
-
-def _calibration_cells(one: Calibration) -> tuple[str, ...]:
-    figures = ("" if value is None else f"{value:.4f}" for value in (one.log_loss, one.brier))
-    return (*figures, percent(one.calibration_error))
 
 
 def audit_page(found: Audit, most: int, origin: Sequence[str]) -> str:
     """Return a page of doubtful labels with the text around them; the same data gives the same text."""
     shown = found.positions(most)
     note = "Under each word its label; under the doubtful one what stands there (gold) and what is suggested (better)."
+    note += f" The {len(shown):,} most doubtful ones, the worst first."
     body = "\n".join(_doubtful(found, one, number) for number, one in enumerate(shown, start=1))
-    about = ". ".join(line[0].upper() + line[1:].rstrip(".") for line in summary(found))
-    note = f'<p class="note">{safe(note)} The {len(shown):,} most doubtful ones, the worst first.</p>'
     title = f"Doubtful labels of {os.path.basename(found.corpus.source)}"
     listed = Section("Most doubtful first", f'<div class="pairs">\n{body}\n</div>', whole=True)
-    return document(title, [listed], origin, f"<p>{safe(about)}.</p>\n{note}\n")
+    return document(title, [listed], origin, _lines(summary(found)) + _note(note))
 
 
 def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
@@ -444,37 +355,3 @@ def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
         f"doubt {one.doubt:.1f}: {safe(one.reason)}"
     )
     return f'<div class="sequence"><p class="head">{head}</p>\n' + "\n".join(tokens) + "\n</div>"
-
-
-def _scores(kind: str, rows: Iterable[Sequence[str]], total: Sequence[str] | None = None) -> str:
-    rows = list(rows)
-    table = _table((kind, *plain.SCORE_HEADER), rows, total if len(rows) > 1 else None)
-    if len(rows) <= LONGEST_TABLE:
-        return table
-    return f"<details><summary>{len(rows):,} {kind}s</summary>\n{table}</details>\n"
-
-
-def _table(
-    header: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    total: Sequence[str] | None = None,
-    words: Sequence[int] = (),  # columns to the left, as the first one is
-    sortable: bool = True,
-) -> str:
-    def row(cells: Sequence[str], kind: str = "td") -> str:
-        looks = (' class="name"' if place in words else "" for place in range(len(cells)))
-        texts = (cell if isinstance(cell, Markup) else safe(cell) for cell in cells)
-        marked = (f"<{kind}{look}>{text}</{kind}>" for look, text in zip(looks, texts, strict=True))
-        return f"<tr>{''.join(marked)}</tr>"
-
-    look = ' class="sortable"' if sortable else ""
-    body = "\n".join(map(row, rows))
-    foot = "" if total is None else f"<tfoot>\n{row(total)}\n</tfoot>\n"
-    return (
-        f'<div class="wide"><table{look}>\n<thead>\n{row(header, "th")}\n</thead>\n<tbody>\n{body}\n</tbody>\n'
-        f"{foot}</table></div>\n"
-    )
-
-
-def _note(sentences: Sequence[str]) -> str:
-    return f'<p class="note">{safe(" ".join(sentences))}</p>\n' if sentences else ""
