@@ -55,7 +55,7 @@ FIGURES = {
 }
 
 
-class Table(NamedTuple):
+class ResultTable(NamedTuple):
     """A table of results, for text and for pages."""
 
     title: str
@@ -82,7 +82,7 @@ def text(found: Judgement, details: bool) -> str:
     return "\n\n".join(parts)
 
 
-def tables(found: Judgement) -> list[Table]:
+def tables(found: Judgement) -> list[ResultTable]:
     """Return scores, first those of spans if there are any, then errors and calibration."""
     scores, spans, errors = found.scores, found.spans, found.errors
     out = []
@@ -90,40 +90,40 @@ def tables(found: Judgement) -> list[Table]:
         rows = [score_row(score, score.name or "spans") for score in spans.types]
         total = [score_row(spans.total, "all")] if len(rows) > 1 else []
         title = f"Spans{', strictly' * found.options.strict}"
-        out.append(Table(title, ("span", *SCORE_HEADER), rows + total, total=bool(total)))
-    out.append(Table("Labels", ("label", *SCORE_HEADER), [score_row(score) for score in scores.labels]))
+        out.append(ResultTable(title, ("span", *SCORE_HEADER), rows + total, total=bool(total)))
+    out.append(ResultTable("Labels", ("label", *SCORE_HEADER), [score_row(score) for score in scores.labels]))
     if len(scores.labels) > WIDEST_MATRIX:
         rows = [[gold, predicted, f"{count:,}"] for gold, predicted, count in confusions(scores)]
         header = ["gold", "predicted", "confusions"]
-        out.append(Table("Most frequent confusions", header, rows[:MOST_CONFUSIONS], words=(1,)))
+        out.append(ResultTable("Most frequent confusions", header, rows[:MOST_CONFUSIONS], words=(1,)))
     if found.calibration is not None:
         rows = [
             [f"{100 * b.low:g} to {100 * b.high:g} %", f"{b.positions:,}", percent(b.confidence), percent(b.accuracy)]
             for b in found.calibration.bins
         ]
         note = "Where the accuracy is below the mean probability, the system is too confident."
-        out.append(Table("Reliability", ("confidence", "positions", "mean %", "accuracy %"), rows, note=note))
+        out.append(ResultTable("Reliability", ("confidence", "positions", "mean %", "accuracy %"), rows, note=note))
     if errors.spans is not None:
         kinds = ("correct", *SPAN_ERRORS)
         named = [(name or "spans", counts) for name, counts in errors.spans.types.items()]
         named += [("all", errors.spans.total)] if len(named) > 1 else []
         rows = [[name, *(f"{counts[kind]:,}" for kind in kinds)] for name, counts in named]
         header = ["span", *map(_kind_text, kinds)]
-        out.append(Table("Errors of spans", header, rows, total=len(rows) > 1, note=SPAN_ERRORS_NOTE))
+        out.append(ResultTable("Errors of spans", header, rows, total=len(rows) > 1, note=SPAN_ERRORS_NOTE))
     if errors.seen is not None and errors.unseen is not None:
         rows = []
         for name, side in (("seen in training", errors.seen), (unseen_text(errors), errors.unseen)):
             own_spans = [] if side.spans is None else score_row(side.spans)[1:-1]
             rows.append([name, f"{side.positions:,}", percent(side.accuracy), *own_spans])
         header = ["words", "positions", "accuracy %", *(f"span {name}" for name in SCORE_HEADER[:3]), "gold spans"]
-        out.append(Table("Seen and unseen words", header[: len(rows[0])], rows))
+        out.append(ResultTable("Seen and unseen words", header[: len(rows[0])], rows))
     if errors.words:
         rows = []
         for one in errors.words:
             counts = f"{one.wrong:,}", f"{one.positions:,}"
             rows.append([shortened(one.word, LONGEST_WORD), *counts, one.gold, one.predicted, f"{one.confusions:,}"])
         header = ["word", "wrong", "positions", "most often: gold", "predicted", "times"]
-        out.append(Table("Words most often wrong", header, rows, words=(3, 4)))
+        out.append(ResultTable("Words most often wrong", header, rows, words=(3, 4)))
     return out
 
 
@@ -273,7 +273,7 @@ def range_text(interval: Interval, sign: str = "") -> str:
     return f"{low} to {high}"
 
 
-def comparison_table(found: Judgement, compared: Comparison) -> Table:
+def comparison_table(found: Judgement, compared: Comparison) -> ResultTable:
     """Return a row for each figure, with the interval of the difference if there are intervals."""
     header, rows = ["figure", "this", "other", "difference", "p"], []
     for entry in compared.differences:
@@ -283,7 +283,7 @@ def comparison_table(found: Judgement, compared: Comparison) -> Table:
             rows[-1].append(range_text(entry.interval, "+"))
     if len(rows[0]) > len(header):
         header.append(interval_name(found))
-    return Table("Comparison", header, rows)
+    return ResultTable("Comparison", header, rows)
 
 
 def comparison_lines(found: Judgement, compared: Comparison) -> list[str]:

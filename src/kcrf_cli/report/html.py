@@ -255,7 +255,7 @@ def origin_of(data: str) -> list[str]:
     return lines
 
 
-def _section(table: plain.Table, more: str = "") -> Section:
+def _section(table: plain.ResultTable, more: str = "") -> Section:
     """Return a table with its heading and note; a long one is folded away."""
     text = _table(table)
     if len(table.rows) > LONGEST_TABLE:
@@ -263,7 +263,7 @@ def _section(table: plain.Table, more: str = "") -> Section:
     return Section(table.title, _note(table.note) + text + more)
 
 
-def _table(table: plain.Table) -> str:
+def _table(table: plain.ResultTable) -> str:
     def row(cells: Sequence[str], kind: str = "td") -> str:
         looks = (' class="name"' if place in table.words else "" for place in range(len(cells)))
         marked = (f"<{kind}{look}>{safe(cell)}</{kind}>" for look, cell in zip(looks, cells, strict=True))
