@@ -97,8 +97,9 @@ def test_axes_of_accuracy_end_at_100(monkeypatch):
     monkeypatch.setattr(plots, "save", lambda figure, path: found.append(figure))
     folds = [{"fold": number, "accuracy": value} for number, value in enumerate((1.0, 1.0, 0.94))]
     results = {"judged_by": "accuracy", "divided_by": "sequence", "folds": 3, "grid": {"sigma2": [1, 2]}}
-    plots.folds("p.png", results | {"settings": [{"folds": folds, **spread}]})
-    plots.settings("p.png", results | {"settings": [{"setting": {"sigma2": value}, **spread} for value in (1, 2)]})
+    plots.cross_validation("p.png", results | {"settings": [{"folds": folds, **spread}]})
+    settings = [{"setting": {"sigma2": value}, **spread} for value in (1, 2)]
+    plots.cross_validation("p.png", results | {"settings": settings})
     for figure in found:
         (axes,) = figure.axes
         assert axes.get_ylim()[1] == 100 and axes.get_ylim()[0] < 94 and axes.get_ylabel() == "accuracy, %"

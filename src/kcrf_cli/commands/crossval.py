@@ -224,7 +224,7 @@ def crossval(run: CrossvalArguments) -> None:
         if run.plot is not None:
             from ..report import plots
 
-            (plots.folds if len(settings) == 1 else plots.settings)(run.plot, results)
+            plots.cross_validation(run.plot, results)
 
 
 def _print(run: CrossvalArguments, results: dict[str, Any], pooled: Judgement) -> None:

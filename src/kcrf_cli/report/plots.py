@@ -105,84 +105,52 @@ def _plain(text: str) -> str:
     return replaced(text).replace("$", "\\$")
 
 
-def settings(path: str, results: Mapping[str, Any]) -> None:
-    """Draw the mean of the metric of each setting, with the deviation over folds; other keys of the grid make lines."""
-    measure = results["judged_by"]
-    scale = 1 if measure == "log_loss" else 100
-    grid = results["grid"]
-    # Along the axis goes the first key with several numbers, else the one with most values.
-    several = [key for key, values in grid.items() if len(values) > 1 and _numeric(values)]
-    across = next(iter(several), None) or max(grid, key=lambda key: len(grid[key]), default=None)
-    lines: dict[str, list[tuple[Any, float, float]]] = {}
-    for entry in results["settings"]:
-        others = ", ".join(f"{key}={value}" for key, value in entry["setting"].items() if key != across)
-        spread = entry[measure]
-        point = (entry["setting"].get(across, "all"), scale * spread["mean"], scale * spread["deviation"])
-        lines.setdefault(others, []).append(point)
-    values = grid.get(across, ["all"])
-    numeric = _numeric(values) and len(values) > 1
-    logarithmic = numeric and min(values) > 0 and max(values) >= 30 * min(values)
-    figure, axes = _figure()
-    for number, (name, points) in enumerate(lines.items()):
-        if numeric:
-            points = sorted(points)
-            places = np.array([float(point[0]) for point in points])
-        else:
-            places = np.arange(len(points), dtype=float)
-        _, means, deviations = zip(*points, strict=True)
-        apart = 0.15 * (number / max(len(lines) - 1, 1) - 0.5) if len(lines) > 1 else 0.0
-        # Moved by a part of the smallest step, bars of several lines do not hide each other.
-        places = np.log(places) if logarithmic else places
-        places = places + apart * np.diff(places).min(initial=1.0 if len(places) < 2 else np.inf)
-        places = np.exp(places) if logarithmic else places
-        style = {"marker": MARKS[number % len(MARKS)], "ls": LINES[number % len(LINES)] if numeric else ""}
-        label = name or "settings, inner folds"
-        bars = _bars(means, deviations, measure)
-        axes.errorbar(places, means, yerr=bars, capsize=3, markersize=5, label=label, lw=1.2, clip_on=False, **style)
-    if numeric:
-        if logarithmic:
-            axes.set_xscale("log")
-        axes.set_xticks(sorted(values), [f"{value:g}" for value in sorted(values)])
-        axes.minorticks_off()
+def cross_validation(path: str, results: Mapping[str, Any]) -> None:
+    """Draw the metric on each fold of one setting, or means of all settings of a grid with deviations over folds.
+
+    Values of the key with most values stand along the axis; other keys of the grid make lines. A dashed line and a band
+    are mean and deviation of the one setting, or of the settings that nested cross-validation chose.
+    """
+    measure, grid = results["judged_by"], results["grid"]
+    scale, digits, unit = (1, 4, "") if measure == "log_loss" else (100, 2, " %")
+    lines: dict[str, list[tuple[str, float, float]]] = {}  # place, mean and deviation of points
+    if len(results["settings"]) == 1:
+        (entry,) = results["settings"]
+        across, band, style = "group" if results["divided_by"] == "group" else "fold", entry[measure], ""
+        lines[""] = [(str(fold["fold"]), scale * fold[measure], 0.0) for fold in entry["folds"]]
+        mean, deviation = (f"{scale * band[key]:.{digits}f}" for key in ("mean", "deviation"))
+        title = f"Mean {mean}{unit}, standard deviation over folds {deviation} (band)"
     else:
-        names = [str(value) for value in values]
-        tilted = max(map(len, names)) * len(names) > 60
-        axes.set_xticks(range(len(names)), names, rotation=30 if tilted else 0, ha="right" if tilted else "center")
-        axes.set_xlim(-0.5, len(names) - 0.5)
-    axes.set_title(f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds")
-    axes.set(xlabel=across or "", ylabel=_measure_title(measure))
-    if "nested" in results:
-        judged = results["nested"][measure]
-        mean, deviation = scale * judged["mean"], scale * judged["deviation"]
+        across, band = max(grid, key=lambda key: len(grid[key])), results.get("nested", {}).get(measure)
+        style = "-" if all(isinstance(value, int | float) for value in grid[across]) else ""
+        for entry in results["settings"]:
+            others = ", ".join(f"{key}={value}" for key, value in entry["setting"].items() if key != across)
+            figures = (scale * entry[measure][key] for key in ("mean", "deviation"))
+            lines.setdefault(others or "settings, inner folds", []).append((str(entry["setting"][across]), *figures))
+        title = f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds"
+    names = list(dict.fromkeys(point[0] for points in lines.values() for point in points))
+    figure, axes = _figure(min(max(6.0, 1.0 + 0.22 * len(names)), 40.0))
+    for number, (label, points) in enumerate(lines.items()):
+        _, means, deviations = zip(*points, strict=True)
+        # Bars of several lines do not hide each other.
+        apart = 0.15 * (number / (len(lines) - 1) - 0.5) if len(lines) > 1 else 0.0
+        places = [names.index(point[0]) + apart for point in points]
+        look = {"marker": MARKS[number % len(MARKS)], "ls": style and LINES[number % len(LINES)], "ms": 5, "lw": 1.2}
+        bars = _bars(means, deviations, measure) if any(deviations) else None
+        axes.errorbar(places, means, yerr=bars, capsize=3, label=label, clip_on=False, **look)
+    if band is not None:
+        mean, deviation = (scale * band[key] for key in ("mean", "deviation"))
         axes.axhline(mean, color="0.3", lw=1, ls="--", label="chosen, outer folds")
         axes.axhspan(mean - deviation, mean + deviation, color="0.3", alpha=0.1, lw=0)
+    tilted = sum(map(len, names)) > 60
+    shown = [_plain(shortened(name)) for name in names]
+    axes.set_xticks(range(len(names)), shown, rotation=45 if tilted else 0, ha="right" if tilted else "center")
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.set(title=title, xlabel=across, ylabel=_measure_title(measure))
     axes.grid(True, axis="y", alpha=0.3)
     _end_at_100(axes, measure)
     if len(lines) > 1 or "nested" in results:
         figure.legend(loc="outside upper center", ncols=3, fontsize=8)
-    save(figure, path)
-
-
-def folds(path: str, results: Mapping[str, Any]) -> None:
-    """Draw the metric of one setting on each fold, and its mean with the standard deviation over folds."""
-    measure, (entry,) = results["judged_by"], results["settings"]
-    scale = 1 if measure == "log_loss" else 100
-    names = [_plain(shortened(str(fold["fold"]))) for fold in entry["folds"]]
-    values = [scale * fold[measure] for fold in entry["folds"]]
-    mean, deviation = (scale * entry[measure][key] for key in ("mean", "deviation"))
-    figure, axes = _figure(min(max(6.0, 1.0 + 0.22 * len(names)), 40.0))
-    axes.axhspan(mean - deviation, mean + deviation, color=BLUE, alpha=0.12, lw=0)
-    axes.axhline(mean, color=BLUE, lw=1, ls="--")
-    axes.plot(range(len(values)), values, "o", ms=5, color=BLUE, clip_on=False)
-    upright = sum(map(len, names)) > 60
-    axes.set_xticks(range(len(names)), names, rotation=90 if upright else 0, fontsize=MIDDLE)
-    axes.set_xlim(-0.6, len(names) - 0.4)
-    unit = "" if measure == "log_loss" else " %"
-    digits = 4 if measure == "log_loss" else 2
-    axes.set_title(f"Mean {mean:.{digits}f}{unit}, standard deviation over folds {deviation:.{digits}f} (band)")
-    axes.set(xlabel="group" if results["divided_by"] == "group" else "fold", ylabel=_measure_title(measure))
-    axes.grid(True, axis="y", alpha=0.3)
-    _end_at_100(axes, measure)
     save(figure, path)
 
 
@@ -200,10 +168,6 @@ def _end_at_100(axes: Any, measure: str) -> None:
 
 def _measure_title(measure: str) -> str:
     return {"f1": "span F1, %", "macro_f1": "macro F1, %", "log_loss": "log-loss, nats"}.get(measure, "accuracy, %")
-
-
-def _numeric(values: list[Any]) -> bool:
-    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
 def search(path: str, tuning: Tuning) -> None:
