@@ -49,8 +49,7 @@ def panels(figure):
 def test_a_sheet_for_a_paper(drawn, tagged):
     figure = drawn("evaluate", tagged, "--bootstrap", "0")
     found = panels(figure)
-    kinds = ["F1 by span type", "Confusion matrix", "Reliability diagram"]
-    assert list(found) == [*kinds, "Precision-recall by span type (of positions)", "ROC by span type (of positions)"]
+    assert list(found) == ["F1 by span type", "Confusion matrix", "Reliability diagram"]
     assert len(figure.axes) == len(found) + 1 and all(axes.get_visible() and axes.has_data() for axes in figure.axes)
     assert len({axes.title.get_fontsize() for axes in found.values()}) == 1
     counts = [text.get_text() for text in found["Confusion matrix"].texts]
@@ -59,12 +58,6 @@ def test_a_sheet_for_a_paper(drawn, tagged):
     reliability = found["Reliability diagram"]
     assert reliability.get_xlim() == reliability.get_ylim() == (0, 1) and reliability.get_aspect() == 1
     assert "perfect calibration" in [text.get_text() for text in reliability.get_legend().get_texts()]
-    for title in list(found)[-2:]:
-        lines = [line for line in found[title].lines if not line.get_label().startswith("_")]
-        assert sorted(line.get_label().split()[0] for line in lines) == ["LOC", "PER"]  # neither B-PER nor O
-        assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == 2
-    assert "false positive rate" in found["ROC by span type (of positions)"].get_xlabel()
-    assert found["ROC by span type (of positions)"].get_legend().get_title().get_text() == "AUC, %"
 
 
 def test_two_systems_are_drawn(drawn, tagged, tmp_path):
@@ -73,17 +66,14 @@ def test_two_systems_are_drawn(drawn, tagged, tmp_path):
     other.write_text(tagged.read_text().replace("\tI-PER\n", "\tO\n"))
     both = ("evaluate", tagged, "--compare", other)
     found = panels(drawn(*both, "--bootstrap", "20"))
-    of = "by span type (of positions)"
-    for title in ("Confusion matrix", f"Precision-recall {of}", f"ROC {of}"):
-        assert {f"{title}\ntagged.tsv", f"{title}\nother.tsv"} < set(found)
-    assert len(found) == 8
+    assert {"Confusion matrix\ntagged.tsv", "Confusion matrix\nother.tsv"} < set(found) and len(found) == 4
     f1 = found["F1 by span type"]
     assert [text.get_text() for text in f1.get_legend().get_texts()] == ["tagged.tsv", "other.tsv"]
     widths = [bar.get_width() for bar in f1.patches]  # LOC and PER of the first, then of the second
     assert len(widths) == 4 and widths[1] > 50 > widths[3] and widths[0] == widths[2]
     legend = [text.get_text().partition(":")[0] for text in found["Reliability diagram"].get_legend().get_texts()]
     assert legend == ["perfect calibration", "tagged.tsv", "other.tsv"]
-    assert f1.get_xlim() == (0, 100) and found[f"ROC {of}\nother.tsv"].get_ylim() == (0, 100)
+    assert f1.get_xlim() == (0, 100)
     (axes,) = drawn(*both, "--plot-kind", "f1", "--bootstrap", "0").axes
     assert len(axes.patches) == 4
     matrices = panels(drawn(*both, "--plot-kind", "confusion", "--bootstrap", "0")).values()
@@ -138,10 +128,3 @@ def test_folds_of_one_setting(drawn, first_accents):
     (points,) = [line for line in axes.lines if line.get_marker() == "o"]
     mean = float(axes.get_title().split()[1])
     assert len(points.get_ydata()) == 3 and np.isclose(np.mean(points.get_ydata()), mean, rtol=1e-3)
-
-
-def test_one_label_has_no_curves(kcrf, tmp_path):
-    data = tmp_path / "d.tsv"
-    data.write_text("a\tX\tX:0.9\tY:0.1\tX\n\nb\tX\tX:0.8\tY:0.2\tX\n")
-    done = kcrf("evaluate", data, "--plot", tmp_path / "p.png", "--plot-kind", "roc", "--bootstrap", "0")
-    assert done.code == 3 and "no curve to draw" in done.err and not (tmp_path / "p.png").exists()

@@ -14,7 +14,7 @@ from kcrf_core.corpora import read_corpus
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import ConfigError, DataError, FileFormatError, Interrupted
 from kcrf_core.exchange import export_model
-from kcrf_core.model import Also, Decoder, Model, ScoreCalibration, Wishes, from_model
+from kcrf_core.model import Decoder, Model, ScoreCalibration, Wishes, from_model
 from kcrf_core.scoring import JudgementOptions, judge
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, fit_calibration, train
@@ -127,7 +127,7 @@ def test_whole_spans_and_sequences_are_judged_by_their_joint_probability(decode)
     model, corpus = models.random_model(np.random.default_rng(5), ("explicit",), labels)
     model = replace(model, decode=decode)
     with Workers(1) as workers:
-        found = from_model(model, corpus, workers, also=Also(wholes=True))
+        found = from_model(model, corpus, workers, wholes=True)
         assert from_model(model, corpus, workers).wholes is None  # nobody asked
     dataset, right, of_spans, of_sequences = model.encoding.encode(corpus), [], [], []
     for s in range(dataset.sequences):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 REPORT_RESAMPLES = 1000  # of a page or a plot, which have room for intervals
 
-PLOT_KINDS = ("all", "f1", "confusion", "reliability", "precision-recall", "roc")
+PLOT_KINDS = ("all", "f1", "confusion", "reliability")
 TARGETS = ("accuracy", "sequence-accuracy", "precision", "recall", "f1", "macro-f1", "weighted-f1")
 
 
@@ -115,8 +115,8 @@ class EvaluateArguments:
         "FIGURE",
     )
     plot_kind: str | None = options.option(
-        "Contents of the plot: F1 by label or span type, the confusion matrix, the reliability diagram, "
-        "precision-recall or ROC curves by label or span type, or all on a sheet of two columns. Default: all.",
+        "Contents of the plot: F1 by label or span type, the confusion matrix, the reliability diagram, or all on a "
+        "sheet of two columns. Default: all.",
         type=click.Choice(PLOT_KINDS),
     )
     fail_under: tuple[tuple[str, float], ...] = options.option(
@@ -266,12 +266,8 @@ def evaluate(run: EvaluateArguments) -> None:
             alone = judge(replace(second, groups=first.groups), None, wanted)
             systems.append(plots.System(os.path.basename(run.compare), alone, second))
         if kind != "all" and kind not in plots.kinds_of(systems[0]):
-            which = "the predicted labels" if kind == "reliability" else "all labels"
-            if first.marginals is not None:
-                message = "no curve to draw: it needs a label, or span type, of some gold positions but not of all"
-                raise DataError(message, first.source, settings=["plot_kind"])
             raise DataError(
-                f"no probabilities of {which} to draw: give a model, or columns LABEL:p of tag --marginals all",
+                "no probabilities of the predicted labels to draw: give a model, or columns LABEL:p of tag --marginals",
                 first.source,
                 settings=["model", "plot_kind"],
             )
@@ -343,7 +339,7 @@ def _grouped(
 def _labellings(run: EvaluateArguments, decision: Decision) -> tuple[Labelling, Labelling | None, str | None]:
     """Label the data, which is read once, with one or two systems, and return the metric of the first model."""
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, display_name, guess_format, open_vectors, with_vectors
-    from kcrf_core.model import Also, Model, trained_by
+    from kcrf_core.model import Model, trained_by
     from kcrf_core.scoring import from_tagged
     from kcrf_core.system import Workers
 
@@ -373,9 +369,10 @@ def _labellings(run: EvaluateArguments, decision: Decision) -> tuple[Labelling, 
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
     # A model with vectors may be compared with one without: each gets those that it knows, and none is idle.
     wanted = {*system.encoding.vectors, *(() if other is None else other.encoding.vectors)}
+    wholes = run.details or run.json or run.html is not None
     texts: dict[tuple, Corpus] = {}  # by format, columns and layout: standard input cannot be read again
 
-    def labelled(name: str, model: Model, also: Also) -> Labelling:
+    def labelled(name: str, model: Model) -> Labelling:
         encoding, model = model.encoding, run.rules.softened(model)
         model = replace(model, rules=run.rules.of(model, trained=True))
         vectors = [pair for pair in run.vectors if pair[0] in encoding.vectors or pair[0] not in wanted]
@@ -386,21 +383,19 @@ def _labellings(run: EvaluateArguments, decision: Decision) -> tuple[Labelling, 
                 stored = load_folder(data) if is_folder(data) else load_dataset(data)
                 if not stored.encoding.same_as(encoding):
                     raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-                return from_model_and_encoded(model, stored, data, workers, decision, also)
+                return from_model_and_encoded(model, stored, data, workers, decision, wholes)
             opened = open_vectors(vectors)
             encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
             format_, columns = run.format or encoding.format, encoding.columns
             key = (format_, columns if FORMATS[format_].columns else (), encoding.layout)
             if key not in texts:
                 texts[key] = run.read(data, format_, columns, encoding.layout)
-            found = from_model(model, with_vectors(texts[key], opened), workers, decision, also)
+            found = from_model(model, with_vectors(texts[key], opened), workers, decision, wholes)
             return _grouped(run, found, texts[key], columns)
 
-    curves = run.plot is not None and run.plot_kind in (None, "all", "precision-recall", "roc")
-    wholes = run.details or run.json or run.html is not None
-    found, second = labelled(model, system, Also(curves, wholes)), None
+    found, second = labelled(model, system), None
     if other is not None and compare is not None:
-        second = labelled(compare, other, Also(curves, wholes))
+        second = labelled(compare, other)
     elif compare is not None:
         second = from_tagged(run.read(compare, COLUMN_FORMAT))
     return found, second, trained_by(system)

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from kcrf_core.files import replacing
-from kcrf_core.scoring import Interval, bin_intervals, f1_intervals, label_curves, scores_shown
+from kcrf_core.scoring import Interval, bin_intervals, f1_intervals, scores_shown
 from kcrf_core.system import counted
 
 from ..render.evaluation_text import MOST_LABELS, OTHERS, gathered
@@ -25,7 +25,7 @@ from ..render.visible import replaced, shortened
 if TYPE_CHECKING:
     from kcrf_core.chains import Edges
     from kcrf_core.model import Importance
-    from kcrf_core.scoring import Judgement, LabelCurve, Labelling
+    from kcrf_core.scoring import Judgement, Labelling
     from kcrf_core.selection import Tuning
 
 # Labels up to which transitions have their numbers in them, and their names beside them.
@@ -33,7 +33,6 @@ MOST_NUMBERS, MOST_TICKS = 50, 120
 MOST_FEATURES = 40  # of a plot of importance
 FEW_LABELS = 12  # up to which numbers have two digits after the point, and a confusion matrix fits a column
 COLUMN, HEIGHT = 3.4, 2.9  # inches, the first the width of a column of a paper with two
-MOST_CURVES = 8
 MOST_ROWS = 30  # of F1 by label
 TINY, SMALL, MIDDLE = 5.5, 7, 8  # points
 COLOURS = BLUE, ORANGE = "#2f6db5", "#c8551b"
@@ -232,32 +231,22 @@ class System(NamedTuple):
     found: Judgement
     labelling: Labelling
 
-    @property
-    def curves(self) -> list[LabelCurve]:
-        marginals, spans = self.labelling.marginals, self.found.spans is not None
-        return [] if marginals is None else label_curves(marginals, self.labelling.gold, MOST_CURVES, spans)
-
 
 def evaluation(path: str, kind: str, systems: Sequence[System]) -> None:
     """Draw one plot of one or two systems, as wide as a column of a paper, or all there are on a sheet of two columns.
 
-    F1 and reliability of two systems share a plot; others are drawn once for each. A confusion matrix of many labels is
-    as wide as the sheet, so that its counts can be read.
+    F1 and reliability of two systems share a plot; each has a confusion matrix, which with many labels is as wide as
+    the sheet, so that its counts can be read.
     """
-    apart: dict[str, Callable[[Any, System], None]] = {
-        "confusion": _confusion,
-        "precision-recall": partial(_curves, roc=False),
-        "roc": partial(_curves, roc=True),
-    }
     kinds = kinds_of(systems[0]) if kind == "all" else [kind]
     Y = min(max(len(one.found.scores.labels) for one in systems), MOST_LABELS)
     small: list[Callable[[Any], None]] = []
     wide: list[Callable[[Any], None]] = []
     for each in kinds:
         own = [one for one in systems if each in kinds_of(one)]
-        if each in apart:
-            drawers = [partial(_titled, draw=apart[each], system=one, name=len(systems) > 1) for one in own]
-            (wide if each == "confusion" and Y > FEW_LABELS else small).extend(drawers)
+        if each == "confusion":
+            drawers = [partial(_confusion, system=one, named=len(systems) > 1) for one in own]
+            (wide if Y > FEW_LABELS else small).extend(drawers)
         else:
             small.append(partial(_f1_by_label if each == "f1" else _reliability, systems=own))
     width = 2 * COLUMN + 0.2 if wide or kind == "all" or len(small) > 1 else COLUMN
@@ -278,17 +267,9 @@ def evaluation(path: str, kind: str, systems: Sequence[System]) -> None:
     save(figure, path)
 
 
-def _titled(axes: Any, draw: Callable[[Any, System], None], system: System, name: bool) -> None:
-    draw(axes, system)
-    if name:
-        axes.set_title(f"{axes.get_title()}\n{_plain(shortened(system.name))}")
-
-
 def kinds_of(system: System) -> list[str]:
     """Return the kinds of plots that the labels and their probabilities are enough for."""
-    kinds = ["f1", "confusion"]
-    kinds += ["reliability"] * (system.labelling.probabilities is not None)
-    return kinds + ["precision-recall", "roc"] * bool(system.curves)
+    return ["f1", "confusion", *["reliability"] * (system.labelling.probabilities is not None)]
 
 
 def _bars_text(found: Judgement) -> str:
@@ -327,7 +308,7 @@ def _f1_by_label(axes: Any, systems: Sequence[System]) -> None:
         axes.legend(fontsize=TINY, edgecolor="none", framealpha=0.6)
 
 
-def _confusion(axes: Any, system: System) -> None:
+def _confusion(axes: Any, system: System, named: bool) -> None:
     """Draw counts; the colour is the share of the gold label, of errors in orange with a scale of their own."""
     scores = system.found.scores
     names, counts = gathered([score.name for score in scores.labels], scores.confusion)
@@ -356,7 +337,8 @@ def _confusion(axes: Any, system: System) -> None:
     axes.set_yticks(np.arange(-0.5, Y), minor=True)
     axes.grid(True, which="minor", color="0.9", lw=0.4)
     axes.tick_params(which="minor", length=0)
-    axes.set(title="Confusion matrix", xlabel="predicted (blue: correct, orange: errors)", ylabel="gold")
+    title = f"Confusion matrix\n{_plain(shortened(system.name))}" if named else "Confusion matrix"
+    axes.set(title=title, xlabel="predicted (blue: correct, orange: errors)", ylabel="gold")
     bar = axes.figure.colorbar(errors, ax=axes, shrink=0.8, ticks=[0, 1, 5, 20, 50, 100])
     bar.set_label("errors: share of gold label, %\n(square-root scale)", fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
@@ -388,30 +370,6 @@ def _reliability(axes: Any, systems: Sequence[System]) -> None:
     axes.set(xlabel=f"mean probability of the predicted label\n({note})", ylabel="accuracy")
     axes.grid(True, alpha=0.3, lw=0.5)
     axes.legend(loc="lower right", fontsize=TINY, edgecolor="none", framealpha=0.6)
-
-
-def _curves(axes: Any, system: System, roc: bool) -> None:
-    """Draw ROC or precision-recall curves of the most frequent labels; the legend has the areas below them."""
-    if roc:
-        axes.plot([0, 100], [0, 100], color="0.7", lw=0.8, ls="--")
-    curves = system.curves
-    for k, curve in enumerate(curves):
-        x, y = (curve.false_alarms, curve.recall) if roc else (curve.recall, curve.precision)
-        x, y = 100 * np.append(0.0, x), 100 * np.append(0.0 if roc else y[0], y)
-        name = f"{_plain(shortened(curve.label))} {100 * (curve.area if roc else curve.average_precision):.1f}"
-        style = {"ls": LINES[k % len(LINES)], "marker": MARKS[k], "ms": 2.5, "markevery": (0.03 * k, 0.25)}
-        axes.plot(x, y, lw=0.9, label=name, drawstyle="default" if roc else "steps-pre", clip_on=False, **style)
-    what, of = ("label", "") if system.found.spans is None else ("span type", " (of positions)")
-    name, xlabel, ylabel = "Precision-recall", "recall, %", "precision, %"
-    if roc:
-        name, xlabel, ylabel = "ROC", "false positive rate, %", "true positive rate (recall), %"
-    axes.set(title=f"{name} by {what}{of}", xlabel=xlabel, ylabel=ylabel)
-    axes.set(xlim=(0, 100), ylim=(0, 100), aspect="equal")
-    axes.grid(True, alpha=0.3, lw=0.5)
-    meaning, corner = ("AUC, %", "lower right") if roc else ("average precision, %", "best")
-    some = "" if len(curves) < MOST_CURVES else f", most frequent {what}s"
-    look = {"fontsize": TINY, "title_fontsize": TINY, "handlelength": 3}
-    axes.legend(loc=corner, title=meaning + some, ncols=1 + (len(curves) > 4), **look)
 
 
 def _figure(width: float = 6, height: float = 4) -> tuple[Any, Any]:

@@ -39,7 +39,7 @@ from .model import (
     Model as Model,
     ScoreCalibration as ScoreCalibration,
 )
-from .model_labelling import Also as Also, from_model as from_model, from_model_and_encoded as from_model_and_encoded
+from .model_labelling import from_model as from_model, from_model_and_encoded as from_model_and_encoded
 from .rules import (
     LabelRules as LabelRules,
     RulesProbability as RulesProbability,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from ..errors import ConfigError, DataError
 from ..scoring import (
     Decision,
     Labelling,
-    LabelProbabilities,
     Probabilities,
     SeenWords,
     SpanFinder,
@@ -38,21 +37,10 @@ WHOLE_WORDS = ("identity", "lower")  # transforms, the better one first
 ENCODED_AT_ONCE = 1 << 14  # positions: their distinct values are looked up by one thread
 
 
-@dataclass(frozen=True)
-class Also:
-    """Results besides labels and their own probabilities."""
-
-    marginals: bool = False  # probabilities of all labels
-    wholes: bool = False  # probabilities of whole spans and sequences
-
-
-LABELS = Also()
-
-
 def from_model(
-    model: Model, corpus: Corpus, workers: Workers, decision: Decision = AS_STORED, also: Also = LABELS
+    model: Model, corpus: Corpus, workers: Workers, decision: Decision = AS_STORED, wholes: bool = False
 ) -> Labelling:
-    """Return the labels that a model gives to a corpus with gold labels, and their probabilities."""
+    """Return the labels that a model gives to a corpus with gold labels, and probabilities; `wholes`: of spans, too."""
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
     gold = CodedColumn.of(corpus.columns[-1])
@@ -76,7 +64,7 @@ def from_model(
         spans,
         workers,
         decision,
-        also,
+        wholes,
         lambda rules, rows: rules.allowed_rows(corpus, columns, rows),
     )
 
@@ -102,7 +90,7 @@ def from_model_and_encoded(
     source: str,
     workers: Workers,
     decision: Decision = AS_STORED,
-    also: Also = LABELS,
+    wholes: bool = False,
 ) -> Labelling:
     """Label data that is encoded as the model does it, shard by shard where it has some; the inputs are left out."""
     # A label that the model does not know gets a name that fits the scheme and equals no other.
@@ -116,7 +104,7 @@ def from_model_and_encoded(
         numbers = np.where(dataset.known_labels < 0, len(model.labels), dataset.known_labels)
         part = Labelling(source, CodedColumn(names, numbers), (), dataset.offsets, dataset.lines)
         chunks = model.chunks(dataset)
-        parts.append(_labelled(model, part, dataset.span, chunks, workers, decision, also, lambda rules, rows: None))
+        parts.append(_labelled(model, part, dataset.span, chunks, workers, decision, wholes, lambda rules, rows: None))
     found = joined_labellings(parts)
     if not len(found.lines):
         raise DataError(NOT_OBSERVED, source)
@@ -130,18 +118,18 @@ def _labelled(
     spans: Sequence[tuple[int, int]],
     workers: Workers,
     decision: Decision,
-    also: Also,
+    wholes: bool,  # return probabilities of whole spans and sequences, too
     allowed: Callable[[LabelRules, slice], np.ndarray | None],  # labels [n, Y] that a column lists at some positions
 ) -> Labelling:
     """Label all positions, then leave out those whose label is not observed."""
     costs = decision.costs(model.labels)
     model = model.deciding(decision)
-    finder = SpanFinder(model.labels) if also.wholes and detect_scheme(model.labels) is not None else None
+    finder = SpanFinder(model.labels) if wholes and detect_scheme(model.labels) is not None else None
 
     rules = model.label_rules
 
-    def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, np.ndarray | None, WholeProbabilities | None, Any]:
-        """Return labels [n], probabilities of observed ones, of all labels [n, Y] and of wholes, and remarks."""
+    def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, WholeProbabilities | None, Any]:
+        """Return labels [n], probabilities of observed ones and of wholes, and remarks."""
         place = int(np.searchsorted(found.lines, part.lines[0])) if part.positions else 0
         rows = slice(place, place + part.positions)
         inferred = model.infer(part, costs, None if rules is None else allowed(rules, rows))
@@ -149,22 +137,21 @@ def _labelled(
         if rules is not None and inferred.status is not None:
             remarks = rules.remarks(inferred.status, part.lines[part.offsets[:-1]], found.source)
         scores, edges, every, best = inferred.scores, inferred.edges, inferred.marginals, inferred.labels
-        wholes = None
-        if also.wholes:
+        of_wholes = None
+        if wholes:
             of_sequences = np.exp(chain.path_scores(scores, edges, part.offsets, best) - every.log_z)
             of_spans = np.full(len(best), np.nan)
             if finder is not None:
                 own = finder.find(best, part.offsets)
                 ends = own.starts, own.ends
                 of_spans[own.starts] = run_probabilities(scores, edges, part.offsets, best, *ends, finder.apart)
-            wholes = WholeProbabilities(of_spans, np.minimum(of_sequences, 1.0))
+            of_wholes = WholeProbabilities(of_spans, np.minimum(of_sequences, 1.0))
         kept: Any = part.known_labels != UNOBSERVED
         kept = slice(None) if kept.all() else kept  # which copies nothing
         return (
             best,
             Probabilities.of(every.node[kept], part.known_labels[kept], best[kept]),
-            every.node[kept].astype(np.float32) if also.marginals else None,
-            wholes,
+            of_wholes,
             remarks,
         )
 
@@ -174,13 +161,12 @@ def _labelled(
 
     runs, kept, lacking = zip(*workers.map(work, spans), strict=True)
     missing: Counter[str] = sum(map(Counter, lacking), Counter())
-    labels, probabilities, every, wholes, remarks = zip(*(each for run in runs for each in run), strict=True)
+    labels, probabilities, of_wholes, remarks = zip(*(each for run in runs for each in run), strict=True)
     found = replace(
         found,
         predicted=CodedColumn(list(model.labels), np.concatenate(labels)),
         probabilities=Probabilities.joined(probabilities),
-        marginals=LabelProbabilities(model.labels, np.concatenate(every)) if also.marginals else None,
-        wholes=WholeProbabilities.joined(wholes) if also.wholes else None,
+        wholes=WholeProbabilities.joined(of_wholes) if wholes else None,
         known_labels=model.labels,
         decode=model.decode,
         span_bonus=model.span_bonus if model.decode == "viterbi" else 0.0,

@@ -22,11 +22,9 @@ from .judgement import (
     Comparison as Comparison,
     Judgement as Judgement,
     JudgementOptions as JudgementOptions,
-    LabelCurve as LabelCurve,
     bin_intervals as bin_intervals,
     f1_intervals as f1_intervals,
     judge as judge,
-    label_curves as label_curves,
     scores_shown as scores_shown,
 )
 from .labelling import (

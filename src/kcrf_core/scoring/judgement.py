@@ -7,8 +7,6 @@ predicts it where its probability is at least c, for every c (see "Figures and t
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -19,13 +17,10 @@ from ..system import counted, without_empty
 from .calibration import Calibration, calibrate, calibrate_events
 from .error_analysis import ErrorAnalysis, analyse_errors
 from .evaluation import Evaluation, evaluate_labelling
-from .labelling import Labelling, LabelProbabilities
-from .schemes import split_label
+from .labelling import Labelling
 from .significance import Difference, Interval, bootstrap, differences, figures, unit_offsets
 from .spans import Score, SpanScores
 from .yardstick import Yardstick, choose_yardstick
-
-MOST_POINTS = 400  # of a curve: more cannot be seen
 
 
 @dataclass(frozen=True)
@@ -310,19 +305,6 @@ def check_same_data(first: Labelling, second: Labelling) -> None:
     raise DataError(f"{counted(len(second.gold), 'position')}, expected {len(first.gold):,} {advice}", second.source)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelCurve:
-    """One label, or type of span, against all others, [P] points in the order of falling probability."""
-
-    label: str
-    gold: int  # positions that have it
-    precision: np.ndarray
-    recall: np.ndarray
-    false_alarms: np.ndarray
-    average_precision: float
-    area: float
-
-
 def bin_intervals(found: Judgement, labelling: Labelling) -> list[Interval]:
     """Return intervals of the accuracy in each bin of the calibration, in its order; empty without resamples."""
     if found.calibration is None or labelling.probabilities is None or not found.intervals:
@@ -357,47 +339,6 @@ def f1_intervals(found: Judgement, labelling: Labelling) -> dict[str, Interval]:
 def scores_shown(found: Judgement) -> tuple[Score, ...]:
     """Return scores by type of span, or by label without spans."""
     return found.scores.labels if found.spans is None else found.spans.types
-
-
-def label_curves(
-    marginals: LabelProbabilities, gold: Sequence[str], most: int, spans: bool = False
-) -> list[LabelCurve]:
-    """Return curves of the labels with most gold positions, those that some but not all positions have.
-
-    With `spans`, curves are those of types of spans: a position has a type with the sum of the probabilities of its
-    labels, B-X, I-X and the like.
-    """
-    column = CodedColumn.of(gold)
-
-    def class_of(label: str) -> str | None:
-        letter, kind = (split_label(label) if spans else None) or ("", label)
-        return None if spans and letter == "O" else kind or "spans"
-
-    counts: Counter[str | None] = Counter()
-    numbers = np.bincount(column.codes, minlength=len(column.values)).tolist()
-    for label, number in zip(column.values, numbers, strict=True):
-        counts[class_of(label)] += number
-    known = dict.fromkeys(name for label in marginals.labels if (name := class_of(label)) is not None)
-    drawn = sorted((name for name in known if 0 < counts[name] < len(gold)), key=lambda name: -counts[name])
-    curves = []
-    for label in drawn[:most]:
-        values = marginals.values[:, [class_of(each) == label for each in marginals.labels]].sum(axis=1)
-        has = np.isin(column.codes, [k for k, each in enumerate(column.values) if class_of(each) == label])
-        order = np.argsort(-values, kind="stable")
-        # Positions of equal probability are predicted together.
-        last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
-        right = np.cumsum(has[order])[last]
-        asked = last + 1
-        total, others = int(has.sum()), int((~has).sum())
-        precision, recall, false_alarms = right / asked, right / total, (asked - right) / others
-        average = float(np.sum(np.diff(recall, prepend=0.0) * precision))
-        heights = recall - np.diff(recall, prepend=0.0) / 2  # in the middle of each step
-        area = float(np.sum(np.diff(false_alarms, prepend=0.0) * heights))
-        # As many points along recall as along false alarms: one curve is steep where the other is flat.
-        some = [np.searchsorted(each, np.linspace(0, 1, MOST_POINTS // 2)) for each in (recall, false_alarms)]
-        at = np.unique(np.minimum(np.concatenate([[0], *some, [len(recall) - 1]]), len(recall) - 1))
-        curves.append(LabelCurve(label, total, precision[at], recall[at], false_alarms[at], average, area))
-    return curves
 
 
 def _ratio_intervals(above: np.ndarray, below: np.ndarray, found: Judgement) -> list[Interval]:

@@ -61,7 +61,7 @@ class Labelling:
     words: Sequence[str] | None = None  # something to show for each position
     seen: SeenWords | None = None  # those of `words`, where a model with such a column gave the labels
     probabilities: Probabilities | None = None
-    marginals: LabelProbabilities | None = None  # of all labels, if they are known and wanted
+    marginals: LabelProbabilities | None = None  # of all labels, if they are wanted
     wholes: WholeProbabilities | None = None  # of spans and sequences, if they are wanted
     known_labels: tuple[str, ...] | None = None  # those of the model
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
@@ -101,7 +101,7 @@ def from_tagged(corpus: Corpus) -> Labelling:
     if not set(gold) & set(predicted):
         message = "the last two columns have no value in common; is the file tagged? (or give a model with -m)"
         raise DataError(message, corpus.source)
-    probabilities, marginals, lacking = _collect(written, gold, predicted, corpus)
+    probabilities, lacking = _collect(written, gold, predicted, corpus)
     remarks = [_doubt(gold, predicted, corpus.source), lacking]
     return Labelling(
         source=corpus.source,
@@ -111,7 +111,6 @@ def from_tagged(corpus: Corpus) -> Labelling:
         lines=corpus.lines,
         words=readable_column(columns),
         probabilities=probabilities,
-        marginals=marginals,
         remarks=tuple(remark for remark in remarks if remark is not None),
     )
 
@@ -170,11 +169,7 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
     missing = sum((Counter(dict(part.missing)) for part in parts), Counter[str]())
     rules = sum((Counter(part.rules) for part in parts), Counter[str]())
     given = [part.probabilities for part in parts if part.probabilities is not None]
-    marginals = [part.marginals for part in parts if part.marginals is not None]
     wholes = [part.wholes for part in parts if part.wholes is not None]
-    every = None
-    if len(marginals) == len(parts):
-        every = LabelProbabilities(marginals[0].labels, np.concatenate([each.values for each in marginals]))
     return replace(
         parts[0],
         gold=joined_columns([CodedColumn.of(part.gold).packed() for part in parts]),
@@ -184,7 +179,6 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         words=None,
         seen=None,
         probabilities=Probabilities.joined(given) if len(given) == len(parts) else None,
-        marginals=every,
         wholes=WholeProbabilities.joined(wholes) if len(wholes) == len(parts) else None,
         left_out=sum(part.left_out for part in parts),
         missing=tuple(missing.items()),
@@ -219,30 +213,30 @@ def _label_probabilities(column: Sequence[str], predicted: Sequence[str]) -> tup
 
 def _collect(
     written: list[tuple[Sequence[str], np.ndarray]], gold: Sequence[str], predicted: Sequence[str], corpus: Corpus
-) -> tuple[Probabilities | None, LabelProbabilities | None, str | None]:
-    """Combine the columns of probabilities, of predicted and of all labels; None where some are missing, and why."""
+) -> tuple[Probabilities | None, str | None]:
+    """Combine the columns of probabilities; None where some are missing, and why."""
     single = {labels[0]: values for labels, values in written if len(labels) == 1}
     if single.keys() >= set(predicted):
         marginals = np.stack(list(single.values()), axis=1)  # [N, Y]
         found = from_marginals(marginals, list(single), gold, predicted)
         # A single label may be the predicted one or the only one there is: nothing in the file says which.
         if len(single) == 1:
-            return Probabilities(found.predicted, None, None), None, None
+            return Probabilities(found.predicted, None, None), None
         sums = marginals.sum(axis=1)
         wrong = np.abs(sums - 1) > _ROUNDING * len(single)
         if not wrong.any():
-            return found, LabelProbabilities(tuple(single), marginals.astype(np.float32)), None
+            return found, None
         t = int(wrong.argmax())
         remark = f"probabilities add up to {sums[t]:.4g}, not to 1 as those of all labels: no log-loss and Brier score"
-        return Probabilities(found.predicted, None, None), None, f"{corpus.source}:{corpus.lines[t]}: {remark}"
+        return Probabilities(found.predicted, None, None), f"{corpus.source}:{corpus.lines[t]}: {remark}"
     for labels, values in written:
         if len(labels) > 1:
-            return Probabilities(values, None, None), None, None
+            return Probabilities(values, None, None), None
     if not written:
-        return None, None, None
+        return None, None
     t = next(t for t, label in enumerate(predicted) if label not in single)
     remark = f"'{predicted[t]}' is predicted, and no column has its probability: no calibration"
-    return None, None, f"{corpus.source}:{corpus.lines[t]}: {remark}"
+    return None, f"{corpus.source}:{corpus.lines[t]}: {remark}"
 
 
 def readable_column(columns: Sequence[Sequence[str]]) -> Sequence[str] | None:

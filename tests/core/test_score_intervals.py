@@ -1,19 +1,16 @@
-"""Curves of labels against counts by hand, and intervals of bins and labels against resamples taken one by one."""
+"""Intervals of bins and labels: they contain the figures, narrow with data, and know spans."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from kcrf_core.scoring import (
     JudgementOptions,
     Labelling,
-    LabelProbabilities,
     bin_intervals,
     f1_intervals,
     from_marginals,
     judge,
-    label_curves,
 )
 
 LABELS = ("a", "b")
@@ -34,43 +31,7 @@ def drawn(sequences=40, seed=0):
         offsets=np.arange(0, N + 1, 5),
         lines=np.arange(N),
         probabilities=from_marginals(marginals, LABELS, gold, predicted),
-        marginals=LabelProbabilities(LABELS, marginals.astype(np.float32)),
     )
-
-
-def test_curve_of_a_label_by_hand():
-    marginals = LabelProbabilities(LABELS, np.array([[0.9, 0.1], [0.8, 0.2], [0.8, 0.2], [0.1, 0.9]], dtype=np.float32))
-    (curve, _) = label_curves(marginals, ["a", "b", "a", "b"], most=2)
-    assert (curve.label, curve.gold) == ("a", 2)
-    assert curve.recall.tolist() == [0.5, 1, 1]  # the two of equal probability come together
-    assert curve.precision.tolist() == pytest.approx([1, 2 / 3, 0.5], rel=1e-12)
-    assert curve.false_alarms.tolist() == [0, 0.5, 1]
-    assert curve.average_precision == pytest.approx(0.5 + 0.5 * 2 / 3, rel=1e-12)
-
-
-def test_curves_of_types_add_the_probabilities_of_their_labels():
-    labels = ("B-X", "I-X", "B-Y", "O")
-    values = np.array([[0.5, 0.1, 0.3, 0.1], [0.25, 0.5, 0, 0.25], [0.1, 0.1, 0.6, 0.2], [0.375, 0.375, 0.25, 0]])
-    gold = ["B-X", "I-X", "B-Y", "O"]
-    x, y = label_curves(LabelProbabilities(labels, values.astype(np.float32)), gold, most=8, spans=True)
-    assert (x.label, x.gold, y.label, y.gold) == ("X", 2, "Y", 1)
-    assert x.recall.tolist() == [0.5, 1, 1]  # two of equal probability come together
-    assert x.precision.tolist() == pytest.approx([0.5, 2 / 3, 0.5], rel=1e-6)
-    assert y.average_precision == 1
-
-
-def test_area_is_the_probability_of_the_right_order():
-    labelling = drawn()
-    curve = next(one for one in label_curves(labelling.marginals, labelling.gold, 2) if one.label == "a")
-    values = labelling.marginals.values[:, 0]
-    has = np.array(labelling.gold) == "a"
-    pairs = values[has][:, None] - values[~has]
-    assert curve.area == pytest.approx(np.mean(pairs > 0) + 0.5 * np.mean(pairs == 0), rel=1e-9)
-
-
-def test_labels_that_no_position_or_every_position_has_make_no_curve():
-    marginals = LabelProbabilities(("a", "b", "c"), np.full((3, 3), 1 / 3, dtype=np.float32))
-    assert label_curves(marginals, ["a", "a", "a"], 8) == []
 
 
 def test_intervals_hold_what_is_observed_and_narrow_with_data():
