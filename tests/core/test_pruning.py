@@ -61,13 +61,12 @@ def scores(model, dataset):
 @pytest.mark.parametrize("eps", [0.0, 0.02, 0.3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_score_changes_by_more(kind, eps):
-    whole, before, dataset = fit(kind)
+    whole, _, dataset = fit(kind)
     model, report, _ = fit(kind, eps)
     change = sum(np.abs(a - b).max() for a, b in zip(scores(whole, dataset), scores(model, dataset), strict=True))
     assert change <= eps * (1 + 1e-9) + 1e-12
     found = report.pruned
     assert found.weights == nonzero(whole) >= found.weights_left == nonzero(model)
-    assert found.objective == before.result.value
     if eps == 0.3:  # of this much there is something to take, and not everything
         assert found.weights_left < 0.97 * found.weights and change > 0.1 * eps
 
@@ -77,7 +76,8 @@ def test_p_is_that_of_what_is_left(kind):
     """Worked out from the model that is written alone: the prior of its function, and its probabilities."""
     model, report, dataset = fit(kind, 0.3, tolerance=1e-6)
     result = report.result
-    assert result.value > report.pruned.objective and result.lower <= report.pruned.objective
+    before = fit(kind, tolerance=1e-6)[1].result
+    assert result.value > before.value >= result.lower
     assert result.gap > 1e-6 and result.reason == "pruned"
     if kind not in ("linear", "observed"):
         return
@@ -124,16 +124,6 @@ def test_conjunctions_without_weights_go():
     assert len(after.conjunctions.keys) < len(before.conjunctions.keys)
     assert after.conjunctions.size < before.conjunctions.size
     after.conjunctions.check()
-
-
-def test_accuracy_is_told_on_held_out_data_where_there_is_some():
-    _, report, _ = fit("linear", 0.3)
-    assert report.pruned.accuracy_on == "training"
-    model, report, _ = fit("linear", 0.3, dev=words(seed=5))
-    found = report.pruned
-    assert found.accuracy_on == "dev" and found.accuracy_left == report.dev.accuracy
-    gold = words(seed=5).columns[-1]
-    assert found.accuracy_left == np.mean([a == b for a, b in zip(model.tag_corpus(words(seed=5)), gold, strict=True)])
 
 
 def test_everything_may_go():

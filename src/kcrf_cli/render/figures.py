@@ -181,14 +181,10 @@ def calibration_text(found: CalibrationReport) -> str:
 
 
 def pruned_text(pruned: PruneReport, size: int) -> str:
-    """Return the weights that pruning left of a model that has so many bytes now, and P and accuracy before it."""
-    gap = "unknown" if pruned.certified_gap is None else gap_text(pruned.certified_gap)
-    data = "DEV" if pruned.accuracy_on == "dev" else "the training data"
+    """Return the weights that pruning left of a model that has so many bytes now."""
     left = f"{pruned.weights_left:,} of {counted(pruned.weights, 'weight')} left"
     sizes = f"{size_text(size)} of {size_text(size + pruned.bytes_saved)}"
-    accuracy = f"accuracy on {data} {percent(pruned.accuracy_left)} %, {percent(pruned.accuracy)} % before"
-    before = f"before pruning P {pruned.objective:.6f}, gap {gap}"
-    return f"pruned by {pruned.prune:g}: {left}, {sizes}; {accuracy}; {before}"
+    return f"pruned by {pruned.prune:g}: {left}, {sizes}"
 
 
 def structure_text(structure: Structure) -> str:

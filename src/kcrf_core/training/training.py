@@ -11,7 +11,7 @@ import numpy as np
 
 from ..chains import MOST_STATES, NODE, Clique
 from ..config import GRADIENT, Config, RulesConfig, variance_text
-from ..encoding import UNOBSERVED, Dataset, Encoding
+from ..encoding import Dataset, Encoding
 from ..errors import ConfigError
 from ..features import (
     DTYPES,
@@ -70,17 +70,12 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class PruneReport:
-    """Sizes and figures of a model before and after pruning."""
+    """Sizes of a model before and after pruning."""
 
     prune: float  # largest change of a score
     weights: int  # number before, and after
     weights_left: int
     bytes_saved: int  # of the file
-    objective: float  # P before
-    certified_gap: float | None
-    accuracy_on: str  # dev or training
-    accuracy: float  # before, and after
-    accuracy_left: float
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -498,21 +493,11 @@ class TrainingRun:
             blocks[j] = objective.block_of(fitted.map_weights(thinned), j)
             terms.append(thinned.compacted())
         smaller = replace(model, terms=tuple(terms))
-        dev = self._options.dev
-        name, judge = ("training", self._dataset) if dev is None else ("dev", dev)
-        observed = judge.labels != UNOBSERVED
-        right = [(each.tag(judge, self._workers) == judge.labels)[observed] for each in (model, smaller)]
-        accuracies = [float(each.mean()) if len(each) else 0.0 for each in right]
         report = PruneReport(
             prune=prune,
             weights=sum(term.nonzero for term in model.terms),
             weights_left=sum(term.nonzero for term in terms),
             bytes_saved=model.file_size - smaller.file_size,
-            objective=result.value,
-            certified_gap=result.gap if np.isfinite(result.gap) else None,
-            accuracy_on=name,
-            accuracy=accuracies[0],
-            accuracy_left=accuracies[1],
         )
         result = moved(result, objective, objective.vector(blocks), self._tolerance, PRUNED)
         return smaller, replace(solution, result=result), report
