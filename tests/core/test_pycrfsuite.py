@@ -520,7 +520,7 @@ def test_figures_of_iterations(tmp_path, capsys, possible, third):
         assert [one["num"] for one in trainer.logparser.iterations] == list(range(1, most + 1))
 
 
-@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow", "averaged-perceptron"])
+@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd"])
 def test_parameters_of_algorithms(algorithm, tmp_path):
     trainer = Trainer(algorithm, verbose=False)
     params = trainer.get_params()
@@ -533,16 +533,13 @@ def test_parameters_of_algorithms(algorithm, tmp_path):
         with pytest.raises(ValueError, match="Parameter not found: foo"):
             call()
     trainer.append([["a"], ["b"]], ["x", "y"])
-    if algorithm in ("lbfgs", "l2sgd"):
-        trainer.train(str(tmp_path / "model"))
-    else:
-        with pytest.raises(CRFSuiteError, match="lbfgs maximises"):
-            trainer.train(str(tmp_path / "model"))
+    trainer.train(str(tmp_path / "model"))
 
 
 def test_what_training_refuses(tmp_path):
-    with pytest.raises(ValueError, match="Bad arguments"):
-        Trainer("foo")
+    for algorithm in ("foo", "ap", "arow"):
+        with pytest.raises(ValueError, match=r"Bad arguments.*there are lbfgs and l2sgd"):
+            Trainer(algorithm)
     with pytest.raises(ValueError, match="2 items, but 1 label"):
         Trainer().append([["a"], ["b"]], ["x"])
     with pytest.raises(TypeError, match="labels are strings"):

@@ -1,8 +1,8 @@
 """Training as python-crfsuite's `Trainer` does it, on this library's solver; what is written is a model of CRFsuite.
 
 The objective is CRFsuite's, sum_i -log p(y^i | x^i) + c2 |w|^2, without weights of first and last labels. It is
-minimised until its value is proven to be within 1e-4 of the optimum, so that parameters of other ways to stop, and of
-other algorithms, are taken and have no effect.
+minimised until its value is proven to be within 1e-4 of the optimum, so that parameters of other ways to stop are taken
+and have no effect.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ MOST_PASSES = 100_000
 
 
 _COMMON = {"feature.minfreq": 0.0, "feature.possible_states": False, "feature.possible_transitions": False}
-_EVERY = {"max_iterations": 100, "epsilon": 0.0}
-# Parameters of each algorithm with their defaults, whose types are those of all values.
+# Parameters of the algorithms that minimise the objective, with their defaults, whose types are those of all values.
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "lbfgs": _COMMON
     | {"c1": 0.0, "c2": 1.0, "max_iterations": NO_LIMIT, "num_memories": 6, "epsilon": 1e-5, "period": 10}
@@ -50,14 +49,9 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
     "l2sgd": _COMMON
     | {"c2": 1.0, "max_iterations": 1000, "period": 10, "delta": 1e-6, "calibration.eta": 0.1, "calibration.rate": 2.0}
     | {"calibration.samples": 1000.0, "calibration.candidates": 10, "calibration.max_trials": 20},
-    "averaged-perceptron": _COMMON | _EVERY,
-    "passive-aggressive": _COMMON | {"type": 1, "c": 1.0, "error_sensitive": True, "averaging": True} | _EVERY,
-    "arow": _COMMON | {"variance": 1.0, "gamma": 1.0} | _EVERY,
 }
-_SHORT = {"ap": "averaged-perceptron", "pa": "passive-aggressive"}
-_GRADUAL = ("lbfgs", "l2sgd")  # which minimise the objective that is minimised here
 _STOPPING = "No effect: training ends when the objective is proven to be close to its optimum."
-_HELP = {  # of the algorithms in _GRADUAL; other parameters have no effect
+_HELP = {  # other parameters have no effect
     "feature.minfreq": "Weights for pairs whose values in the data sum to at least this.",
     "feature.possible_states": "Weights for all pairs of attributes and labels, not those of the data alone.",
     "feature.possible_transitions": "Weights for all pairs of labels, not those of the data alone.",
@@ -141,9 +135,10 @@ class BaseTrainer:
 
     def select(self, algorithm: str, type: str = "crf1d") -> None:
         """Choose an algorithm, which sets its parameters to their defaults."""
-        name = _SHORT.get(algorithm.lower(), algorithm.lower())
+        name = algorithm.lower()
         if name not in _PARAMETERS or type != "crf1d":
-            raise ValueError(f"Bad arguments: algorithm={algorithm!r}, type={type!r}")
+            known = " and ".join(_PARAMETERS)
+            raise ValueError(f"Bad arguments: algorithm={algorithm!r}, type={type!r}: there are {known}, and crf1d")
         self._algorithm, self._values = name, dict(_PARAMETERS[name])
 
     def params(self) -> list[str]:
@@ -170,18 +165,13 @@ class BaseTrainer:
 
     def help(self, name: str) -> str:
         self.get(name)  # refuses what is no parameter
-        known = _HELP if name in _COMMON or self._algorithm in _GRADUAL else {}
-        return known.get(name, "No effect here.")
+        return _HELP.get(name, "No effect here.")
 
     def train(self, model: str | os.PathLike[str], holdout: int = -1) -> None:
         """Train on all sequences but those of the group `holdout`, and write a model; an empty name writes none.
 
         A name that ends in .npz gives a model of kcrf, any other one of CRFsuite.
         """
-        if self._algorithm not in _GRADUAL:
-            raise CRFSuiteError(
-                f"{self._algorithm} is not supported: lbfgs maximises the log-likelihood with an L2 penalty (c2)"
-            )
         c1, c2 = (self.get(name) if name in self._values else 0.0 for name in ("c1", "c2"))
         if min(c1, c2) < 0 or not c1 + c2:
             raise CRFSuiteError("c2 must be above 0: without a penalty weights may grow without end")
