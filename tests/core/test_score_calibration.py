@@ -81,7 +81,7 @@ def test_a_model_that_is_too_sure_is_calibrated(tmp_path):
         assert told.kept and told.log_loss < told.log_loss_before - told.standard_error and told.sharpness < 0.5
         assert told.log_loss < np.log(2) + 0.05  # coins are coins
         assert found.calibration.sharpness == told.sharpness and found.info["training"] == model.info["training"]
-        with pytest.raises(DataError, match="too few"):
+        with pytest.raises(DataError, match="3 sequences cannot make 5 folds"):
             fit_calibration(model, report, encoding, dataset.subset(range(3)), config, workers)
     with pytest.raises(ConfigError, match="calibration"):
         export_model(found, "crfsuite")
@@ -114,7 +114,7 @@ def test_folds_of_a_calibration_keep_groups_together(tmp_path):
         known, new = figures(), figures(groups=groups)
         assert new.log_loss_before > known.log_loss_before + 0.05  # of subjects that no model has seen
         assert figures(folds=groups % 5).log_loss_before > known.log_loss_before + 0.05
-        with pytest.raises(DataError, match="4 groups are too few"):
+        with pytest.raises(DataError, match="4 groups cannot make 5 folds"):
             figures(groups=groups % 4)
         with pytest.raises(Interrupted):
             fit_calibration(model, report, encoding, dataset, config, workers, interrupted=lambda: True)

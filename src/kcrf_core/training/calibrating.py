@@ -15,10 +15,10 @@ import numpy as np
 from ..chains import Edges, chain
 from ..config import Config
 from ..encoding import Dataset, Encoding
-from ..errors import ConfigError, DataError, Interrupted
+from ..errors import ConfigError, Interrupted
 from ..model import Model, ScoreCalibration
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
-from ..system import Workers, counted, offsets_of
+from ..system import Workers, offsets_of
 from .checkpoint import Checkpoint
 from .held_out import HoldOut, Units, size_contents
 from .training import Report, train
@@ -133,17 +133,10 @@ def _divided(dataset: Dataset, hold_out: HoldOut, seed: int) -> tuple[np.ndarray
     if hold_out.folds is not None:
         return sequences, [np.flatnonzero(hold_out.folds == fold) for fold in np.unique(hold_out.folds)]
     if groups is None:
-        what, units = "sequence", Units(sequences, "sequences", None)
+        units = Units(sequences, "sequences", None)
     else:
-        numbers = np.unique(groups, return_inverse=True)[1]
-        what, units = "group", Units(numbers, "groups", size_contents(dataset.offsets))
-    found = units.count(sequences)
-    if found < FOLDS:
-        raise DataError(
-            f"{counted(found, f'{what} is', f'{what}s are')} too few to calibrate on: at least {FOLDS} are needed",
-            dataset.source,
-            settings=["calibrate"],
-        )
+        units = Units(np.unique(groups, return_inverse=True)[1], "groups", size_contents(dataset.offsets))
+    units.check(sequences, FOLDS, dataset.source, "folds to calibrate on")
     return units.of_sequence, units.dealt(sequences, FOLDS, [seed, 7])
 
 

@@ -208,7 +208,7 @@ class Units:
     def count(self, which: np.ndarray) -> int:
         return len(np.unique(self.of_sequence[which]))
 
-    def check(self, which: np.ndarray, folds: int, source: str, what: str) -> None:
+    def check(self, which: np.ndarray, folds: int, source: str | None, what: str) -> None:
         """Refuse to deal the sequences numbered `which` into more folds than they have units."""
         found = self.count(which)
         if found < folds:
