@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -92,11 +93,19 @@ from .parameters import (
     threads_of,
     train_options,
 )
-from .scikit_learn import NotFittedError, Protocol, own_or
 
 LOGGER = logging.getLogger("kcrf_core")
 SEPARATOR = "\0"  # of labels that are allowed at a position
 AllowedLabels: TypeAlias = Sequence[Sequence[Iterable[object] | None]]  # for each position of each sequence
+
+
+class NotFittedError(ValueError, AttributeError):
+    """Error of an estimator that is used before `fit`."""
+
+
+def own_or(kind: type, name: str | None = None) -> type:
+    """Return scikit-learn's class where it is imported, as callers without it cannot expect it."""
+    return getattr(sys.modules.get("sklearn.exceptions"), name or kind.__name__, kind)
 
 
 class LoggingObserver(Observer):
@@ -157,7 +166,7 @@ class LabelAndMarginals(NamedTuple):
 
 @documented
 @dataclass(kw_only=True, repr=False, eq=False)
-class KernelCRF(Protocol):
+class KernelCRF:
     """A conditional random field with a kernel, for sequences.
 
     X is a list of sequences, each an array [T, D] of numbers or a list of T dictionaries of attributes as
@@ -321,6 +330,15 @@ class KernelCRF(Protocol):
         default = {item.name: item.default for item in fields(self)}
         changed = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(default.get(k))]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags  # which alone calls this
+
+        return Tags(
+            estimator_type=None,  # not a classifier of rows: y is a list of lists
+            target_tags=TargetTags(required=True, one_d_labels=False, two_d_labels=False),
+            input_tags=InputTags(two_d_array=False, three_d_array=True, dict=True, allow_nan=True),
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in vars(self)
