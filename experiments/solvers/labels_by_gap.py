@@ -100,11 +100,9 @@ def fitted(task: Task, data: Path, sigma2: float) -> dict[str, Any]:
         taken: dict[str, Any] = {}
         fit: Callable[..., Any] = training.TrainingRun.fit
 
-        def watched(self: Any, parts: Any, prior: Any, theta: Vector, run: Run, watch: None) -> Any:
-            snapshots = Snapshots(parts.problem.positions)
-            with mock.patch.object(run, "watch", lambda *_: None):
-                run._observe = snapshots
-                solution, growth = fit(self, parts, prior, theta, run, watch)
+        def watched(self: Any, parts: Any, prior: Any, theta: Vector, run: Run) -> Any:
+            snapshots = run.observe = Snapshots(parts.problem.positions)
+            solution, growth = fit(self, parts, prior, theta, run)
             taken.update(solution=solution, snapshots=snapshots)
             return solution, growth
 

@@ -291,6 +291,7 @@ class TrainingRun:
         self._observer.tell(Stage("final fit", final=True))
         run = Run(self._tolerance, self.training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
+        run.observe = self._observer.tell
         solution, growth = self.fit(task, prior, theta, run)
         mapped = [(j, term) for j, term in enumerate(solution.task.terms) if isinstance(term, MappedTerm)]
         objective, found = solution.objective, solution.result.theta
@@ -453,7 +454,6 @@ class TrainingRun:
 
     def fit(self, task: TrainingTask, prior: Prior, theta: Vector, run: Run) -> tuple[Solution, Growth | None]:
         """Minimise P, with a growing set of pivots for `select: gradient`."""
-        run.observe = self._observer.tell
         self._observer.tell(Stage("training"))
         if _grows(task):
             data = DataInMemory(self._encoding, self._dataset)
