@@ -103,21 +103,20 @@ from kcrf_core.corpora import FORMATS, Corpus, Format, ParsedBlock, encode_lines
 from kcrf_core.errors import DataError
 
 
-def parse_blocks(blocks, name):
-    for block in blocks:
-        words, tags, lines, offsets = [], [], [], [0]
-        for number, line in enumerate(block.content(), start=block.first_line):
-            for token in line.split():
-                word, slash, tag = token.rpartition("/")
-                words.append(word if slash else token)
-                tags.append(tag if slash else None)
-                lines.append(number)
-            if len(words) > offsets[-1]:
-                offsets.append(len(words))
-        columns = (words,) if set(tags) == {None} else (words, tags)
-        if len(columns) == 2 and None in tags:
-            raise DataError("a word without a tag among others with tags", name, lines[tags.index(None)])
-        yield ParsedBlock(block, Corpus(name, columns, np.array(offsets), np.array(lines)), " ")
+def parse_block(block, name, columns, layout, known):
+    words, tags, lines, offsets = [], [], [], [0]
+    for number, line in enumerate(block.content(), start=block.first_line):
+        for token in line.split():
+            word, slash, tag = token.rpartition("/")
+            words.append(word if slash else token)
+            tags.append(tag if slash else None)
+            lines.append(number)
+        if len(words) > offsets[-1]:
+            offsets.append(len(words))
+    values = (words,) if set(tags) == {None} else (words, tags)
+    if len(values) == 2 and None in tags:
+        raise DataError("a word without a tag among others with tags", name, lines[tags.index(None)])
+    return ParsedBlock(block, Corpus(name, values, np.array(offsets), np.array(lines)), " ")
 
 
 def put_labels(parsed, labels, numbers):
@@ -131,7 +130,7 @@ def put_labels(parsed, labels, numbers):
 
 FORMATS.register(
     "slashed",
-    Format("slashed", "text with slashes", parse_blocks, (".slashed",), sequence_per_line=True, put_labels=put_labels),
+    Format("slashed", "text with slashes", parse_block, (".slashed",), sequence_per_line=True, put_labels=put_labels),
 )
 '''
 

@@ -282,4 +282,4 @@ def _hint(row: str, first: str, separator: str, layout: Layout, what: str) -> tu
     return f"{what}{named}; is a value missing?", []
 
 
-CONLL = Format("conll", "CoNLL", has_layouts=True, parse_block=parse_block, cut=SequenceCut)
+CONLL = Format("conll", "CoNLL", parse_block, has_layouts=True, cut=SequenceCut)

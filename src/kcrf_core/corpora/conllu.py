@@ -44,7 +44,6 @@ def parse_block(
         offsets=offsets,
         lines=rows.lines[kept],
         names=columns,
-        file_format=CONLLU.name,
     )
     return ParsedBlock(block, corpus, "\t")
 
@@ -75,11 +74,11 @@ def put_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) 
 CONLLU = Format(
     "conllu",
     "CoNLL-U",
+    parse_block,
     suffixes=(".conllu",),
     columns=COLUMNS,
     default_columns=DEFAULT,
     plain_columns=("id", "form"),
     no_value="_",
-    parse_block=parse_block,
     put_labels=put_labels,
 )

@@ -128,5 +128,5 @@ def _attribute_rows(data: bytes, first: np.ndarray, last: np.ndarray, name: str,
 
 
 CRFSUITE = Format(
-    "crfsuite", "CRFsuite", suffixes=(".crfsuite",), attributes=True, with_columns=label_column, parse_block=parse_block
+    "crfsuite", "CRFsuite", parse_block, suffixes=(".crfsuite",), attributes=True, with_columns=label_column
 )

@@ -24,7 +24,6 @@ from .lines import (
     blocks_and_pauses,
     checked,
     display_name,
-    may_wait,
     opened,
 )
 
@@ -35,18 +34,14 @@ SEPARATORS_BY_NAME = {".csv": ",", ".tsv": "\t"}
 class Format:
     """A text format: how blocks of its files are parsed, and how labels are written into them.
 
-    A format parses either block by block or, where a block depends on more than one before it, all of a file's:
-
-        parse_block(block, name, columns, layout, known)    `columns` are those to take where the format has names for
-                                                            them; `known` is a block of the file that came before and
-                                                            has positions or a header, None as long as there is none
-        parse_blocks(blocks, name)                          blocks are parsed one after another; with `columns` where
-                                                            it has names for them, and a layout if it `has_layouts`
+    `parse_block(block, name, columns, layout, known)` parses a block of the file that messages call `name`. `columns`
+    are those to take where the format has names for them, and `known` is a block of the file that came before and has
+    positions or a header, None as long as there is none.
     """
 
     name: str  # in the registry, in options and in headers of models
     title: str  # in messages
-    parse_blocks: Callable[..., Iterator[ParsedBlock]] | None = None
+    parse_block: Callable[[Block, str, tuple[str, ...], Layout, ParsedBlock | None], ParsedBlock]
     suffixes: tuple[str, ...] = ()  # names of files that end so are taken for it
     attributes: bool = False  # positions have attributes in the place of columns
     columns: tuple[str, ...] = ()  # names that the format itself has for its columns, all of them
@@ -55,7 +50,6 @@ class Format:
     no_value: str | None = None  # what stands in a column that is empty
     sequence_per_line: bool = False  # else a blank line ends a sequence
     has_layouts: bool = False  # what separates values, comments and the like can be said
-    parse_block: Callable[[Block, str, tuple[str, ...], Layout, ParsedBlock | None], ParsedBlock] | None = None
     # Makes the function that cuts a file into blocks where a column tells sequences apart, by layout and columns.
     cut: Callable[[Layout, tuple[str, ...]], Cut] | None = None
     # Lines that more columns can stand behind: of attribute files, those with the labels alone.
@@ -86,19 +80,10 @@ class Format:
         name: str,
         columns: Sequence[str] | None = None,
         layout: Layout = PLAIN,
-        waits: bool = False,
     ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
         """Yield functions that may parse blocks at the same time, with a `PAUSE` where more has to be waited for."""
         self.check_layout(layout)
         known, chosen = None, tuple(columns or self.default_columns)
-        if self.parse_blocks is not None:
-            more = (*((chosen,) if self.columns else ()), *((layout,) if self.has_layouts else ()))
-            text = (checked(block, name) for block in parts if block is not PAUSE)
-            for parsed in self.parse_blocks(text, name, *more):
-                yield partial(self._own, parsed)
-                if waits:
-                    yield PAUSE
-            return
         for block in parts:
             if block is PAUSE:
                 yield PAUSE
@@ -106,20 +91,15 @@ class Format:
                 parsed = self._parsed(block, name, chosen, layout, None)
                 if parsed.corpus.positions or parsed.corpus.header is not None:
                     known = parsed  # others of the file are parsed like it
-                yield partial(self._own, parsed)
+                yield partial(replace, parsed)
             else:
                 yield partial(self._parsed, block, name, chosen, layout, known)
 
     def _parsed(
         self, block: Block, name: str, columns: tuple[str, ...], layout: Layout, known: ParsedBlock | None
     ) -> ParsedBlock:
-        assert self.parse_block is not None, "a format has one way to parse or the other"
-        return self._own(self.parse_block(checked(block, name), name, columns, layout, known))
-
-    def _own(self, parsed: ParsedBlock) -> ParsedBlock:
-        """Return a block with this format as that of its corpus."""
-        own = parsed.corpus.file_format == self.name
-        return parsed if own else replace(parsed, corpus=replace(parsed.corpus, file_format=self.name))
+        parsed = self.parse_block(checked(block, name), name, columns, layout, known)
+        return replace(parsed, corpus=replace(parsed.corpus, file_format=self.name))
 
     def check_layout(self, layout: Layout) -> None:
         """Refuse a layout for a format that has none."""
@@ -194,7 +174,7 @@ def stream_parsers(
         if chosen.cut is not None and layout.sequence is not None:
             cut = chosen.cut(layout, tuple(columns or ()))
         parts = blocks_and_pauses(stream, name, chosen.sequence_per_line, layout, cut)
-        yield from chosen.parsers(parts, name, columns, layout, may_wait(stream))
+        yield from chosen.parsers(parts, name, columns, layout)
 
 
 def packed_parts(
