@@ -35,17 +35,6 @@ def code_columns(
     first: np.ndarray,
     codes: np.ndarray,
     counts: np.ndarray,
-) -> int: ...
-def copy_values(
-    data: bytes,
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    which: np.ndarray,
-    first: np.ndarray,
-    counts: np.ndarray,
-    blob: np.ndarray,
-    ends: np.ndarray,
-    hashes: np.ndarray,
 ) -> None: ...
 def copy_texts(data: bytes, starts: np.ndarray, lengths: np.ndarray, which: np.ndarray, blob: np.ndarray) -> None: ...
 def merge_values(

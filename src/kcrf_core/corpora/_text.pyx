@@ -304,50 +304,20 @@ def code_columns(
     const int[:, ::1] lengths,         # [width, n]
     const int64[::1] which,            # [m] columns
     int[::1] slots,                    # [power of two, at least 4 n and 512] scratch
-    uint64[::1] hashes,                # [n] scratch
+    uint64[:, ::1] hashes,             # [m, n] out: of each distinct value
     int[:, ::1] first,                 # [m, n] out: the first row of each distinct value
     int[:, ::1] codes,                 # [m, n] out: the number of each row's value
     int64[::1] counts,                 # [m] out: distinct values
 ):
-    """Number the distinct values of some columns, and return the number of their bytes."""
-    cdef Py_ssize_t m, i, total = 0
+    """Number the distinct values of some columns."""
+    cdef Py_ssize_t m
     cdef const unsigned char* text = &data[0] if data.shape[0] else EMPTY
     with nogil:
         for m in range(which.shape[0]):
             counts[m] = number_values(
                 text, &starts[which[m], 0], &lengths[which[m], 0], starts.shape[1],
-                &slots[0], &hashes[0], &first[m, 0], &codes[m, 0],
+                &slots[0], &hashes[m, 0], &first[m, 0], &codes[m, 0],
             )
-            for i in range(counts[m]):
-                total += lengths[which[m], first[m, i]]
-    return total
-
-
-def copy_values(
-    const unsigned char[::1] data,
-    const int64[:, ::1] starts,        # [width, n]
-    const int[:, ::1] lengths,         # [width, n]
-    const int64[::1] which,            # [m]
-    const int[:, ::1] first,           # [m, n]
-    const int64[::1] counts,           # [m]
-    unsigned char[::1] blob,           # [bytes] out
-    int64[::1] ends,                   # [values] out: where each ends in the blob
-    uint64[::1] hashes,                # [values] out
-):
-    """Copy the distinct values of columns end to end."""
-    cdef Py_ssize_t m, i, at = 0, length, value = 0
-    cdef int64 start
-    cdef const unsigned char* text = &data[0] if data.shape[0] else EMPTY
-    with nogil:
-        for m in range(which.shape[0]):
-            for i in range(counts[m]):
-                start, length = starts[which[m], first[m, i]], lengths[which[m], first[m, i]]
-                if length:
-                    memcpy(&blob[at], text + start, length)
-                hashes[value] = hashed(text + start, length)
-                at += length
-                ends[value] = at
-                value += 1
 
 
 def copy_texts(

@@ -286,19 +286,19 @@ class Cells(ColumnList):
     def _coded_columns(self, which: np.ndarray) -> list[PackedColumn]:
         m, n = len(which), self.starts.shape[1]
         first, codes, counts = np.empty((m, n), np.int32), np.empty((m, n), np.int32), np.zeros(m, np.int64)
-        size = 0
+        hashes = np.empty((m, n), np.uint64)
         if m and n:
             slots = np.empty(max(1 << (4 * n - 1).bit_length(), 512), np.int32)
-            hashes = np.empty(n, np.uint64)
-            cells = self.data, self.starts, self.lengths, which
-            size = _text.code_columns(*cells, slots, hashes, first, codes, counts)
-        V = int(counts.sum())
-        blob, ends, hashes = np.empty(size, np.uint8), np.zeros(V + 1, np.int64), np.empty(V, np.uint64)
-        if V:
-            _text.copy_values(*cells, first, counts, blob, ends[1:], hashes)
+            _text.code_columns(self.data, self.starts, self.lengths, which, slots, hashes, first, codes, counts)
+        distinct = np.arange(n) < counts[:, None]  # [m, n]
+        places = np.repeat(which, counts), first[distinct]
+        starts, lengths, hashes = self.starts[places], self.lengths[places], hashes[distinct]
+        ends = offsets_of(lengths)
+        blob = np.empty(ends[-1], np.uint8)
+        _text.copy_texts(self.data, starts[None], lengths[None], np.zeros(1, np.int64), blob)
         return [
-            PackedColumn(own, blob[ends[a] : ends[b]], ends[a + 1 : b + 1] - ends[a], hashes[a:b])
-            for own, (a, b) in zip(codes, pairwise(offsets_of(counts).tolist()), strict=True)
+            PackedColumn(column_codes, blob[ends[a] : ends[b]], ends[a + 1 : b + 1] - ends[a], hashes[a:b])
+            for column_codes, (a, b) in zip(codes, pairwise(offsets_of(counts).tolist()), strict=True)
         ]
 
     def parsed(
