@@ -1,7 +1,6 @@
 """Transforms of columns of numbers: functions of rows [N, r] that see the positions around each within its sequence.
 
-Sums over a width are built of runs of 1, 2, 4, ... positions: they take log(width) steps, and depend on the numbers in
-view alone, whatever stands before a sequence and however long it is.
+Sums over a width depend on the numbers in view alone, whatever stands before a sequence and however long it is.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..system import positions_within, shifted_real
+from ..system import positions_within, ranges
 
 RANKS = 257  # quantiles that ranks are read from
 SUMMARY = 4096  # quantiles that stand for the numbers of a part of the data, where it has more
+NUMBERS_AT_ONCE = 1 << 20  # in views of positions
 QUANTILE = 0.01  # of the training data below and above which `clip` cuts
 
 
@@ -50,11 +50,6 @@ class Moments:
             within = (1 - share) * self.deviation**2 + share * other.deviation**2
             deviation = np.sqrt(within + share * (1 - share) * apart**2)
         return Moments(count, mean, deviation, self.binary & other.binary)
-
-    def shifted(self, offset: int, offsets: np.ndarray) -> Moments:
-        """Return those of the positions `offset` away, each row [N, r] of which has its own; none beyond the ends."""
-        own = (self.count, self.mean, self.deviation, self.binary)
-        return Moments(*(shifted_real(one, offset, offsets) for one in own))
 
 
 @dataclass(frozen=True)
@@ -113,37 +108,33 @@ def _around(width: int) -> tuple[int, int]:
     return width // 2, (width - 1) // 2
 
 
-def _moments(values: np.ndarray, offsets: np.ndarray, width: int) -> Moments:
-    """Return the moments of the known numbers in a width around each position, [N, r] each."""
-    known = ~np.isnan(values)
-    own = Moments(known.astype(np.int64), np.where(known, values, 0.0), np.zeros_like(values), known)
-
-    def run(count: int, start: int, step: int) -> Moments:
-        """Return the moments of `count` positions from `start` away on, in the direction of `step`."""
-        block, size = own, 1
-        out = Moments(np.zeros_like(own.count), np.zeros_like(values), np.zeros_like(values), known)
-        while count:
-            if count & 1:
-                out = out.plus(block.shifted(start, offsets))
-                start += step * size
-            count >>= 1
-            if count:
-                block = block.plus(block.shifted(step * size, offsets))
-                size *= 2
-        return out
-
-    behind, ahead = _around(width)
-    return run(behind, -1, -1).plus(run(ahead + 1, 0, 1))
+def _moments(values: np.ndarray, offsets: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and deviations of the known numbers in a width around each position, [N, r]; NaN for none."""
+    behind, _ = _around(width)
+    # Sequences stand so far apart that no view of one has numbers of another.
+    sequence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    first = np.arange(len(values)) + behind * sequence  # [N] where the view of each position begins
+    apart = np.full((len(values) + width * len(offsets), values.shape[1]), np.nan)
+    apart[first + behind] = values
+    views = np.lib.stride_tricks.sliding_window_view(apart, width, axis=0)  # [., r, width]
+    mean, deviation = np.empty_like(values), np.empty_like(values)
+    for some in ranges(len(values), max(NUMBERS_AT_ONCE // (width * max(values.shape[1], 1)), 1)):
+        part = np.ascontiguousarray(views[first[some]])
+        known = ~np.isnan(part)
+        count = known.sum(axis=2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean[some] = np.where(known, part, 0.0).sum(axis=2) / count
+            part = np.where(known, part - mean[some][:, :, None], 0.0)
+            deviation[some] = np.sqrt((part * part).sum(axis=2) / count)
+    return mean, deviation
 
 
 def _mean(values: np.ndarray, offsets: np.ndarray, width: int, _: np.ndarray | None) -> np.ndarray:
-    found = _moments(values, offsets, width)
-    return np.where(found.count > 0, found.mean, np.nan)
+    return _moments(values, offsets, width)[0]
 
 
 def _std(values: np.ndarray, offsets: np.ndarray, width: int, _: np.ndarray | None) -> np.ndarray:
-    found = _moments(values, offsets, width)
-    return np.where(found.count > 0, found.deviation, np.nan)
+    return _moments(values, offsets, width)[1]
 
 
 def _before(width: int) -> tuple[int, int]:
