@@ -255,7 +255,7 @@ def test_directories_are_no_data(kcrf, tmp_path, write):
     for command in ("evaluate", "crossval", "audit", "inspect", "tag -m", "evaluate -m", "train -o", "tune -o"):
         name, *option = command.split()
         done = kcrf(name, folder, *(option and [option[0], model if option == ["-m"] else tmp_path / "new"]))
-        one_line(done, 4, "texts: a directory without manifest.json", "give a file")
+        one_line(done, 4, "texts: a directory without index.npz", "give a file")
 
 
 def test_devices_can_be_written_to(kcrf, tmp_path, write):

@@ -6,8 +6,6 @@ Parts and blocks are made tiny here, so that every border is met.
 from __future__ import annotations
 
 import gzip
-import hashlib
-import json
 import os
 
 import numpy as np
@@ -17,6 +15,7 @@ from kcrf_core.config import load_template, parse_config
 from kcrf_core.corpora import Layout, Spool, lines, read_corpus, spool, with_vectors
 from kcrf_core.encoding import fit_encoding, fit_to, join_datasets
 from kcrf_core.errors import ConfigError, DataError, FileFormatError
+from kcrf_core.files import read_container, write_container
 from kcrf_core.model import load_folder, new_folder, save_shards
 from kcrf_core.system import Workers
 
@@ -248,23 +247,13 @@ def test_shards_of_another_folder_are_refused(folder):
         list(load_folder(folder[0]).datasets())
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda said: said["shards"].pop(), "digest"),
-        (lambda said: said.update(positions=3), "digest"),
-        (lambda said: said.update(kind="dataset"), "not written by kcrf"),
-        (lambda said: said.update(format=99), "upgrade"),
-        (lambda said: said.pop("shards"), "damaged"),
-    ],
-)
-def test_an_altered_manifest_is_refused(folder, change, message):
-    manifest = folder[0] / "manifest.json"
-    said = json.loads(manifest.read_text())
-    change(said)
-    manifest.write_text(json.dumps(said))
-    with pytest.raises(FileFormatError, match=message):
-        load_folder(folder[0])
+def changed(folder, change):
+    """Write the index of a folder again with other entries."""
+    index = folder[0] / "index.npz"
+    contents = read_container(index, "shards")
+    change(contents.header)
+    header = {key: value for key, value in contents.header.items() if key not in ("magic", "kind", "format", "version")}
+    write_container(index, "shards", header, contents.arrays)
 
 
 BEYOND_MEMORY = 2**62
@@ -280,38 +269,45 @@ BEYOND_MEMORY = 2**62
         {"complete": 41},
         {"missing": [["c0", -3]]},
         {"missing": [["c0", 1e300]]},
-        {"encoding": {"file": "encoding\0.npz", "sha256": ""}},
-        {"shards": {"file": "shard\0.npz"}},
-        {"shards": {"file": 7}},
-        {"shards": {"bytes": -1}},
-        {"shards": {"positions": BEYOND_MEMORY}, "positions": BEYOND_MEMORY},
-        {"shards": {"sequences": BEYOND_MEMORY}, "sequences": BEYOND_MEMORY},
+        {"files": None},
+        {"files": []},
+        {"shard": {"bytes": -1}},
+        {"shard": {"positions": BEYOND_MEMORY}, "positions": BEYOND_MEMORY},
+        {"shard": {"sequences": BEYOND_MEMORY}, "sequences": BEYOND_MEMORY},
     ],
     ids=repr,
 )
-def test_a_manifest_with_its_digest_and_other_counts_is_refused(folder, change):
+def test_an_index_with_other_counts_is_refused(folder, change):
     """Totals are those of the shards; where a shard has another number, the totals are made to agree."""
-    manifest = folder[0] / "manifest.json"
-    said = json.loads(manifest.read_text())
-    change = dict(change)
-    entry = change.pop("shards", {})
-    for key in entry.keys() & {"positions", "sequences"}:
-        change[key] = said[key] - said["shards"][1][key] + entry[key]
-    said["shards"][1].update(entry)
-    said.update(change)
-    del said["digest"]
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-    manifest.write_text(json.dumps({**said, "digest": digest}))
-    with pytest.raises(FileFormatError, match=r"manifest\.json: damaged, or not written by kcrf"):
+
+    def apply(header):
+        stated, own = header["shards"], dict(change)
+        entry = own.pop("shard", {})
+        for key in entry.keys() & {"positions", "sequences"}:
+            own[key] = stated[key] - stated["files"][1][key] + entry[key]
+        stated["files"][1].update(entry)
+        stated.update(own)
+
+    changed(folder, apply)
+    with pytest.raises(FileFormatError, match=r"index\.npz: .*its list of shards is damaged"):
         load_folder(folder[0])
 
 
-def test_junk_in_place_of_a_manifest_is_refused(folder):
-    for junk in (b"", b"[]", b"\xff", b"{", b"null"):
-        (folder[0] / "manifest.json").write_bytes(junk)
-        with pytest.raises(FileFormatError, match=r"manifest\.json: damaged"):
+def test_an_index_without_shards_is_refused(folder):
+    changed(folder, lambda header: header.pop("shards"))
+    with pytest.raises(FileFormatError, match="shards"):
+        load_folder(folder[0])
+
+
+def test_junk_in_place_of_an_index_is_refused(folder):
+    index = folder[0] / "index.npz"
+    data = bytearray(index.read_bytes())
+    data[len(data) // 2] ^= 1
+    for junk in (b"", b"[]", b"\xff", bytes(data), bytes(data[:-9])):
+        index.write_bytes(junk)
+        with pytest.raises(FileFormatError, match=r"index\.npz: "):
             load_folder(folder[0])
-    (folder[0] / "manifest.json").unlink()
+    index.unlink()
     with pytest.raises(FileFormatError, match="no complete folder of shards"):
         load_folder(folder[0])
 

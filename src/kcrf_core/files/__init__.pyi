@@ -4,19 +4,17 @@ from .compression import (
     is_compressed as is_compressed,
 )
 from .containers import (
-    MAGIC as MAGIC,
     Contents as Contents,
     container_size as container_size,
     content_digest as content_digest,
     file_digest as file_digest,
-    header_of as header_of,
     pack_sparse as pack_sparse,
     pack_strings as pack_strings,
     read_container as read_container,
     write_container as write_container,
 )
 from .kinds import (
-    MANIFEST as MANIFEST,
+    INDEX as INDEX,
     is_archive as is_archive,
     is_encoded as is_encoded,
     is_folder as is_folder,

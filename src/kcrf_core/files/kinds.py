@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from ..errors import ConfigError, FileFormatError
 
-MANIFEST = "manifest.json"  # of a folder of shards
+INDEX = "index.npz"  # of a folder of shards
 
 
 def is_archive(path: str) -> bool:
@@ -22,9 +22,9 @@ def is_folder(path: str) -> bool:
     """Return True if a path names a folder of shards; another directory is an error."""
     if path == "-" or not os.path.isdir(path):
         return False
-    if not os.path.exists(os.path.join(path, MANIFEST)):
+    if not os.path.exists(os.path.join(path, INDEX)):
         raise FileFormatError(
-            f"{path}: a directory without {MANIFEST}, so it is no complete folder of shards: give a file, or featurize "
+            f"{path}: a directory without {INDEX}, so it is no complete folder of shards: give a file, or featurize "
             "the data again"
         )
     return True

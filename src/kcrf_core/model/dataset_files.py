@@ -2,8 +2,7 @@
 
 Both have the encoding, so that a reader needs neither the original file nor its configuration. A folder holds:
 
-    manifest.json     contents of the folder, with a digest of each file; it is written last
-    encoding.npz      vocabularies, scaling and labels, once for all shards
+    index.npz         vocabularies, scaling and labels, once for all shards, and a digest of each; it is written last
     shard-0001.npz    encoded sequences, without the encoding; the others follow
 
 Missing shards are found when a folder is opened, and digests are checked when a shard is first read.
@@ -13,44 +12,35 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from .._version import __version__
 from ..config import Config
 from ..corpora import spread_sequences
 from ..encoding import UNKNOWN, UNOBSERVED, Amount, Dataset, Encoding, join_datasets
 from ..errors import FileFormatError
 from ..features import stored_config
 from ..files import (
-    MAGIC,
-    MANIFEST,
+    INDEX,
     Contents,
     ScratchFolder,
-    content_digest,
     file_digest,
-    header_of,
     is_folder,
     naming,
     pack_sparse,
     read_container,
-    replacing,
     temporary_beside,
     write_container,
 )
 
-ENCODING = "encoding.npz"
-KIND, FORMAT = "shards", 1
 COUNTS = ("sequences", "positions", "unobserved", "complete")
 REMEDY = "restore it, or featurize the data again"
 
@@ -176,7 +166,7 @@ class StoredShard:
             raise FileFormatError(f"{self} is damaged: it is not what was written (its digest differs); {REMEDY}")
         dataset = unpack_arrays(read_container(self.path, "shard"), encoding)
         if (dataset.sequences, dataset.positions) != (self.sequences, self.positions):
-            raise FileFormatError(f"{self} is not the one in {MANIFEST}; {REMEDY}")
+            raise FileFormatError(f"{self} is not the one in {INDEX}; {REMEDY}")
         return dataset
 
 
@@ -190,7 +180,7 @@ class ShardFolder:
     shards: tuple[StoredShard, ...]
     amount: Amount
     labelled: bool
-    digest: str  # of all files
+    digest: str  # of the index, which has those of all shards
     data_digest: str  # of the encoded data, that of one file with the same shards
 
     @property
@@ -280,26 +270,16 @@ def encoding_of(path: str, digest: str) -> Encoding:
 def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
     """Open a folder of shards; an error names the first file that is missing or of another length."""
     shown = os.fspath(path)
-    manifest = os.path.join(shown, MANIFEST)
     is_folder(shown)  # which refuses other directories
-    text = Path(manifest).read_bytes()
+    index = os.path.join(shown, INDEX)
+    contents = read_container(index, "shards")
     try:
-        stated = header_of(text.decode("utf-8"))
-        if stated["magic"] != MAGIC or stated["kind"] != KIND:
-            raise ValueError
-        if stated["format"] != FORMAT:
-            raise FileFormatError(
-                f"{manifest}: format {stated['format']}, written by kcrf {stated['version']}; this is kcrf "
-                f"{__version__}, which reads {FORMAT}: upgrade kcrf"
-            )
-        own = {key: value for key, value in stated.items() if key != "digest"}
-        if stated["digest"] != content_digest(own, {}):
-            raise FileFormatError(f"{manifest}: damaged or altered: its digest differs; {REMEDY}")
-        shards: tuple[StoredShard, ...] = ()
-        for number, entry in enumerate(stated["shards"], 1):
-            place, count = os.path.join(shown, _plain(entry["file"])), len(stated["shards"])
+        stated, shards = contents.get("shards", dict), []
+        entries = stated["files"]
+        for number, entry in enumerate(entries, 1):
             sequences, positions, size = (_count(entry[key]) for key in ("sequences", "positions", "bytes"))
-            shards += (StoredShard(place, number, count, sequences, positions, size, entry["sha256"]),)
+            place = os.path.join(shown, _shard_name(number))
+            shards.append(StoredShard(place, number, len(entries), sequences, positions, size, str(entry["sha256"])))
         missing = tuple((str(name), _count(number)) for name, number in stated["missing"])
         sequences, positions, unobserved, complete = (_count(stated[key]) for key in COUNTS)
         amount = Amount(sequences, positions, unobserved, complete, missing)
@@ -308,27 +288,19 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
             raise ValueError
         if any(max(shard.sequences, shard.positions) > shard.size for shard in shards):  # more than the file can hold
             raise ValueError
-        labelled, stored, data = bool(stated["labelled"]), stated["encoding"], str(stated["data"])
-        encoding_file = os.path.join(shown, _plain(stored["file"]))
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        raise FileFormatError(f"{manifest}: damaged, or not written by kcrf; {REMEDY}") from None
-    if not os.path.exists(encoding_file):
-        raise FileFormatError(f"{encoding_file} is missing: put it back, or featurize the data again")
-    if file_digest(encoding_file) != stored["sha256"]:
-        raise FileFormatError(f"{encoding_file}: damaged or altered: its digest differs; {REMEDY}")
-    contents = read_container(encoding_file, "encoding")
+        labelled, data = bool(stated["labelled"]), str(stated["data"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise contents.error(f"its list of shards is damaged; {REMEDY}") from None
     for shard in shards:
         shard.check_present()
     encoding, config = Encoding.unpack(contents), stored_config(contents, contents.header.get("config"))
-    _OPEN[stated["digest"]] = encoding
-    return ShardFolder(shown, encoding, config, shards, amount, labelled, stated["digest"], data)
+    digest = file_digest(index)
+    _OPEN[digest] = encoding
+    return ShardFolder(shown, encoding, config, tuple(shards), amount, labelled, digest, data)
 
 
-def _plain(name: Any) -> str:
-    """Return the name of a file in the folder itself, checked."""
-    if not isinstance(name, str) or name != os.path.basename(name) or name in ("", ".", "..") or "\0" in name:
-        raise ValueError(f"{name!r} is no file of the folder")
-    return name
+def _shard_name(number: int) -> str:
+    return f"shard-{number:04d}.npz"
 
 
 def _count(value: Any) -> int:
@@ -373,40 +345,27 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     if os.path.isfile(path):
         raise FileFormatError(f"{path} is a file, and shards are written to a folder: give another name")
     if os.path.isdir(path):
-        own = re.compile(rf"{re.escape(MANIFEST)}|{re.escape(ENCODING)}|shard-.*\.npz", re.DOTALL)
+        own = re.compile(rf"{re.escape(INDEX)}|shard-.*\.npz", re.DOTALL)
         others = [name for name in sorted(os.listdir(path)) if not own.fullmatch(name)]
         if others:
             raise FileFormatError(f"{path} exists and has other files in it ({others[0]}): give another name")
 
 
 def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterable[Dataset]) -> None:
-    """Write shards to an empty folder as they come, and the manifest when all are there."""
-    header, arrays = encoding.pack()
-    write_container(os.path.join(folder, ENCODING), "encoding", header | {"config": config.to_stored()}, arrays)
+    """Write shards to an empty folder as they come, and the index when all are there."""
     entries, amount, labelled, digests = [], Amount(), True, []
     for number, dataset in enumerate(shards, 1):
-        name = f"shard-{number:04d}.npz"
-        path = os.path.join(folder, name)
+        path = os.path.join(folder, _shard_name(number))
         write_container(path, "shard", {}, dataset_arrays(dataset))
         counts = {"sequences": dataset.sequences, "positions": dataset.positions}
-        entries.append({"file": name} | counts | {"bytes": os.path.getsize(path), "sha256": file_digest(path)})
+        entries.append(counts | {"bytes": os.path.getsize(path), "sha256": file_digest(path)})
         labelled, amount = dataset.labels is not None, amount.plus(Amount.of(dataset))
         digests.append(digest(dataset))
-    stated: dict[str, Any] = {
-        "magic": MAGIC,
-        "kind": KIND,
-        "format": FORMAT,
-        "version": __version__,
-        **{key: getattr(amount, key) for key in COUNTS},
-        "labelled": labelled,
-        "data": joined_digests(digests),
-        "missing": list(amount.missing),
-        "encoding": {"file": ENCODING, "sha256": file_digest(os.path.join(folder, ENCODING))},
-        "shards": entries,
-    }
-    stated = json.loads(json.dumps(stated))
-    with replacing(os.path.join(folder, MANIFEST)) as stream:
-        stream.write((json.dumps({**stated, "digest": content_digest(stated, {})}, indent=1) + "\n").encode())
+    stated: dict[str, Any] = {key: getattr(amount, key) for key in COUNTS}
+    stated |= {"missing": list(amount.missing), "labelled": labelled, "data": joined_digests(digests), "files": entries}
+    header, arrays = encoding.pack()
+    header |= {"config": config.to_stored(), "shards": stated}
+    write_container(os.path.join(folder, INDEX), "shards", header, arrays)
 
 
 def load_encoding(path: str | os.PathLike[str]) -> tuple[Encoding, dict[str, Any]]:
