@@ -37,20 +37,17 @@ def last(done):
     return [line.split()[-1] for line in done.text.splitlines() if line]
 
 
-def test_labels_obey_and_rules_have_a_probability(kcrf, stored):
+def test_labels_obey(kcrf, stored):
     assert last(kcrf("tag", "-m", stored, stdin=ADDRESS)) == FREE
     assert last(kcrf("tag", "-m", stored, "--once", "all", stdin=ADDRESS)) == ONCE
     assert last(kcrf("tag", "-m", stored, "--once", "City", "--at-most", "State=2", stdin=ADDRESS)) != FREE
-    both = kcrf("tag", "-m", stored, "--once", "all", "--sequence-probability", "--rules-probability", stdin=ADDRESS)
+    both = kcrf("tag", "-m", stored, "--once", "all", "--sequence-probability", stdin=ADDRESS)
     assert last(both) == ONCE
-    p, rules = (float(text.split("=")[1]) for text in both.text.split("\n")[0].split()[1:3])
-    assert 0 < p < rules < 1
-    done = kcrf(
-        "tag", "-m", stored, "--once", "all", "--json-lines", "--nbest", 3, "--rules-probability", stdin=ADDRESS
-    )
+    p = float(both.text.split()[1].removeprefix("probability="))
+    done = kcrf("tag", "-m", stored, "--once", "all", "--json-lines", "--nbest", 3, stdin=ADDRESS)
     found = json.loads(done.out)
     assert found["labels"] == found["nbest"][0]["labels"] == ONCE
-    assert found["nbest"][0]["probability"] == pytest.approx(p) and found["rules"]["probability"] == rules
+    assert found["nbest"][0]["probability"] == pytest.approx(p)
     plain = json.loads(kcrf("tag", "-m", stored, "--json-lines", "--nbest", 500, stdin=ADDRESS).out)["nbest"]
     alone = [one["labels"] for one in plain if all(_runs(one["labels"], label) <= 1 for label in set(FREE + ONCE))]
     assert alone[:3] == [one["labels"] for one in found["nbest"]]
@@ -66,17 +63,8 @@ def _runs(labels, label):
     return sum(one == label and (t == 0 or labels[t - 1] != label) for t, one in enumerate(labels))
 
 
-def test_an_estimate_is_called_one(kcrf, stored, monkeypatch):
+def test_too_many_states_are_refused(kcrf, stored, monkeypatch):
     monkeypatch.setattr("kcrf_core.model.rules.MOST_STATES", 4)
-    exact = "tag", "-m", stored, "--once", "all", "--rules-probability"
-    line = kcrf(*exact, stdin=ADDRESS).text.split("\n")[0]
-    value, error = map(float, line.split()[1].removeprefix("rules~").split("+-"))
-    monkeypatch.undo()
-    p = float(kcrf(*exact, stdin=ADDRESS).text.split()[1].removeprefix("rules="))
-    assert 0 < error < 0.01 and abs(value - p) < 5 * error
-    monkeypatch.setattr("kcrf_core.model.rules.MOST_STATES", 4)
-    found = json.loads(kcrf(*exact, "--json-lines", stdin=ADDRESS).out)["rules"]
-    assert found["estimate"] is True and found["standard_error"] == pytest.approx(error, rel=0.1)
     done = kcrf("tag", "-m", stored, "--once", "all", "--marginals", "best", stdin=ADDRESS)
     assert done.code == 2 and "128 states of counts, too many for marginals" in done.err
     many = kcrf("tag", "-m", stored, "--once", "all", "--decode", "posterior", stdin=ADDRESS)
@@ -209,7 +197,6 @@ def test_sequences_without_a_labelling(kcrf, stored):
             "City",
         ),
         (["--lag", "1", "--once", "all"], "whole sequences"),
-        (["--rules-probability"], "no rules are given"),
         (["--search-limit", "9"], "no rule is given that 'search_limit' is about"),
         (["--once", "all", "--allowed-separator", ";"], "(--allowed-separator)"),
         (["--once", "all", "--when-impossible", "blank", "--nbest", "2"], "--nbest"),

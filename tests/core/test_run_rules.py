@@ -60,16 +60,12 @@ def test_rules_are_those_of_enumeration(chains):
         assert len(set(numbers)) == len(numbers)
         seen.add((edges.triples is None, int(status)))
         if not len(expected):
-            assert (status, rules.log_probability(scores, edges)) == (IMPOSSIBLE, -np.inf)
+            assert status == IMPOSSIBLE
             continue
         assert status == EXACT
-        p = np.exp(np.logaddexp.reduce(own) - np.logaddexp.reduce(every))
-        np.testing.assert_allclose(np.exp(rules.log_probability(scores, edges)), p, rtol=1e-9)
         weights = np.exp(own - np.logaddexp.reduce(own))
         marginals = [[weights[paths[:, t] == label].sum() for label in range(Y)] for t in range(T)]
         np.testing.assert_allclose(rules.marginals(scores, edges), marginals, rtol=1e-9, atol=1e-12)
-        estimate, error = rules.estimate(scores, edges)
-        assert abs(estimate - p) < 5 * error
     assert seen == set(itertools.product((True, False), (EXACT, IMPOSSIBLE)))
 
 
@@ -146,9 +142,7 @@ def test_rules_by_name_are_those_of_enumeration(chains):
             good &= listed[np.arange(T), paths].all(axis=1)
         own = np.where(good, every, -np.inf)
         best, (status,) = rules.best(scores, edges, offsets, listed)
-        (p,) = rules.probabilities(scores, edges, offsets, listed)
-        np.testing.assert_allclose(p.value, np.exp(every - np.logaddexp.reduce(every))[good].sum(), rtol=1e-9)
-        assert p.error is None and status == (EXACT if good.any() else IMPOSSIBLE)
+        assert status == (EXACT if good.any() else IMPOSSIBLE)
         assert np.array_equal(best, paths[np.argmax(own if good.any() else every)])
         if not good.any():
             continue

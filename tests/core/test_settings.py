@@ -45,7 +45,6 @@ NOT_THERE = {
     **dict.fromkeys(("engine_timeout", "tls_ca", "tls_cert", "tls_key"), CONNECTION),
     **dict.fromkeys(("dump_config", "quiet", "log", "strict", "json_lines", "help_all", "explain_errors"), COMMAND),
     **dict.fromkeys(("allowed", "allowed_separator"), "`predict` and `predict_nbest` take lists of labels"),
-    "rules_probability": "`model.Decoder` takes `Wishes(rules_probability=True)`",
     "set": "a path into `config`, which is a dictionary",
     "plain": "arrays and dictionaries get no features but their own",
     "basis": "pivots of a file, for runs that share them",

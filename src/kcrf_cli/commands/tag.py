@@ -70,10 +70,6 @@ class TagArguments:
     sequence_probability: bool = options.switch(
         "Add a column probability=P with the probability of the whole labelling of the sequence."
     )
-    rules_probability: bool = options.switch(
-        "Add a column rules=P with the probability that a labelling drawn from the model obeys the rules. With many "
-        "counted labels it is an estimate, rules~P+-E with its standard error E."
-    )
     nbest: int | None = options.option(
         "Print the K most probable labellings of each sequence, each after a line '# RANK PROBABILITY'.",
         "K",
@@ -128,7 +124,7 @@ class TagArguments:
             viterbi = "--lag uses posterior decoding: it does not go with --decode viterbi"
             options.refuse((self.decode == "viterbi", viterbi))
             options.refuse((self.span_bonus is not None, viterbi.replace("decode viterbi", "span-bonus")))
-            own = ("nbest", "sequence_probability", "rules_probability", "explain", "json_lines", "vectors")
+            own = ("nbest", "sequence_probability", "explain", "json_lines", "vectors")
             for option in self.given(*own):
                 reason = "which gives labels before their sequence is complete"
                 raise click.UsageError(f"{option} needs whole sequences: it does not go with --lag, {reason}")
@@ -147,7 +143,7 @@ class TagArguments:
     @property
     def more_columns(self) -> list[str]:
         """Names of columns before those of --marginals."""
-        given = {"novelty": self.novelty, "probability": self.sequence_probability, "rules": self.rules_probability}
+        given = {"novelty": self.novelty, "probability": self.sequence_probability}
         return [name for name, wanted in given.items() if wanted]
 
     def wishes(self, model: Model) -> Wishes:
@@ -177,7 +173,6 @@ class TagArguments:
             explain_errors=self.explain_errors,
             costs=costs,
             rules=self.rules.of(model),
-            rules_probability=self.rules_probability,
         )
 
     def free_mark(self, model: Model) -> str | None:
@@ -213,7 +208,7 @@ def tag(run: TagArguments) -> None:
       kcrf tag -m model.npz sample_data/digits.conll --nbest 3 --json-lines
       kcrf tag -m model.npz sample_data/digits.conll --decode posterior
       kcrf tag -m model.npz sample_data/digits.conll --cost 7=5
-      kcrf tag -m model.npz sample_data/digits.conll --at-most 7=1 --forbid '1>2' --rules-probability
+      kcrf tag -m model.npz sample_data/digits.conll --at-most 7=1 --forbid '1>2' --sequence-probability
       kcrf tag -m model.npz --lag 3 < sample_data/digits.conll
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
       kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
@@ -437,7 +432,7 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
     blank = rules is not None and rules.config.when_impossible == "blank"
     if blank and not run.json_lines:
         labels = (*labels, BLANK)
-    columns = ("marginals", "sequence_probability", "rules_probability", "nbest", "novelty", "explain")
+    columns = ("marginals", "sequence_probability", "nbest", "novelty", "explain")
     # Marginals given the rules may prefer other labels even where those without rules obey.
     quick = wishes.costs is None and (rules is None or wishes.decode == "viterbi")
     if quick and not any(run.given("scheme", "force", "json_lines", *columns)):

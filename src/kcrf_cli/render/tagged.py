@@ -174,10 +174,6 @@ class JsonWriter(Writer):
         out: dict[str, Any] = {"labels": [names[number] for number in numbers]}
         if decoded.log_probabilities is not None:
             out |= _json_probability(decoded.log_probabilities[s])
-        if decoded.rules_probabilities is not None:
-            own = decoded.rules_probabilities[s]
-            exact = {"estimate": True, "standard_error": float(f"{own.error:.2g}")} if own.error is not None else {}
-            out["rules"] = {"probability": float(f"{own.value:.6g}"), **exact}
         if decoded.marginals is not None:
             values = np.round(decoded.marginals[rows], 6).tolist()
             if self._marginals == "best":
@@ -209,9 +205,6 @@ class _Columns:
         written = [""] * (len(decoded.offsets) - 1)
         if decoded.log_probabilities is not None:
             written = [f"{self._separator}probability={_probability(value)}" for value in decoded.log_probabilities]
-        for s, own in enumerate(decoded.rules_probabilities or ()):
-            mark, error = ("=", "") if own.error is None else ("~", f"+-{own.error:.2g}")
-            written[s] += f"{self._separator}rules{mark}{own.value:.6g}{error}"
         lengths = np.diff(decoded.offsets).tolist()
         self._wholes = [one for one, length in zip(written, lengths, strict=True) for _ in range(length)]
 

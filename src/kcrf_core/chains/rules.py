@@ -6,7 +6,7 @@ Counters of runs are an automaton, whose states are all counts. The best labelli
 search (`_rules.pyx`), which needs few of the states. Probabilities sum over all of them: with w = exp of potentials and
 c' the counts c with one more run where (y, y') begins one,
 
-    beta_{t-1}(y, c) = sum_{y'} w_t(y, y') beta_t(y', c'),    p(rules | x) = sum_y w_0(y) beta_0(y, c_0) / Z.
+    beta_{t-1}(y, c) = sum_{y'} w_t(y, y') beta_t(y', c').
 
 States of a second-order chain are pairs: messages are [J, M, I] for the label j, counts m and the label i before j. In
 a chain of first order J is 1 and I are its labels.
@@ -27,7 +27,6 @@ from .chain import Edges, Labellings
 
 EXACT, LIMITED, IMPOSSIBLE, NONE_FOUND = _rules.EXACT, _rules.LIMITED, _rules.IMPOSSIBLE, _rules.NONE_FOUND
 MOST_STATES = 1 << 16  # counts that are summed over
-DRAWS = 4096  # labellings for an estimate
 
 
 @dataclass(frozen=True)
@@ -112,13 +111,6 @@ class RunRules:
         ]
         return lists, status
 
-    def log_probability(self, scores: np.ndarray, edges: Edges) -> float:
-        """Return log p(rules | x) of one sequence, by sums over all states of the automaton."""
-        steps = _Steps.of(scores, edges)
-        free = RunRules(np.full(len(self.group), -1, np.int32), self.apart, self.most[:0], self.required[:0])
-        own, every = (list(_backward(rules, steps))[-1] for rules in (self, free))
-        return min(_begun(self, steps, own)[1] - _begun(free, steps, every)[1], 0.0)
-
     def marginals(self, scores: np.ndarray, edges: Edges) -> np.ndarray:
         """Return p(y_t | x, rules) of one sequence, [T, Y]."""
         steps = _Steps.of(scores, edges)
@@ -129,31 +121,6 @@ class RunRules:
             if steps.second and t == 0:
                 out[0] = alpha.sum(axis=(0, 1))
         return out / out.sum(axis=1, keepdims=True)
-
-    def estimate(self, scores: np.ndarray, edges: Edges) -> tuple[float, float]:
-        """Return the part of labellings drawn from the chain that obey, and its standard error."""
-        steps, Y, T = _Steps.of(scores, edges), len(self.group), len(scores)
-        random = np.random.default_rng(0)
-        free = RunRules(np.full(Y, -1, np.int32), self.apart, self.most[:0], self.required[:0])
-        beta = list(_backward(free, steps))[::-1]
-        first = np.exp(steps.start + beta[0][:, 0] - _begun(free, steps, beta[0])[1])  # [J, I]
-        states = random.choice(first.size, DRAWS, p=first.ravel() / first.sum())
-        paths = np.empty((DRAWS, T), dtype=np.int32)
-        j, i = np.divmod(states, first.shape[1])
-        paths[:, : steps.skipped + 1] = np.stack([i, j][: steps.skipped + 1], axis=1)
-        for t, table in enumerate(steps.tables, 1):
-            with np.errstate(invalid="ignore"):
-                weights = np.exp(
-                    table + _following(beta[t], steps.second) - beta[t - 1].transpose(0, 2, 1)
-                )  # [J, I, K]
-            sums = np.cumsum(np.nan_to_num(weights), axis=2)[j, i]  # [draws, K]
-            k = (sums < random.random(DRAWS)[:, None] * sums[:, -1:]).sum(axis=1)
-            paths[:, t + steps.skipped] = k
-            j, i = (k, j) if steps.second else (j, k)
-        part = float(self.obeyed(paths.ravel(), np.arange(DRAWS + 1) * T).mean())
-        # One labelling more of each kind, so that the error of 0 and 1 is not zero.
-        smooth = (part * DRAWS + 1) / (DRAWS + 2)
-        return part, float(np.sqrt(smooth * (1 - smooth) / DRAWS))
 
     @cached_property
     def _after(self) -> np.ndarray:

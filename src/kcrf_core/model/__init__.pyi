@@ -42,7 +42,6 @@ from .model import (
 from .model_labelling import from_model as from_model, from_model_and_encoded as from_model_and_encoded
 from .rules import (
     LabelRules as LabelRules,
-    RulesProbability as RulesProbability,
     broken_sequences as broken_sequences,
     combined as combined,
 )

@@ -20,7 +20,6 @@ from ..errors import ConfigError, DataError, NumericError
 from ..scoring import Transitions, allowed_transitions
 from ..system import Workers
 from .model import ROWS_AT_ONCE, VITERBI, Inference, Model, why_impossible
-from .rules import RulesProbability
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -41,7 +40,6 @@ class Wishes:
     explain_errors: bool = False  # of positions whose label is not the gold label, and of no others
     costs: np.ndarray | None = None  # [Y] of missing each label, for posterior decoding
     rules: RulesConfig | None = None  # None: those of the model
-    rules_probability: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +53,6 @@ class Decoded:
     nbest: list[Labellings] | None = None  # [S]; their scores are log probabilities
     novelty: np.ndarray | None = None  # [n]
     explanations: list[Explanation[int] | None] | None = None  # [n], None where they are not wanted
-    rules_probabilities: list[RulesProbability] | None = None  # [S]
     remarks: tuple[str, ...] = ()  # warnings about single sequences
     impossible: int = 0  # sequences that no labelling obeys the rules of
 
@@ -67,8 +64,6 @@ class Decoder:
         if wishes.rules is not None:
             model = replace(model, rules=wishes.rules)
         self.model, self.wishes, self.rules = model, wishes, model.label_rules
-        if wishes.rules_probability and self.rules is None:
-            raise ConfigError("no rules are given whose probability is to be printed", settings=["rules_probability"])
         if wishes.nbest:  # the best of several labellings is the most probable one as a whole
             self.model = model = replace(model, span_bonus=0.0)
         self._decoder = wishes.decode or (VITERBI if wishes.nbest else model.decode)
@@ -110,7 +105,7 @@ class Decoder:
             settings = ["when_impossible"] if self._allowed is None and not wishes.force else []
             raise why_impossible(error, scores, edges, part, source, settings) from None
         labels, status = found.labels, found.status
-        marginals = log_probabilities = nbest = explanations = of_rules = None
+        marginals = log_probabilities = nbest = explanations = None
         if wishes.probability:
             own = chain.path_scores(scores, edges, offsets, labels)
             log_probabilities = np.minimum(own - found.marginals.log_z, 0.0)
@@ -134,14 +129,12 @@ class Decoder:
         remarks: tuple[str, ...] = ()
         impossible = np.zeros(0, dtype=bool)
         if rules is not None and status is not None:
-            if wishes.rules_probability:
-                of_rules = rules.probabilities(scores, edges, offsets, listed)
             impossible = status > LIMITED
             if impossible.any() and rules.config.when_impossible == "blank":
                 labels[np.repeat(impossible, np.diff(offsets))] = len(self.model.labels)
             remarks = rules.remarks(status, part.lines[offsets[:-1]], source)
         novelty = None if self._novelty is None else self._novelty.of(part)
-        more = novelty, explanations, of_rules, remarks, int(impossible.sum())
+        more = novelty, explanations, remarks, int(impossible.sum())
         return Decoded(offsets, labels, marginals, log_probabilities, nbest, *more)
 
 

@@ -2,7 +2,7 @@
 
 Forbidden transitions and labels that are not allowed at a position are minus infinity among the potentials. Limits on
 runs of labels are counters (`chains/rules.py`). A run of a type of spans is a span. Probabilities of labellings are
-those of the model, p(y | x); p(y | x, rules) is that over p(rules | x). Marginals are p(y_t | x, rules).
+those of the model, p(y | x); marginals are p(y_t | x, rules).
 """
 
 from __future__ import annotations
@@ -25,14 +25,6 @@ ALL = "all"
 BEGIN, END = "^", "$"
 NOTHING = ("", "_")  # cells that allow all labels
 MOST_MESSAGES = 1 << 24  # of a sequence, for marginals
-
-
-@dataclass(frozen=True)
-class RulesProbability:
-    """p(rules | x) of a sequence."""
-
-    value: float
-    error: float | None = None  # standard error of an estimate; None: it is exact
 
 
 def combined(stored: RulesConfig | None, given: RulesConfig) -> RulesConfig:
@@ -274,26 +266,6 @@ class LabelRules:
             every = chain.marginals(scores, edges, offsets).node
             labels[rows] = chain.posterior_labels(every, scores, edges, offsets, costs)[rows]
         return labels, status
-
-    def probabilities(
-        self, scores: np.ndarray, edges: Edges, offsets: np.ndarray, allowed: np.ndarray | None
-    ) -> list[RulesProbability]:
-        """Return p(rules | x) of each sequence: exact, or an estimate where counts have too many states."""
-        out = []
-        every = chain.marginals(scores, edges, offsets).log_z
-        for s, _, some, theirs in _sequences(*self.potentials(scores, edges, allowed), offsets):
-            ends, error = np.array([0, len(some)]), None
-            if not np.isfinite(chain.viterbi(some, theirs, ends, checked=False)[1][0]):
-                out.append(RulesProbability(0.0))
-                continue
-            part = float(np.exp(min(chain.marginals(some, theirs, ends).log_z[0] - every[s], 0.0)))
-            if self.runs.counting and self.runs.states <= MOST_STATES:
-                part *= float(np.exp(self.runs.log_probability(some, theirs)))
-            elif self.runs.counting:
-                estimate, error = self.runs.estimate(some, theirs)
-                part, error = part * estimate, part * error
-            out.append(RulesProbability(part, error))
-        return out
 
     def remarks(self, status: np.ndarray, lines: np.ndarray, source: str) -> tuple[str, ...]:
         """Return a warning for each sequence without a proven labelling; an error where rules say so."""
