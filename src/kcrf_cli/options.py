@@ -595,11 +595,6 @@ class Weighing:
         type=OfKind(label_number),
         multiple=True,
     )
-    threshold: tuple[str, float] | None = DECODING.option(
-        "With two labels: predict LABEL where its marginal probability is at least P. Default: 0.5.",
-        "LABEL=P",
-        type=OfKind(label_number),
-    )
 
     def decision(self, decode: str | None, span_bonus: float | None = None) -> Decision:
         """Return the decision that these options and a decoder ask for."""
@@ -609,8 +604,7 @@ class Weighing:
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise click.UsageError(f"two costs for '{twice[0]}': give one")
-        threshold = {} if self.threshold is None else dict([self.threshold])
-        return Decision(decode, dict(self.cost), threshold, span_bonus)
+        return Decision(decode, dict(self.cost), span_bonus)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`--cost` and `--threshold` on tag, evaluate and crossval."""
+"""`--cost` on tag, evaluate and crossval."""
 
 from __future__ import annotations
 
@@ -36,25 +36,15 @@ def test_costs_take_posterior_decoding(kcrf, trained, accent):
     assert done.code == 2 and "--nbest ranks whole labellings: it does not go with --cost" in done.err
 
 
-def test_a_threshold_says_the_same_as_a_cost(kcrf, trained, accent):
-    cost = kcrf("tag", "-m", trained, accent, "--decode", "posterior", "--cost", "1=4")
-    threshold = kcrf("tag", "-m", trained, accent, "--decode", "posterior", "--threshold", "1=0.2")
-    assert cost.code == 0
-    assert cost == threshold
-
-
 @pytest.mark.parametrize("command", ["tag", "evaluate", "crossval"])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--decode", "viterbi", "--cost", "1=3"], "a cost weighs the marginal of each label"),
-        (["--decode", "viterbi", "--threshold", "1=0.3"], "a threshold weighs the marginal of each label"),
         (["--decode", "posterior", "--cost", "2=3"], "a cost for '2', which is no label; there are: 0, 1"),
         (["--decode", "posterior", "--cost", "1"], "'1' is not a label and a number, as event=20"),
         (["--decode", "posterior", "--cost", "1=-3"], "the cost of '1' is -3.0, not a finite number above 0"),
         (["--decode", "posterior", "--cost", "1=2", "--cost", "1=3"], "two costs for '1'"),
-        (["--decode", "posterior", "--threshold", "1=3"], "not a probability between 0 and 1"),
-        (["--decode", "posterior", "--threshold", "1=0.3", "--cost", "1=3"], "give one of them"),
     ],
 )
 def test_errors(kcrf, trained, accent, command, options, message):

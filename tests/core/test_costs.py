@@ -14,7 +14,7 @@ from kcrf_core import KernelCRF
 from kcrf_core.chains import Edges
 from kcrf_core.errors import ConfigError
 from kcrf_core.model import Decoder, Wishes
-from kcrf_core.scoring import Decision, SpanFinder, evaluate, label_costs, span_bonuses, threshold_costs
+from kcrf_core.scoring import Decision, SpanFinder, evaluate, label_costs, span_bonuses
 from kcrf_core.selection import Division, make_plan, make_settings, out_of_fold, run_plan
 
 
@@ -37,28 +37,12 @@ def test_costs_are_finite_numbers_above_zero(value):
 def test_an_unknown_label_is_told_with_a_guess():
     with pytest.raises(ConfigError, match=r"a cost for 'evnt', which is no label \(did you mean 'event'\?\)"):
         label_costs(["event", "none"], {"evnt": 3})
-    with pytest.raises(ConfigError, match="a threshold for 'x', which is no label; there are: event, none"):
-        threshold_costs(["event", "none"], {"x": 0.1})
 
 
-@pytest.mark.parametrize("value", [0, 1, -0.5, 20, float("nan"), True])
-def test_a_threshold_is_a_probability(value):
-    with pytest.raises(ConfigError, match="not a probability between 0 and 1"):
-        threshold_costs(["event", "none"], {"event": value})
-
-
-def test_a_threshold_is_for_two_labels():
-    with pytest.raises(ConfigError, match="a threshold is for two labels, there are 3: give the labels costs"):
-        threshold_costs(["a", "b", "c"], {"a": 0.1})
-
-
-@pytest.mark.parametrize("setting", [{"cost": {"a": 2}}, {"threshold": {"a": 0.2}}])
-def test_viterbi_has_no_costs(setting):
+def test_viterbi_has_no_costs():
     with pytest.raises(ConfigError, match="viterbi finds the most probable labelling as a whole"):
-        Decision("viterbi", **setting)
-    assert Decision(**setting).decoder("viterbi") == "posterior"  # whatever a model stores
-    with pytest.raises(ConfigError, match="give one of them"):
-        Decision("posterior", {"a": 2}, {"a": 0.2})
+        Decision("viterbi", {"a": 2})
+    assert Decision(cost={"a": 2}).decoder("viterbi") == "posterior"  # whatever a model stores
 
 
 def test_the_largest_cost_times_probability_is_chosen():
@@ -73,11 +57,11 @@ def test_the_largest_cost_times_probability_is_chosen():
     assert (found.labels != plain.labels).any()
 
 
-def test_a_threshold_gives_the_label_where_it_is_that_probable():
+def test_the_cost_of_one_of_two_labels_is_a_threshold():
     rng = np.random.default_rng(1)
     model, corpus = random_model(rng, labels=("event", "none"))
     dataset = model.encoding.encode(corpus)
-    costs = Decision("posterior", threshold={"event": 0.2}).costs(model.labels)
+    costs = Decision("posterior", {"event": 4}).costs(model.labels)
     found = Decoder(model, Wishes("posterior", marginals=True, costs=costs)).decode_part(dataset, "test")
     assert np.array_equal(found.labels == 0, found.marginals[:, 0] >= 0.2)
     assert 0 < (found.labels == 0).sum() != (found.marginals[:, 0] >= 0.5).sum()
@@ -184,7 +168,7 @@ def test_a_bonus_is_for_labels_of_spans():
 
 def test_a_bonus_is_for_viterbi():
     assert Decision(span_bonus=0.0).decoder("posterior") == "viterbi"
-    for other in ({"decode": "posterior"}, {"cost": {"X": 2}}, {"threshold": {"X": 0.2}}):
+    for other in ({"decode": "posterior"}, {"cost": {"X": 2}}):
         with pytest.raises(ConfigError, match="'span_bonus'"):
             Decision(span_bonus=1.0, **other)
 

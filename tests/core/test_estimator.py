@@ -180,10 +180,10 @@ def test_options_of_train(rng, tmp_path):
         again = KernelCRF().fit(X, y, init=earlier)  # with its sigma2, which is not searched for
         assert again.n_iter_ < first.n_iter_ and again.report_["sigma2"] == first.report_["sigma2"]
     hidden = [["?", *labels[1:]] for labels in y]
-    partial = KernelCRF(sigma2=3, unobserved="?", threshold={"same": 0.01}).fit(X, hidden)
+    partial = KernelCRF(sigma2=3, unobserved="?", cost={"same": 99}).fit(X, hidden)
     assert partial.classes_ == ["other", "same"]
-    few = flat(partial.set_params(threshold=None).predict(X)).count("same")
-    assert flat(partial.set_params(threshold={"same": 0.01}).predict(X)).count("same") > few
+    few = flat(partial.set_params(cost=None).predict(X)).count("same")
+    assert flat(partial.set_params(cost={"same": 99}).predict(X)).count("same") > few
     scored = KernelCRF(sigma2=3).fit(X, y, X_dev=X[:3], y_dev=y[:3])
     assert scored.report_["dev"] and KernelCRF(sigma2=3, prune=1.0).fit(X, y).size_ < first.size_
 
@@ -195,7 +195,7 @@ def test_options_of_train(rng, tmp_path):
         ({"prune": -1}, {}, "prune=-1: a number of at least 0"),
         ({"block": 0}, {}, "block must be a whole number of at least 1"),
         ({"memory": "1G"}, {}, "memory must be a whole number"),
-        ({"threshold": 0.1}, {}, "threshold=0.1: a dictionary"),
+        ({"cost": 0.1}, {}, "cost=0.1: a dictionary"),
         ({}, {"groups": ["a"]}, "groups must have a value for each of the 5 sequences, not 1"),
         ({"block": 3}, {"groups": range(5)}, "give one of them"),
     ],

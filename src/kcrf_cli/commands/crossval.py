@@ -177,7 +177,7 @@ def crossval(run: CrossvalArguments) -> None:
             folds, inner_folds = number, inner_folds and (run.inner_folds or max(2, min(inner_folds, number - 1)))
             tell(f"one fold for each of the {number} groups (--folds K for fewer)")
     division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
-    weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
+    weighed = Decision(None, decision.cost)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed, run.marginals == "all")
     if run.only_fold:
         unknown = [k for k in run.only_fold if k >= len(plan.folds)]
@@ -199,13 +199,12 @@ def crossval(run: CrossvalArguments) -> None:
         if run.only_fold:
             tell(f"{counted(task_count(plan), 'training is', 'trainings are')} in {run.journal}")
             return
-        costs = {"cost": dict(decision.cost), "threshold": dict(decision.threshold)}
         by_sequence = "file" if folds_file is not None else "group" if group is not None else "sequence"
         about = {
             "divided_by": by_sequence if plan.blocks is None else "block",
             "stratified": run.stratify,
             "seed": seed,
-            "options": run.configuration.typed | {name: value for name, value in costs.items() if value},
+            "options": run.configuration.typed | ({"cost": dict(decision.cost)} if decision.cost else {}),
             "grid": points,
         }
         results = summarise(plan, found, picked, about)

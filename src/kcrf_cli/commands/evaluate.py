@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -138,7 +138,7 @@ class EvaluateArguments:
         """Refuse options that contradict each other, and files that cannot be written."""
         from kcrf_core.config import UNSEEN
 
-        decided = (self.decode, self.span_bonus, *astuple(self.weighing)) != (None, None, (), None)
+        decided = (self.decode, self.span_bonus, self.weighing.cost) != (None, None, ())
         twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
         options.refuse(
@@ -163,7 +163,7 @@ class EvaluateArguments:
             ),
             (
                 decided and not model,
-                "--decode, --cost, --threshold and --span-bonus are for a model: give -m, too",
+                "--decode, --cost and --span-bonus are for a model: give -m, too",
             ),
             (self.vectors and not model, "--vectors are for the model that labels DATA: give -m, too"),
             (self.plot_kind and not self.plot, "--plot-kind chooses what to draw: give --plot FIGURE, too"),

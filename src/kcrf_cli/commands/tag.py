@@ -133,7 +133,6 @@ class TagArguments:
         ranks = "--nbest ranks whole labellings: it does not go with"
         options.refuse(
             (self.weighing.cost, f"{ranks} --cost"),
-            (self.weighing.threshold, f"{ranks} --threshold"),
             (self.span_bonus is not None, f"{ranks} --span-bonus"),
             (self.decode == "posterior", f"{ranks} --decode posterior"),
             (self.explain is not None, "--explain is about one labelling: it does not go with --nbest"),

@@ -230,7 +230,6 @@ class KernelCRF:
 
     lag : positions of look-ahead: `predict` and probabilities give each label by what is known when so many more
         positions have been read, as `predict_online` does for positions that arrive. None: by whole sequences.
-    threshold : of two labels, the probability from which on one is given, as {"event": 0.1}: another form of `cost`.
     cost : what missing a label costs, as {"event": 20}; labels that are not named cost 1. `predict` takes the label of
         the largest cost times probability at each position (of possible labellings, the one with the largest sum), and
         probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: by `decode`.
@@ -287,7 +286,6 @@ class KernelCRF:
     span_bonus: float | str | None = "auto"
     metric: str | None = "auto"
     cost: Mapping[LabelValue, float] | None = None
-    threshold: Mapping[LabelValue, float] | None = None
     rules: Mapping[str, object] | None = None
     lag: int | None = None
     block: int | None = None
@@ -530,7 +528,7 @@ class KernelCRF:
         return raw_config(params, columns, list(corpus.vectors), corpus.positions, mixed)
 
     def _decision(self) -> Decision:
-        return decision_of(self.cost, self.threshold, self.decode, self.span_bonus)
+        return decision_of(self.cost, self.decode, self.span_bonus)
 
     @overload
     def predict(self, X: Frame, allowed: AllowedLabels | None = None) -> Any: ...

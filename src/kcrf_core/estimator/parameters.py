@@ -54,16 +54,12 @@ def documented(kind: type[Estimator]) -> type[Estimator]:
 BONUS = Number(automatic=True)
 
 
-def decision_of(cost: Any, threshold: Any, decode: Any, span_bonus: Any) -> Decision:
+def decision_of(cost: Any, decode: Any, span_bonus: Any) -> Decision:
     """Return the rule by which `predict` chooses labels: the model's, unless parameters give another."""
-    numbers = []
-    for name, given, example in (("cost", cost, 20), ("threshold", threshold, 0.1)):
-        if given is not None and not isinstance(given, Mapping):
-            raise ConfigError(
-                f"{name}={given!r}: a dictionary from labels to numbers is needed, as {{'event': {example}}}"
-            )
-        numbers.append({str(_plain(label)): _plain(value) for label, value in (given or {}).items()})
-    return Decision(None if decode in (None, AUTO) else decode, numbers[0], numbers[1], BONUS(_plain(span_bonus)))
+    if cost is not None and not isinstance(cost, Mapping):
+        raise ConfigError(f"cost={cost!r}: a dictionary from labels to numbers is needed, as {{'event': 20}}")
+    costs = {str(_plain(label)): _plain(value) for label, value in (cost or {}).items()}
+    return Decision(None if decode in (None, AUTO) else decode, costs, BONUS(_plain(span_bonus)))
 
 
 def train_options(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from .costs import (
     best_bonus as best_bonus,
     label_costs as label_costs,
     span_bonuses as span_bonuses,
-    threshold_costs as threshold_costs,
 )
 from .error_analysis import SPAN_ERRORS as SPAN_ERRORS, ErrorAnalysis as ErrorAnalysis
 from .evaluation import Evaluation as Evaluation, check_label_count as check_label_count, evaluate as evaluate

@@ -5,7 +5,7 @@ Costs: labels are chosen by the largest cost times probability.
 Where missing a label costs c(y), and all wrong labels in its place are equally wrong, the label y with the largest
 c(y) p(y | x) loses least on average. Probabilities stay as they are. For two labels this is a threshold, y where
 
-    p(y | x) >= theta,    theta = c' / (c + c'),    c the cost of y, c' that of the other one.
+    p(y | x) >= 1 / (1 + c),    c the cost of y; that of the other one is 1.
 
 Bonus: Viterbi decoding of scores to which each span adds a number b finds spans whose probability is at least
 1 / (1 + exp(b)), if they are either there or not. F1 is largest where this is F / 2, half of the F1 that is reached
@@ -35,37 +35,31 @@ class Decision:
 
     decode: str | None = None  # one of DECODINGS; None: the model's, or what costs take
     cost: Mapping[str, float] = field(default_factory=dict)  # of missing a label, or the labels of a type
-    threshold: Mapping[str, float] = field(default_factory=dict)  # of one of two labels
     span_bonus: float | None = None  # of each span, with Viterbi decoding; None: the model's, or 0 with `decode`
 
     def __post_init__(self) -> None:
         if self.decode not in (None, *DECODINGS):
             raise ConfigError(f"'decode' is {self.decode!r}, not one of {', '.join(DECODINGS)}", settings=["decode"])
-        for name in ("cost", "threshold"):
-            if getattr(self, name) and self.decode == "viterbi":
-                raise ConfigError(
-                    f"a {name} weighs the marginal of each label, but viterbi finds the most probable labelling "
-                    "as a whole: leave out 'decode', or set it to posterior",
-                    settings=["decode"],
-                )
-            if getattr(self, name) and self.span_bonus is not None:
-                message = f"a {name} is for posterior decoding, 'span_bonus' for viterbi: give one of them"
-                raise ConfigError(message, settings=["span_bonus"])
+        if self.cost and self.decode == "viterbi":
+            raise ConfigError(
+                "a cost weighs the marginal of each label, but viterbi finds the most probable labelling "
+                "as a whole: leave out 'decode', or set it to posterior",
+                settings=["decode"],
+            )
+        if self.cost and self.span_bonus is not None:
+            message = "a cost is for posterior decoding, 'span_bonus' for viterbi: give one of them"
+            raise ConfigError(message, settings=["span_bonus"])
         if self.decode == "posterior" and self.span_bonus is not None:
             raise ConfigError("'span_bonus' is for viterbi, not for posterior decoding", settings=["span_bonus"])
-        if self.cost and self.threshold:
-            raise ConfigError("a threshold is another way to give a cost: give one of them", settings=["threshold"])
 
     def decoder(self, stored: str) -> str:
-        """Return the decoder to use with a model that stores this one: costs and thresholds weigh label by label."""
+        """Return the decoder to use with a model that stores this one: costs weigh label by label."""
         if self.decode is None and self.span_bonus is not None:
             return "viterbi"
-        return self.decode or ("posterior" if self.cost or self.threshold else stored)
+        return self.decode or ("posterior" if self.cost else stored)
 
     def costs(self, labels: Sequence[str]) -> np.ndarray | None:
         """Return the costs [Y] of missing each label, or None if all are equal."""
-        if self.threshold:
-            return threshold_costs(labels, self.threshold)
         return label_costs(labels, self.cost) if self.cost else None
 
 
@@ -87,7 +81,10 @@ def label_costs(labels: Sequence[str], cost: Mapping[str, float]) -> np.ndarray:
             raise ConfigError(f"the cost of '{name}' is {value!r}, not a finite number above 0", settings=["cost"])
         meant = [label == name if name in alone else kind == name for label, kind in zip(labels, kinds, strict=True)]
         if not any(meant):
-            raise ConfigError(_unknown("cost", name, labels, kinds), settings=["cost"])
+            known = [*dict.fromkeys(kind for kind in kinds if kind), *labels]
+            shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+            message = f"a cost for '{name}', which is no label{suggestion(name, known)}; there are: {shown}"
+            raise ConfigError(message, settings=["cost"])
         out[meant] = value
     return out
 
@@ -120,32 +117,3 @@ def best_bonus(f1: float) -> float:
     (1.1, 0.1)
     """
     return round(math.log(2.0 / max(f1, LEAST_F1) - 1.0), 2)
-
-
-def threshold_costs(labels: Sequence[str], threshold: Mapping[str, float]) -> np.ndarray:
-    """Return costs [2] with which one of two labels is given if its probability is at least its threshold.
-
-    >>> from kcrf_core.scoring import threshold_costs
-    >>> threshold_costs(["event", "none"], {"event": 0.1})
-    array([0.9, 0.1])
-    """
-    if len(labels) != 2:
-        raise ConfigError(
-            f"a threshold is for two labels, there are {len(labels)}: give the labels costs instead",
-            settings=["threshold", "cost"],
-        )
-    if len(threshold) != 1:
-        raise ConfigError("give a threshold for only one of the two labels", settings=["threshold"])
-    ((name, value),) = threshold.items()
-    if name not in labels:
-        raise ConfigError(_unknown("threshold", name, labels, ()), settings=["threshold"])
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
-        message = f"the threshold of '{name}' is {value!r}, not a probability between 0 and 1"
-        raise ConfigError(message, settings=["threshold"])
-    return np.array([1.0 - value if label == name else value for label in labels])
-
-
-def _unknown(what: str, name: str, labels: Sequence[str], kinds: Sequence[str | None]) -> str:
-    known = [*dict.fromkeys(kind for kind in kinds if kind), *labels]
-    shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
-    return f"a {what} for '{name}', which is no label{suggestion(name, known)}; there are: {shown}"
