@@ -51,9 +51,7 @@ class AuditArguments:
     html: str | None = options.written(
         "HTML page to write, with doubtful labels in context. Default: none.", common=True
     )
-    apply: str | None = options.written(
-        "Write DATA with corrected labels to FILE, and FILE.diff. Default: none.", common=True
-    )
+    apply: str | None = options.written("Write DATA with corrected labels to FILE. Default: none.", common=True)
     accept: str | None = options.file(
         "With --apply: make the corrections of this worklist that a person has marked with y in the column accept. "
         "Default: corrections by --least.",
@@ -104,8 +102,7 @@ class AuditArguments:
             message = f"-m judges without training: leave out folds, -c and options of training{which}"
             options.refuse((training, message))
         inputs = (self.data, self.model, self.configuration.config, self.held_out.folds_file, self.accept)
-        outputs = (self.output, self.html, self.apply, self.apply and f"{self.apply}.diff")
-        files.check_outputs(outputs, *inputs, *(path for _, path in self.vectors))
+        files.check_outputs((self.output, self.html, self.apply), *inputs, *(path for _, path in self.vectors))
 
 
 @options.command(AuditArguments)
@@ -115,9 +112,8 @@ def audit(run: AuditArguments) -> None:
     A label is doubtful if a model trained on other folds finds it improbable, given the input and the neighbouring
     labels. DATA is not changed.
 
-    --apply writes a new file with corrected labels, and its differences from DATA: those that a person has accepted
-    in the worklist, by y in its column accept, or those of at least the doubt --least. Spans and sequences are judged
-    as a whole, too.
+    --apply writes a new file with corrected labels: those that a person has accepted in the worklist, by y in its
+    column accept, or those of at least the doubt --least. Spans and sequences are judged as a whole, too.
 
     \b
     Example:
@@ -233,14 +229,12 @@ def _check_number(run: AuditArguments, changes: Sequence[Correction], doubtful: 
 
 
 def _write(run: AuditArguments, changes: Sequence[Correction], form: Form) -> None:
-    """Write the corrected file, and beside it what differs."""
-    from kcrf_core.selection import corrected, differences
+    """Write the corrected file."""
+    from kcrf_core.selection import corrected
 
     path = str(run.apply)
-    before, after = corrected(run.data, changes, *form)
+    text = corrected(run.data, changes, *form)
     with files.output_stream(path) as stream:
-        stream.write(after)
-    with files.output_stream(f"{path}.diff") as stream:
-        stream.write(differences(before, after, (run.data, path)))
+        stream.write(text)
     different = counted(sum(change.gold != change.suggested for change in changes), "label")
-    files.unless(run.quiet)(f"{different} corrected in {path}; {path}.diff lists them, {run.data} is unchanged")
+    files.unless(run.quiet)(f"{different} corrected in {path}; {run.data} is unchanged")

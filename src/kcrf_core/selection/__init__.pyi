@@ -33,7 +33,6 @@ from .label_audit import (
     audit_by_model as audit_by_model,
     changes_of as changes_of,
     corrected as corrected,
-    differences as differences,
     read_worklist as read_worklist,
     worklist as worklist,
 )

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
@@ -338,19 +336,18 @@ def changes_of(positions: Iterable[DoubtfulPosition], least: float) -> list[Corr
 
 def corrected(
     path: str, changes: Sequence[Correction], format_: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
-) -> tuple[bytes, bytes]:
-    """Return the bytes of a file without and with changes of labels; `columns` of CoNLL-U end with the label's."""
+) -> bytes:
+    """Return the bytes of a file with changes of labels; `columns` of CoNLL-U end with the label's."""
     by_line: dict[int, Correction] = {}
     for change in changes:
         if by_line.setdefault(change.line, change) != change:
             raise DataError("the worklist has two corrections of this line: keep one", path, change.line)
-    before: list[bytes] = []
-    after: list[bytes] = []
+    out: list[bytes] = []
     for parsed in stream_corpus(path, format_, columns, layout):
         data, corpus, done = parsed.block.data, parsed.corpus, 0
-        here = np.flatnonzero(np.isin(corpus.lines, list(by_line))).tolist()
-        begins, ends = parsed.label_places() if here else ((), ())
-        for t in here:
+        changed = np.flatnonzero(np.isin(corpus.lines, list(by_line))).tolist()
+        begins, ends = parsed.label_places() if changed else ((), ())
+        for t in changed:
             change = by_line.pop(int(corpus.lines[t]))
             if corpus.columns[-1][t] != change.gold:
                 raise DataError(f"the label is not {change.gold!r}: is the worklist of other data?", path, change.line)
@@ -364,43 +361,9 @@ def corrected(
                     f"the label {change.suggested!r} has a space, which separates columns here", path, change.line
                 )
             quoted = parsed.layout.quoted and data[begins[t] : begins[t] + 1] == b'"'
-            after += data[done : begins[t]], parsed.layout.written(change.suggested, quoted).encode()
+            out += data[done : begins[t]], parsed.layout.written(change.suggested, quoted).encode()
             done = ends[t]
-        before.append(data)
-        after.append(data[done:])
+        out.append(data[done:])
     if by_line:
         raise DataError("there is no label in this line: is the worklist of other data?", path, min(by_line))
-    return b"".join(before), b"".join(after)
-
-
-def differences(before: bytes, after: bytes, names: tuple[str, str], context: int = 2) -> bytes:
-    """Return a unified diff of two texts with the same number of lines."""
-    old, new = _lines(before), _lines(after)
-    changed = [number for number, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1]]
-    hunks: list[list[int]] = []
-    for number in changed:
-        if hunks and number - hunks[-1][-1] <= 2 * context + 1:
-            hunks[-1].append(number)
-        else:
-            hunks.append([number])
-    # A TAB ends names that have spaces.
-    out = [b"%s %s%s\n" % (mark, os.fsencode(name), b"\t" * (" " in name))
-           for mark, name in zip((b"---", b"+++"), names, strict=True)] if hunks else []  # fmt: skip
-    for hunk in hunks:
-        first, last = max(hunk[0] - context, 0), min(hunk[-1] + context + 1, len(old))
-        out.append(b"@@ -%d,%d +%d,%d @@\n" % (first + 1, last - first, first + 1, last - first))
-        for same, run in groupby(range(first, last), lambda number: old[number] == new[number]):
-            lines = list(run)
-            if same:
-                out += [b" " + old[number] for number in lines]
-            else:
-                out += [b"-" + old[number] for number in lines] + [b"+" + new[number] for number in lines]
     return b"".join(out)
-
-
-def _lines(text: bytes) -> list[bytes]:
-    """Return lines with their ends, as a diff has them."""
-    lines = [line + b"\n" for line in text.split(b"\n")]
-    if text.endswith(b"\n") or not text:
-        return lines[:-1]
-    return [*lines[:-1], lines[-1] + b"\\ No newline at end of file\n"]
