@@ -109,16 +109,14 @@ def test_links_keep_pointing_where_they_pointed(path):
     assert path.is_symlink() and not path.exists()
 
 
-def test_file_systems_without_links(path, monkeypatch):
-    def link(*names):
-        raise PermissionError(1, "Operation not permitted")
+def test_a_full_disk_leaves_no_journal_without_a_header(path, monkeypatch):
+    def full(number):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "link", link)
-    second = Journal(str(path))
-    filled(path, 2)
-    with pytest.raises(ConfigError, match="another run"):
-        second.add("key0", {}, {})
-    assert len(kept(path)) == 2
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        filled(path, 1)
+    assert not path.exists()
 
 
 def test_nothing_of_this_machine_is_in_it(path):

@@ -15,7 +15,7 @@ from typing import IO, Any
 from .._version import __version__
 from ..corpora import Corpus
 from ..errors import ConfigError, FileFormatError
-from ..files import content_digest, naming, temporary_beside
+from ..files import content_digest, naming
 
 FORMAT = 1
 
@@ -32,7 +32,7 @@ class Journal:
         self._open_line = False  # the file ends in the middle of a line
         self._stream: IO[bytes] | None = None
         with contextlib.suppress(FileNotFoundError):
-            self._stream = self._held(open(path, "r+b", buffering=0))  # noqa: SIM115, kept
+            self._stream = self._locked(open(path, "r+b", buffering=0))  # noqa: SIM115, kept
         if self._stream is not None:
             try:
                 self._read(self._stream)
@@ -76,45 +76,25 @@ class Journal:
             self._found = {}
 
     def _begin(self) -> IO[bytes]:
-        """Create the file at once with its header, unless another run has begun one meanwhile."""
-        target = os.path.realpath(self.path)
-        temporary = temporary_beside(target)
-        try:
-            with naming(self.path, temporary):
-                stream = open(temporary, "x+b", buffering=0)  # noqa: SIM115, kept
-                try:
-                    _write(stream, json.dumps({**self._header, "version": __version__}) + "\n")
-                    _lock(stream)
-                    try:
-                        os.link(temporary, target)
-                    except FileExistsError:
-                        raise
-                    except OSError:  # a file system without links
-                        if os.path.lexists(target):
-                            raise FileExistsError(target) from None
-                        os.rename(temporary, target)
-                except BaseException:
-                    stream.close()
-                    raise
-                return stream
-        except FileExistsError:
-            raise self._in_use() from None
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-
-    def _held(self, stream: IO[bytes]) -> IO[bytes] | None:
-        """Lock an open file and return it, if it is still the one of that name."""
-        if not _lock(stream):
+        """Create the file with its header, unless another run has begun one meanwhile."""
+        stream = self._locked(open(self.path, "a+b", buffering=0))  # noqa: SIM115, kept
+        if os.fstat(stream.fileno()).st_size:
             stream.close()
             raise self._in_use()
         try:
-            if os.path.samestat(os.fstat(stream.fileno()), os.stat(self.path)):
-                return stream
-        except FileNotFoundError:
-            pass  # the run that had it ended well and took it away
-        stream.close()
-        return None
+            _write(stream, json.dumps({**self._header, "version": __version__}) + "\n")
+        except BaseException:  # such as a full disk
+            os.unlink(os.path.realpath(self.path))
+            stream.close()
+            raise
+        return stream
+
+    def _locked(self, stream: IO[bytes]) -> IO[bytes]:
+        """Lock an open file and return it."""
+        if not _lock(stream):
+            stream.close()
+            raise self._in_use()
+        return stream
 
     def _in_use(self) -> ConfigError:
         return ConfigError(
