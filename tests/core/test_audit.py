@@ -99,7 +99,7 @@ def test_spans_and_sequences_are_judged_as_a_whole(order, kinds):
         rows = np.arange(dataset.offsets[s], dataset.offsets[s + 1])
         parts.append(Scored(rows, labels, *model.potentials(one), one.offsets, one.labels))
     with Workers(1) as workers:
-        found = Audit(corpus, labels, gather(parts, channel, labels, len(corpus.lines), workers), "doubt", True)
+        found = Audit(corpus, labels, gather(parts, channel, labels, len(corpus.lines), workers), True)
     by_start = {one.start: one for one in found.spans()}
     by_sequence = {one.sequence: one for one in found.sequences()}
     for number, part in enumerate(parts):
@@ -304,8 +304,6 @@ def test_folds_find_what_was_exchanged(noisy):
     listed = [each.doubt for each in found.positions()]
     assert listed == sorted(listed, reverse=True) and listed[5] > -3 > listed[len(wrong) + 5]
     assert found.sequences(1)[0].doubtful >= 1 and found.spans() == []
-    marginal = [each.marginal for each in by_folds(path, ranking="marginal").positions()]
-    assert marginal == sorted(marginal)
 
 
 def test_a_label_of_one_fold_alone_is_not_judged(noisy, tmp_path):

@@ -772,7 +772,7 @@ def test_an_audit_of_spans_and_of_sequences_without_positions(rng):
     X = [np.zeros((0, 1)) if s % 5 == 4 else np.array([[0.0], [3.0], [1.0]]) for s in range(40)]
     y = [["O", "B-X", "I-X"][: len(x)] for x in X]
     y[6] = ["O", "O", "B-X"]
-    found = KernelCRF(sigma2=1, window=[0]).audit(X, y, folds=np.arange(40) % 2, rank="marginal")
+    found = KernelCRF(sigma2=1, window=[0]).audit(X, y, folds=np.arange(40) % 2)
     assert {(one.sequence, one.position) for one in found.positions(2)} == {(6, 1), (6, 2)}
     worst = found.spans(1)[0]
     assert (worst.sequence, worst.start, worst.end, worst.type) == (6, 2, 3, "X") and worst.probability < 0.1
@@ -786,7 +786,6 @@ def test_an_audit_of_spans_and_of_sequences_without_positions(rng):
         ({"folds": 1}, "at least 2 are needed"),
         ({"folds": [0, 1]}, "a value for each of the 60 sequences"),
         ({"folds": [3] * 60}, "all sequences are in one fold"),
-        ({"rank": "best"}, "there are doubt, context, marginal"),
         ({"folds": None}, "not fitted yet"),
     ],
 )

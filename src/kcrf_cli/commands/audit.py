@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Form: TypeAlias = tuple[str, Sequence[str] | None, Layout]
 
-RANKINGS = ("doubt", "context", "marginal")
 MOST_TIMES = 2  # corrections, for each doubtful label
 
 
@@ -37,11 +36,6 @@ class AuditArguments:
         "accept (for a y), doubt, p_label, reason, doubtful_labels; - for stdout. Default: none.",
         required=False,
         stdout=True,
-    )
-    rank: str | None = options.option(
-        "Order of the list: by doubt (log-odds of an error), by p(gold label | input, other labels), or by "
-        "p(gold label | input). Default: doubt; with -m context.",
-        type=click.Choice(RANKINGS),
     )
     top: int = options.count("Number of positions to print; a quarter as many spans and sequences. Default: 20.", 20, 0)
     most: int | None = options.count(
@@ -159,7 +153,7 @@ def _by_model(run: AuditArguments, path: str) -> tuple[Audit, Layout, Sequence[s
     encoding.check_vectors({each.name: each.width for each in open_vectors(run.vectors)}, display_name(run.data))
     format_, threads = run.format or encoding.format, run.engine.threads
     corpus = files.read_data(run.data, format_, encoding.columns, encoding.layout, threads, run.quiet, run.vectors)
-    return audit_by_model(model, corpus, run.rank or "context", threads), encoding.layout, encoding.columns
+    return audit_by_model(model, corpus, threads), encoding.layout, encoding.columns
 
 
 def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
@@ -187,7 +181,7 @@ def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
         open_engine(engine, threads=threads, memory=run.engine.memory, tell=files.unless(run.quiet)) as workers,
         progress(run.quiet, "folds", len(plan.folds)) as moved,
     ):
-        found = audit_by_folds(plan, run.rank or "doubt", workers=workers, done=lambda task: moved())
+        found = audit_by_folds(plan, workers=workers, done=lambda task: moved())
     return found, first.layout, column_names(first, corpus)
 
 

@@ -51,7 +51,7 @@ def text(found: Audit, top: int) -> str:
 
 def shown_probability(found: Audit, one: DoubtfulPosition) -> float:
     """Return the probability of the gold label that is shown."""
-    return one.context if found.ranking == "context" else one.marginal
+    return one.marginal if found.held_out else one.context
 
 
 def _lines(first: int, last: int) -> str:
@@ -79,7 +79,6 @@ def values(found: Audit, most: int) -> dict[str, Any]:
         "schema": 3,
         "source": found.corpus.source,
         "judged_by": "folds" if found.held_out else "model",
-        "ranked_by": found.ranking,
         "judged": found.judged,
         "not_judged": found.corpus.positions - found.judged,
         "doubtful": found.doubtful,

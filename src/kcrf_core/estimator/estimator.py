@@ -66,9 +66,6 @@ from ..model import (
 from ..objective.solvers import CERTIFIED, PRUNED, SHARE, STATIONARY, Event, Note, Observer, Progress, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
 from ..selection import (
-    BY_FOLDS,
-    BY_MODEL,
-    RANKINGS,
     Candidate,
     Division,
     Listener,
@@ -713,15 +710,13 @@ class KernelCRF:
         sequence: ColumnNames | None = None,
         label: str | None = None,
         folds: int | Sequence[object] | ArrayLike | None = 5,
-        rank: str | None = None,
     ) -> LabelAudit:
         """Find doubtful labels of y, as `kcrf audit` does.
 
         Sequences are dealt into `folds`, a number of them or a fold for each sequence, and each is judged by a model
         of the others with the parameters of this estimator, which is left as it is and need not be fitted. With
-        folds=None the fitted model judges, which may have learnt from y. `rank` is the order: by "doubt", by a
-        small p(label | x, the other labels), "context", or p(label | x), "marginal". None: "doubt" by folds, "context"
-        by the fitted model.
+        folds=None the fitted model judges, which may have learnt from y. Labels are ordered by doubt, or by a small
+        p(label | x, the other labels) if the fitted model judges.
 
         Data frames are given as to `fit`.
 
@@ -739,15 +734,11 @@ class KernelCRF:
         >>> found.corrected(least=worst.doubt)[4]
         ['D', 'N']
         """
-        if rank is None:
-            rank = BY_MODEL if folds is None else BY_FOLDS
-        if rank not in RANKINGS:
-            raise ValueError(f"rank={rank!r}: there are {', '.join(RANKINGS)}")
         data = self._labelled(X, y, sample_weight, None, sequence, label)
         X, names = data.X, LabelNames.of(data.y)
         if folds is None:
             corpus = _corpus_for(self._model().encoding, X, check_labels(data.y, X))
-            found = audit_by_model(self.model_, corpus, rank, threads_of(self.n_jobs))
+            found = audit_by_model(self.model_, corpus, threads_of(self.n_jobs))
         else:
             form, corpus = _training_corpus(data)
             raw, options, source = self._raw_config(form, corpus, data.columns)
@@ -757,7 +748,7 @@ class KernelCRF:
             plan = make_plan(corpus, raw, source, make_settings({}, options), division)
             with self._computing() as (observer, workers):
                 found = audit_by_folds(
-                    plan, rank, workers=workers, done=lambda task: observer.note(f"{plan.describe(task)} is judged")
+                    plan, workers=workers, done=lambda task: observer.note(f"{plan.describe(task)} is judged")
                 )
         lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
         return LabelAudit(**vars(found), lengths=lengths, values=names.values(found.labels))

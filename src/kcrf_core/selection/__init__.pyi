@@ -21,9 +21,6 @@ from .evidence import (
 from .grid import Setting as Setting, make_settings as make_settings, parse_grid as parse_grid
 from .journal import Journal as Journal
 from .label_audit import (
-    BY_FOLDS as BY_FOLDS,
-    BY_MODEL as BY_MODEL,
-    RANKINGS as RANKINGS,
     Audit as Audit,
     Correction as Correction,
     DoubtfulPosition as DoubtfulPosition,

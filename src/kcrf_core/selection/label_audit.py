@@ -23,8 +23,6 @@ from .cross_validation import Plan, Task, cut_parts, fold_data
 from .evidence import IMPROBABLE, Evidence, channel_of_kinds, errors_of_single_labels, gather, learn_channel, span_rules
 from .planted_regression import PlantedRegression
 
-RANKINGS = ("doubt", "context", "marginal")
-BY_FOLDS, BY_MODEL = RANKINGS[0], RANKINGS[1]  # how each ranks best
 MOST_WORDS = 12  # of a span that are shown
 HEADER = ("line", "text", "gold", "suggested", "accept", "doubt", "p_label", "reason", "doubtful_labels")
 NEEDED = ("line", "text", "gold", "suggested", "accept")  # columns that are read
@@ -86,7 +84,6 @@ class Audit:
     corpus: Corpus
     labels: tuple[str, ...]
     evidence: Evidence
-    ranking: str  # one of RANKINGS
     held_out: bool  # models had not seen the labels that they judge
 
     @property
@@ -122,7 +119,8 @@ class Audit:
         """Positions that were judged, the worst first; of equal ones the more doubtful."""
         evidence = self.evidence
         known = np.flatnonzero(~np.isnan(evidence.doubt))
-        first = -evidence.doubt if self.ranking == "doubt" else getattr(evidence, self.ranking)
+        # A model that may have learnt from the labels ranks them best by p(gold | x, the other labels).
+        first = -evidence.doubt if self.held_out else evidence.context
         return known[np.lexsort((known, evidence.marginal[known], -evidence.doubt[known], first[known]))]
 
     def positions(self, most: int | None = None) -> list[DoubtfulPosition]:
@@ -157,7 +155,7 @@ class Audit:
         # Those with a label that no model knows, and those that a cut between folds divides, were not judged.
         judged = np.flatnonzero(evidence.span_end[spans.starts] == spans.ends)
         starts, doubt = spans.starts[judged], evidence.span_doubt[spans.starts[judged]]
-        first = -doubt if self.ranking == "doubt" else evidence.span[starts]
+        first = -doubt if self.held_out else evidence.span[starts]
         out = []
         for r in judged[np.lexsort((starts, evidence.span[starts], -doubt, first))[:most]].tolist():
             start, end = int(spans.starts[r]), int(spans.ends[r])
@@ -219,9 +217,7 @@ class Audit:
         return f"{suggested} is more probable, and others may be"
 
 
-def audit_by_folds(
-    plan: Plan, ranking: str = BY_FOLDS, *, workers: Workers, done: Callable[[Task], None] = lambda task: None
-) -> Audit:
+def audit_by_folds(plan: Plan, *, workers: Workers, done: Callable[[Task], None] = lambda task: None) -> Audit:
     """Judge each fold of a plan by a model of the others; the plan has one setting."""
     parts: list[Scored] = []
     for fold in range(len(plan.folds)):
@@ -231,10 +227,10 @@ def audit_by_folds(
         for own, part, where in cut_parts(model, data.test):
             parts += scored_parts(own, part, data.rows[where], workers)
         done(task)
-    return _audited(plan.corpus, parts, True, ranking, workers)
+    return _audited(plan.corpus, parts, True, workers)
 
 
-def audit_by_model(model: Model, corpus: Corpus, ranking: str = BY_MODEL, threads: int | None = None) -> Audit:
+def audit_by_model(model: Model, corpus: Corpus, threads: int | None = None) -> Audit:
     """Judge labels by a model, which may have learnt from them."""
     if not model.encoding.with_labels(corpus):
         inputs = "attributes" if model.encoding.attributes else counted(model.encoding.width - 1, "column")
@@ -242,10 +238,10 @@ def audit_by_model(model: Model, corpus: Corpus, ranking: str = BY_MODEL, thread
     with Workers(threads) as workers:
         dataset = model.encoding.encode(corpus)
         parts = scored_parts(model, dataset, np.arange(dataset.positions), workers)
-        return _audited(corpus, parts, False, ranking, workers)
+        return _audited(corpus, parts, False, workers)
 
 
-def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, ranking: str, workers: Workers) -> Audit:
+def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, workers: Workers) -> Audit:
     labels = tuple(sorted({*corpus.columns[-1], *(label for part in parts for label in part.labels)}))
     if not any((part.gold >= 0).any() for part in parts):
         raise DataError("the models know no label of the data: there is nothing to audit", corpus.source)
@@ -253,7 +249,7 @@ def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, ranking: s
     channel = (learn_channel if single else channel_of_kinds)(parts, workers)
     judge = None if single else PlantedRegression.fit(parts, channel, workers)
     evidence = gather(parts, channel, labels, corpus.positions, workers, judge)
-    return Audit(corpus, labels, evidence, ranking, held_out)
+    return Audit(corpus, labels, evidence, held_out)
 
 
 @dataclass(frozen=True)
