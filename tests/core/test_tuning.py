@@ -316,10 +316,11 @@ def test_the_written_configuration_reads_as_the_same(accents, tiny):
     assert parse_config(load_yaml(text, "text")) == parse_config(found.raw)
 
 
-def test_long_lists_of_columns_are_written_as_ranges():
-    raw = {"features": [{"name": "x", "columns": ["c7", *(f"c{n}" for n in range(3))], "type": "real"}]}
+def test_shared_values_are_written_out():
+    window = [-1, 0, 1]
+    raw = {"features": [{"name": name, "column": "c0", "window": window} for name in ("a", "b")]}
     text = configuration_text(raw)
-    assert "c7, c0..c2]" in text
+    assert text.count("window: [-1, 0, 1]") == 2
     assert parse_config(load_yaml(text, "text")) == parse_config(raw)
 
 

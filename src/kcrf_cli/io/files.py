@@ -93,10 +93,10 @@ def prepare(
 def configuration_printed(run: PreparedArguments, prepared: Callable[[], Prepared]) -> bool:
     """Print the configuration if --dump-config asks for it; return True then."""
     if run.dump_config:
-        from kcrf_core.config import dump_yaml
+        from kcrf_core.config import configuration_text
 
-        text = dump_yaml(prepared().config.to_dict(), sort_keys=False, allow_unicode=True, width=120)
-        write_out(f"# configuration of kcrf {__version__}\n{text.rstrip()}")
+        comments = [f"configuration of kcrf {__version__}"]
+        write_out(configuration_text(prepared().config.to_dict(), comments), end="")
     return run.dump_config
 
 

@@ -9,10 +9,8 @@ No more comes out than a configuration can need: aliases can say in a line what 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any, ClassVar
 
 import yaml
@@ -32,7 +30,10 @@ class LocatedMapping(dict):
 
 
 class _Dumper(yaml.SafeDumper):
-    """A safe dumper that knows located mappings."""
+    """A safe dumper that knows located mappings, and writes a value out wherever it stands."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 _Dumper.add_representer(LocatedMapping, _Dumper.represent_dict)
@@ -144,43 +145,7 @@ def dump_yaml(value: Any, **options: Any) -> str:
     return yaml.dump(value, None, _Dumper, **options)
 
 
-_NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]*)")
-
-
 def configuration_text(raw: Mapping[str, Any], comments: Sequence[str] = ()) -> str:
-    """Return a raw configuration as YAML text."""
-    lines = [f"# {comment}".rstrip() for comment in comments]
-    for key, value in raw.items():
-        if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
-            short = ({**one, "columns": ranges(one["columns"])} if isinstance(one.get("columns"), list) else dict(one)
-                     for one in value)  # fmt: skip
-            lines += [f"{key}:", *(f"  - {_flow(one)}" for one in short)]
-        else:
-            lines.append(f"{key}: {_flow(value)}")
-    return "\n".join(lines) + "\n"
-
-
-def _flow(value: Any) -> str:
-    """Return a value as one line of YAML."""
-    text = dump_yaml(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
-    return text.removesuffix("\n").removesuffix("\n...")
-
-
-def ranges(names: Sequence[str]) -> list[str]:
-    """Write runs of names such as v1, v2, v3 as v1..v3.
-
-    >>> ranges(["c0", "c1", "c2", "word", "c7"])
-    ['c0..c2', 'word', 'c7']
-    """
-
-    def run_of(numbered: tuple[int, str]) -> tuple[str, int]:
-        place, name = numbered
-        found = _NUMBERED.fullmatch(name)
-        return (name, -1) if found is None else (found[1], int(found[2]) - place)
-
-    out: list[str] = []
-    for (stem, shift), group in groupby(enumerate(names), run_of):
-        run = [name for _, name in group]
-        whole = len(run) > 2 and shift >= 0 - len(names) and ".." not in stem
-        out += [f"{run[0]}..{run[-1]}"] if whole else run
-    return out
+    """Return a raw configuration as YAML text below lines of comments."""
+    text = dump_yaml(raw, default_flow_style=None, sort_keys=False, allow_unicode=True, width=120)
+    return "".join(f"# {comment}".rstrip() + "\n" for comment in comments) + text
