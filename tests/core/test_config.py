@@ -558,9 +558,10 @@ def test_bad_values_of_options_are_not_blamed_on_the_line_they_replace():
     assert "from 1 to 10, not 99" in message and "conf.yaml:4" not in message
 
 
-def test_aliases_of_a_file_change_alone():
-    text = "terms: [{name: a, kernel: &k {type: poly}}, {name: b, kernel: *k}]"
-    config = over(text, **{"terms.b.kernel.degree": 3})
+def test_shared_values_change_alone():
+    kernel = {"type": "poly"}
+    raw = {"terms": [{"name": "a", "kernel": kernel}, {"name": "b", "kernel": kernel}]}
+    config = parse_config(with_options(raw, {"terms.b.kernel.degree": 3}))
     assert [term.kernel.degree for term in config.terms] == [2, 3]
 
 

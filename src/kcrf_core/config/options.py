@@ -61,7 +61,7 @@ def parse_settings(entries: Sequence[str]) -> dict[str, Any]:
 
 
 def _unshared(value: Any) -> Any:
-    """Return a copy in which the aliases of a YAML file are values of their own, so that one can change alone."""
+    """Return a copy in which shared values are values of their own, so that one can change alone."""
     if isinstance(value, dict):
         copied = type(value)((key, _unshared(item)) for key, item in value.items())
         if isinstance(value, LocatedMapping) and isinstance(copied, LocatedMapping):

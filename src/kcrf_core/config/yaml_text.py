@@ -4,7 +4,7 @@ Words and numbers are read as people write them, not as YAML 1.1 does, to which 
 a number is one that would be written back in the same way, and all else but true, false, null and ~ stays text. So a
 column may be called 1e5, 1.50, 010 or no; kinds of numbers accept the first three, as they do on a command line.
 
-No more comes out than a configuration can need: aliases can say in a line what no memory holds.
+Aliases are refused: they can say in a line what no memory holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ..errors import ConfigError
 from ..system import described
 
 MOST_CHARACTERS = 1 << 20
-MOST_VALUES = 100_000  # with aliases written out
 DEEPEST = 50
 
 
@@ -48,9 +47,11 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Compose a node, unless it is nested too deeply: the time of PyYAML grows with the square of the depth."""
+        line = self.peek_event().start_mark.line + 1
         if self.depth > DEEPEST:
-            line = self.peek_event().start_mark.line + 1
             raise ConfigError(f"line {line}: more than {DEEPEST} levels of lists and mappings")
+        if self.check_event(yaml.AliasEvent):
+            raise ConfigError(f"line {line}: an alias (*name), which is not supported: write its value out")
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
@@ -110,10 +111,7 @@ def load_value(text: str, source: str) -> Any:
     try:
         loader = _Loader(text)
         try:
-            node = loader.get_single_node()
-            if node is not None:
-                _count(node, {})
-            return None if node is None else loader.construct_document(node)
+            return loader.get_single_data()
         finally:
             loader.dispose()
     except ConfigError as error:
@@ -125,19 +123,6 @@ def load_value(text: str, source: str) -> Any:
         # The last three are what PyYAML makes of tags that do not fit their values, such as !!int "".
         reason = str(error).splitlines()[0] if isinstance(error, (yaml.YAMLError, ValueError)) else repr(error)
         raise ConfigError(f"{source}: not valid YAML: {reason}") from None
-
-
-def _count(node: yaml.Node, known: dict[int, int]) -> int:
-    """Count the values below a node, aliases written out; too many or infinitely many are an error."""
-    line = node.start_mark.line + 1
-    if id(node) not in known:
-        known[id(node)] = MOST_VALUES + 1  # for one that is part of itself
-        parts = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
-        inner = parts if isinstance(node, yaml.CollectionNode) else ()
-        known[id(node)] = 1 + sum(_count(part, known) for part in inner)
-    if known[id(node)] > MOST_VALUES:
-        raise ConfigError(f"line {line}: more than {MOST_VALUES:,} values, aliases written out")
-    return known[id(node)]
 
 
 def dump_yaml(value: Any, **options: Any) -> str:
