@@ -269,20 +269,20 @@ def test_edge_term_where_there_is_a_bigram_line(ending, edge):
 @pytest.mark.parametrize(
     "template, message",
     [
-        ("U0:%x[0,0]\nX1:%x[0,0]", "template:2: a template line starts with U or B, not 'X'"),
+        ("U0:%x[0,0]\nX1:%x[0,0]", "template:2: a line of a template starts with U or B, not 'X'"),
         ("U0:%x[0,0]\nU1:%x[0;0]", "template:2: cannot read 'U1:%x[0;0]'"),
         ("U0:%x[0,0]/%y[0,0]", "template:1: cannot read"),
         ("U0:%x[0,-1]", "template:1: cannot read"),
-        ("U0:word", "template: the template has no macro"),
-        ("U\nB", "template: the template has no macro"),
+        ("U0:word", "template: no line has a macro"),
+        ("U\nB", "template: no line has a macro"),
         ("B1:%x[0,0]\nU:%x[0,0]\nB1:%x[1,0]", "template:3: B lines that may become the same string (1, 3)"),
         ("B%x[0,0]\nB1%x[0,0]", "template:2: B lines that may become the same string (1, 2)"),
         ("U0:%m[0,0]", "template:1: '%m[...]' in 'u0:%m[0,0]' needs a regular expression"),
         ('U0:%x[0,0]\nU1:%t[0,0,"**"]', "template:2: the regular expression"),
-        ("u0:%X[0,0]\nx:%x[0,0]", "template:2: a pattern starts with u, b or *, not 'x'"),
-        ("b\n*", "template: no pattern uses the input"),
+        ("u0:%X[0,0]\nx:%x[0,0]", "template:2: a line of a template starts with u, b or *, not 'x'"),
+        ("b\n*", "template: no line has a macro"),
         ("#\n\nU0:%x[101,0]", "template:3: %x[101,...] looks further than 100"),
-        ("B", "template: the template has no macro"),
+        ("B", "template: no line has a macro"),
     ],
 )
 def test_mistakes_are_named_with_their_line(template, message):

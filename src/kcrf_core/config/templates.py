@@ -223,29 +223,45 @@ def pieces(text: str) -> list[str | Macro]:
 def load_template(text: str, source: str) -> dict[str, Any]:
     """Return the configuration dictionary of a CRF++ template or of Wapiti's patterns."""
     lines = [line.strip() for line in text.split("\n")]
-    if any(is_wapiti_line(line) or (line[:1] != "#" and _WAPITI.search(line)) for line in lines):
-        return _load_patterns(text, source)
+    wapiti = any(is_wapiti_line(line) or (line[:1] != "#" and _WAPITI.search(line)) for line in lines)
     unigrams: list[_Line] = []
     bigrams: list[_Line] = []
     edge = False
     for number, content in enumerate(text.split("\n"), start=1):
-        content = content.strip()
+        content = content.partition("#")[0].rstrip() if wapiti else content.strip()
         if not content or content.startswith("#"):
             continue
+        kind = content[0].lower()
         try:
-            if content[0] not in "UB":
-                raise ConfigError(f"a template line starts with U or B, not '{content[0]}'")
-            line = _Line(number, content)
+            if (kind not in "ub*") if wapiti else (content[0] not in "UB"):
+                known = "u, b or *" if wapiti else "U or B"
+                raise ConfigError(f"a line of a template starts with {known}, not '{content[0]}'")
+            line = _Line(number, kind + content[1:] if wapiti else content)  # Wapiti keeps it so
         except ConfigError as error:
             raise ConfigError(f"{source}:{number}: {error}") from None
-        if content[0] == "U":
+        if kind != "b":
             unigrams.append(line)
-        elif line.macros:
+        if kind != "u" and line.macros:
             bigrams.append(line)
-        else:
-            edge = True  # several such lines mean the same
+        edge |= kind != "u" and not line.macros  # several such lines mean the same
     if not any(line.macros for line in unigrams + bigrams):
-        raise ConfigError(f"{source}: the template has no macro such as %x[0,0], so the model would ignore the input")
+        raise ConfigError(f"{source}: no line has a macro such as %x[0,0], so the model would ignore the input")
+    nodes, edges = (_wapiti_features if wapiti else _crfpp_features)(unigrams, bigrams, source)
+    terms: list[dict[str, Any]] = []
+    for name, features in (("node", nodes), ("edge-x", edges)):
+        if features:
+            term = {"name": name, "type": name}
+            terms.append(term if not (nodes and edges) else term | {"features": [one["name"] for one in features]})
+    if edge:
+        terms.append({"name": "edge", "type": "edge"})
+    return {"features": nodes + edges, "terms": terms}
+
+
+_Features = list[dict[str, Any]]
+
+
+def _crfpp_features(unigrams: Sequence[_Line], bigrams: Sequence[_Line], source: str) -> tuple[_Features, _Features]:
+    """Return features of node and of edge-x terms: lines that may become the same string share one."""
     meeting = _meeting(bigrams)
     if meeting:
         numbers = ", ".join(str(line.number) for line in meeting)
@@ -260,52 +276,14 @@ def load_template(text: str, source: str) -> dict[str, Any]:
         names = {feature["name"] for feature in nodes}
         name = next(name for n in range(len(names) + 1) if (name := f"U{'+' * (n + 1)}") not in names)
         nodes.append({"name": name, "type": "templates", "templates": shared})
-    edges = [_feature(line) for line in bigrams]
-    terms: list[dict[str, Any]] = []
-    for kind, features in (("node", nodes), ("edge-x", edges)):
-        if features:
-            term = {"name": kind, "type": kind}
-            terms.append(term if not (nodes and edges) else term | {"features": [one["name"] for one in features]})
-    if edge:
-        terms.append({"name": "edge", "type": "edge"})
-    return {"features": nodes + edges, "terms": terms}
+    return nodes, [_feature(line) for line in bigrams]
 
 
-def _load_patterns(text: str, source: str) -> dict[str, Any]:
-    unigrams: list[str] = []
-    bigrams: list[str] = []
-    edge = any_looks = False
-    for number, content in enumerate(text.split("\n"), start=1):
-        line = content.partition("#")[0].rstrip()
-        if not line:
-            continue
-        line = line[0].lower() + line[1:]  # as Wapiti keeps it
-        try:
-            if not is_wapiti_line(line):
-                raise ConfigError(f"a pattern starts with u, b or *, not '{line[0]}'")
-            looks = any(isinstance(piece, Macro) for piece in pieces(line))
-        except ConfigError as error:
-            raise ConfigError(f"{source}:{number}: {error}") from None
-        any_looks |= looks
-        if line[0] != "b":
-            unigrams.append(line)
-        if line[0] != "u" and looks:
-            bigrams.append(line)
-        edge |= line[0] != "u" and not looks
-    features: list[dict[str, Any]] = []
-    terms: list[dict[str, Any]] = []
-    if unigrams:
-        features.append({"name": PATTERNS, "type": "templates", "templates": unigrams})
-        terms.append({"name": "node", "type": "node", "features": [PATTERNS]})
-    if bigrams:
-        own = {f"pairs{number}": line for number, line in enumerate(bigrams)}
-        features += [{"name": name, "type": "categorical", "templates": [line]} for name, line in own.items()]
-        terms.append({"name": "edge-x", "type": "edge-x", "features": list(own)})
-    if not any_looks:
-        raise ConfigError(f"{source}: no pattern uses the input: add one such as u:%x[0,0]")
-    if edge:
-        terms.append({"name": "edge", "type": "edge"})
-    return {"features": features, "terms": terms}
+def _wapiti_features(unigrams: Sequence[_Line], bigrams: Sequence[_Line], source: str) -> tuple[_Features, _Features]:
+    """Return features of node and of edge-x terms: all u lines are one, each b line is another."""
+    nodes = [{"name": PATTERNS, "type": "templates", "templates": [line.text for line in unigrams]}] if unigrams else []
+    pairs = enumerate(line.text for line in bigrams)
+    return nodes, [{"name": f"pairs{n}", "type": "categorical", "templates": [line]} for n, line in pairs]
 
 
 def _meeting(lines: Sequence[_Line]) -> list[_Line]:
