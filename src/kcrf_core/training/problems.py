@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -21,15 +19,11 @@ from ..config import GRADIENT, UNSEEN, Config, RulesConfig, TrainingConfig
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..errors import ConfigError, DataError, NumericError
 from ..model import LabelRules
-from ..objective.solvers import Observer
 from ..scoring import Transitions, allowed_transitions
 from ..system import AUTO, counted, offsets_of, positions_within, sequence_rows
 
 SPARSE_SOLVERS = (AUTO, "proximal")  # those that minimise P with an L1 penalty
 DROP, FREE = HANDLED = ("drop", "free")  # ways to train on data that breaks its label scheme
-
-# Share of the positions that equal sequences must save: rows of maps are copied for it.
-WORTH_COLLAPSING = 0.1
 
 
 def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
@@ -272,42 +266,3 @@ def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, train
         if np.array_equal(labels, problem.labels):
             return labels
         problem = replace(problem, labels=labels)
-
-
-def distinct_only(
-    problem: Problem, partitions: Iterable[Dataset], observer: Observer
-) -> tuple[Problem, np.ndarray | None]:
-    """Return the problem of distinct sequences and their numbers; None where too few recur for that to pay."""
-    seen: dict[bytes, int] = {}
-    numbers: list[int] = []  # of the first sequence of each group of equal ones
-    groups: list[int] = []  # of each sequence
-    for dataset in partitions:
-        for key in sequence_keys(dataset):
-            group = seen.setdefault(key, len(seen))
-            if group == len(numbers):
-                numbers.append(len(groups))
-            groups.append(group)
-    first, lengths = np.array(numbers, dtype=np.int64), np.diff(problem.offsets)
-    if lengths[first].sum() > (1 - WORTH_COLLAPSING) * lengths.sum():
-        return problem, None
-    observer.note(f"{counted(len(first), 'distinct sequence')} of {len(groups):,}: each is gone through once")
-    return replace(problem.subset(first), weights=np.bincount(groups, problem.weights, minlength=len(first))), first
-
-
-def sequence_keys(dataset: Dataset) -> Iterator[bytes]:
-    """Yield hashes of the inputs and labels of sequences."""
-    labels = dataset.labels
-    assert labels is not None
-    for k in range(dataset.sequences):
-        rows = slice(int(dataset.offsets[k]), int(dataset.offsets[k + 1]))
-        key = blake2b((rows.stop - rows.start).to_bytes(8, "little"), digest_size=16)
-        if dataset.cut is not None:
-            key.update(dataset.cut[k])
-        for part in (labels, dataset.codes, dataset.real):
-            key.update(np.ascontiguousarray(part[rows]).data)
-        if dataset.bag is not None:
-            ends = dataset.bag.indptr[rows.start : rows.stop + 1]
-            key.update(np.diff(ends))
-            for part in (dataset.bag.indices, dataset.bag.data):
-                key.update(part[ends[0] : ends[-1]])
-        yield key.digest()

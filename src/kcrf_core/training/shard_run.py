@@ -40,7 +40,6 @@ from ..objective.solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
 from .prior_search import Prior
-from .problems import distinct_only
 from .task import Solution, TrainingTask
 from .training import Report, TrainingRun, TrainOptions
 
@@ -65,17 +64,12 @@ class ShardPart:
         """Return the inputs of some features at its positions."""
         return encoding_of(self.folder, self.digest).inputs(self.dataset(), features).seen()
 
-    def rows(self, sequences: np.ndarray | None) -> np.ndarray | None:
-        """Return the positions of some of the sequences; None for all."""
-        return None if sequences is None else sequence_rows(self.dataset().offsets, sequences)
-
 
 @dataclass(frozen=True, eq=False)
 class ShardedData(TrainingData):
     """Shards of a folder as they are trained on; those of which nothing is left are not there."""
 
     parts: tuple[ShardPart, ...]
-    kept: tuple[np.ndarray | None, ...]  # sequences of each part that have rows in its maps; None: all
     scratch: Scratch | None = None  # where maps are written
     observer: Observer = field(default_factory=Observer)
 
@@ -94,7 +88,7 @@ class ShardedData(TrainingData):
                 own = None if len(own) == shard.sequences else own
             there = replace(shard, path=os.path.abspath(shard.path))  # for processes in another folder
             parts.append(ShardPart(there, os.path.abspath(folder.path), folder.digest, own))
-        return cls(folder.encoding, tuple(parts), (None,) * len(parts))
+        return cls(folder.encoding, tuple(parts))
 
     def visited(self) -> Iterator[ShardPart]:
         """Go through the parts, and report how many are done."""
@@ -115,8 +109,8 @@ class ShardedData(TrainingData):
 
         shared = data.scanned(term.config.name, observer, visit)
         values = tuple(
-            ShardKernel(part, term.features, basis.kernel, basis.pivots, dtype, *size, shared, part.rows(own))
-            for part, size, own in zip(self.parts, sizes, self.kept, strict=True)
+            ShardKernel(part, term.features, basis.kernel, basis.pivots, dtype, *size, shared)
+            for part, size in zip(self.parts, sizes, strict=True)
         )
         return replace(term, partitions=values)
 
@@ -143,21 +137,16 @@ class ShardInputs(TermInputs):
         return _Lengths(first.codes, first.sizes, first.real, first.bag, first.unseen, np.concatenate(norms))
 
     def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[Source, ...]]:
-        scratch, written, squares, positions, whole = self._data.scratch, [], 0.0, 0, True
+        scratch, written, squares, positions = self._data.scratch, [], 0.0, 0
         assert scratch is not None
-        for part, sequences in zip(self._data.visited(), self._data.kept, strict=True):
-            inputs = part.inputs(self.features)
-            made: Any = self.map_of_partition(inputs, make, shared, workers)
+        for inputs in self:
+            made = self.map_of_partition(inputs, make, shared, workers)
             squares, positions = squares + made.mean_diagonal() * len(inputs), positions + len(inputs)
-            rows = part.rows(sequences)
-            if rows is None:
-                rows = np.arange(len(inputs))
-            else:
-                whole = whole and shared and _has_all(made.group[rows], made.group)
-            written.append(scratch.keep(made.spec(rows)))
-        own = DistantMap(made.head, squares / max(positions, 1))
+            written.append(scratch.keep(made.spec(np.arange(len(inputs)))))
+        head = made.head
+        assert isinstance(head, ExplicitHead)
         # Training asks nothing of it but what it has: rows are asked for in parts.
-        return cast("FeatureMap", own if whole else own.without_counts()), tuple(written)
+        return cast("FeatureMap", DistantMap(head, squares / max(positions, 1))), tuple(written)
 
 
 def _has_all(some: np.ndarray, group: np.ndarray) -> bool:
@@ -431,27 +420,16 @@ class ShardRun(TrainingRun):
 
     def _on_shards(self, names: Sequence[str], chosen: Mapping[str, FittedTerm]) -> ShardedTask:
         """Fit the terms of these names to all of the data."""
-        training, borders = self.training, self._dataset.borders
-        problem, first = distinct_only(self._problem, self._trained_on(), self._observer)
-        data = replace(self._data, scratch=self._scratch)
-        alive = list(range(len(data.parts)))
-        if first is not None:
-            own = np.split(first, np.searchsorted(first, borders[1:-1]))
-            data = replace(data, kept=tuple(each - border for each, border in zip(own, borders[:-1], strict=True)))
-            alive = [number for number, each in enumerate(own) if len(each)]
+        training, problem, data = self.training, self._problem, replace(self._data, scratch=self._scratch)
         config = replace(self._config, terms=tuple(term for term in self._terms if term.name in names))
         context = FitContext(data, config, self._workers, self._observer)
         pivots = {name: partial(data.with_pivots, term, context.dtype, self._observer) for name, term in chosen.items()}
         terms = fit_to(context, None, chosen=pivots)
         hand_back()
-        terms = [
-            replace(term, partitions=tuple(term.partitions[number] for number in alive)) if term.partitions else term
-            for term in terms
-        ]
         if training.observed_features:
             terms = observed_only(terms, problem, self._workers, self._observer)
         if self._workers.executor is None:
-            self._observer.note(f"{counted(len(alive), 'shard')}, gone through one after another in every pass")
+            self._observer.note(f"{counted(len(data.parts), 'shard')}, gone through one after another in every pass")
         return ShardedTask(
             problem,
             tuple(terms),
@@ -459,25 +437,25 @@ class ShardRun(TrainingRun):
             context.dtype,
             self._forbidden,
             training.c1 or 0.0,
-            names=[str(self._data.parts[number].shard) for number in alive],
+            names=[str(part.shard) for part in data.parts],
             executor=self._executor,
             scratch=self._scratch,
         )
 
-    def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
+    def settle(self, task: TrainingTask) -> TrainingTask:
         if not isinstance(task, ShardedTask):
             names = [term.config.name for term in task.terms]
             pivots = {term.config.name: term for term in task.terms if term.basis is not None}
             del task
             hand_back()
             task = self._on_shards(names, pivots)
-        return task, self._dataset
+        return task
 
     def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> Vector:
         """Return parameters to begin with; those of the sample have other columns."""
         return super().starting_point(task, replace(prior, theta=None), run)
 
-    def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
+    def outside(self, solution: Solution, growth: Growth | None) -> tuple[float | None, str]:
         """Return no gain outside explicit maps; that outside pivots is not known, as it takes all positions."""
         has_pivots = any(term.basis is not None for term in solution.task.terms)
         return None if has_pivots or not solution.objective.convex else 0.0, self._options.certify

@@ -51,7 +51,6 @@ from .problems import (
     Violations,
     check_partial,
     check_sparse,
-    distinct_only,
     forbidden_count,
     forbidden_transitions,
     kept_to_scheme,
@@ -286,7 +285,7 @@ class TrainingRun:
         task = self.fit_terms()
         task, structure = self.choose_terms(task)
         prior = self._once(partial(self.choose_sigma2, task))
-        task, dataset = self.settle(task)
+        task = self.settle(task)
         self._minimiser.check_interrupted()
         self._observer.tell(Stage("final fit", final=True))
         run = Run(self._tolerance, self.training.max_passes, None, self._minimiser.interrupted)
@@ -307,10 +306,10 @@ class TrainingRun:
         dev = None if self._options.dev is None else DevSet(self._options.dev, self._yardstick, self._workers)
         decoder = self.choose_decoder(model, prior, dev)
         model = replace(model, decode=decoder.decode, span_bonus=decoder.span_bonus)
-        model, solution, pruned = self.prune(model, solution, dataset)
+        model, solution, pruned = self.prune(model, solution)
         if self.training.c1:
             model = replace(model, terms=tuple(term.compacted() for term in model.terms))
-        outside, certify = self.outside(solution, growth if pruned is None else None, dataset)
+        outside, certify = self.outside(solution, growth if pruned is None else None)
         report = Report(
             result=solution.result,
             sigma2=prior.sigma2,
@@ -413,19 +412,16 @@ class TrainingRun:
         about = self._given, splits, self._yardstick, self._minimiser
         return choose_prior(task, *about, decoder=self._decoder, judged=True, **how)
 
-    def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
-        """Return the task of the final fit (distinct sequences, or first pivots of a growing basis) and its data."""
+    def settle(self, task: TrainingTask) -> TrainingTask:
+        """Return the task of the final fit, with the first pivots of a basis that grows."""
         if _grows(task):
             data = DataInMemory(self._encoding, self._dataset)
             context, terms = FitContext(data, self._config, self._workers, self._observer), list(task.terms)
             for j, term in enumerate(terms):
                 if term.basis is not None and term.config.map.select == GRADIENT and term.growing is None:
                     terms[j] = plan_term(term.config, data, None).fit(context)
-            return replace(task, terms=tuple(terms)), self._dataset
-        problem, first = distinct_only(task.problem, [self._dataset], self._observer)
-        if first is None:
-            return task, self._dataset
-        return replace(task.subset(first), problem=problem), self._dataset.subset(first)
+            return replace(task, terms=tuple(terms))
+        return task
 
     def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> Vector:
         """Return initial parameters: those of an earlier model, of the search for sigma2, or zero."""
@@ -477,7 +473,7 @@ class TrainingRun:
         initial = model if self._options.start is None else self._options.start.model
         return DecoderChoice(initial.decode, span_bonus=initial.span_bonus)
 
-    def prune(self, model: Model, solution: Solution, dataset: Dataset) -> tuple[Model, Solution, PruneReport | None]:
+    def prune(self, model: Model, solution: Solution) -> tuple[Model, Solution, PruneReport | None]:
         """Drop weights and pivots that change no score by more than `prune`, and evaluate P without them."""
         prune, objective, result = self._options.prune, solution.objective, solution.result
         if prune is None:
@@ -486,7 +482,7 @@ class TrainingRun:
         blocks = {j: objective.block(result.theta, j) for j in range(len(objective.terms))}
         terms = []
         for j, term in zip(objective.mapped, model.terms, strict=True):
-            inputs = self._encoding.inputs(dataset, term.features).seen()
+            inputs = self._encoding.inputs(self._dataset, term.features).seen()
             thinned = term.pruned(inputs, prune / len(model.terms), self._workers)
             fitted = solution.task.terms[j]
             assert isinstance(fitted, MappedTerm)
@@ -502,7 +498,7 @@ class TrainingRun:
         result = moved(result, objective, objective.vector(blocks), self._tolerance, PRUNED)
         return smaller, replace(solution, result=result), report
 
-    def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
+    def outside(self, solution: Solution, growth: Growth | None) -> tuple[float | None, str]:
         """Return the possible gain outside the pivots, and "estimate" or "exact"."""
         task, objective, certify = solution.task, solution.objective, self._options.certify
         if growth is not None and all(term.growing is not None for term in task.terms if term.basis is not None):
@@ -526,7 +522,7 @@ class TrainingRun:
                 continue  # nothing is outside an explicit map
             m = errors(term.config.clique)
             if certify == "exact":
-                inputs = self._encoding.inputs(dataset, term.features).seen()
+                inputs = self._encoding.inputs(self._dataset, term.features).seen()
                 gain += certificates.bound(m, term.map, inputs, term.basis.kernel, sigma2, self._workers)
             else:
                 gain += certificates.estimate(m, term.map, sigma2, self._workers)
