@@ -32,7 +32,7 @@ class InspectArguments:
         common=True,
     )
     vectors: tuple[tuple[str, str], ...] = options.vectors(
-        "Check that vectors fit FILE, and print their rows, width and range. Default: none."
+        "Check that names and widths of vectors fit FILE. Default: none."
     )
     importance: str | None = options.option(
         "Permutation importance on labelled data: the drop in log-likelihood when the values of a column at an offset "
@@ -121,7 +121,6 @@ def inspect(run: InspectArguments) -> None:
                 stream.write(("\t".join(map(shown, cells)) + "\n").encode())
         return
     found = summarise(contents, stored, run.top)
-    found["given_vectors"] = [each.described() for each in opened]
     if importance is not None:
         found["importance"] = [one.to_dict() for one in importance]
     if run.json:

@@ -68,11 +68,6 @@ def _head(found: dict[str, Any], path: str) -> str:
     if found["kind"] == "dataset":
         lines.append(f"{counted(found['sequences'], 'sequence')}, {counted(found['positions'], 'position')}")
     lines += _features(found["features"])
-    for given in found.get("given_vectors", []):
-        rows = f"{counted(given['rows'], 'row')} of {counted(given['width'], 'number')}"
-        values = f"from {given['smallest']:.4g} to {given['largest']:.4g}, mean length {given['mean_length']:.4g}"
-        name = f"vectors '{shown(given['name'])}' in {shown(given['file'])}"
-        lines.append(f"{name}: {rows}, {given['precision']}, {values}")
     lines += [f"term {_term(term)}" for term in found.get("terms", [])]
     if found["kind"] == "model":
         forbidden = sum(value is None for row in found["transitions"] for value in row)

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -64,15 +63,11 @@ class VectorFile:
             raise DataError(f"its shape is {array.shape}, where [positions, width] is expected", source)
         return cls(source, array)
 
-    def parts(self, begin: int, end: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield rows begin:end, some at a time, each part with the number of its first row."""
+    def check(self, begin: int, end: int, corpus: Corpus, first: int) -> None:
+        """Refuse rows begin:end that are not finite; they belong to positions of the corpus from `first` on."""
         step = max(1, BYTES_AT_ONCE // (self.array.itemsize * self.array.shape[1]))
         for start in range(begin, end, step):
-            yield start, np.asarray(self.array[start : min(start + step, end)])
-
-    def check(self, begin: int, end: int, corpus: Corpus | None = None, first: int = 0) -> None:
-        """Refuse rows begin:end that are not finite; they belong to positions of the corpus from `first` on."""
-        for start, part in self.parts(begin, end):
+            part = np.asarray(self.array[start : min(start + step, end)])
             finite = np.isfinite(part)
             if finite.all():
                 continue
@@ -81,11 +76,8 @@ class VectorFile:
             hint = "give every position a row of numbers, zeros where there is no vector"
             if not missing and self.array.dtype.itemsize == 2:
                 hint = "float16 holds no number above 65504: save the vectors as float32, or scale them"
-            line = ""
-            if corpus is not None:
-                line = f"; {corpus.source}:{int(corpus.lines[first + start - begin + row])}"
-            number = "a NaN" if missing else "an infinite number"
-            raise DataError(f"row {start + row} (from 0{line}) has {number}: {hint}", self.source)
+            place = f"row {start + row} (from 0; {corpus.source}:{int(corpus.lines[first + start - begin + row])})"
+            raise DataError(f"{place} has {'a NaN' if missing else 'an infinite number'}: {hint}", self.source)
 
 
 @dataclass(frozen=True)
@@ -106,26 +98,6 @@ class NamedVectors:
     @property
     def width(self) -> int:
         return self.files[0].array.shape[1]
-
-    def described(self) -> dict[str, Any]:
-        """Return a description of the files, after a pass over all their numbers."""
-        smallest, largest, lengths = np.inf, -np.inf, 0.0
-        for file in self.files:
-            file.check(0, len(file.array))
-            for _, part in file.parts(0, len(file.array)):
-                numbers = part.astype(np.float64)
-                smallest, largest = min(smallest, numbers.min()), max(largest, numbers.max())
-                lengths += float(np.linalg.norm(numbers, axis=1).sum())
-        return {
-            "name": self.name,
-            "file": self.source,
-            "rows": self.rows,
-            "width": self.width,
-            "precision": np.result_type(*(file.array.dtype for file in self.files)).name,
-            "smallest": float(smallest),
-            "largest": float(largest),
-            "mean_length": lengths / max(self.rows, 1),
-        }
 
     def check_rows(self, positions: int, source: str, complete: bool = True) -> None:
         """Refuse vectors without a row for each position of `source`; `complete` if all have been counted."""
