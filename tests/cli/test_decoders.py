@@ -201,13 +201,11 @@ def test_evaluate_prints_the_metric_with_its_standard_error(kcrf, folder, model,
 
 def test_files_without_a_decoder_are_those_of_earlier_versions(model, tmp_path):
     contents = read_container(model, "model")
-    assert (contents.header["decode"], contents.header["needs"]) == ("posterior", ["posterior-decoding"])
+    assert contents.header["decode"] == "posterior"
     path = tmp_path / "old.npz"
-    old = {key: value for key, value in contents.header.items() if key not in ("decode", "needs")}
+    old = {key: value for key, value in contents.header.items() if key != "decode"}
     write_container(path, "model", old, contents.arrays)
     assert Model.load(path).decode == "viterbi"
-    Model.load(path).save(path)
-    assert read_container(path, "model").header["needs"] == []  # what older versions read
 
 
 def test_a_file_with_an_unknown_decoder_is_refused(kcrf, folder, model, tmp_path):

@@ -26,7 +26,7 @@ from kcrf_core.errors import FileFormatError
 from kcrf_core.features import StoredBasis, TermBasis, load_basis, save_basis
 from kcrf_core.files import pack_strings, read_container, replacing, write_container
 from kcrf_core.kernels.plain import LinearKernel
-from kcrf_core.model import Model, digest, load_dataset, load_encoding, save_dataset
+from kcrf_core.model import digest, load_dataset, load_encoding, save_dataset
 
 COLUMNS = "Das\tART\t1.5\tO\nHaus\tN\t-2\tB\n\nein\tART\t0.25\tO\nHaus\tN\t1e3\tB\nhat\tV\t7\tI\n"
 ATTRIBUTES = "X\ta\tb:2\nY\ta\tc:-0.5\n\n@weight:2.5\nX\tb\n"
@@ -155,7 +155,7 @@ def test_digest_tells_data_apart():
 
 def test_nothing_but_content_is_in_the_header(saved):
     header = read_container(saved, "dataset").header
-    assert set(header) == {"magic", "kind", "format", "needs", "version", "encoding", "config", "digest"}
+    assert set(header) == {"magic", "kind", "format", "version", "encoding", "config", "digest"}
     assert str(saved.parent) not in json.dumps(header)
 
 
@@ -296,21 +296,6 @@ def test_other_kinds_and_formats(path):
     assert "format 99" in message and "kcrf 9.1" in message and message.endswith("upgrade kcrf")
     write_container(path, "dataset", {"format": 0}, {})
     assert "upgrade" not in refusal(load_dataset, path)
-
-
-@pytest.mark.parametrize("load", [load_dataset, load_basis, load_encoding, Model.load])
-def test_a_file_that_needs_what_is_not_known_here_asks_for_an_upgrade(path, load):
-    kind = {load_basis: "basis", Model.load: "model"}.get(load, "dataset")
-    write_container(path, kind, {"version": "9.1", "needs": ["vectors", "lattices"]}, {})
-    message = refusal(load, path)
-    assert "a later version of kcrf, 9.1" in message and message.endswith("upgrade kcrf")
-    assert "vectors, lattices" in message and "damaged" not in message
-
-
-@pytest.mark.parametrize("needs", [None, "vectors", {"vectors": 1}, [1], [["vectors"]], [None]])
-def test_needs_are_a_list_of_words(path, needs):
-    write_container(path, "dataset", {"needs": needs}, {})
-    assert "damaged or altered: the header's 'needs'" in refusal(load_dataset, path)
 
 
 def test_earlier_formats_are_refused_with_what_to_do(saved):

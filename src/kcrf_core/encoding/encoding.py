@@ -451,10 +451,9 @@ class Encoding:
         arrays = pack_strings(self.labels, "labels")
         for number, feature in enumerate(self.features):
             header["features"].append(pack_feature(feature, f"feature{number}", arrays))
-        if not self.tables:
-            return {"encoding": header}, arrays
-        header["lookups"] = {name: pack_table(one, f"lookup.{name}", arrays) for name, one in self.tables.items()}
-        return {"encoding": header, "needs": ["lookups"]}, arrays
+        if self.tables:
+            header["lookups"] = {name: pack_table(one, f"lookup.{name}", arrays) for name, one in self.tables.items()}
+        return {"encoding": header}, arrays
 
     @classmethod
     def unpack(cls, contents: Contents) -> Encoding:

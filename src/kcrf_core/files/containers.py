@@ -1,8 +1,8 @@
 """The `.npz` container of datasets, bases and models.
 
 It holds plain little-endian arrays, and a JSON header under the name `header`: a magic word, the kind of file, a format
-number, words for features that a reader must know beyond the format, the version that wrote it and the names of the
-arrays. There is no pickle, no path, no time and no host in it, so equal content gives equal bytes.
+number, the version that wrote it and the names of the arrays. There is no pickle, no path, no time and no host in it,
+so equal content gives equal bytes.
 """
 
 from __future__ import annotations
@@ -39,10 +39,6 @@ FORMAT = 4
 HASHED_AT_ONCE = 1 << 20  # bytes
 SPOOLED = 1 << 26  # bytes of a container that is written to memory, to find its size
 Made = TypeVar("Made")
-
-# Words of the header's list `needs` that this version knows. A later version that adds something which older readers
-# would get wrong adds a word here, and writes it into those files alone that have the new thing.
-KNOWN_NEEDS: frozenset[str] = frozenset({"posterior-decoding", "calibration", "lookups", "rules", "span-bonus"})
 
 
 def pack_strings(strings: Sequence[str], name: str) -> dict[str, np.ndarray]:
@@ -164,7 +160,7 @@ def container_size(kind: str, header: dict[str, Any], arrays: dict[str, np.ndarr
 
 
 def _save(stream: Any, kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    own = {"magic": MAGIC, "kind": kind, "format": FORMAT, "needs": [], "version": __version__}
+    own = {"magic": MAGIC, "kind": kind, "format": FORMAT, "version": __version__}
     full = {**own, **header, "arrays": sorted(arrays)}
     text = json.dumps(full, ensure_ascii=False, allow_nan=False, sort_keys=True)
     portable = {
@@ -210,15 +206,6 @@ def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None
     if found not in kinds:
         raise FileFormatError(f"{shown}: a kcrf {found} file, expected {expected}")
     contents = Contents(shown, header, arrays)
-    needs = contents.get("needs", list)
-    if not all(isinstance(word, str) for word in needs):
-        raise contents.error("the header's 'needs' is no list of words")
-    unknown = [word for word in needs if word not in KNOWN_NEEDS]
-    if unknown:
-        raise FileFormatError(
-            f"{shown}: written by a later version of kcrf, {version}, with {', '.join(unknown)}, which kcrf "
-            f"{__version__} does not know: upgrade kcrf"
-        )
     if header.pop("arrays", None) != sorted(arrays):  # one wrong bit in a zip directory can make members vanish
         raise contents.error("its arrays are not those that its header lists")
     return contents

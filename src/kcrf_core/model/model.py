@@ -290,17 +290,12 @@ class Model:
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = self.encoding.pack()
         header |= {"info": self.info, "decode": self.decode, "terms": []}
-        if self.decode != VITERBI:
-            header["needs"] = [*header.get("needs", []), f"{self.decode}-decoding"]
         if self.span_bonus:
-            header["needs"] = [*header.get("needs", []), "span-bonus"]
             header["span_bonus"] = self.span_bonus
         if self.calibration is not None:
-            header["needs"] = [*header.get("needs", []), "calibration"]
             header["calibration"] = {"sharpness": self.calibration.sharpness}
             arrays["calibration.offsets"] = self.calibration.offsets
         if self.rules is not None:
-            header["needs"] = [*header.get("needs", []), "rules"]
             header["rules"] = self.rules.to_dict()
         if self.seen is not None:
             arrays |= {f"seen.{name}": values for name, values in vars(self.seen).items()}
