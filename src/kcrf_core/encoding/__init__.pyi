@@ -17,7 +17,6 @@ from .defaults import (
     suggested_number_terms as suggested_number_terms,
     window_of_numbers as window_of_numbers,
     with_defaults as with_defaults,
-    with_number_terms as with_number_terms,
     with_terms as with_terms,
 )
 from .encoding import (

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -90,11 +90,11 @@ class Defaults:
 
 
 def with_defaults(
-    raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration", terms: bool = True, ranks: bool = False
+    raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration", terms: bool = True, is_open: bool = False
 ) -> Defaults:
     """Add default features for the columns of a corpus to a raw configuration without features, and `terms` for them.
 
-    With `ranks`, numbers with a window or heavy tails become ranks, for a kernel over them.
+    If the kernel is open, numbers get one; those with a window or heavy tails become ranks for it.
 
     >>> from kcrf_core import read_corpus
     >>> found = with_defaults({"columns": ["word", "class", "duration", "f0", "energy", "label"]},
@@ -121,12 +121,17 @@ def with_defaults(
             return Defaults(dict(raw))
         out = {**raw, "features": [*plain, *maker.lookups()], "suggested": looking}
         return Defaults(with_terms(out, 0, (), source) if terms else out)
-    out = {**raw, "features": maker.features(ranks)}
+    out = {**raw, "features": maker.features(is_open)}
     out["suggested"] = raw.get("terms") is None or bool(maker.words)  # else terms are all that they will be
-    if terms:
+    parts, (numbers, all_numbers) = maker.made(), maker.kernel()
+    if terms and is_open and numbers:
+        over = "all numbers" if all_numbers else "numbers, beside linear weights of all features"
+        parts += (f"an {NUMBER_KERNEL} kernel over {over}",)
+        out["terms"] = number_terms(() if all_numbers else numbers)
+    elif terms:
         labels = len(maker.columns.distinct(corpus.width - 1)[0])
         out = with_terms(out, labels, maker.numbers | set(corpus.vectors), source)
-    return Defaults(out, maker.made(), *maker.kernel())
+    return Defaults(out, parts, numbers, all_numbers)
 
 
 def configured(
@@ -138,28 +143,17 @@ def configured(
     terms are left to training on the encoded data.
     """
     early, late = _split(raw, options)
-    ranks = kernel_is_open(raw, options, corpus.positions)
-    if terms and ranks:
+    is_open = kernel_is_open(raw, options, corpus.positions)
+    if terms and is_open:
         known = option_paths()
         of_terms = [name for name in early if name == "order" or known.get(name, name).startswith("terms.")]
         others = {name: value for name, value in early.items() if name not in of_terms}
-        found = with_number_terms(with_options(raw, others), corpus, source)
+        found = with_defaults(with_options(raw, others), corpus, source, is_open=True)
         if found.numbers:
             laid_over = {name: value for name, value in options.items() if name not in others}
             return parse_config(with_options(found.raw, laid_over), source), found.said
-    found = with_defaults(with_options(raw, early), corpus, source, terms, ranks)
+    found = with_defaults(with_options(raw, early), corpus, source, terms, is_open)
     return parse_config(with_options(found.raw, late) if late else found.raw, source), found.said
-
-
-def with_number_terms(raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration") -> Defaults:
-    """Add default features to a raw configuration that has no terms, and terms with a kernel if they are numbers."""
-    found = with_defaults(raw, corpus, source, ranks=True)
-    if not found.numbers:
-        return found
-    over = "all numbers" if found.all_numbers else "numbers, beside linear weights of all features"
-    parts = (*found.parts, f"an {NUMBER_KERNEL} kernel over {over}")
-    own = number_terms(() if found.all_numbers else found.numbers)
-    return replace(found, raw={**found.raw, "terms": own}, parts=parts)
 
 
 def number_terms(beside_others: Sequence[str] = ()) -> list[dict[str, Any]]:

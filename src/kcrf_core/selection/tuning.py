@@ -22,7 +22,6 @@ from ..encoding import (
     kernel_is_open,
     lookups,
     with_defaults,
-    with_number_terms,
     with_tables,
 )
 from ..errors import ConfigError, DataError, Interrupted
@@ -96,7 +95,7 @@ def make_space(
     label_terms = terms is None
     raw = {**raw, "ignore": sorted({*config.ignore, *left_out})} if left_out else raw
     is_open = kernel_is_open(raw, {}, corpus.positions)
-    found = with_number_terms(raw, corpus, source) if is_open else with_defaults(raw, corpus, source)
+    found = with_defaults(raw, corpus, source, is_open=is_open)
     if raw.get("features") is not None or terms is not None:
         features = raw.get("features")
         mapped = None if terms is None else tuple(t for t in terms if CLIQUES[t.get("type", "node")].mapped)
