@@ -452,7 +452,7 @@ def renamed(header, arrays):
 
 
 def with_attributes(header, arrays):
-    header["encoding"]["features"][0] |= {"kind": "attributes", "config": {"name": "a", "type": "attributes"}}
+    header["encoding"]["features"][0] |= {"config": {"name": "a", "type": "attributes"}}
 
 
 ALTERED_HEADERS = {
@@ -464,7 +464,7 @@ ALTERED_HEADERS = {
     "attributes in columns": with_attributes,
     "column of the label": lambda header, arrays: header["encoding"]["features"][0].update(column=3),
     "negative column": lambda header, arrays: header["encoding"]["features"][0].update(column=-1),
-    "other kind": lambda header, arrays: header["encoding"]["features"][3].update(kind="categorical"),
+    "other type": lambda header, arrays: at(header, "encoding", "features", 3, "config").update(type="categorical"),
     "other transform": lambda header, arrays: at(header, "encoding", "features", 4, "config").update(transform="lower"),
     "other window": lambda header, arrays: at(header, "encoding", "features", 0, "config").update(window=[0]),
     "part missing": lambda header, arrays: header["encoding"]["features"][2]["parts"].pop(),

@@ -466,7 +466,7 @@ class Encoding:
             if not columns or not all(isinstance(name, str) for name in columns):
                 raise contents.error("the encoding has no names of columns")
             lookups = header.get("lookups", {}).items()
-            tables = {name: unpack_table(contents, entry, f"lookup.{name}") for name, entry in lookups}
+            tables = {name: unpack_table(contents, entry, name, f"lookup.{name}") for name, entry in lookups}
             features = tuple(
                 unpack_feature(contents, entry, f"feature{number}", len(columns), tables)
                 for number, entry in enumerate(header["features"])
