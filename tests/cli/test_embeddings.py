@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus
-from kcrf_core.corpora import with_embeddings
-from kcrf_core.encoding import translation, with_defaults, with_tables
+from kcrf_core.encoding import translation, with_defaults
 from kcrf_core.model import runtime_labels
 from kcrf_core.runtime import RuntimeModel
 from kcrf_core.selection import Division, cross_validation, make_plan, make_settings, tuning
@@ -80,7 +79,7 @@ def test_embeddings_in_linear_terms_are_exported_and_others_named(kcrf, task):
 
 def test_the_default_kernel_looks_at_vectors_and_spelling(sample_data):
     table = str(sample_data / "pitch_accent.vec")
-    corpus = with_embeddings(read_corpus(sample_data / "pitch_accent.conll"), table)
+    corpus = read_corpus(sample_data / "pitch_accent.conll")
     (term,) = (
         term for term in with_defaults({"embeddings": table}, corpus).raw["terms"] if term["name"] == "embeddings"
     )
@@ -148,13 +147,11 @@ def test_a_damaged_table_is_named_with_its_line(kcrf, task):
     assert done.code == 3 and "table.txt:2: 'nan' is not a finite number" in done.err
 
 
-def test_folds_read_the_table_once_and_take_their_words_along(task, monkeypatch):
+def test_folds_read_the_table_once(task, monkeypatch):
     corpus = read_corpus(task / "train.conll")
     path = str(task / "table.txt")
     settings = make_settings({}, {"embeddings": path, "sigma2": 10.0})
     plan = make_plan(corpus, {}, "options", settings, Division(2))
-    (table,) = plan.corpus.tables.values()
-    assert 0 < len(table.words) <= 40
     for module in (cross_validation, tuning):
         monkeypatch.setattr(module, "with_tables", None)
     monkeypatch.setattr("kcrf_core.encoding.lookup_feature.load_word_vectors", None)
@@ -163,7 +160,7 @@ def test_folds_read_the_table_once_and_take_their_words_along(task, monkeypatch)
 
 
 def test_tune_tries_kernels_on_embeddings(task):
-    corpus = with_embeddings(read_corpus(task / "train.conll"), str(task / "table.txt"))
+    corpus = read_corpus(task / "train.conll")
     space = tuning.make_space(corpus, {"embeddings": str(task / "table.txt")}, "options")
     kernels = set()
     for candidate in space.seeds:
@@ -183,13 +180,6 @@ def test_a_tuned_model_has_the_whole_table(kcrf, task):
     assert done.code == 0, done.err
     assert len(Model.load(task / "tuned.npz").encoding.tables["embeddings"].words) == 80
     assert accuracy(kcrf, task, name="tuned.npz") > 0.95
-
-
-def test_judges_on_other_data_have_vectors_of_its_words(task):
-    train, test = (read_corpus(task / f"{name}.conll") for name in ("train", "test"))
-    config = parse_config({"embeddings": str(task / "table.txt")})
-    (alone,), (both,) = (with_tables(train, config, *more).tables.values() for more in ((), (test,)))
-    assert len(alone.words) <= 40 < len(both.words)
 
 
 def test_the_estimator_looks_up_words_of_dictionaries(task):

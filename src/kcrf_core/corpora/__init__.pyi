@@ -20,7 +20,6 @@ from .embeddings import (
     NamedVectors as NamedVectors,
     load_word_vectors as load_word_vectors,
     open_vectors as open_vectors,
-    with_embeddings as with_embeddings,
     with_vectors as with_vectors,
 )
 from .formats import (

@@ -25,7 +25,7 @@ from .conll import split
 from .corpus import Corpus
 from .layout import PLAIN
 from .lines import Block, blocks, checked, display_name, opened
-from .tables import WORD, CodedColumn, NumberColumn
+from .tables import WORD
 from .word_vectors import WordVectors, quantised
 
 PRECISIONS = ("float16", "float32", "float64")
@@ -189,19 +189,6 @@ def load_word_vectors(path: str | os.PathLike[str]) -> WordVectors:
     """
     about = os.stat(path)
     return _read_table(os.fspath(path), about.st_ino, about.st_mtime_ns, about.st_size)
-
-
-def with_embeddings(corpus: Corpus, path: str, *others: Corpus) -> Corpus:
-    """Return a corpus with those rows of a table that its values and those of others have."""
-    values: set[str] = set()
-    for each in (corpus, *others):
-        if each.attributes is None:
-            texts = [column for column in each.columns[:-1] if not isinstance(column, NumberColumn)]
-            values.update(value for column in texts for value in CodedColumn.of(column).values)
-        else:
-            names = CodedColumn.of(each.attributes.names).values
-            values.update(name[place + 1 :] for name in names for place, letter in enumerate(name) if letter in "=:")
-    return replace(corpus, tables={**corpus.tables, path: load_word_vectors(path).part(sorted(values))})
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,7 @@ number, with an error of at most half a step of max |x| / 127.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,7 +28,7 @@ class WordVectors:
     words: Sequence[str]
     rows: np.ndarray  # [V, width] int8
     scales: np.ndarray  # [V] float32
-    digest: str  # of the whole table, where this is a part of it
+    digest: str
 
     @classmethod
     def of(cls, source: str, words: Sequence[str], rows: np.ndarray, scales: np.ndarray) -> WordVectors:
@@ -60,13 +60,6 @@ class WordVectors:
         out = self.rows[numbers].astype(np.float64)
         out *= np.where(numbers < 0, np.float32(0), self.scales[numbers])[:, None]
         return out
-
-    def part(self, values: Iterable[str]) -> WordVectors:
-        """Return a table with the rows of some values alone."""
-        kept = np.unique(self.numbers(list(values)))
-        kept = kept[kept >= 0]
-        words = [self.words[number] for number in kept.tolist()]
-        return WordVectors(self.source, words, self.rows[kept], self.scales[kept], self.digest)
 
 
 def rows_of(index: Mapping[str, int], values: Sequence[str]) -> np.ndarray:

@@ -19,7 +19,6 @@ from ..corpora import (
     load_clusters,
     load_lexicon,
     load_word_vectors,
-    with_embeddings,
 )
 from ..errors import ConfigError
 from ..system import counted
@@ -110,16 +109,7 @@ def find_table(config: Config, name: str, tables: Mapping[Hashable, Lookup]) -> 
     return out
 
 
-def with_tables(corpus: Corpus, config: Config, *others: Corpus) -> Corpus:
-    """Return a corpus with the tables that a configuration names: for folds, and for other processes.
-
-    Of embeddings these are the rows of its words and those of other data that a model will label.
-    """
-    for name, key in table_keys(config).items():
-        if key in corpus.tables:
-            continue
-        if name == EMBEDDINGS:
-            corpus = with_embeddings(corpus, str(key), *others)
-        else:
-            corpus = replace(corpus, tables={**corpus.tables, key: find_table(config, name, corpus.tables)})
-    return corpus
+def with_tables(corpus: Corpus, config: Config) -> Corpus:
+    """Return a corpus with the tables that a configuration names: for folds, and for other processes."""
+    tables = {key: find_table(config, name, corpus.tables) for name, key in table_keys(config).items()}
+    return replace(corpus, tables={**corpus.tables, **tables})

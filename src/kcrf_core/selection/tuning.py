@@ -245,7 +245,7 @@ def tune(
     """
     raw, listener, hold_out = dict(raw or {}), listener or Listener(), hold_out or HoldOut()
     config = parse_config(raw, source)
-    corpus = with_tables(corpus, config, *([] if dev is None else [dev]))
+    corpus = with_tables(corpus, config)
     total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)
     labels = sorted(set(corpus.columns[-1]) - {config.unobserved})
