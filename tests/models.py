@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
+
 import numpy as np
 
 from kcrf_core.chains import Edges, score_columns
@@ -13,6 +16,7 @@ from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ColumnOrder, ConjunctionCounter, feature_base
 from kcrf_core.model import Model
+from kcrf_core.runtime import RuntimeModel, RuntimeTagger
 from kcrf_core.system import Workers
 
 SPANS = ("B-X", "B-Y", "I-X", "I-Y", "O")
@@ -25,6 +29,25 @@ def find_conjunctions(inputs, kernel, cut_off=1, merge=True, by_degree=False, wo
     counter.add(inputs)
     found, rows = counter.conjunctions(cut_off, by_degree, merge, rows=True)
     return found, rows.matrix()
+
+
+def library_labels(image, encoding, corpus):
+    """Numbers of the labels [N] that the C library gives to a corpus, one sequence after another."""
+    tagger, out = RuntimeTagger(RuntimeModel(image)), [np.zeros(0, np.int32)]
+    for first, last in pairwise(corpus.offsets.tolist()):
+        if corpus.attributes is None:
+            places = encoding.places(corpus)[:-1]
+            rows = [["" if c < 0 else corpus.columns[c][t] for c in places] for t in range(first, last)]
+            tagger.set_columns(rows)
+        else:
+            rows = []
+            for begin, end in pairwise(corpus.attributes.indptr[first : last + 1].tolist()):
+                rows.append(Counter())  # a file may name an attribute twice
+                for e in range(begin, end):
+                    rows[-1][corpus.attributes.names[e]] += float(corpus.attributes.values[e])
+            tagger.set_attributes(rows)
+        out.append(tagger.labels())
+    return np.concatenate(out)
 
 
 def random_corpus(rng, labels, sequences=8, longest=5):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.models import library_labels
 
 from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus
 from kcrf_core.encoding import translation, with_defaults
-from kcrf_core.model import runtime_labels
-from kcrf_core.runtime import RuntimeModel
 from kcrf_core.selection import Division, cross_validation, make_plan, make_settings, tuning
 from kcrf_core.selection.cross_validation import run_plan
 
@@ -72,9 +71,9 @@ def test_embeddings_in_linear_terms_are_exported_and_others_named(kcrf, task):
     to = ("-o", task / "linear.kcrf", "--quantize", "none")
     assert kcrf("export", task / "linear.npz", *to).code == 0
     model, corpus = Model.load(task / "linear.npz"), read_corpus(task / "test.conll")
-    made = RuntimeModel((task / "linear.kcrf").read_bytes())
+    image = (task / "linear.kcrf").read_bytes()
     labels = model.tag(model.encoding.encode(corpus))
-    np.testing.assert_array_equal(runtime_labels(made, model.encoding, corpus), labels)
+    np.testing.assert_array_equal(library_labels(image, model.encoding, corpus), labels)
 
 
 def test_the_default_kernel_looks_at_vectors_and_spelling(sample_data):

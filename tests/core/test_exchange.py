@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.models import library_labels
 
 from kcrf_core import Model, Workers, fit_encoding, parse_config, read_corpus, train
 from kcrf_core.config import load_template, matcher, pieces
@@ -22,9 +23,8 @@ from kcrf_core.exchange import (
     write_crfsuite,
 )
 from kcrf_core.exchange.crfpp_models import write_crfpp
-from kcrf_core.model import runtime_image, runtime_labels
+from kcrf_core.model import runtime_image
 from kcrf_core.pycrfsuite import Tagger
-from kcrf_core.runtime import RuntimeModel
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
 CRFSUITE, CRFPP, WAPITI = (FOREIGN / name for name in ("words.crfsuite-model", "words.crfpp", "words.wapiti"))
@@ -466,7 +466,7 @@ def test_labels_straight_from_bytes_are_those_of_the_model(rng, workers, tmp_pat
     data.write_text("\n".join(lines) + "\n")
     corpus = read_corpus(data)
     model = fitted(corpus.subset(range(30)), {}, workers)
-    made = RuntimeModel(runtime_image(model))
+    image = runtime_image(model)
     for given in (corpus, corpus.subset(range(20, 60)), corpus.span(10, 40)):
-        found = runtime_labels(made, model.encoding, given)
+        found = library_labels(image, model.encoding, given)
         np.testing.assert_array_equal(found, model.tag(model.encoding.encode(given)))

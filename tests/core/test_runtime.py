@@ -21,13 +21,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.models import find_conjunctions
+from tests.models import find_conjunctions, library_labels
 
 from kcrf_core import KernelCRF, fit_encoding, parse_config
 from kcrf_core.chains import CLIQUES, Edges, best_labellings, chain
 from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
+from kcrf_core.encoding import Dataset
 from kcrf_core.errors import ConfigError
 from kcrf_core.features import ConjunctionTerm, ExplicitTerm
 from kcrf_core.features.pivots import KernelTerm
@@ -35,11 +36,12 @@ from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ColumnOrder, SparseWeights, held_values
 from kcrf_core.model import (
     CorpusPart,
+    Decoder,
+    LibraryLabels,
     Model,
-    QuickLabels,
     ScoreCalibration,
+    Wishes,
     runtime_image,
-    runtime_labels,
 )
 from kcrf_core.model.runtime_sections import BAG, META, SECTIONS
 from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, by_characters, text_table, weight_rows
@@ -335,7 +337,7 @@ def test_an_entry_of_a_lexicon_may_have_thousands_of_words(monkeypatch):
     texts = [["New", "York"] * 701, ["Strasse", "new", "york"]]
     corpus = corpus_of("\n".join("".join(f"{word}\tA\t1\tL0\n" for word in words) for words in texts))
     np.testing.assert_array_equal(
-        runtime_labels(RuntimeModel(runtime_image(model)), model.encoding, corpus),
+        library_labels(runtime_image(model), model.encoding, corpus),
         model.tag(model.encoding.encode(corpus)),
     )
     monkeypatch.setattr("kcrf_core.model.runtime_files.MOST_WORDS", 1000)
@@ -383,16 +385,16 @@ def test_what_the_library_refuses_the_model_labels_with_one_note(monkeypatch):
     ):
         runtime_image(model)
     notes, rows = [], [rows_of(model, corpus, *span) for span in pairwise(corpus.offsets.tolist())]
-    quick = QuickLabels(model, notes.append)
-    assert [quick.of(rows, lambda: corpus) for _ in range(3)] == [None] * 3
+    monkeypatch.setattr("kcrf_core.model.library_labels.WEIGHTS_A_POSITION", 1e9)
+    library, decoder = LibraryLabels(model, notes.append), Decoder(model, Wishes(), notes.append)
+    assert [library.of(rows) for _ in range(3)] == [None] * 3
     assert len(notes) == 1 and "the model itself labels" in notes[0]
-    monkeypatch.setattr("kcrf_core.model.runtime_files.FEW_POSITIONS", 1)
-    monkeypatch.setattr("kcrf_core.model.runtime_files.SPARSE_A_POSITION", 1e9)
-    block = quick.prepared(corpus)
-    np.testing.assert_array_equal(quick.best_labels(block), model.tag(model.encoding.encode(corpus)))
-    assert len(notes) == 1
+    blocks = [decoder.prepared(corpus) for _ in range(2)]
+    assert len(notes) == 2 and all(isinstance(block, Dataset) for block in blocks)
+    labels = decoder.decode_part(blocks[1], "data").labels
+    np.testing.assert_array_equal(labels, model.tag(model.encoding.encode(corpus)))
     with pytest.warns(UserWarning, match="the model itself labels"):
-        assert QuickLabels(model).made is None
+        assert LibraryLabels(model).ready(10) is None
 
 
 def exact_marginals(scores: np.ndarray, edges: Edges) -> np.ndarray:
@@ -752,14 +754,13 @@ def test_sequences_that_are_not_as_long_as_they_say():
         def __iter__(self):
             return iter(["x"] * 1000)
 
-    made = RuntimeModel(runtime_image(random_model("words")[0]))
-    row, path = ["the", "N", ""], np.empty(2, np.int32)
-    assert made.label_sequences([[Row(row), tuple(row)]], path) == (-1, "")
-    with pytest.raises(ValueError, match="do not fit"):
-        made.label_sequences([[row], [row, row]], path)
-    for wrong in (np.array([row], dtype=object), [np.array(row)], [["the", 3, ""]]):
-        with pytest.raises(TypeError, match=r"not (ndarray|int)"):
-            made.label_sequences([wrong], path)
+    tagger, row = RuntimeTagger(RuntimeModel(runtime_image(random_model("words")[0]))), ["the", "N", ""]
+    tagger.set_columns([tuple(row), row])
+    assert len(tagger) == 2
+    with pytest.raises(ValueError, match="1000 columns, expected 3"):
+        tagger.set_columns([row, Row(row)])
+    with pytest.raises(TypeError, match="not int"):
+        tagger.set_columns([["the", 3, ""]])
 
 
 def test_rows_of_weights_and_names_are_checked():
@@ -775,7 +776,6 @@ def test_rows_of_weights_and_names_are_checked():
 
 
 def test_threads_with_taggers_of_their_own_agree():
-    """Long sequences are labelled without the interpreter's lock: a tagger that is at work then refuses others."""
     model, _ = random_model("words", labels=12)
     made, rng = RuntimeModel(runtime_image(model)), np.random.default_rng(4)
     rows = [[WORDS[k], TAGS[k % 5], ""] for k in rng.integers(len(WORDS), size=2000)]
@@ -792,31 +792,27 @@ def test_threads_with_taggers_of_their_own_agree():
         for found in pool.map(work, range(6)):
             np.testing.assert_array_equal(found[0], labels)
             np.testing.assert_array_equal(found[1], marginals)
-        refused = []
-        again = pool.submit(lambda: [tagger.marginals() for _ in range(500) if not refused])
-        while not refused and not again.done():
-            try:
-                tagger.scores()
-            except RuntimeError as error:
-                refused.append(str(error))
-        np.testing.assert_array_equal(again.result()[-1], marginals)
-    assert refused and "each thread needs its own" in refused[0]
 
 
 def test_labels_of_a_corpus():
     for name in ("words", "attributes"):
         model, corpus = random_model(name)
-        labels = runtime_labels(RuntimeModel(runtime_image(model)), model.encoding, corpus)
+        labels = library_labels(runtime_image(model), model.encoding, corpus)
         np.testing.assert_array_equal(labels, model.tag(model.encoding.encode(corpus)))
 
 
-def test_an_estimator_takes_the_quick_way_from_the_second_call_on():
+def test_an_estimator_takes_the_quick_way_where_it_pays(monkeypatch):
     words, tags = [["the", "cat"], ["a", "dog", "ran"], ["ran"]], [["D", "N"], ["D", "N", "V"], ["V"]]
     X = [[{"w": w, "b": 2.0} for w in one] for one in words]
+    made = []
+    monkeypatch.setattr("kcrf_core.model.library_labels.runtime_image", lambda m: made.append(m) or runtime_image(m))
+    monkeypatch.setattr("kcrf_core.model.library_labels.WEIGHTS_A_POSITION", 0.1)
     crf = KernelCRF(sigma2=1.0).fit(X, tags)
     slow = crf.predict(X)  # the first call
+    assert not made
     for _ in range(3):
         assert [crf.predict_single(one) for one in X] == slow
+    assert len(made) == 1
     again = pickle.loads(pickle.dumps(crf))
     assert [again.predict([one])[0] for one in [*X, *X]] == [*slow, *slow]
     assert crf.predict([]) == []
@@ -824,26 +820,20 @@ def test_an_estimator_takes_the_quick_way_from_the_second_call_on():
     assert len(crf.predict([[{"w": "half \ud800"}]])[0]) == 1  # no UTF-8: the model itself takes it
 
 
-def test_quick_labels_are_those_of_the_model():
+def test_labels_of_the_library_are_those_of_the_model():
     for name in ("words", "attributes", "numbers"):
         model, corpus = random_model(name)
-        quick, best = QuickLabels(model), model.tag(model.encoding.encode(corpus))
-        X, needed = [rows_of(model, corpus, *span) for span in pairwise(corpus.offsets.tolist())], []
-
-        def as_corpus(corpus=corpus, needed=needed):
-            needed.append(True)
-            return corpus
-
-        assert quick.of(X, as_corpus) is None
-        found = quick.of(X, as_corpus)
+        library, best = LibraryLabels(model), model.tag(model.encoding.encode(corpus))
+        X = [rows_of(model, corpus, *span) for span in pairwise(corpus.offsets.tolist())]
+        library.pays = len(best) + 1
+        assert library.of(X) is None
+        found = library.of(X)
         if name == "numbers":  # whose columns need not be text
             assert found is None
             continue
         np.testing.assert_array_equal(found, best)
-        assert not needed
-        other = np.array(X[0], dtype=object)  # no rows of texts: by way of a corpus
-        np.testing.assert_array_equal(quick.of([other, *X[1:]], as_corpus), best)
-        assert len(needed) == (name == "words")
+        np.testing.assert_array_equal(library.of([np.array(X[0], dtype=object), *X[1:]]), best)
+        assert library.of([[3]]) is None
 
 
 def test_threads_make_the_form_of_the_library_once(monkeypatch):
@@ -855,12 +845,12 @@ def test_threads_make_the_form_of_the_library_once(monkeypatch):
         time.sleep(0.02)
         return runtime_image(*arguments)
 
-    monkeypatch.setattr("kcrf_core.model.runtime_files.runtime_image", slowly)
-    quick = QuickLabels(model)
+    monkeypatch.setattr("kcrf_core.model.library_labels.runtime_image", slowly)
+    library = LibraryLabels(model)
     X = [rows_of(model, corpus, *span) for span in pairwise(corpus.offsets.tolist())]
-    quick.of(X, lambda: corpus)
+    library.pays = 0
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: quick.of(X, lambda: corpus), range(8)))
+        found = list(pool.map(lambda _: library.of(X), range(8)))
     best = model.tag(model.encoding.encode(corpus))
     assert len(made) == 1
     assert all((labels == best).all() for labels in found)
@@ -872,19 +862,23 @@ def test_large_blocks_are_labelled_as_by_the_model(name):
     model, _ = random_model(features, **options)
     form, make = ("crfsuite", attributes) if name == "attributes" else ("conll", text)
     (parsed,) = FORMATS[form].parse(blocks(io.BytesIO(make(9, 1800, 3).encode()), "data"), "data")
-    labeller = QuickLabels(model)
-    block = labeller.prepared(parsed.corpus)
+    decoder = Decoder(model, Wishes())
+    block = decoder.prepared(parsed.corpus)
     assert isinstance(block, CorpusPart) == (name not in ("numbers", "degree 2"))  # that is slower in the library
-    found = [labeller.best_labels(block.span(*chunk)) for chunk in labeller.chunks(block)]
+    found = [decoder.decode_part(block.span(*chunk), "data").labels for chunk in decoder.chunks(block)]
     wanted = model.tag(model.encoding.encode(parsed.corpus))
     np.testing.assert_array_equal(np.concatenate(found), wanted)
 
 
-@pytest.mark.parametrize(("sparse", "name"), [(True, "SPARSE_A_POSITION"), (False, "DENSE_A_POSITION")])
-def test_the_library_labels_where_its_form_of_the_model_pays(monkeypatch, sparse, name):
+@pytest.mark.parametrize("sparse", [True, False])
+def test_the_library_labels_where_its_form_of_the_model_pays(monkeypatch, sparse):
     model, _ = random_model("words", sparse=sparse)
     (parsed,) = FORMATS["conll"].parse(blocks(io.BytesIO(text(9, 1800, 3).encode()), "data"), "data")
     weights = sum(held_values(term.weights).size for term in model.terms)
-    monkeypatch.setattr(f"kcrf_core.model.runtime_files.{name}", weights / (1.5 * parsed.corpus.positions))
-    labeller = QuickLabels(model)
-    assert [isinstance(labeller.prepared(parsed.corpus), CorpusPart) for _ in range(3)] == [False, True, True]
+    for positions, by_library in ((1.5, [False, True, True]), (1, [True, True, True]), (1e9, [False] * 3)):
+        rate = weights / (positions * parsed.corpus.positions)
+        monkeypatch.setattr("kcrf_core.model.library_labels.WEIGHTS_A_POSITION", rate)
+        decoder = Decoder(model, Wishes())
+        assert [isinstance(decoder.prepared(parsed.corpus), CorpusPart) for _ in range(3)] == by_library
+    decoder = Decoder(model, Wishes(marginals=True))
+    assert isinstance(decoder.prepared(parsed.corpus), Dataset)

@@ -21,7 +21,7 @@ from ..io import files
 if TYPE_CHECKING:
     from kcrf_core.corpora import Format, NamedVectors, ParsedBlock
     from kcrf_core.encoding import Dataset
-    from kcrf_core.model import Decoded, Model, Wishes
+    from kcrf_core.model import CorpusPart, Decoded, Model, Wishes
     from kcrf_core.system import Pause, Workers
 
     from ..render.tagged import Writer
@@ -419,77 +419,44 @@ def _tagged(
 
 
 def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tell: Callable[[str], None]) -> _Steps:
-    """Return the shortest way to what was asked for."""
-    from kcrf_core.model import Decoded, Decoder, QuickLabels, given_labels
-    from kcrf_core.system import sequence_rows
+    """Return the way to what was asked for."""
+    from kcrf_core.model import CorpusPart, Decoder, given_labels
 
     from ..render.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
 
-    labels, marginals = model.labels, run.marginals
-    decoder = Decoder(model, wishes)
+    labels, marginals, free = model.labels, run.marginals, run.free_mark(model)
+    decoder = Decoder(model, wishes, tell)
     rules, source_columns = decoder.rules, model.encoding.columns
     blank = rules is not None and rules.config.when_impossible == "blank"
     if blank and not run.json_lines:
         labels = (*labels, BLANK)
     columns = ("marginals", "sequence_probability", "nbest", "novelty", "explain")
-    # Marginals given the rules may prefer other labels even where those without rules obey.
-    quick = wishes.costs is None and (rules is None or wishes.decode == "viterbi")
-    if quick and not any(run.given("scheme", "force", "json_lines", *columns)):
-        model = replace(model, decode=wishes.decode or model.decode, rules=None, permitted=None)
-        labeller = QuickLabels(model, tell)
-
-        def obeying(parsed: ParsedBlock, part: Any) -> Decoded:
-            """Label by the quickest way, and search for labels where those break a rule."""
-            found = Decoded(part.offsets, labeller.best_labels(part))
-            if rules is None:
-                return found
-            first = _place(parsed, part)
-            allowed = rules.allowed_rows(parsed.corpus, source_columns, slice(first, first + int(part.offsets[-1])))
-            broken = rules.broken(found.labels, part.offsets, allowed).nonzero()[0]
-            if not len(broken):
-                return found
-            rows = sequence_rows(part.offsets, broken)
-            own = decoder.decode_part(
-                part.subset(broken), parsed.corpus.source, None if allowed is None else allowed[rows]
-            )
-            found.labels[rows] = own.labels
-            return replace(found, remarks=own.remarks, impossible=own.impossible)
-
-        return _Steps(
-            lambda parsed: labeller.prepared(parsed.corpus),
-            labeller.chunks,
-            obeying,
-            lambda parsed: LabelWriter(format_, parsed, labels),
-        )
-    if not format_.takes_columns and not run.json_lines:
-        for option in run.given(*columns):
-            raise click.UsageError(f"{format_.title} has no column for {option}: give --json-lines, too")
-    free = run.free_mark(model)
+    more = [*run.given(*columns)]
+    if more and not format_.takes_columns and not run.json_lines:
+        raise click.UsageError(f"{format_.title} has no column for {more[0]}: give --json-lines, too")
 
     def writer(parsed: ParsedBlock) -> Writer:
         if run.json_lines:
             names = [*labels, None] if blank else labels
             return JsonWriter(parsed.corpus, names, marginals, model.encoding.with_labels(parsed.corpus), free)
-        if not format_.takes_columns:
+        if not more:
             return LabelWriter(format_, parsed, labels)
         kind = ColumnWriter if run.nbest is None else NBestWriter
         return kind(labels, marginals, run.more_columns, format_.with_columns(parsed))
 
-    def constrained(parsed: ParsedBlock) -> Dataset:
-        dataset = model.encoding.encode(parsed.corpus)
-        return dataset if free is None else replace(dataset, labels=given_labels(model, parsed.corpus, free))
+    def prepared(parsed: ParsedBlock) -> Dataset | CorpusPart:
+        if free is None:
+            return decoder.prepared(parsed.corpus)
+        return replace(model.encoding.encode(parsed.corpus), labels=given_labels(model, parsed.corpus, free))
 
-    def decoded(parsed: ParsedBlock, part: Dataset) -> Decoded:
-        first = _place(parsed, part)
-        rows = slice(first, first + part.positions)
-        allowed = None if rules is None else rules.allowed_rows(parsed.corpus, source_columns, rows)
+    def decoded(parsed: ParsedBlock, part: Any) -> Decoded:
+        allowed = None
+        if rules is not None:
+            of_text = isinstance(part, CorpusPart)
+            first = int(part.corpus.offsets[part.first] if of_text else parsed.corpus.lines.searchsorted(part.lines[0]))
+            rows = slice(first, first + int(part.offsets[-1]))
+            allowed = rules.allowed_rows(parsed.corpus, source_columns, rows)
         return decoder.decode_part(part, parsed.corpus.source, allowed)
 
     own_form = run.json_lines or run.nbest is not None
-    return _Steps(constrained, decoder.chunks, decoded, writer, own_form)
-
-
-def _place(parsed: ParsedBlock, part: Any) -> int:
-    """Return the place of some sequences' first position in their block."""
-    lines = getattr(part, "lines", None)  # a part of a corpus knows its numbers
-    return int(part.corpus.offsets[part.first] if lines is None else parsed.corpus.lines.searchsorted(lines[0]))
+    return _Steps(prepared, decoder.chunks, decoded, writer, own_form)

@@ -57,9 +57,9 @@ from ..model import (
     Decoder,
     Explanation,
     LagDecoder,
+    LibraryLabels,
     Model,
     NamedWeights,
-    QuickLabels,
     Wishes,
     state_weights,
 )
@@ -421,7 +421,7 @@ class KernelCRF:
             stored["sequence"] = X.sequence
         if stored:
             model = replace(model, info={**model.info, "estimator": stored})
-        self.model_, self.calibration_, self._quick = model, calibration, QuickLabels(model)
+        self.model_, self.calibration_, self._quick = model, calibration, LibraryLabels(model)
         self._places = X.places if isinstance(X, FrameRows) and X.sequence and X.alone else None
         if report.result.reason not in (CERTIFIED, STATIONARY, PRUNED):
             message = f"stopped ({report.result.reason}) within {report.result.gap:.2g} of the optimum, not "
@@ -832,8 +832,8 @@ class KernelCRF:
             return X, found.labels if found.marginals is None else found.marginals
         ruled, costs = self._rules(allowed) is not None, decision.costs(model.labels)
         if not (marginals or ruled) and costs is None and model.deciding(decision) is model:
-            quick: QuickLabels | None = self.__dict__.get("_quick")
-            best = quick.of(X, as_corpus) if quick is not None and quick.model is model else None
+            quick: LibraryLabels | None = self.__dict__.get("_quick")
+            best = quick.of(X) if quick is not None and quick.model is model else None
             if best is not None:
                 return X, best
         dataset = model.encoding.encode(as_corpus())
@@ -988,7 +988,7 @@ class KernelCRF:
             config=config if isinstance(config, dict) else None,
             sequence=stored.get("sequence") if isinstance(stored, dict) else None,
         )
-        out.model_, out._quick = model, QuickLabels(model)
+        out.model_, out._quick = model, LibraryLabels(model)
         return out
 
 

@@ -32,6 +32,7 @@ from .inspection import (
     unpack as unpack,
 )
 from .lagging import LagDecoder as LagDecoder
+from .library_labels import CorpusPart as CorpusPart, LibraryLabels as LibraryLabels
 from .model import (
     ROWS_AT_ONCE as ROWS_AT_ONCE,
     VITERBI as VITERBI,
@@ -45,10 +46,5 @@ from .rules import (
     broken_sequences as broken_sequences,
     combined as combined,
 )
-from .runtime_files import (
-    CorpusPart as CorpusPart,
-    QuickLabels as QuickLabels,
-    runtime_image as runtime_image,
-    runtime_labels as runtime_labels,
-)
+from .runtime_files import runtime_image as runtime_image
 from .runtime_sections import attribute_image as attribute_image, packed_names as packed_names

@@ -6,7 +6,8 @@ the potentials. Marginals and probabilities are then those of the labellings tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,9 @@ from ..corpora import Corpus
 from ..encoding import Dataset
 from ..errors import ConfigError, DataError, NumericError
 from ..scoring import Transitions, allowed_transitions
-from ..system import Workers
-from .model import ROWS_AT_ONCE, VITERBI, Inference, Model, why_impossible
+from ..system import Workers, sequence_chunks, sequence_rows
+from .library_labels import CorpusPart, LibraryLabels
+from .model import MOST_ROWS, ROWS_AT_ONCE, VITERBI, Inference, Model, why_impossible
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -58,9 +60,13 @@ class Decoded:
 
 
 class Decoder:
-    """A model, and the results that it is asked for."""
+    """A model, and the results that it is asked for.
 
-    def __init__(self, model: Model, wishes: Wishes):
+    If labels of a file's blocks are all that is asked for, they come from the C library where that supports the model
+    and is prepared (`LibraryLabels.ready`). All else comes from the model itself.
+    """
+
+    def __init__(self, model: Model, wishes: Wishes, note: Callable[[str], None] = warnings.warn):
         if wishes.rules is not None:
             model = replace(model, rules=wishes.rules)
         self.model, self.wishes, self.rules = model, wishes, model.label_rules
@@ -68,7 +74,12 @@ class Decoder:
             self.model = model = replace(model, span_bonus=0.0)
         self._decoder = wishes.decode or (VITERBI if wishes.nbest else model.decode)
         self._allowed = None if wishes.scheme is None else scheme_of(model, wishes.scheme)
-        self._novelty = self._explainer = None
+        self._library = self._novelty = self._explainer = None
+        labels_only = wishes.costs is None and wishes == Wishes(wishes.decode, rules=wishes.rules)
+        # Marginals given the rules may prefer other labels even where those without rules obey.
+        if labels_only and (self.rules is None or self._decoder == VITERBI):
+            without_rules = replace(model, decode=self._decoder, rules=None, permitted=None)
+            self._library = LibraryLabels(without_rules, note)
         if wishes.novelty:
             from .novelty import Novelty  # brings scipy, which plain tagging need not wait for
 
@@ -78,8 +89,19 @@ class Decoder:
 
             self._explainer = Explainer(model)
 
-    def chunks(self, dataset: Dataset) -> list[tuple[int, int]]:
+    def prepared(self, corpus: Corpus) -> Dataset | CorpusPart:
+        """Return a block of a file, checked and, unless the library is to label it, encoded."""
+        encoding = self.model.encoding
+        if self._library is None or self._library.ready(corpus.positions) is None:
+            return encoding.encode(corpus)
+        encoding.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
+        encoding.with_labels(corpus)
+        return CorpusPart(corpus, 0, corpus.sequences)
+
+    def chunks(self, dataset: Dataset | CorpusPart) -> list[tuple[int, int]]:
         """Return runs of whole sequences (first, last) to be decoded at a time."""
+        if isinstance(dataset, CorpusPart):
+            return sequence_chunks(dataset.offsets, MOST_ROWS)
         # Where each position comes out many times, fewer at once take the same memory.
         return self.model.chunks(dataset, 10 * ROWS_AT_ONCE // (self.wishes.nbest or 1))
 
@@ -94,8 +116,10 @@ class Decoder:
 
         return workers.map(part, self.chunks(dataset))
 
-    def decode_part(self, part: Dataset, source: str, listed: np.ndarray | None = None) -> Decoded:
+    def decode_part(self, part: Dataset | CorpusPart, source: str, listed: np.ndarray | None = None) -> Decoded:
         """Return the results for a few sequences; `listed` [n, Y] are the labels that rules allow at each position."""
+        if isinstance(part, CorpusPart):
+            return self._by_library(part, source, listed)
         wishes, offsets, rules = self.wishes, part.offsets, self.rules
         scores, edges = self.model.potentials(part)
         scores, edges = constrained(scores, edges, self._allowed, part.labels if wishes.force else None)
@@ -136,6 +160,23 @@ class Decoder:
         novelty = None if self._novelty is None else self._novelty.of(part)
         more = novelty, explanations, remarks, int(impossible.sum())
         return Decoded(offsets, labels, marginals, log_probabilities, nbest, *more)
+
+    def _by_library(self, part: CorpusPart, source: str, listed: np.ndarray | None) -> Decoded:
+        """Return labels by the library, and by the model itself where those break a rule or there are none."""
+        assert self._library is not None
+        labels, encoding = self._library.of_part(part), self.model.encoding
+        if labels is None:
+            return self.decode_part(encoding.encode(part.corpus.span(part.first, part.last)), source, listed)
+        found, broken = Decoded(part.offsets, labels), np.zeros(0, np.int64)
+        if self.rules is not None:
+            broken = np.flatnonzero(self.rules.broken(labels, part.offsets, listed))
+        if not len(broken):
+            return found
+        rows = sequence_rows(part.offsets, broken)
+        listed = None if listed is None else listed[rows]
+        own = self.decode_part(encoding.encode(part.corpus.subset(part.first + broken)), source, listed)
+        labels[rows] = own.labels
+        return replace(found, remarks=own.remarks, impossible=own.impossible)
 
 
 def scheme_of(model: Model, scheme: str) -> Transitions:

@@ -7,27 +7,19 @@ weights of all distances of a feature stand together, code by code, so that they
 
 from __future__ import annotations
 
-import math
-import threading
-import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import groupby, pairwise
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby
 
 import numpy as np
 
 from ..chains import EDGE_X
 from ..config import Macro, is_wapiti_line, pieces
-from ..corpora import COLUMN_FORMAT, Cells, Clusters, Corpus, Lexicon, NameCells, WordVectors
+from ..corpora import COLUMN_FORMAT, Clusters, Lexicon, WordVectors
 from ..encoding import (
     AttributeFeature,
     CategoricalFeature,
     ConjunctionFeature,
-    Dataset,
-    Encoding,
     Feature,
     LineFeature,
     LookupFeature,
@@ -35,12 +27,11 @@ from ..encoding import (
     TemplateFeature,
     vector_rows,
 )
-from ..errors import ConfigError, DataError
 from ..features import ConjunctionTerm, ExplicitTerm, Term
 from ..maps import SparseWeights, as_dense, matrix_of, squared_weights, without_zeros
 from ..runtime import QUANTIZED, TRANSFORMS, RuntimeModel, RuntimeTagger, unicode_table
-from ..system import counted, ranges, renew_after_fork, sequence_chunks
-from .model import MOST_ROWS, VITERBI, Model
+from ..system import counted, ranges
+from .model import VITERBI, Model
 from .runtime_sections import (
     BAG,
     CONJUNCTION,
@@ -53,7 +44,6 @@ from .runtime_sections import (
     Family,
     Image,
     RuntimeLimitError,
-    packed_names,
     unsupported,
 )
 
@@ -62,10 +52,6 @@ FROM_ENDS, WAPITI, LAST_OF_LINE, IN_CODES = 1, 2, 4, 8
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
 MOST_WORDS = 100_000  # of an entry of a lexicon
 FEWEST_LED = 3  # families of a column whose codes stand beside those of its values
-FEW_POSITIONS = 4096  # of more at once, threads of the model itself label
-# Weights that are put into the library's form in the time that it gains at a position, about. The model itself adds up
-# rows of all labels quickly.
-SPARSE_A_POSITION, DENSE_A_POSITION = 4, 1
 OF_CHARACTERS = ("lower", "shape", "fold", "variants")  # transforms that need the table of characters
 WORDS_AT_ONCE = 4096
 WORTH_INDEXING = 8  # numbers of pairs are in an array of at most so many places for each
@@ -82,154 +68,6 @@ def runtime_image(model: Model, quantize: str = "none") -> bytes:
     except (ValueError, MemoryError) as error:
         raise RuntimeLimitError(f"the runtime does not open the model in its form ({error})") from None
     return image
-
-
-def runtime_labels(made: RuntimeModel, encoding: Encoding, corpus: Corpus) -> np.ndarray:
-    """Return numbers of the labels that the library gives to a corpus, [N] int32."""
-    return _labels(made, CorpusPart.of(corpus, encoding))
-
-
-@dataclass(frozen=True)
-class CorpusPart:
-    """Sequences `first` to `last` of a corpus, to be labelled straight from its texts."""
-
-    corpus: Corpus
-    encoding: Encoding
-    first: int
-    last: int
-    missing: tuple[tuple[str, int], ...] = ()  # values that are counted for numbers alone
-
-    @classmethod
-    def of(cls, corpus: Corpus, encoding: Encoding) -> CorpusPart:
-        """Return a whole corpus, checked against an encoding."""
-        encoding.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
-        encoding.with_labels(corpus)
-        return cls(corpus, encoding, 0, corpus.sequences)
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """Offsets [S+1] from 0."""
-        offsets = self.corpus.offsets[self.first : self.last + 1]
-        return offsets - offsets[0]
-
-    def span(self, first: int, last: int) -> CorpusPart:
-        return replace(self, first=self.first + first, last=self.first + last)
-
-    def subset(self, which: np.ndarray) -> Dataset:
-        """Return the sequences numbered `which`, encoded."""
-        return self.encoding.encode(self.corpus.subset(self.first + which))
-
-
-def _labels(made: RuntimeModel, part: CorpusPart) -> np.ndarray:
-    corpus, rows = part.corpus, part.corpus.attributes
-    offsets = np.ascontiguousarray(corpus.offsets[part.first : part.last + 1])
-    path, bad, reason = np.empty(int(offsets[-1] - offsets[0]), np.int32), -1, ""
-    if rows is not None:
-        names = rows.names
-        if isinstance(names, NameCells):
-            cells = names.data, names.starts, names.lengths
-        else:
-            data, starts, lengths = packed_names([name.encode() for name in names])
-            cells = data, starts, lengths.astype(np.int32)
-        bad, reason = made.label_attributes(*cells, rows.values, rows.indptr, offsets, path)
-    elif isinstance(corpus.columns, Cells):
-        places = np.array(part.encoding.places(corpus)[:-1], np.int64)
-        cells = corpus.columns.data, corpus.columns.starts, corpus.columns.lengths
-        bad, reason = made.label_cells(*cells, places, offsets, path)
-    else:
-        unused = [""] * corpus.positions
-        columns = [unused if place < 0 else corpus.columns[place] for place in part.encoding.places(corpus)[:-1]]
-        texts = [list(zip(*(own[a:b] for own in columns), strict=True)) for a, b in pairwise(offsets.tolist())]
-        bad, reason = made.label_sequences(texts, path)
-    if bad >= 0:
-        raise DataError(reason, corpus.source, int(corpus.lines[offsets[bad]]))
-    return path
-
-
-class QuickLabels:
-    """Labels by the library, for a model that it supports: of few positions, from the second call on, or of blocks.
-
-    A model of 200,000 features takes 0.1 s to be put into its form, and a sentence then a thirtieth of its time.
-    """
-
-    def __init__(self, model: Model, note: Callable[[str], None] = warnings.warn):
-        self.model, self._note, self._calls, self._positions = model, note, 0, 0
-        self.renew()
-        renew_after_fork(self)
-
-    def renew(self) -> None:
-        """Have a new lock, in a process that was forked while another thread had it."""
-        self._lock = threading.Lock()
-
-    @cached_property
-    def _pays(self) -> float:
-        """Positions of a file from which on the library's form of the model pays. Conjunctions of kernels never do."""
-        if any(isinstance(term, ConjunctionTerm) for term in self.model.terms):
-            return math.inf
-        weights = [term.weights for term in self.model.terms if isinstance(term, ExplicitTerm)]
-        dense = sum(each.size for each in weights if isinstance(each, np.ndarray))
-        sparse = sum(len(each.values) for each in weights if not isinstance(each, np.ndarray))
-        return dense / DENSE_A_POSITION + sparse / SPARSE_A_POSITION
-
-    @property
-    def made(self) -> RuntimeModel | None:
-        """The model in the form of the library, made once for all threads; None where that does not support it."""
-        with self._lock:
-            if "_made" not in vars(self):
-                self._made = self._make()
-            return self._made
-
-    def _make(self) -> RuntimeModel | None:
-        if any(isinstance(feature, RealFeature) for feature in self.model.encoding.features):
-            return None  # whose errors name columns, and whose columns may be numbers already
-        try:
-            return RuntimeModel(runtime_image(self.model))
-        except RuntimeLimitError as error:
-            self._note(f"{error.what}: the model itself labels, with the same result in more time")
-        except ConfigError:  # a kind of model that it does not support
-            pass
-        return None
-
-    def of(self, X: Sequence[Sequence[Any]], corpus: Callable[[], Corpus]) -> np.ndarray | None:
-        """Return numbers of the best labels of X by the model's decoder, [N] int32; None: ask the model itself.
-
-        `corpus` returns X as a corpus, for data that are no lists of rows of texts, or of items.
-        """
-        self._calls += 1
-        path = np.empty(sum(map(len, X)), np.int32)
-        if len(path) > FEW_POSITIONS or self._calls == 1 or self.made is None:
-            return None
-        with suppress(TypeError, ValueError):
-            if self.made.label_sequences(X, path)[0] < 0:
-                return path
-        try:
-            return runtime_labels(self.made, self.model.encoding, corpus())
-        except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 has not
-            return None
-
-    def __reduce__(self) -> tuple[type[QuickLabels], tuple[Model]]:
-        return QuickLabels, (self.model,)
-
-    def prepared(self, corpus: Corpus) -> CorpusPart | Dataset:
-        """Return a block of a file to label, checked against the model; the library labels many large ones."""
-        self._positions += corpus.positions
-        if corpus.positions < FEW_POSITIONS or self._positions < self._pays or self.made is None:
-            return self.model.encoding.encode(corpus)
-        return CorpusPart.of(corpus, self.model.encoding)
-
-    def chunks(self, block: CorpusPart | Dataset) -> list[tuple[int, int]]:
-        """Return runs of whole sequences (first, last) to be labelled at a time."""
-        return self.model.chunks(block) if isinstance(block, Dataset) else sequence_chunks(block.offsets, MOST_ROWS)
-
-    def best_labels(self, block: CorpusPart | Dataset) -> np.ndarray:
-        """Return numbers of the best labels by the model's decoder, [n] int32."""
-        if isinstance(block, CorpusPart):
-            assert self.made is not None
-            try:
-                return _labels(self.made, block)
-            except DataError:  # the model has its own errors
-                block = block.subset(np.arange(block.last - block.first))
-        return self.model.best_labels(block)
 
 
 def _cluster_codes(feature: LookupFeature, known: set[str], values: Sequence[str]) -> np.ndarray:

@@ -4,7 +4,6 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_Next
 from cpython.object cimport PyObject
-from cpython.sequence cimport PySequence_Fast_GET_ITEM, PySequence_Fast_GET_SIZE
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -65,10 +64,6 @@ cdef extern from "internal.h" nogil:
     )
 
 cdef extern from "Python.h":
-    ctypedef struct PyThreadState:
-        pass
-    PyThreadState* PyEval_SaveThread() noexcept nogil
-    void PyEval_RestoreThread(PyThreadState* state) noexcept nogil
     bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
     Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
     const void* PyUnicode_DATA(object text) noexcept
@@ -76,7 +71,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     DEEPEST = 50  # dictionaries inside of dictionaries
-    LONG = 1 << 17  # T Y^2 of a sequence, some 0.1 ms: shorter ones are not worth a wait for the interpreter's lock
     COLON = 58
 
 
@@ -455,11 +449,6 @@ cdef class RuntimeModel:
     cdef RuntimeTagger borrowed(self):
         return self.idle.pop() if self.idle else RuntimeTagger(self)
 
-    cdef object returned(self, RuntimeTagger tagger, Py_ssize_t bad):
-        """Return the first sequence that cannot be labelled, or -1, and the reason."""
-        self.idle.append(tagger)
-        return bad, "" if bad < 0 else kcrf_tagger_error(tagger.tagger).text.decode("utf-8", "replace")
-
     def label_cells(
         self,
         const uint8_t[::1] data,
@@ -469,9 +458,10 @@ cdef class RuntimeModel:
         const int64_t[::1] offsets,        # [S+1]
         int[::1] path,                     # [offsets[S] - offsets[0]] out: the best labels
     ):
-        """Label sequences without the interpreter; return the first that cannot be labelled, or -1, and the reason."""
+        """Label sequences without the interpreter's lock; return False if one cannot be labelled."""
         cdef RuntimeTagger tagger = self.borrowed()
-        cdef Py_ssize_t s, t, c, T, at, columns = kcrf_column_count(self.model), bad = -1
+        cdef Py_ssize_t s, t, c, T, at, columns = kcrf_column_count(self.model)
+        cdef bint good = True
         cdef kcrf_text* cells = tagger.cells_for(longest(offsets, starts.shape[1]) * columns)
         cdef const char* text = <const char*>&data[0] if data.shape[0] else NULL
         cdef int* out = room_for(path, offsets)
@@ -488,37 +478,12 @@ cdef class RuntimeModel:
                             cells[at].size = lengths[places[c], offsets[s] + t]
                         else:
                             cells[at].text, cells[at].size = "", 0
-                if kcrf_set_columns(tagger.tagger, cells, T) != KCRF_OK or not tagger.put_labels(T, out):
-                    bad = s
+                good = kcrf_set_columns(tagger.tagger, cells, T) == KCRF_OK and tagger.put_labels(T, out)
+                if not good:
                     break
                 out += T
-        return self.returned(tagger, bad)
-
-    def label_sequences(self, sequences, int[::1] path):
-        """Label lists of rows of texts, or of items by the rules of estimators, in the same way."""
-        cdef RuntimeTagger tagger = self.borrowed()
-        cdef ItemRows items
-        cdef Py_ssize_t s, T, left = path.shape[0], bad = -1
-        cdef int* out = &path[0] if left else NULL
-        cdef int status
-        for s, rows in enumerate(sequences):
-            if kcrf_takes_attributes(self.model):
-                arrays = {}
-                items = ItemRows(rows, arrays)
-                if arrays:
-                    raise TypeError("items with arrays")
-                T, status = items.items, kcrf_set_attributes(tagger.tagger, items.entries, items.ends, items.items)
-            else:
-                T = tagger.fill(rows)
-                status = kcrf_set_columns(tagger.tagger, tagger.cells, T)
-            left -= T
-            if left < 0:
-                raise ValueError("labels do not fit the data")
-            if status != KCRF_OK or not tagger.put_labels(T, out):
-                bad = s
-                break
-            out += T
-        return self.returned(tagger, bad)
+        self.idle.append(tagger)
+        return good
 
     def label_attributes(
         self,
@@ -533,7 +498,8 @@ cdef class RuntimeModel:
         """Label sequences of attributes in the same way."""
         cdef RuntimeTagger tagger = self.borrowed()
         cdef ItemRows rows = ItemRows(())
-        cdef Py_ssize_t s, t, k, T, first, most = longest(indptr, starts.shape[0]), bad = -1
+        cdef Py_ssize_t s, t, k, T, first, most = longest(indptr, starts.shape[0])
+        cdef bint good = True
         cdef int* out = room_for(path, offsets)
         cdef const char* text = <const char*>&data[0] if data.shape[0] else NULL
         enlarge(<void**>&rows.ends, &rows.item_room, longest(offsets, indptr.shape[0] - 1), sizeof(size_t))
@@ -549,14 +515,13 @@ cdef class RuntimeModel:
                     rows.entries[k - first].value = values[k]
                 for t in range(T):
                     rows.ends[t] = indptr[offsets[s] + t + 1] - first
-                if (
-                    kcrf_set_attributes(tagger.tagger, rows.entries, rows.ends, T) != KCRF_OK
-                    or not tagger.put_labels(T, out)
-                ):
-                    bad = s
+                good = kcrf_set_attributes(tagger.tagger, rows.entries, rows.ends, T) == KCRF_OK
+                good = good and tagger.put_labels(T, out)
+                if not good:
                     break
                 out += T
-        return self.returned(tagger, bad)
+        self.idle.append(tagger)
+        return good
 
 
 cdef Py_ssize_t longest(const int64_t[::1] offsets, Py_ssize_t most) except -1:
@@ -587,7 +552,6 @@ cdef class RuntimeTagger:
     cdef ItemRows rows  # of an earlier sequence, for their memory
     cdef Py_ssize_t T
     cdef bint ready  # a sequence is set
-    cdef bint busy  # without the interpreter's lock
 
     def __init__(self, RuntimeModel model not None):
         self.model = model
@@ -620,95 +584,49 @@ cdef class RuntimeTagger:
         message = found.text.decode("utf-8", "replace")
         return OverflowError(message) if found.status == KCRF_NUMERIC else ValueError(message)
 
-    cdef int alone(self) except -1:
-        if self.busy:
-            raise RuntimeError("another thread uses this tagger: each thread needs its own")
-        return 0
-
-    cdef int forget(self) except -1:
-        """Have no sequence: one of before would be taken for the one that could not be set."""
-        self.alone()
-        self.T, self.ready = 0, False
-        return 0
-
     cdef int check(self) except -1:
-        self.alone()
         if not self.ready:
             raise ValueError("no sequence is set: there was none yet, or the last one was refused")
         return 0
 
-    cdef PyThreadState* leave(self, size_t T) except? NULL:
-        """Release the interpreter's lock for a sequence that is long."""
-        cdef size_t Y = kcrf_label_count(self.model.model)
-        self.alone()
-        self.busy = T * Y * Y >= LONG
-        return PyEval_SaveThread() if self.busy else NULL
-
-    cdef void enter(self, PyThreadState* state) noexcept nogil:
-        if state != NULL:
-            PyEval_RestoreThread(state)
-        self.busy = False
-
-    cdef Py_ssize_t fill(self, rows) except -1:
-        """Put the texts of rows into cells; return the number of rows.
-
-        Lists and tuples are read as they are in memory: no code of theirs can change them meanwhile.
-        """
-        cdef Py_ssize_t columns = kcrf_column_count(self.model.model), T, t, c, size
+    def set_columns(self, rows):
+        """Set a sequence by the texts of its columns, [positions][columns]."""
+        cdef Py_ssize_t columns = kcrf_column_count(self.model.model), size
         cdef kcrf_text* cells
-        if not isinstance(rows, (list, tuple)):
-            raise TypeError(f"a list of rows, not {type(rows).__name__}")
-        T = PySequence_Fast_GET_SIZE(rows)
-        cells = self.cells_for(T * columns)
-        for t in range(T):
-            row = <object>PySequence_Fast_GET_ITEM(rows, t)
-            if not isinstance(row, (list, tuple)):
-                raise TypeError(f"a row of texts, not {type(row).__name__}")
-            if PySequence_Fast_GET_SIZE(row) != columns:
+        cdef tuple texts, row
+        try:
+            texts = tuple([tuple(one) for one in rows])
+        finally:
+            self.forget()  # a sequence that code of the rows has set
+        cells = self.cells_for(len(texts) * columns)
+        for row in texts:
+            if len(row) != columns:
                 raise ValueError(f"{len(row)} columns, expected {columns}")
-            for c in range(columns):
-                value = <object>PySequence_Fast_GET_ITEM(row, c)
+            for value in row:
                 if not isinstance(value, str):
                     raise TypeError(f"a text, not {type(value).__name__}")
                 cells[0].text = utf8_of(value, &size)
                 cells[0].size = size
                 cells += 1
-        return T
-
-    def set_columns(self, rows):
-        """Set a sequence by the texts of its columns, [positions][columns]."""
-        cdef Py_ssize_t T
-        self.forget()
-        try:
-            held = tuple(map(tuple, rows))  # texts stay while the lock is released
-            T = self.fill(held)
-        except BaseException:
-            self.forget()  # one that the rows themselves have set
-            raise
-        cdef PyThreadState* state = self.leave(T)
-        cdef int status = kcrf_set_columns(self.tagger, self.cells, T)
-        self.enter(state)
-        self.end(status, T)
+        self.end(kcrf_set_columns(self.tagger, self.cells, len(texts)), len(texts))
 
     def set_attributes(self, items):
         """Set a sequence by its items, which `ItemRows` describes; half a sequence is none."""
         cdef ItemRows rows = items if isinstance(items, ItemRows) else self.rows
-        cdef PyThreadState* state
-        cdef int status
         if rows is None:
             rows = ItemRows.__new__(ItemRows)
-        self.rows = None  # code that makes items, and other threads, may use this tagger
+        self.rows = None  # code that makes items may use this tagger
         try:
             if rows is not items:
                 rows.read(items)
-        except BaseException:
+        finally:
             self.forget()
-            raise
-        state = self.leave(rows.items)
-        status = kcrf_set_attributes(self.tagger, rows.entries, rows.ends, rows.items)
-        self.enter(state)
         self.rows = rows if rows is not items else None
-        self.end(status, rows.items)
+        self.end(kcrf_set_attributes(self.tagger, rows.entries, rows.ends, rows.items), rows.items)
+
+    cdef void forget(self) noexcept:
+        """Have no sequence: one of before would be taken for the one that could not be set."""
+        self.T, self.ready = 0, False
 
     cdef int end(self, int status, Py_ssize_t T) except -1:
         """Have a sequence of T positions if it could be set, else none."""
@@ -728,9 +646,7 @@ cdef class RuntimeTagger:
 
     cdef const int32_t* found(self) except NULL:
         self.check()
-        cdef PyThreadState* state = self.leave(self.T)
         cdef const int32_t* found = kcrf_labels(self.tagger)
-        self.enter(state)
         if found == NULL:
             raise self.error()
         return found
@@ -753,9 +669,7 @@ cdef class RuntimeTagger:
     def marginals(self):
         """Return p(y_t | x), [T, Y]."""
         self.check()
-        cdef PyThreadState* state = self.leave(self.T)
         cdef const double* found = kcrf_marginals(self.tagger)
-        self.enter(state)
         if found == NULL:
             raise self.error()
         out = np.empty((self.T, kcrf_label_count(self.model.model)))
@@ -771,9 +685,7 @@ cdef class RuntimeTagger:
         self.check()
         if path.shape[0] != self.T:
             raise ValueError(f"{path.shape[0]} labels, expected {self.T}")
-        cdef PyThreadState* state = self.leave(self.T)
         cdef int status = kcrf_log_probability(self.tagger, &path[0] if self.T else NULL, &result)
-        self.enter(state)
         if status != KCRF_OK:
             raise self.error()
         return result
