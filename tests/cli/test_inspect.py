@@ -246,25 +246,21 @@ def test_importance(kcrf, model, data, tmp_path):
     found = json.loads(kcrf("inspect", model, *options, "--json").text)["importance"]
     assert found[0]["loss"] == max(one["loss"] for one in found) > 0 and found[0]["standard_error"] > 0
     done = kcrf("inspect", model, *options, "--plot", tmp_path / "p.svg")
-    assert done.code == 0 and f"{found[0]['feature']}[{found[0]['offset']}]" in done.text
+    assert done.code == 0 and f"{found[0]['column']}[{found[0]['offset']}]" in done.text
     assert (tmp_path / "p.svg").read_text().startswith("<?xml")
     assert kcrf("inspect", model, *options, "--dump").code == 2
     assert kcrf("inspect", model, "--importance", tmp_path / "none").code == 1
 
 
-def test_importance_of_columns_and_of_features(kcrf, data, tmp_path):
+def test_importance_of_columns(kcrf, data, tmp_path):
     path = tmp_path / "m.npz"
     (tmp_path / "c.yaml").write_text("features:\n- column: c0\n- {column: c0, transform: prefix, length: 1}\n")
     assert kcrf("train", data, "--config", tmp_path / "c.yaml", "--sigma2", "1", "-q", "-o", path).code == 0
     options = ("--top", "0", "--importance", data, "--repetitions", "1", "--threads", "1")
     found = json.loads(kcrf("inspect", path, *options, "--json").text)["importance"]
-    assert {one["feature"] for one in found} == {"c0"} and found[0]["features"] == ["c0", "c0.prefix1"]
+    assert {one["column"] for one in found} == {"c0"}
     text = kcrf("inspect", path, *options).text
     assert "in all features made of it" in text and "column[offset]" in text
-    text = kcrf("inspect", path, *options, "--importance-of", "features").text
-    assert "feature[offset]" in text and "c0.prefix1[0]" in text
-    done = kcrf("inspect", path, "--importance-of", "features")
-    assert done.code == 2 and "give --importance DATA" in done.err
 
 
 def test_importance_on_one_sequence_and_steps_of_windows(kcrf, data, tmp_path):

@@ -54,7 +54,7 @@ def test_commands_know_transforms(kcrf, walk, tmp_path):
     assert "x+y.speed[0]" in named and {name for name in named if name.startswith(("x.mean5", "y.mean5"))}
     assert b"x+y.speed[0]" in kcrf("tag", new, "-m", model, "--explain", "1").out
     important = json.loads(kcrf("inspect", model, "--importance", data, "--json").out)["importance"]
-    assert {one["feature"] for one in important} == {"x", "y", "n"}
+    assert {one["column"] for one in important} == {"x", "y", "n"}
     # Speeds look behind, means two positions ahead.
     assert "ahead" not in kcrf("tag", new, "-m", model, "--lag", "2").err
     assert "windows look 2 lines ahead" in kcrf("tag", new, "-m", model, "--lag", "1").err

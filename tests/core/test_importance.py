@@ -61,7 +61,7 @@ def test_figures_of_importance(tmp_path):
         assert first == again  # chance comes from the seed alone
         worst, best = first[-1], first[0]
         assert best.loss > 10 * best.error and best.accuracy > 0.1 and abs(worst.loss) < 0.1
-        assert (best.feature, best.offset) == ("c3", 0)
+        assert (best.column, best.offset) == ("c3", 0)
         with pytest.raises(DataError, match="labelled data"):
             importances(model, replace(dataset, labels=None), workers)
 
@@ -96,16 +96,11 @@ def test_features_of_a_column_are_shuffled_together(tmp_path):
     encoding, dataset = fit_encoding(config, corpus)
     with Workers(1) as workers:
         model = train(encoding, dataset, config, workers=workers)[0]
-        together, alone = ({one.name: one for one in importances(model, dataset, workers, 1, by_feature=each)}
-                           for each in (False, True))  # fmt: skip
-    assert list(together) == ["c0[0]", *(name for name in together if name != "c0[0]")]
-    assert {name: one.features for name, one in together.items()} == {
-        "c0[0]": ("c0", "c0.prefix1", "c0/c1[1]"), "c1[0]": ("c1",), "c1[1]": ("c0/c1[1]",)
-    }  # fmt: skip
-    assert set(alone) == {"c0[0]", "c0.prefix1[0]", "c1[0]", "c0/c1[1][0]"}
-    assert together["c0[0]"].loss > 3 * max(one.loss for one in alone.values())
+        found = {one.name: one for one in importances(model, dataset, workers, 1)}
+    assert next(iter(found)) == "c0[0]" and set(found) == {"c0[0]", "c1[0]", "c1[1]"}
+    assert found["c0[0]"].loss > 1
     # Another word after this one, in the conjunction alone: the word that it is about stays in it.
-    assert abs(together["c1[1]"].loss) < 0.5 * alone["c0/c1[1][0]"].loss
+    assert abs(found["c1[1]"].loss) < 0.1
 
 
 def test_numbers_go_with_their_missing_values(tmp_path):
@@ -116,8 +111,8 @@ def test_numbers_go_with_their_missing_values(tmp_path):
     encoding, dataset = fit_encoding(config, corpus)
     with Workers(1) as workers:
         model = train(encoding, dataset, config, workers=workers)[0]
-        found = {one.name: one.features for one in importances(model, dataset, workers, 1)}
-    assert found["c0[0]"] == ("c0", "c0.missing")
+        found = {one.name for one in importances(model, dataset, workers, 1)}
+    assert found == {"c0[0]", "c1[0]"}
 
 
 def test_lines_of_templates_go_by_the_columns_they_see(tmp_path):
@@ -128,5 +123,5 @@ def test_lines_of_templates_go_by_the_columns_they_see(tmp_path):
         model = train(
             encoding, dataset, replace(config, training=replace(config.training, sigma2=1.0)), workers=workers
         )[0]
-        found = {one.name: one.features for one in importances(model, dataset, workers, 1)}
-    assert found == {"c0[0]": ("U0", "U1"), "c1[-1]": ("U1", "U2")}
+        found = {one.name for one in importances(model, dataset, workers, 1)}
+    assert found == {"c0[0]", "c1[-1]"}

@@ -41,10 +41,6 @@ class InspectArguments:
         type=click.Path(),
         common=True,
     )
-    importance_of: str | None = options.option(
-        "Shuffle all features of a column at an offset together, or each feature alone. Default: columns.",
-        type=click.Choice(("columns", "features")),
-    )
     repetitions: int = options.count("Number of shuffles for --importance. Default: 3.", 3)
     threads: int | None
     json: bool = options.switch("Print the contents as JSON on stdout.", common=True)
@@ -64,7 +60,6 @@ def inspect(run: InspectArguments) -> None:
       kcrf inspect model.npz --top 3
       kcrf inspect model.npz --dump | grep -F "c1[0]="
       kcrf inspect model.npz --top 0 --importance sample_data/pitch_accent.conll --repetitions 1
-      kcrf inspect model.npz --top 0 --importance sample_data/pitch_accent.conll --importance-of features
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
       kcrf inspect emb.npz --top 1 --vectors emb=sample_data/pitch_accent.npy
     """
@@ -76,13 +71,7 @@ def inspect(run: InspectArguments) -> None:
     from ..render.inspection_text import text
 
     file = run.file
-    options.refuse(
-        (run.dump and run.json, "--dump and --json both write to stdout: give one of them"),
-        (
-            run.importance_of and run.importance is None,
-            "--importance-of says what to shuffle: give --importance DATA, too",
-        ),
-    )
+    options.refuse((run.dump and run.json, "--dump and --json both write to stdout: give one of them"))
     files.check_outputs([run.plot], file)
     if is_folder(file):
         others = {"dump": run.dump, "plot": run.plot, "vectors": run.vectors}
@@ -159,7 +148,7 @@ def _show_folder(path: str, as_json: bool) -> None:
 
 
 def _importance(model: Model, run: InspectArguments, data: str) -> list[Importance]:
-    """Return the importance of each column or feature, by labelled data; a bar shows the progress."""
+    """Return the importance of each column, by labelled data; a bar shows the progress."""
     from kcrf_core.model import importances, load_dataset
     from kcrf_core.system import Workers
 
@@ -175,5 +164,4 @@ def _importance(model: Model, run: InspectArguments, data: str) -> list[Importan
         layout = encoding.columns, encoding.layout
         dataset = encoding.encode(files.read_data(data, encoding.format, *layout, run.threads, True, run.vectors))
     with Workers(run.threads) as workers, progress(False, "features") as moved:
-        by_feature = run.importance_of == "features"
-        return importances(model, dataset, workers, run.repetitions, done=moved, by_feature=by_feature)
+        return importances(model, dataset, workers, run.repetitions, done=moved)

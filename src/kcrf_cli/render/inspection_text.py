@@ -42,17 +42,14 @@ def text(found: dict[str, Any], path: str, top: int) -> str:
 
 
 def _importance(found: list[dict[str, Any]]) -> str:
-    """Return a table of permutation importance; where several features were shuffled together, with their number."""
-    rows, together = [], any(len(one["features"]) > 1 for one in found)
+    """Return a table of permutation importance."""
+    rows = []
     for one in found:
-        name = one["feature"] if one["offset"] is None else f"{one['feature']}[{one['offset']}]"
+        name = one["column"] if one["offset"] is None else f"{one['column']}[{one['offset']}]"
         margin = "" if one["standard_error"] is None else f" +- {one['standard_error']:.4f}"
         rows.append([name, f"{one['loss']:.4f}{margin}", f"{100 * one['accuracy']:.2f}"])
-        rows[-1] += [str(len(one["features"]))] if together else []
-    what = "column at an offset are shuffled, in all features made of it" if together else "feature are shuffled"
-    title = f"permutation importance: drop when the values of a {what}, +- standard error over sequences"
-    header = ("column[offset]" if together else "feature[offset]", "log p", "accuracy, points", "features")
-    return f"{title}\n" + table(header[: len(rows[0])], rows)
+    what = "a column's values at an offset are shuffled, in all features made of it, +- standard error over sequences"
+    return f"permutation importance: drop when {what}\n" + table(("column[offset]", "log p", "accuracy, points"), rows)
 
 
 def _head(found: dict[str, Any], path: str) -> str:

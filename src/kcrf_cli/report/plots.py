@@ -201,7 +201,7 @@ def search(path: str, tuning: Tuning) -> None:
 
 
 def importance(path: str, found: Sequence[Importance]) -> None:
-    """Draw the permutation importance of columns or features, with standard errors, the most important first."""
+    """Draw the permutation importance of columns, with standard errors, the most important first."""
     shown = list(found)[:MOST_FEATURES]
     figure, axes = _figure(6, min(max(1.2 + 0.24 * len(shown), 2.0), 12.0))
     places = range(len(shown))

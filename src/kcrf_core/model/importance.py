@@ -27,18 +27,17 @@ from .model import Model
 
 @dataclass(frozen=True)
 class Importance:
-    """Importance of a column, or of a feature, at one offset."""
+    """Importance of a column at one offset."""
 
-    feature: str  # the name of either
+    column: str
     offset: int | None  # None for attributes, which have none
     loss: float  # of the mean log p of gold labels, in nats for each position
     error: float | None  # its standard error; None of one sequence
     accuracy: float  # of the accuracy, from 0 to 1
-    features: tuple[str, ...]  # those that were shuffled
 
     @property
     def name(self) -> str:
-        return self.feature if self.offset is None else f"{self.feature}[{self.offset}]"
+        return self.column if self.offset is None else f"{self.column}[{self.offset}]"
 
     def to_dict(self) -> dict[str, Any]:
         return {"standard_error" if name == "error" else name: value for name, value in asdict(self).items()}
@@ -51,9 +50,8 @@ def importances(
     repetitions: int = 3,
     seed: int = 0,
     done: Callable[[], None] | None = None,
-    by_feature: bool = False,
 ) -> list[Importance]:
-    """Return the importance of all columns, or of each feature alone, at all offsets, the largest first."""
+    """Return the importance of all columns at all offsets, the largest first."""
     if dataset.labels is None or not (dataset.labels >= 0).any():
         raise DataError("no labels that the model knows: importance needs labelled data", dataset.source)
     usual = _judged(model, dataset, workers)
@@ -73,9 +71,8 @@ def importances(
     # By column and offset: the groups made of it, and of conjunctions the parts that are.
     members: dict[tuple[str, int | None], list[tuple[InputGroup, list[bool]]]] = {}
     for group in groups:
-        cells = [(group.column, group.offset)] if by_feature else group.cells
-        for cell in dict.fromkeys(cells):
-            members.setdefault(cell, []).append((group, [one == cell for one in cells]))
+        for cell in dict.fromkeys(group.cells):
+            members.setdefault(cell, []).append((group, [one == cell for one in group.cells]))
     for number, ((name, offset), own) in enumerate(members.items()):
         losses, accuracies = [], []
         for repetition in range(repetitions):
@@ -91,8 +88,7 @@ def importances(
         loss, n = float(sums.sum() / total), int(np.count_nonzero(counts))
         effects = (sums - loss * counts)[counts > 0] / total
         error = float(np.sqrt(n / (n - 1) * (effects @ effects))) if n > 1 else None
-        features = tuple(dict.fromkeys(group.column for group, _ in own))
-        found.append(Importance(name, offset, loss, error, float(np.mean(accuracies) / total), features))
+        found.append(Importance(name, offset, loss, error, float(np.mean(accuracies) / total)))
         if done is not None:
             done()
     return sorted(found, key=lambda one: -one.loss)
