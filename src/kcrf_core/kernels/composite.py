@@ -18,7 +18,6 @@ from .kernel import (
     Fitting,
     Kernel,
     KernelConfig,
-    PreparedKernel,
     fitted,
     kernel_from_dict,
     matching_features,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from ..system import Array
     from .gram_blocks import Fill
     from .inputs import Group, Inputs
+    from .kernel import Prepared
 else:
     np = deferred("numpy")
 
@@ -100,8 +100,15 @@ class CompositeKernel(Kernel):
     def has_array_form(cls) -> bool:
         return True
 
-    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedParts:
-        return PreparedParts(pivots, self, dtype)
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> Prepared:
+        # One kernel after the other, on columns of its own, while the block is in cache.
+        parts = [(part.group, part.kernel.prepared(pivots.columns(part.group), dtype)) for part in self.parts]
+
+        def against(rows: Inputs) -> Fill:
+            fills = [prepared(rows.columns(group)) for group, prepared in parts]
+            return lambda part, out: self.put_together(fills, part, out, np)
+
+        return against
 
     def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
         # Relative errors of factors add up; those of summands are no more than the largest.
@@ -189,23 +196,6 @@ class ProductKernel(CompositeKernel):
             out *= other
 
 
-class PreparedParts:
-    """Pivots laid out for each part: one kernel after the other, on columns of its own, while the block is in cache."""
-
-    def __init__(self, pivots: Inputs, kernel: CompositeKernel, dtype: np.dtype):
-        self._kernel = kernel
-        self._parts = [part.kernel.prepared(pivots.columns(part.group), dtype) for part in kernel.parts]
-
-    def against(self, rows: Inputs) -> Fill:
-        parts = zip(self._parts, self._kernel.parts, strict=True)
-        fills = [prepared.against(rows.columns(part.group)) for prepared, part in parts]
-
-        def fill(part: slice, out: np.ndarray) -> None:
-            self._kernel.put_together(fills, part, out, np)
-
-        return fill
-
-
 @dataclass(frozen=True)
 class CosineKernel(Kernel):
     kernel: Kernel = field(metadata={"kind": dict})
@@ -241,24 +231,13 @@ class CosineKernel(Kernel):
         ratios = largest * inverse_roots(own) * inverse_roots(others).max(initial=0.0)
         return self.kernel.value_errors(inputs, pivots) * np.maximum(ratios, 1.0)
 
-    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedCosine:
-        return PreparedCosine(pivots, self, dtype)
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> Prepared:
+        inner, roots = self.kernel.prepared(pivots, dtype), self.roots(pivots, dtype)
+        return lambda rows: self.divided(inner(rows), self.roots(rows, roots.dtype), roots)
 
     @classmethod
     def _stored(cls, name: str, stored: Any, like: Inputs, depth: int) -> Any:
         return kernel_from_dict(stored, like, depth + 1)
-
-
-class PreparedCosine:
-    """Pivots laid out for the kernel inside, and the roots of its diagonal."""
-
-    def __init__(self, pivots: Inputs, kernel: CosineKernel, dtype: np.dtype):
-        self._kernel = kernel
-        self._inner: PreparedKernel = kernel.kernel.prepared(pivots, dtype)
-        self._roots = kernel.roots(pivots, dtype)
-
-    def against(self, rows: Inputs) -> Fill:
-        return self._kernel.divided(self._inner.against(rows), self._kernel.roots(rows, self._roots.dtype), self._roots)
 
 
 def inverse_roots(diagonal: np.ndarray) -> np.ndarray:

@@ -60,7 +60,7 @@ class Pivots:
         at_once = ROWS_AT_ONCE // step * step
         for begin in range(0, n, at_once):
             some = rows if n <= at_once else rows.take(slice(begin, begin + at_once))
-            fill = self._prepared.against(some)
+            fill = self._prepared(some)
             for first in range(0, len(some), step):
                 part = slice(first, min(first + step, len(some)))
                 fill(part, out[begin + part.start : begin + part.stop])

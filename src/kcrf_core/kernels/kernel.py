@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from .._lazy import deferred
 from ..errors import ConfigError, suggestion
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .inputs import Group, Inputs
+
+    Prepared: TypeAlias = Callable[[Inputs], Callable[[slice, np.ndarray], None]]  # pivots laid out for one kernel
 else:
     np = deferred("numpy")
 
@@ -53,13 +55,6 @@ def setting(
 def fitted(kind: Callable[[Any], Any]) -> Any:
     """Declare a field that is found when the kernel is fitted."""
     return field(metadata={"kind": kind})
-
-
-class PreparedKernel(Protocol):
-    """Pivots laid out for one kernel."""
-
-    def against(self, rows: Inputs) -> Callable[[slice, np.ndarray], None]:
-        """Return a function that writes kernel values of some of the rows with all pivots, [n, M]."""
 
 
 class Kernel(ABC):
@@ -115,8 +110,8 @@ class Kernel(ABC):
         return np.full(len(inputs), VALUE_ERROR)
 
     @abstractmethod
-    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
-        """Return the pivots laid out for blocks of kernel values."""
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> Prepared:
+        """Return a function of rows to one that writes kernel values of some of them with all pivots, [n, M]."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain dictionary that a file keeps."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 from .._lazy import deferred
 from ..errors import ConfigError, NumericError
 from ..system import DeclaredSetting, Number, Whole
-from .kernel import VALUE_ERROR, Fitting, Kernel, KernelConfig, PreparedKernel, fitted, setting
+from .kernel import VALUE_ERROR, Fitting, Kernel, KernelConfig, fitted, setting
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ..system import Array, Backend
     from .inputs import Inputs
+    from .kernel import Prepared
 else:
     np = deferred("numpy")
 
@@ -95,10 +96,10 @@ class InnerProductKernel(Kernel):
             block += c
         self.function(block, np)
 
-    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> Prepared:
         from .gram_blocks import PreparedPivots
 
-        return PreparedPivots(pivots, self, dtype)
+        return PreparedPivots(pivots, self, dtype).against
 
 
 @dataclass(frozen=True)
