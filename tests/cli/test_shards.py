@@ -38,18 +38,11 @@ def test_from_text_to_figures(kcrf, data, shards, tmp_path):
     assert trained.code == 0 and "4 shards" in trained.err
     assert kcrf("train", one, "--sigma2", 1, "-o", other, "-q").code == 0
     assert model.read_bytes() == other.read_bytes()
-    tagged = kcrf("tag", "-m", model, shards)
-    lines = tagged.text.split("\n")
-    first = data.read_text().split("\n")[0].split("\t")[-1]
-    assert lines[0].split("\t")[:2] == ["1", first]
-    from_text = kcrf("tag", "-m", model, data).text.rstrip("\n").split("\n")
-    assert [row.split("\t")[-1] for row in lines[: len(from_text)]] == [row.split("\t")[-1] for row in from_text]
     whole = json.loads(kcrf("evaluate", "-m", model, shards, "--json").text)
     text = json.loads(kcrf("evaluate", "-m", model, data, "--json").text.replace(str(data), str(shards)))
     assert whole == text | dict.fromkeys(("seen_words", "unseen_words", "wrong_words"))  # shards have no words
-    assert kcrf("evaluate", "-", "--json", stdin=tagged.out).code == 0
-    many = kcrf("tag", "-m", model, shards, "--marginals", "all", "--nbest", 2)
-    assert many.code == 0 and many.text.startswith("# 1 ")
+    done = kcrf("tag", "-m", model, shards)
+    assert done.code == 2 and "no text to write labels beside" in done.err
 
 
 @pytest.mark.slow
@@ -101,14 +94,6 @@ def test_several_files_without_shards_are_one_dataset(kcrf, data, tmp_path):
 def test_who_refuses_shards_and_why(kcrf, shards, command, reason):
     done = kcrf(command[0], shards, *command[1:])
     assert done.code == 2 and reason in done.err.replace("\n", " ")
-
-
-@pytest.mark.parametrize("option", [["--lag", "2"], ["--json-lines"], ["--force"], ["--vectors", "a=b.npy"]])
-def test_what_needs_text_is_refused(kcrf, shards, tmp_path, option):
-    model = tmp_path / "model.npz"
-    assert kcrf("train", shards, "--sigma2", 1, "--max-passes", 2, "-o", model, "-q").code == 0
-    done = kcrf("tag", "-m", model, shards, *option)
-    assert done.code == 2 and ("needs the text itself" in done.err or "leave out 'vectors' (--vectors)" in done.err)
 
 
 @pytest.mark.parametrize(

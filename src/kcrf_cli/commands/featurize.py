@@ -127,8 +127,8 @@ def featurize(run: FeaturizeArguments) -> None:
     The output has the encoded data, the vocabulary and the scaling; `select-basis`, `train` and `evaluate -m` take it
     in place of text. --show prints the features of the first positions, to check a configuration.
 
-    With --shards, data of any size, in any number of files, becomes a folder of shards. These commands and `tag` take
-    it in place of a file and read one shard after another. Errors name a damaged or missing shard. An interrupted run
+    With --shards, data of any size, in any number of files, becomes a folder of shards. These commands take it in
+    place of a file and read one shard after another. Errors name a damaged or missing shard. An interrupted run
     leaves no folder behind.
 
     \b

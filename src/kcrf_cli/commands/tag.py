@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from kcrf_core.errors import FileFormatError
-from kcrf_core.files import is_folder, refuse_vectors
+from kcrf_core.files import is_folder
 from kcrf_core.system import counted
 
 from .. import options
@@ -193,8 +191,7 @@ def tag(run: TagArguments) -> None:
 
     In CoNLL-U files the predicted label replaces the value of its column. For attribute files the output has two
     columns, the label in the file and the predicted one. Probabilities stand before the predicted label, which is
-    always last, so `kcrf evaluate` reads all of these. A folder of shards (see `featurize`) contains no text: the
-    output has the line number of each position in its source, its gold label if there is one, and the predicted label.
+    always last, so `kcrf evaluate` reads all of these.
 
     With --lag, sequences need not end: each label is printed after K more lines have been read. With --engine cuda, a
     GPU computes the scores of pivots.
@@ -212,22 +209,18 @@ def tag(run: TagArguments) -> None:
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
       kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
     """
-    from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, display_name, open_vectors, stream_parsers
+    from kcrf_core.corpora import FORMATS, display_name, open_vectors, stream_parsers
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
-    data, folder, tell = run.data, is_folder(run.data), files.unless(run.quiet)
+    data, tell = run.data, files.unless(run.quiet)
+    options.refuse((is_folder(data), f"{data} is encoded, and has no text to write labels beside: give the text"))
     files.check_outputs([run.output], data, run.model, *(path for _, path in run.vectors))
     fitted = run.rules.softened(Model.load(run.model))
-    opened = open_vectors(() if folder else run.vectors)
-    if folder:
-        refuse_vectors(data, run.vectors)
-        for option in run.given("lag", "json_lines", "force", "format"):
-            raise click.UsageError(f"{data} is encoded, and {option} needs the text itself: give that")
-    else:
-        fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
-    format_ = COLUMN_FORMAT if folder else run.format or fitted.encoding.format
+    opened = open_vectors(run.vectors)
+    fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
+    format_ = run.format or fitted.encoding.format
     wishes = run.wishes(fitted)
     if run.lag is None and run.nbest is None:
         fitted = fitted.deciding(run.weighing.decision(run.decode, run.span_bonus))
@@ -245,20 +238,9 @@ def tag(run: TagArguments) -> None:
             missing.update(_tag_with_lag(run, fitted, wishes, FORMATS[format_], stream))
     else:
         with Workers(run.threads) as workers:
-            parsers: Parsers | None = None
             steps = _steps(run, fitted, wishes, FORMATS[format_], tell)
-            if folder:
-                from kcrf_core.model import load_folder
-
-                from ..render.shard_blocks import shard_blocks
-
-                stored = load_folder(data)  # errors about the folder come before anything is written
-                if not stored.encoding.same_as(fitted.encoding):
-                    raise FileFormatError(f"{data}: encoded unlike {run.model}: featurize it with --like {run.model}")
-                parsers, steps = shard_blocks(stored), replace(steps, encoded=attrgetter("dataset"))
             with files.output_stream(run.output) as stream:
-                if parsers is None:
-                    parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
+                parsers: Parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
                 if opened:
                     parsers = _with_vectors(parsers, opened, display_name(data), workers)
                 for written in _tagged(parsers, steps, workers, missing, warned):
