@@ -88,8 +88,8 @@ def test_evidence_is_that_of_all_labellings(order):
         pytest.param(("explicit", "edge-x"), 2, marks=pytest.mark.slow),
     ],
 )
-def test_spans_and_sequences_are_judged_as_a_whole(order, kinds):
-    """p(span | x) and p(labels | x), before and behind the channel, by sums over all labellings."""
+def test_spans_are_judged_as_a_whole(order, kinds):
+    """p(span | x), before and behind the channel, by sums over all labellings."""
     labels = models.SPANS
     model, corpus = models.random_model(np.random.default_rng(3), kinds, labels, order)
     dataset, channel = model.encoding.encode(corpus), Channel.by_kind(labels, np.ones(len(labels)))
@@ -101,15 +101,11 @@ def test_spans_and_sequences_are_judged_as_a_whole(order, kinds):
     with Workers(1) as workers:
         found = Audit(corpus, labels, gather(parts, channel, labels, len(corpus.lines), workers), True)
     by_start = {one.start: one for one in found.spans()}
-    by_sequence = {one.sequence: one for one in found.sequences()}
-    for number, part in enumerate(parts):
+    for part in parts:
         paths, totals = all_labellings(part)
         before = np.exp(totals - totals.max())
         after = before * np.exp(channel.log_t[paths, part.gold].sum(axis=1))
         before, after = before / before.sum(), after / after.sum()
-        whole = (paths == part.gold).all(axis=1)
-        sequence = by_sequence[number + 1]
-        assert sequence.log_probability == pytest.approx(np.log(before[whole].sum()), rel=1e-8)
         of_paths = [spans([labels[y] for y in path]) for path in paths]
         for start, end, kind in spans([labels[y] for y in part.gold]):
             has = np.array([(start, end, kind) in own for own in of_paths])
@@ -285,14 +281,6 @@ def test_data_that_says_nothing_has_no_doubtful_labels(tmp_path):
     assert found.judged == 12 and found.doubtful == 0
 
 
-def test_sequences_with_labels_that_no_model_knows_are_not_judged_as_a_whole(tmp_path):
-    path = tmp_path / "strange.conll"
-    path.write_text("a A\nb B\n\n" * 9 + "a A\nb Z\n\n")
-    found = by_folds(path)
-    assert np.isnan(found.evidence.log_probability[::2]).tolist() == [False] * 9 + [True]
-    assert sorted(one.sequence for one in found.sequences()) == list(range(1, 10))
-
-
 def test_folds_find_what_was_exchanged(noisy):
     path, wrong = noisy
     found = by_folds(path)
@@ -303,7 +291,7 @@ def test_folds_find_what_was_exchanged(noisy):
     assert one.suggested == one.text[0].upper() != one.gold and one.reason == f"its features say {one.suggested}"
     listed = [each.doubt for each in found.positions()]
     assert listed == sorted(listed, reverse=True) and listed[5] > -3 > listed[len(wrong) + 5]
-    assert found.sequences(1)[0].doubtful >= 1 and found.spans() == []
+    assert found.spans() == []
 
 
 def test_a_label_of_one_fold_alone_is_not_judged(noisy, tmp_path):

@@ -14,7 +14,7 @@ LONGEST = 24  # characters of a text in the table
 
 
 def text(found: Audit, top: int) -> str:
-    """Return the worst positions, spans and sequences, and the number of doubtful labels."""
+    """Return the worst positions and spans, and the number of doubtful labels."""
     parts = []
     if top:
         rows = [
@@ -38,13 +38,6 @@ def text(found: Audit, top: int) -> str:
         ]
         if rows:
             parts.append(table(("lines", "text", "span", "p(span)"), rows, words=(1, 2)))
-        if found.corpus.sequences > 1:
-            ends = found.corpus.lines[found.corpus.offsets[1:] - 1].tolist()
-            rows = [
-                [_lines(one.line, ends[one.sequence - 1]), f"{one.length:,}", f"{one.doubtful:,}"]
-                for one in found.sequences(few)
-            ]
-            parts.append(table(("lines", "labels", "doubtful"), rows))
     parts.append("\n".join(summary(found)))
     return "\n\n".join(parts)
 
@@ -85,5 +78,4 @@ def values(found: Audit, most: int) -> dict[str, Any]:
         "places": found.places,
         "positions": [one.to_dict() for one in found.positions(most)],
         "spans": [one.to_dict() for one in found.spans(most)],
-        "sequences": [one.to_dict() for one in found.sequences(most)],
     }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..corpora import LabelValue
-from ..selection import Audit, DoubtfulPosition, DoubtfulSequence, DoubtfulSpan
+from ..selection import Audit, DoubtfulPosition, DoubtfulSpan
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +44,6 @@ class LabelAudit(Audit):
             sequence, start = self._place(one.start)
             out.append(replace(one, sequence=sequence, start=start, end=start + one.end - one.start))
         return out
-
-    def sequences(self, most: int | None = None) -> list[DoubtfulSequence]:
-        """List sequences that have a position, those with the most improbable labels first."""
-        numbers = np.flatnonzero(self.lengths)
-        return [replace(one, sequence=int(numbers[one.sequence - 1])) for one in super().sequences(most)]
 
     def corrected(self, least: float = 0.0) -> list[list[LabelValue]]:
         """Return y with suggested labels in the place of those that have at least this doubt."""

@@ -720,8 +720,8 @@ class KernelCRF:
 
         Data frames are given as to `fit`.
 
-        The result has `positions()`, `spans()` and `sequences()`, the worst first, the number of `doubtful` labels and
-        of `places` that they are in, the `doubts` of all labels, and y with suggested labels, `corrected()`.
+        The result has `positions()` and `spans()`, the worst first, the number of `doubtful` labels and of `places`
+        that they are in, the `doubts` of all labels, and y with suggested labels, `corrected()`.
 
         >>> from kcrf_core import KernelCRF
         >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cat"}]] * 10

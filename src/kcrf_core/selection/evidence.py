@@ -213,7 +213,6 @@ class Evidence:
     span: np.ndarray
     span_doubt: np.ndarray
     span_end: np.ndarray  # [N] where a span ends that begins here, -1 elsewhere
-    log_probability: np.ndarray  # [N] log p(labels | x) at the first position of each sequence, NaN elsewhere
 
 
 def gather(
@@ -248,10 +247,10 @@ _Found = dict[str, tuple[np.ndarray, np.ndarray]]  # places in the part, and val
 
 
 def _of_part(part: Scored, channel: Channel, spans: bool, judge: Judge | None) -> _Found:
-    node = chain.marginals(part.scores, part.edges, part.offsets)
+    node = chain.marginals(part.scores, part.edges, part.offsets).node
     rows, known = np.arange(len(part.gold)), np.flatnonzero(part.gold >= 0)
     # A label that the model does not know is replaced by the model's most probable one.
-    gold = np.where(part.gold >= 0, part.gold, node.node.argmax(axis=1)).astype(np.int32)
+    gold = np.where(part.gold >= 0, part.gold, node.argmax(axis=1)).astype(np.int32)
     beside = scores_in_place(part.scores, part.edges, part.offsets, gold)
     beside -= beside.max(axis=1, keepdims=True)
     np.exp(beside, out=beside)
@@ -259,24 +258,15 @@ def _of_part(part: Scored, channel: Channel, spans: bool, judge: Judge | None) -
     after = chain.marginals(*true, part.offsets)
     right, suggested = _rivals(after.node, gold)
     positions = {
-        "marginal": node.node[rows, gold],
+        "marginal": node[rows, gold],
         "context": beside[rows, gold] / beside.sum(axis=1),
         "doubt": log_odds(1 - right),
         "suggested": suggested,
-        "support": node.node[rows, suggested],
+        "support": node[rows, suggested],
     }
     if judge is not None:
-        positions["doubt"] = judge.doubt(channel.doubts(part, node.node, after.node))
-    # A sequence with a label that the model does not know cannot be judged as a whole.
-    strange = offsets_of(part.gold < 0)[part.offsets]
-    whole = np.flatnonzero((np.diff(part.offsets) > 0) & (np.diff(strange) == 0))
-    first = part.offsets[whole]
-    logs = (chain.path_scores(part.scores, part.edges, part.offsets, gold) - node.log_z)[whole]
-    return {
-        **{name: (known, values[known]) for name, values in positions.items()},
-        "log_probability": (first, np.minimum(logs, 0.0)),
-        **_of_spans(part, gold, true, spans),
-    }
+        positions["doubt"] = judge.doubt(channel.doubts(part, node, after.node))
+    return {name: (known, values[known]) for name, values in positions.items()} | _of_spans(part, gold, true, spans)
 
 
 def _of_spans(part: Scored, gold: np.ndarray, true: tuple[np.ndarray, Edges], spans: bool) -> _Found:

@@ -1,4 +1,4 @@
-"""An audit: positions, spans and sequences of data whose labels are doubtful, and their corrections.
+"""An audit: positions and spans of data whose labels are doubtful, and their corrections.
 
 A worklist is a table with a header and TABs between columns; values with quotes stand in quotes, as in CSV. Users write
 y into the column `accept` of rows that are right, and may change suggested labels, delete rows and sort them.
@@ -64,17 +64,6 @@ class DoubtfulSpan(_Finding):
     doubt: float  # log-odds that it is not the span which should be there
     start: int  # in the corpus, from 0 on
     end: int  # behind its last position
-
-
-@dataclass(frozen=True)
-class DoubtfulSequence(_Finding):
-    """A sequence, and the number of its improbable labels."""
-
-    line: int
-    sequence: int
-    length: int
-    doubtful: int  # labels with p(gold | x) < IMPROBABLE
-    log_probability: float  # log p(gold labels | x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,29 +162,6 @@ class Audit:
                 )
             )
         return out
-
-    def sequences(self, most: int | None = None) -> list[DoubtfulSequence]:
-        """List sequences, those with the most improbable labels first; none with a label that no model knows."""
-        offsets, evidence = self.corpus.offsets, self.evidence
-        lengths = np.diff(offsets)
-        there = np.flatnonzero(lengths)
-        first = offsets[:-1][there]
-        # A sequence may have been judged in several pieces, by models of different folds.
-        logs, unknown, doubtful = (
-            np.add.reduceat(values, first) if len(first) else np.zeros(0)
-            for values in (np.nan_to_num(evidence.log_probability), 1 * np.isnan(evidence.doubt), 1 * self.improbable)
-        )
-        ranked = np.lexsort([logs, -doubtful])
-        return [
-            DoubtfulSequence(
-                line=int(self.corpus.lines[first[s]]),
-                sequence=int(there[s]) + 1,
-                length=int(lengths[there[s]]),
-                doubtful=int(doubtful[s]),
-                log_probability=float(logs[s]),
-            )
-            for s in ranked[unknown[ranked] == 0][:most].tolist()
-        ]
 
     def _reason(self, t: int, rules: Transitions | None) -> str:
         """Explain in a few words why a label is doubtful."""
