@@ -211,7 +211,7 @@ def test_comparison_of_models_and_of_a_model_with_a_file(kcrf, trained, sample_d
     assert results[0]["comparison"]["calibration"] is not None and results[1]["comparison"]["calibration"] is None
 
 
-# ----------------------------------------------------------------------------- errors and LaTeX
+# ----------------------------------------------------------------------------- errors
 
 
 def test_errors_by_kind_and_word(kcrf, write):
@@ -234,18 +234,6 @@ def test_words_that_training_has_not_seen(kcrf, write, tmp_path, options, name):
     text = kcrf("evaluate", "-m", model, data, "--details").text
     assert f"words: seen in training 100.00 % right of {4 - unseen}; {name} " in text
     assert f"\n{name}  " in text
-
-
-def test_latex(kcrf, write):
-    data = write("plain", "u\t[a_1&%\t[a_1&%\nv\tb\\#\t[a_1&%\n")
-    lines = kcrf("evaluate", data, "--latex").text.splitlines()
-    signs = kcrf("evaluate", write("signs", "u\t*\t*\nv\t---\t``\n"), "--latex").text
-    assert "\n{*} & " in signs and "\n-{}-{}- & " in signs and "\n`{}` & " in signs
-    assert r"{[}a\_1\&\% & 50.00 & 100.00 & 66.67 & 1 & 2 \\" in lines
-    assert r"b\textbackslash{}\# & 0.00 & 0.00 & 0.00 & 1 & 0 \\" in lines
-    assert lines[-1] == r"\end{tabular}" and "% accuracy 50.00 % (1 of 2 positions)" in lines
-    text = kcrf("evaluate", write("spans", SPANS), "--latex").text
-    assert "\\midrule\nall & " in text and text.count("\\toprule") == text.count("\\bottomrule") == 1
 
 
 # ----------------------------------------------------------------------------- mistakes
@@ -280,7 +268,6 @@ def test_options_that_contradict_each_other(kcrf, write, trained, tmp_path):
     before = {path: path.read_bytes() for path in (data, other, trained)}
     for arguments, word in (
         (("-", "--compare", "-"), "once"),
-        ((data, "--json", "--latex"), "one of them"),
         ((data, "--strict", "--scheme", "none"), "--strict"),
         ((data, "--compare", trained), "-m"),
         ((data, "--html", data), "also an input"),

@@ -131,7 +131,6 @@ class EvaluateArguments:
     layout: Mapping[str, Any] = options.settings("layout")
     threads: int | None
     json: bool
-    latex: bool = options.switch("Print scores by label or type of span as a LaTeX table (booktabs) on stdout.")
     quiet: bool
 
     def __post_init__(self) -> None:
@@ -142,7 +141,6 @@ class EvaluateArguments:
         twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
         options.refuse(
-            (self.json and self.latex, "--json and --latex are ways to print the same: give one of them"),
             (self.group and self.block, "--group and --block both define what is resampled: give one of them"),
             (self.strict and self.scheme == "none", "--strict counts spans, and --scheme none excludes them"),
             (twice, "standard input can be read only once: give the other as a file"),
@@ -200,7 +198,6 @@ def evaluate(run: EvaluateArguments) -> None:
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --decode posterior --metric macro-f1
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --cost 1=3
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --at-most 1=3
-      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --latex > scores.tex
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --plot figure.pdf --fail-under accuracy=60
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --plot figure.svg --plot-kind reliability
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
@@ -274,8 +271,6 @@ def evaluate(run: EvaluateArguments) -> None:
         plots.evaluation(run.plot, kind, systems)
     if run.json:
         files.write_out(render.as_json(found.to_dict()))
-    elif run.latex:
-        files.write_out(evaluation_text.latex(found))
     else:
         files.show(evaluation_text.text(found, run.details))
     _hold_against(found, run.fail_under)

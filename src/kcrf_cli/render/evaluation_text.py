@@ -1,10 +1,8 @@
-"""Results of `evaluate` as text for people, and as a table for LaTeX."""
+"""Results of `evaluate` as tables and lines, for text and for pages."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,7 +11,7 @@ from kcrf_core.scoring import SMALLEST_PROBABILITY, SPAN_ERRORS, WHOLES
 from kcrf_core.system import counted
 
 from .figures import decoder_text, percent, table
-from .visible import shortened, shown
+from .visible import shortened
 
 if TYPE_CHECKING:
     from kcrf_core.scoring import Calibration, Comparison, ErrorAnalysis, Evaluation, Interval, Judgement, Score
@@ -26,19 +24,6 @@ MOST_LABELS = 30  # of a confusion matrix in a page or a plot: others share a ro
 OTHERS = "(all others)"
 LEAST_UNSEEN = 10  # positions whose accuracy says something
 LONGEST_WORD = 30  # characters of a word in a table
-
-_IN_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\char34{}",
-    "[": "{[}",  # after the end of a row it would begin an argument
-    "*": "{*}",  # and belong to that end
-}
-_LATEX = str.maketrans(_IN_LATEX | {sign: f"\\{sign}" for sign in "&%$#_{}"})
 
 SPAN_ERRORS_NOTE = (
     "Type, boundary: a gold and a predicted span that overlap and differ in type, in their positions, or in both. "
@@ -305,22 +290,3 @@ def comparison_lines(found: Judgement, compared: Comparison) -> list[str]:
         f"only in the other {compared.only_second:,}, in neither {compared.both_wrong:,}"
     )
     return lines
-
-
-def latex(found: Judgement) -> str:
-    """Return the first table, with the mean of its rows, for LaTeX's package booktabs; other figures are comments."""
-    first = tables(found)[0]
-    rows, means = (first.rows[:-1], first.rows[-1:]) if first.total else (first.rows, [])
-    if len(rows) > 1:
-        scores = found.scores.labels if found.spans is None else found.spans.types
-        figures = (percent(fmean(getattr(one, name) for one in scores)) for name in ("precision", "recall", "f1"))
-        means = [*means, ["macro mean", *figures, "", ""]]
-
-    def line(cells: Sequence[str]) -> str:
-        # Two hyphens or quotes would become a dash, or a quotation mark.
-        return " & ".join(re.sub(r"([-'`])(?=\1)", r"\1{}", shown(cell).translate(_LATEX)) for cell in cells) + r" \\"
-
-    body = [*map(line, rows), *([r"\midrule", *map(line, means)] if means else [])]
-    notes = [f"% {shown(each)}" for each in totals(found)]
-    frame = (r"\toprule", line(first.header), r"\midrule", *body, r"\bottomrule")
-    return "\n".join([*notes, r"% \usepackage{booktabs}", r"\begin{tabular}{lrrrrr}", *frame, r"\end{tabular}"])
