@@ -107,7 +107,8 @@ class EvaluateArguments:
         common=True,
     )
     html: str | None = options.written(
-        "Write an HTML page with all scores, plots and the sequences with most errors. Default: none.", common=True
+        "Write an HTML page with all scores, the confusion matrix and the sequences with most errors. Default: none.",
+        common=True,
     )
     worst: int = options.count("Number of sequences with most errors in the page. Default: 20.", 20, least=0)
     plot: str | None = options.plot(
