@@ -86,7 +86,8 @@ class TermJudgement:
         """True if held-out sequences speak for the term, or none could be held out."""
         if self.held_out is None or self.held_out_error is None:
             return True
-        return self.held_out > max(self.held_out_error, 0.0)
+        errors = 2 if self.null is None else 1  # without a null, held-out data alone decides
+        return self.held_out > max(errors * self.held_out_error, 0.0)
 
 
 @dataclass(frozen=True)
