@@ -165,7 +165,7 @@ LINE = "1\ta\ta\tX\tx" + "\t_" * 5 + "\n"
 
 HOSTILE = {
     "nothing": (b"", "no data: the file is empty"),
-    "only comments": (b"# a\n\n# b\n", "no data: only comments"),
+    "only comments": (b"# a\n\n# b\n", "no data: only blank lines, comments or a header line"),
     "only a range": (b"1-2\ta" + b"\t_" * 8 + b"\n\n", "no data"),
     "not UTF-8": (LINE.encode() + b"# \xff\n", ":2: byte 0xff is not UTF-8"),
     "UTF-16": (LINE.encode("utf-16"), "UTF-8"),

@@ -241,4 +241,4 @@ def test_names_of_columns_alone_are_no_data(kcrf, tmp_path):
     options = ("--separator", ",", "--header", "-o")
     for command in (("train", "--sigma2", "1", *options, "m.npz"), ("featurize", *options, "d/", "--shards", "2")):
         done = kcrf(command[0], tmp_path / "data.csv", *command[1:])
-        assert done.code == 3 and done.err.endswith("data.csv: no data: only a header line\n")
+        assert done.code == 3 and done.err.endswith("data.csv: no data: only blank lines, comments or a header line\n")

@@ -123,7 +123,7 @@ def test_columns_that_cannot_be_meant(columns, message):
 def test_files_without_words_and_without_labels(tmp_path):
     path = tmp_path / "x.conllu"
     path.write_text("# nothing\n\n# at all\n")
-    with pytest.raises(DataError, match="no data: only comments"):
+    with pytest.raises(DataError, match="no data: only blank lines, comments or a header line"):
         read_corpus(path)
     with pytest.raises(DataError, match="no labels to train on: column 'deps' is _ throughout"):
         fit_encoding(parse_config({}), corpus_of(TEXT.replace("5:amod", "_"), ("form", "deps")))

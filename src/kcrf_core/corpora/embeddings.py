@@ -33,7 +33,7 @@ BYTES_AT_ONCE = 1 << 24  # looked at for numbers that are none
 
 LARGEST = 1e18  # number of a word's vector
 
-NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
+NPY = b"\x93NUMPY"
 _NUMBER = re.compile(rb"[-+.0-9eE]*")
 
 Given = str | os.PathLike[str] | np.ndarray
@@ -164,17 +164,13 @@ def _mapped(path: str) -> np.ndarray:
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise DataError("vectors are memory-mapped, which needs a file and not a pipe: save them to a file", name)
     with open(path, "rb") as stream:
-        head = stream.read(len(NPY))
-    if head != NPY:
-        kind = "an .npz archive" if head.startswith(ZIP) else "no .npy file"
-        raise DataError(f"this is {kind}: write vectors with numpy.save, an array [positions, width]", name)
+        if stream.read(len(NPY)) != NPY:
+            raise DataError("this is no .npy file: write vectors with numpy.save, an array [positions, width]", name)
     try:
         return np.lib.format.open_memmap(path, mode="r")
     except OSError:
         raise
     except Exception as error:  # of a damaged header NumPy raises what its tokenizer, its parser and its types raise
-        if "Python objects" in str(error):
-            raise DataError("an array of Python objects, which are never loaded: save it as float32", name) from None
         reason = str(error).partition("\n")[0]
         raise DataError(f"cannot be read as an array, perhaps it is cut short ({reason})", name) from None
 

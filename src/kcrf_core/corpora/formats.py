@@ -16,7 +16,6 @@ from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
 from .layout import PLAIN, Layout
 from .lines import (
-    CONTENTS,
     Block,
     Cut,
     ParsedBlock,
@@ -191,30 +190,30 @@ def packed_parts(
     In the end, `remarks` for users about the file are added to those that are given.
     """
 
-    def packed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int, list[str]]:
+    def packed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, list[str]]:
         parsed = parse()
         corpus = packed(parsed.corpus, layout.missing)
         if remarks is not None:
             remarks.extend(corpus.remarks)
-        return corpus, len(parsed.block.data), 0 if corpus.positions else parsed.content, parsed.sequence_values
+        return corpus, len(parsed.block.data), parsed.sequence_values
 
     parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
     # More ahead than there are threads would only take memory.
     parts = map(packed_part, parsers) if workers is None else workers.stream(packed_part, parsers, workers.threads)
-    read = positions = content = returns = 0
+    read = positions = returns = 0
     last, seen = "", set[str]()
-    for corpus, size, own, values in parts:
+    for corpus, size, values in parts:
         for value in values:
             returns += value != last and value in seen
             seen.add(value)
             last = value
-        read, positions, content = read + size, positions + corpus.positions, max(content, own)
+        read, positions = read + size, positions + corpus.positions
         yield corpus
         if progress is not None:
             progress(size)
     if not positions:
-        only = f"only {CONTENTS[content]}" if read else "the file is empty"
-        raise DataError(f"no data: {only}", display_name(path))
+        reason = "only blank lines, comments or a header line" if read else "the file is empty"
+        raise DataError(f"no data: {reason}", display_name(path))
     if returns and remarks is not None:
         begin = counted(returns, "sequence begins", "sequences begin")
         returned = f"{begin} with a value of '{layout.sequence}' that an earlier sequence has, with others between them"

@@ -40,8 +40,6 @@ Stream = io.BufferedReader | CompressedText
 # and where to search from.
 Cut = Callable[[bytearray, int], tuple[int, int]]
 
-CONTENTS = ("blank lines", "comments", "a header line")  # that a block without positions may have
-
 ARCHIVES = {
     b"PK\x03\x04": "looks like a zip archive, as .npz files are, not like text (tag and evaluate without -m read text)",
     b"\x1f\x8b": "looks like gzip data, not like text (give the file a name ending in .gz, or pipe it through zcat)",
@@ -124,12 +122,6 @@ class ParsedBlock:
             return []
         column, first = self.cells.coded(self.sequence_place), self.corpus.offsets[:-1]
         return [value for code in column.codes[first].tolist() if (value := column.values[code])]
-
-    @property
-    def content(self) -> int:
-        """Content of the block apart from positions, as a number in `CONTENTS`."""
-        text = self.block.data.removeprefix(BYTE_ORDER_MARK.encode()).strip(b"\r\n" + self.layout.blanks)
-        return 2 if self.header_end is not None else int(bool(text))
 
     def label_places(self) -> tuple[np.ndarray, np.ndarray]:
         """Return where the label of each position begins and ends in block.data, [N] each, with its quotes."""
