@@ -84,13 +84,6 @@ class Lexicon:
             levels.append((keys, whole, longer))
         return levels
 
-    @cached_property
-    def _begins(self) -> np.ndarray:
-        """Numbers of beginnings of one word, by the number of the word, [words + 1]; -1 for none and for no word."""
-        out, keys = np.full(len(self.index) + 1, -1), self.levels[0][0]
-        out[keys] = np.arange(len(keys))
-        return out
-
     def numbers(self, values: Sequence[str]) -> np.ndarray:
         """Return the number of each value among the words of entries, [n] int32, -1 for none."""
         get = self.index.get
@@ -102,21 +95,16 @@ class Lexicon:
         ends = np.zeros(len(words), dtype=np.int64)  # of the longest entry that begins at each position; 0 for none
         beyond = np.append(words, -1).astype(np.int64)  # the word after each, -1 beyond the ends of sequences
         beyond[offsets[:-1]] = -1
-        node = self._begins[words]
-        at = np.flatnonzero(node >= 0)
-        node = node[at]
-        for depth, (_, whole, longer) in enumerate(self.levels):
+        at, node = np.flatnonzero(words >= 0), np.zeros(1, dtype=np.int64)
+        for depth, (keys, whole, longer) in enumerate(self.levels):
+            word = (beyond if depth else words)[at + depth]
+            wanted = node * len(self.index) + word
+            node = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            known = (word >= 0) & (keys[node] == wanted)
+            at, node = at[known], node[known]
             entries = at[whole[node]]
             ends[entries] = entries + depth + 1
             at, node = at[longer[node]], node[longer[node]]
-            word = beyond[at + depth + 1]
-            at, node, word = at[word >= 0], node[word >= 0], word[word >= 0]
-            if not len(at):
-                break
-            keys, wanted = self.levels[depth + 1][0], node * len(self.index) + word
-            node = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            found = np.flatnonzero(keys[node] == wanted)
-            at, node = at[found], node[found]
         before = np.concatenate([[0], np.maximum.accumulate(ends)[:-1]]) if len(ends) else ends
         inside = before > np.arange(len(words))
         return np.where(inside, np.int32(INSIDE), (ends > 0).astype(np.int32) * np.int32(BEGIN))
