@@ -354,9 +354,8 @@ def real_block(features: Sequence[RealFeature], columns: Columns) -> tuple[np.nd
 
     Neighbours with as many columns and the same window are worked out together: there may be hundreds of them.
     """
-    N = columns.corpus.positions
-    out = np.empty((N, sum(len(feature.mean) * len(feature.config.seen) for feature in features)))
-    at = 0
+    offsets, N = columns.corpus.offsets, columns.corpus.positions
+    blocks: list[np.ndarray] = []
     missing: list[tuple[str, int]] = []
 
     def alike(one: RealFeature) -> tuple:
@@ -364,21 +363,15 @@ def real_block(features: Sequence[RealFeature], columns: Columns) -> tuple[np.nd
 
     for (r, window, *_), run in groupby(features, alike):
         group = list(run)
-        F, W = len(group), len(window)
-        values = _scaled(group, columns, missing)
-        if len(features) == F and window == (0,):
-            return values, tuple(missing)
-        block = out[:, at : at + F * W * r].reshape(N, F, W, r) if at == 0 and len(features) == F else None
-        for w, offset in enumerate(window):
-            seen = shifted_real(values, offset, columns.corpus.offsets).reshape(N, F, r)
-            if block is not None:
-                block[:, :, w, :] = seen
-            else:
-                for f in range(F):
-                    first = at + (f * W + w) * r
-                    out[:, first : first + r] = seen[:, f]
-        at += F * W * r
-    return out, tuple(missing)
+        values, F, W = _scaled(group, columns, missing), len(group), len(window)
+        if window != (0,):
+            block = np.empty((N, F, W, r))
+            for w, offset in enumerate(window):
+                block[:, :, w] = shifted_real(values, offset, offsets).reshape(N, F, r)
+            values = block.reshape(N, F * W * r)
+        blocks.append(values)
+    whole = blocks[0] if len(blocks) == 1 else np.hstack([np.empty((N, 0)), *blocks])
+    return whole, tuple(missing)
 
 
 def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tuple[str, int]]) -> np.ndarray:
