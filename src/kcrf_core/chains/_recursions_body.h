@@ -282,34 +282,11 @@ static FORCE_INLINE TARGET double NAME(least)(
     const double *values, ptrdiff_t rows, ptrdiff_t width, ptrdiff_t stride, const int impossible)
 {
     double least = 1.0;
-#if LANES > 1
-    lanes low[4]; /* share no chain of comparisons */
-    for (int way = 0; way < 4; way++)
-        low[way] = (lanes){0} + 1.0;
-#endif
-    for (ptrdiff_t t = 0; t < rows; t++) {
-        const double *row = values + t * stride;
-        ptrdiff_t j = 0;
-#if LANES > 1
-        for (; j + LANES <= width; j += 4 * LANES)
-            for (int way = 0; way < 4; way++)
-                if (j + (way + 1) * LANES <= width) {
-                    lanes x = CONST_AT(row + j, way);
-                    NAME(words) which = (NAME(words))(x < low[way]);
-                    if (impossible)
-                        which &= (NAME(words))(x > 0.0);
-                    low[way] = (lanes)(((NAME(words))x & which) | ((NAME(words))low[way] & ~which));
-                }
-        j = width / LANES * LANES;
-#endif
-        for (; j < width; j++)
-            least = row[j] < least && !(impossible && row[j] <= 0.0) ? row[j] : least;
-    }
-#if LANES > 1
-    for (int way = 0; way < 4; way++)
-        for (int k = 0; k < LANES; k++)
-            least = low[way][k] < least ? low[way][k] : least;
-#endif
+    for (ptrdiff_t t = 0; t < rows; t++)
+        for (ptrdiff_t j = 0; j < width; j++) {
+            const double value = values[t * stride + j];
+            least = value < least && !(impossible && value <= 0.0) ? value : least;
+        }
     return least;
 }
 
