@@ -12,7 +12,6 @@ class Counters:
         self, group: ndarray, ends: ndarray, word: ndarray, shift: ndarray, field: ndarray, cap: ndarray,
         bounded: ndarray, required: ndarray, words: int, pairs: ndarray, first: ndarray, last: ndarray,
     ) -> None: ...  # fmt: skip
-    def obeyed(self, path: ndarray) -> bool: ...
 
 def obeyed(counters: Counters, labels: ndarray, offsets: ndarray, out: ndarray) -> None: ...
 def search(

@@ -72,16 +72,6 @@ cdef class Counters:
         self._all = bytearray(b"\1" * F.G)
         F.active = &self._all[0]
 
-    def obeyed(self, const int[::1] path not None):
-        """Return True if the labels of one sequence, which is not empty, obey."""
-        cdef uint64* mask = <uint64*>malloc(self.fields.words * sizeof(uint64))
-        cdef Py_ssize_t T = path.shape[0]
-        if mask == NULL:
-            raise MemoryError
-        cdef bint good = permitted(&self.fields, &path[0], T) and obeys(&self.fields, &path[0], T, mask, NULL)
-        free(mask)
-        return good
-
 
 cdef inline bint count(const Fields* F, uint64* mask, Py_ssize_t label) noexcept nogil:
     """Count one more run of a label; return False if there must not be another one."""

@@ -84,7 +84,7 @@ def obeying_labels(items: RuntimeTagger | ModelItems, model: Model, rules: Label
     """Return the best labels of items that obey the rules of their model."""
     if model.decode == VITERBI:
         best = items.labels()
-        if rules.runs.counters.obeyed(best):
+        if rules.runs.obeyed(best, np.array([0, len(best)])).all():
             return [model.labels[number] for number in best.tolist()]
     edges = items.edges if isinstance(items, ModelItems) else model.used_edges
     found = Inference(items.scores(), edges, np.array([0, len(items)]), rules, model.decode, model.bonuses)
