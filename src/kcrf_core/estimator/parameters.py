@@ -67,9 +67,7 @@ def train_options(params: Mapping[str, Any]) -> dict[str, Any]:
     if params["certify"] not in ("estimate", "exact"):
         raise ConfigError(f"certify={params['certify']!r}: there are estimate and exact")
     prune = params["prune"]
-    if prune is not None and (
-        isinstance(prune, bool) or not isinstance(prune, (int, float, np.number)) or not prune >= 0
-    ):
+    if prune is not None and not (isinstance(prune, (int, float, np.number)) and prune >= 0):
         raise ConfigError(f"prune={prune!r}: a number of at least 0 is needed")
     return {name: params[name] for name in ("certify", "prune", "select_terms")}
 

@@ -59,6 +59,7 @@ class _Open(threading.local):
 
     def __init__(self, make: Callable[[], RuntimeTagger | ModelItems], source: CrfsuiteModel | Model):
         self.source, self.items = source, make()
+        self._rules = None if isinstance(source, CrfsuiteModel) else source.label_rules
         self.numbers = {label: number for number, label in enumerate(source.labels)}
         self._marginals: np.ndarray | None = None
 
@@ -75,15 +76,16 @@ class _Open(threading.local):
 
     def tag(self, xseq: Any) -> list[str]:
         """Return the best labels of a sequence, or of the one that this thread has set."""
+        items, rules = self.items, self._rules
         if xseq is not None:
             self.set(xseq)
-        if not len(self.items):
+        if not len(items):
             return []
-        if isinstance(self.source, CrfsuiteModel) or self.source.label_rules is None:
-            return self.items.label_names()
+        if rules is None or isinstance(self.source, CrfsuiteModel):  # whose models have none
+            return items.label_names()
         from .kcrf_models import obeying_labels
 
-        return obeying_labels(self.items, self.source, self.source.label_rules)
+        return obeying_labels(items, self.source, rules)
 
 
 def _open_crfsuite(data: bytes, source: str) -> _Open:
