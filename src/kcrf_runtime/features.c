@@ -546,29 +546,9 @@ EACH_WIDTH static void add_sums(const kcrf_tagger *tagger, const char *const *pl
         add_rows(rows, count, S, 4, out);
 }
 
-/* Positions from the last one that has a value to the first at which it may be forgotten. */
-static size_t near_of(const kcrf_model *model) { return 3 * (size_t)model->meta->reach + AHEAD + 1; }
-
-static struct known_slot *slots_of(const kcrf_tagger *tagger, uint64_t hash)
-{
-    return tagger->slots + (hash & (tagger->known_slots - 1) & ~(uint64_t)(WAYS - 1));
-}
-
 static struct remembered *known_at(const kcrf_tagger *tagger, size_t number)
 {
     return (struct remembered *)(void *)(tagger->known + number * tagger->known_bytes);
-}
-
-/* Have memory fetched for a value that may be known. */
-static void fetch_known(const kcrf_tagger *tagger, uint64_t hash)
-{
-    const struct known_slot *slots = slots_of(tagger, hash);
-    for (size_t k = 0; k < WAYS; k++)
-        if (slots[k].tag == (uint32_t)(hash >> 32) && slots[k].number) {
-            const char *known = (const char *)known_at(tagger, slots[k].number - 1);
-            for (size_t at = 0; at < tagger->known_bytes; at += 64)
-                FETCH(known + at);
-        }
 }
 
 /* Code of a conjunction at place b, from those of its parts. */
@@ -601,82 +581,78 @@ INLINE int32_t conjunction_code(const kcrf_model *model, const struct family *fa
     return combined >= 0 && combined < family->codes ? (int32_t)combined : (int32_t)family->missing;
 }
 
-/* The known value of a text, or NULL and the slot that it may take, which is NULL if there is none. */
-static struct remembered *find_known(const kcrf_tagger *tagger, uint32_t column, uint64_t hash, kcrf_text text, struct known_slot **out)
+/* The known value of a text, or NULL and the slot that it may take. */
+static struct remembered *find_known(const kcrf_tagger *tagger, uint32_t column, uint64_t hash, kcrf_text text, struct known_slot **slot)
 {
-    struct known_slot *slots = slots_of(tagger, hash), *oldest = NULL;
-    uint64_t least = tagger->clock - near_of(tagger->model) + 1; /* those in use stay */
-    for (size_t k = 0; k < WAYS; k++) {
-        struct remembered *known = slots[k].number ? known_at(tagger, slots[k].number - 1) : NULL;
-        if (known && slots[k].tag == (uint32_t)(hash >> 32) && known->hash == hash && known->column == column &&
+    for (size_t at = hash & (tagger->known_slots - 1);; at = (at + 1) & (tagger->known_slots - 1)) {
+        *slot = tagger->slots + at;
+        if (!(*slot)->number)
+            return NULL;
+        struct remembered *known = known_at(tagger, (*slot)->number - 1);
+        if ((*slot)->tag == (uint32_t)(hash >> 32) && known->hash == hash && known->column == column &&
             known->size == text.size && !memcmp(known->text, text.text, text.size))
             return known;
     }
-    for (size_t k = 0; k < WAYS; k++) {
-        uint64_t used = slots[k].number ? known_at(tagger, slots[k].number - 1)->used : 0;
-        if (used < least) {
-            least = used;
-            oldest = slots + k;
-        }
-    }
-    *out = text.size <= LONGEST_KNOWN ? oldest : NULL;
-    return NULL;
 }
 
 /* What a value of a column adds to scores around place b; `text` is the value or, where conjunctions of the column are
-   summed with it, its code and those of the next `span` values. NULL: no memory. */
+   summed with it, its code and those of the next `span` values. There is room for one more value. NULL: no memory. */
 static const char *sums_of(kcrf_tagger *tagger, uint32_t column, uint64_t hash, kcrf_text text, int32_t *codes, size_t N, size_t b)
 {
     const kcrf_model *model = tagger->model;
     uint32_t first = model->column_families[column], last = model->column_families[column + 1];
+    uint64_t own_hash = hash ^ column * 0x9E3779B97F4A7C15ull;
     struct known_slot *slot;
-    struct remembered *known = find_known(tagger, column, hash, text, &slot);
-    bool found = known != NULL;
-    if (!found && slot) {
-        if (!slot->number)
-            slot->number = (uint32_t)++tagger->known_count;
-        known = known_at(tagger, slot->number - 1);
-        known->used = 0; /* forgotten if this fails */
-        known->size = NONE;
-    } else if (!found)
-        known = (struct remembered *)(void *)(tagger->spilled + (column * near_of(model) + tagger->clock % near_of(model)) * tagger->known_bytes);
+    struct remembered *known = find_known(tagger, column, own_hash, text, &slot);
+    bool is_new = !known;
+    known = is_new ? known_at(tagger, tagger->known_count) : known;
     char *sums = (char *)(known + 1);
-    int32_t *own = (int32_t *)(void *)(sums + tagger->sums_room);
-    if (!found) {
-        if (model->spans[column]) {
-            for (uint32_t f = last; f < model->count[FAMILIES]; f++)
-                if (model->summed_with[f] == column)
-                    codes[f * N + b] = conjunction_code(model, model->families + f, codes, N, b);
-            column_sums(tagger, column, 0, codes + b, N, sums);
-        } else {
-            if (value_codes(tagger, column, text.text, text.size, hash ^ column * 0x9E3779B97F4A7C15ull, own))
-                return NULL;
-            column_sums(tagger, column, first, own, 1, sums);
-        }
-        if (slot) {
-            slot->tag = (uint32_t)(hash >> 32);
-            known->hash = hash;
+    int32_t *value = (int32_t *)(void *)(sums + tagger->sums_room); /* its codes */
+    if (is_new && model->spans[column]) {
+        for (uint32_t f = last; f < model->count[FAMILIES]; f++)
+            if (model->summed_with[f] == column)
+                codes[f * N + b] = conjunction_code(model, model->families + f, codes, N, b);
+        column_sums(tagger, column, 0, codes + b, N, sums);
+    } else if (is_new) {
+        if (value_codes(tagger, column, text.text, text.size, hash, value))
+            return NULL;
+        column_sums(tagger, column, first, value, 1, sums);
+    }
+    if (is_new) {
+        tagger->known_count++;
+        if (text.size <= LONGEST_KNOWN) { /* longer ones are not found again */
+            *slot = (struct known_slot){(uint32_t)(own_hash >> 32), (uint32_t)tagger->known_count};
+            known->hash = own_hash;
             known->column = column;
             known->size = (uint32_t)text.size;
             memcpy(known->text, text.text, text.size);
         }
     }
-    known->used = tagger->clock;
     for (uint32_t f = first; f < last && model->needed_of[column]; f++)
         if (model->needed[f])
-            codes[f * N + b] = own[f - first];
+            codes[f * N + b] = value[f - first];
     return sums;
 }
 
-/* The number of a value and those of the next `span` ones, at place b. */
-static uint64_t span_key(const int32_t *codes, size_t N, size_t b, uint32_t span, int32_t *key)
+/* What a column adds to scores around place b, of positions and, where conjunctions of the column are summed with it, of
+   places beyond the ends. */
+static const char *place_of(kcrf_tagger *tagger, uint32_t column, const kcrf_text *cells, int32_t *codes, size_t N, size_t b)
 {
+    const kcrf_model *model = tagger->model;
+    const int32_t *first = codes + model->column_families[column] * N;
+    int32_t key[LONGEST_KNOWN / 4];
+    uint32_t span = model->spans[column];
     uint64_t hash = 0;
+    if (!span) {
+        kcrf_text cell = cells[(b - model->meta->reach) * model->meta->columns + column];
+        return sums_of(tagger, column, kcrf_hash(cell.text, cell.size), cell, codes, N, b);
+    }
     for (size_t k = 0; k <= span; k++) {
-        key[k] = b + k < N ? codes[b + k] : -1;
+        key[k] = b + k < N ? first[b + k] : -1;
         hash = (hash ^ (uint32_t)key[k]) * 0x9E3779B97F4A7C15ull;
     }
-    return kcrf_mix(hash);
+    kcrf_text text = {(const char *)key, (span + 1) * 4};
+    return sums_of(tagger, column, kcrf_mix(hash), text, codes, N, b);
 }
 
 /* Codes of families of values [families, N], and scores of labels [T, stride] by columns. */
@@ -686,61 +662,38 @@ static int column_scores(kcrf_tagger *tagger, const kcrf_text *cells, size_t T, 
     size_t reach = model->meta->reach, S = model->stride;
     uint32_t columns = model->meta->columns;
     const char **places = kcrf_grow(tagger, &tagger->places, columns * N + 1, sizeof *places);
-    uint64_t *hashes = kcrf_grow(tagger, &tagger->hashes, columns * N + 1, sizeof *hashes);
-    if (!places || !hashes)
+    if (!places)
         return tagger->error.status;
     for (uint32_t c = 0; c < columns; c++) {
         size_t row = S * tagger->sum_bytes, own_room = (model->column_distances[c + 1] - model->column_distances[c]) * row;
         const char *beyond = tagger->beyond + model->column_distances[c] * 2 * reach * row;
+        uint32_t first = model->column_families[c];
         for (size_t d = 0; d < 2 * reach; d++) {
             size_t at = d < reach ? reach - 1 - d : T + d;
             places[c * N + at] = beyond + d * own_room;
-            for (uint32_t f = model->column_families[c]; f < model->column_families[c + 1]; f++)
+            for (uint32_t f = first; f < model->column_families[c + 1]; f++)
                 if (model->needed[f])
                     codes[f * N + at] = (int32_t)(model->families[f].codes + d);
         }
-    }
-    /* Each value is hashed, then its memory is fetched, then it is used, at one position after the other. Values with
-       those behind them are `reach` positions later, as places beyond the ends have them too. */
-    for (size_t b = 0; b < T + 2 * reach + AHEAD; b++) {
-        tagger->clock++;
-        for (uint32_t c = 0; c < columns; c++) {
-            uint32_t first = model->column_families[c], span = model->spans[c];
-            uint64_t *own = hashes + c * N, of_column = c * 0x9E3779B97F4A7C15ull;
-            int32_t key[LONGEST_KNOWN / 4];
-            kcrf_text text = {(const char *)key, (span + 1) * 4};
-            if (first == model->column_families[c + 1])
-                continue;
-            if (span) {
-                if (b < T) {
-                    kcrf_text cell = cells[b * columns + c];
-                    if (value_codes(tagger, c, cell.text, cell.size, kcrf_hash(cell.text, cell.size), codes + first * N + reach + b))
-                        return tagger->error.status;
-                }
-                if (b < N) { /* all of its values are known by now */
-                    own[b] = span_key(codes + first * N, N, b, span, key) ^ of_column;
-                    FETCH(slots_of(tagger, own[b]));
-                }
-                if (b >= 1 && b - 1 < N)
-                    fetch_known(tagger, own[b - 1]);
-                if (b < AHEAD || b - AHEAD >= N)
-                    continue;
-                span_key(codes + first * N, N, b - AHEAD, span, key);
-                if (!(places[c * N + b - AHEAD] = sums_of(tagger, c, own[b - AHEAD], text, codes, N, b - AHEAD)))
-                    return tagger->error.status;
-                continue;
-            }
-            for (size_t k = b ? b + AHEAD : 0; k <= b + AHEAD && k < T; k++) {
-                own[k] = kcrf_hash(cells[k * columns + c].text, cells[k * columns + c].size) ^ of_column;
-                FETCH(slots_of(tagger, own[k]));
-            }
-            for (size_t k = b ? b + 1 : 0; k <= b + 1 && k < T; k++)
-                fetch_known(tagger, own[k]);
-            if (b < T && !(places[c * N + reach + b] = sums_of(tagger, c, own[b], cells[b * columns + c], codes, N, reach + b)))
+        for (size_t t = 0; t < T && model->spans[c]; t++) { /* of the only family of the column */
+            kcrf_text cell = cells[t * columns + c];
+            if (value_codes(tagger, c, cell.text, cell.size, kcrf_hash(cell.text, cell.size), codes + first * N + reach + t))
                 return tagger->error.status;
         }
-        if (b >= 2 * reach + AHEAD)
-            add_sums(tagger, places + b - reach - AHEAD, N, scores + (b - 2 * reach - AHEAD) * S);
+    }
+    size_t t = 0; /* the next position to score, for which places up to t + 2 reach are needed */
+    for (size_t b = 0; b < N; b++) {
+        if (tagger->known_count + columns > tagger->known_slots / 2) { /* forget all values, and find those in use again */
+            memset(tagger->slots, 0, tagger->known_slots * sizeof *tagger->slots);
+            tagger->known_count = 0;
+            b = b > 2 * reach ? b - 2 * reach : 0;
+        }
+        for (uint32_t c = 0; c < columns; c++)
+            if (model->column_families[c] < model->column_families[c + 1] && (model->spans[c] || (b >= reach && b < reach + T)) &&
+                !(places[c * N + b] = place_of(tagger, c, cells, codes, N, b)))
+                return tagger->error.status;
+        if (b >= 2 * reach && b - 2 * reach == t && t < T)
+            add_sums(tagger, places + b - reach, N, scores + t++ * S);
     }
     return KCRF_OK;
 }
@@ -1089,21 +1042,22 @@ kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)
         tagger->most_families = families > tagger->most_families ? families : tagger->most_families;
         most_distances = distances > most_distances ? distances : most_distances;
     }
-    size_t slots = columns ? MOST_KNOWN : WAYS, near = near_of(model), bytes = tagger->sum_bytes = model->meta->value_bytes;
+    size_t slots = columns ? 2 * (size_t)MOST_KNOWN : 2, bytes = tagger->sum_bytes = model->meta->value_bytes;
     size_t distances = model->column_distances[columns];
-    double row = (double)S * (double)bytes, every = 128 + row * (double)most_distances + 4 * (double)tagger->most_families; /* may not fit a size_t */
-    while (slots > 16 && (double)slots * every > (double)KNOWN_BYTES)
-        slots /= 2;
-    if ((17 + (double)columns * (double)near) * every + 2.0 * (double)reach * row * (double)distances > MOST_BEYOND) {
+    double least = 2.0 * (double)columns * (2.0 * (double)reach + 2), row = (double)S * (double)bytes, every = 128 + row * (double)most_distances + 4 * (double)tagger->most_families; /* may not fit a size_t */
+    if ((17 + least) * every + 2.0 * (double)reach * row * (double)distances > MOST_BEYOND) {
         kcrf_tagger_free(tagger);
         return NULL;
     }
+    while (slots > 32 && (double)slots / 2 * every > (double)KNOWN_BYTES)
+        slots /= 2;
+    while ((double)slots < least) /* values around a position are known at the same time */
+        slots *= 2;
     tagger->known_slots = slots;
-    tagger->clock = near;
     tagger->sums_room = most_distances * S * bytes;
     tagger->known_bytes = (sizeof(struct remembered) + tagger->sums_room + 4 * tagger->most_families + 63) / 64 * 64;
     tagger->slots = calloc(slots, sizeof *tagger->slots);
-    tagger->known_memory = malloc((slots + columns * near) * tagger->known_bytes + 64);
+    tagger->known_memory = malloc(slots / 2 * tagger->known_bytes + 64);
     tagger->beyond = malloc(distances * 2 * reach * S * bytes + 1);
     tagger->rows = malloc((distances + 1) * sizeof *tagger->rows);
     tagger->row = malloc((S + 65536) * sizeof *tagger->row);
@@ -1112,7 +1066,6 @@ kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)
         return NULL;
     }
     tagger->known = (char *)tagger->known_memory + (64 - (uintptr_t)tagger->known_memory % 64) % 64;
-    tagger->spilled = tagger->known + slots * tagger->known_bytes;
     int32_t *codes = (int32_t *)(void *)tagger->known;
     char *out = tagger->beyond;
     for (uint32_t c = 0; c < columns; c++)
@@ -1133,7 +1086,7 @@ void kcrf_tagger_free(kcrf_tagger *tagger)
         return;
     struct room *rooms[] = {&tagger->codes, &tagger->numbers, &tagger->scores, &tagger->edges, &tagger->text, &tagger->bag, &tagger->forward,
                             &tagger->backward, &tagger->path, &tagger->best, &tagger->memory, &tagger->work, &tagger->sums, &tagger->places,
-                            &tagger->hashes, &tagger->likely};
+                            &tagger->likely};
     for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++)
         free(rooms[k]->memory);
     free(tagger->slots);

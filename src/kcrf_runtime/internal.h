@@ -109,9 +109,7 @@ struct field {
 #endif
 #define KNOWN_BYTES ((size_t)MOST_KNOWN * 768) /* as much as they take at most; there are fewer if each is large */
 #define MOST_BEYOND (1 << 28)    /* bytes of sums beyond the ends; a damaged file may ask for more */
-#define AHEAD 2                  /* positions between the first look for a value and its use, while memory is fetched */
 #define LONGEST_KNOWN 40         /* bytes of such a value */
-#define WAYS 4                   /* places in the table that a value may have */
 
 enum term_kind { OF_CONJUNCTIONS = 1, OF_PAIRS = 2, IN_HALVES = 4 }; /* halves: one column of weights for two labels */
 enum part_flag { FROM_ENDS = 1, WAPITI = 2, LAST_OF_LINE = 4, IN_CODES = 8 };
@@ -171,7 +169,7 @@ struct kcrf_model {
 
 /* A value of a column; what it adds to scores stands behind it [most distances of a column, stride], then its codes. */
 struct remembered {
-    uint64_t hash, used; /* used: by the clock. Positions near the last one that has it are scored before it is forgotten */
+    uint64_t hash;
     uint32_t column, size;
     char text[LONGEST_KNOWN];
 };
@@ -189,16 +187,14 @@ struct kcrf_tagger {
     const kcrf_model *model;
     kcrf_error error;
     size_t T;
-    struct room codes, numbers, scores, edges, text, bag, forward, backward, path, best, memory, work, sums, places, hashes, likely;
-    struct known_slot *slots;  /* [known_slots], in groups of WAYS */
-    char *known;               /* [known_slots, known_bytes] values in the order of their first use, so that frequent ones are near */
-    char *spilled;             /* [columns, near, known_bytes] values that found no place among these */
+    struct room codes, numbers, scores, edges, text, bag, forward, backward, path, best, memory, work, sums, places, likely;
+    struct known_slot *slots;  /* [known_slots] a power of two, at most half of them filled */
+    char *known;               /* [known_slots / 2, known_bytes] values in the order of their first use, so that frequent ones are near */
     char *beyond;              /* [distances, 2 reach, stride] sums of positions beyond the ends */
     const char **rows;         /* [distances] */
     double *row;               /* [stride + 65536] */
     void *known_memory;
     size_t known_slots, known_count, known_bytes, most_families, sum_bytes, sums_room; /* room: bytes of the sums of a value */
-    uint64_t clock; /* positions so far */
     bool scored, has_marginals;
     double log_z;
 };
