@@ -57,7 +57,6 @@ struct form {
     bool attributes;
     uint32_t width;
     int32_t *places; /* [columns of the model] columns of the file, -1 for unused ones that it lacks */
-    bool special[256]; /* bytes that lines begin with which may be no rows */
 };
 
 struct program {
@@ -213,29 +212,6 @@ static size_t split(char separator, const char *line, size_t size, kcrf_text *ou
     }
 }
 
-/* Split a row up to the end of its line, *end. The number of its values; 0 if spaces or returns are to be left out. */
-static size_t split_line(char separator, const char *data, size_t begin, size_t size, kcrf_text *out, size_t room, size_t *end)
-{
-    size_t columns = 0, at = begin;
-    for (;; at++) {
-        bool last = at == size || data[at] == '\n';
-        if (!last && data[at] != separator)
-            continue;
-        if ((separator == ' ' && at == begin) || (last && at && data[at - 1] == '\r'))
-            return 0;
-        if (columns < room) {
-            out[columns].text = data + begin;
-            out[columns].size = at - begin;
-        }
-        columns++;
-        begin = at + 1;
-        if (last) {
-            *end = at;
-            return columns;
-        }
-    }
-}
-
 /* Find columns of the model in a file: all of them, or those in use, each with or without the label. */
 static int set_form(struct program *program, struct job *job, const char *line, size_t size, size_t number, bool header)
 {
@@ -245,11 +221,6 @@ static int set_form(struct program *program, struct job *job, const char *line, 
     form->separator = (char)model->meta->separator;
     if (!form->separator)
         form->separator = form->attributes || memchr(line, '\t', size) ? '\t' : ' ';
-    for (const char *byte = " \t\r\n#"; *byte; byte++)
-        form->special[(uint8_t)*byte] = true;
-    form->special[(uint8_t)form->separator] = true;
-    for (uint32_t k = 0; k < model->meta->comments; k++)
-        form->special[(uint8_t)kcrf_comment(model, k).text[0]] = true;
     if (form->attributes)
         return KCRF_OK;
     kcrf_text *names = malloc((size + 1) * sizeof *names);
@@ -377,17 +348,11 @@ static int label_block(struct worker *worker, struct job *job, size_t begin, siz
     bool tabs = form->separator == ' ' && memchr(data, '\t', size);
     while (begin < size && !job->status) {
         kcrf_text *row = room_for(&worker->row, (width + 1) * sizeof *row); /* labelling uses its room too */
-        size_t stop, there = 0;
-        if (!form->attributes && !form->special[(uint8_t)data[begin]])
-            there = split_line(form->separator, data, begin, size, row, width, &stop);
-        if (!there) {
-            const char *found = memchr(data + begin, '\n', size - begin);
-            stop = found ? (size_t)(found - data) : size;
-        }
-        size_t end = stop;
+        const char *line_end = memchr(data + begin, '\n', size - begin);
+        size_t stop = line_end ? (size_t)(line_end - data) : size, end = stop;
         if (end > begin && data[end - 1] == '\r')
             end--;
-        if (!there && is_blank(form, data + begin, end - begin)) {
+        if (is_blank(form, data + begin, end - begin)) {
             if (T)
                 label_sequence(worker, job, T, first_line, &copied);
             if (form->attributes && data[begin] == '@' && !job->status) { /* an empty line takes the place of a weight */
@@ -395,7 +360,7 @@ static int label_block(struct worker *worker, struct job *job, size_t begin, siz
                 copied = end;
             }
             T = count = 0;
-        } else if (there || form->attributes || !is_comment(model, data + begin, end - begin)) {
+        } else if (form->attributes || !is_comment(model, data + begin, end - begin)) {
             size_t *ends = room_for(&worker->ends, (T + 1) * sizeof *ends);
             ends[T] = end;
             if (T == 0)
@@ -414,10 +379,9 @@ static int label_block(struct worker *worker, struct job *job, size_t begin, siz
                 counts[T] = count;
             } else {
                 kcrf_text *cells = (kcrf_text *)room_for(&worker->cells, (T + 1) * columns * sizeof *cells + 1) + T * columns;
-                if (!there)
-                    there = split(form->separator, data + begin, end - begin, row, width);
-                if (there != width)
-                    fail(job, DATA, line, "%zu column%s, expected %u (is a value missing?)", there, there == 1 ? "" : "s", width);
+                size_t values = split(form->separator, data + begin, end - begin, row, width);
+                if (values != width)
+                    fail(job, DATA, line, "%zu column%s, expected %u (is a value missing?)", values, values == 1 ? "" : "s", width);
                 else if (tabs && memchr(data + begin, '\t', end - begin))
                     fail(job, DATA, line, "a TAB inside a value (space-separated, as the first data line has no TAB)");
                 for (uint32_t c = 0; c < columns; c++) {
