@@ -568,13 +568,8 @@ INLINE int32_t conjunction_code(const kcrf_model *model, const struct family *fa
             continue;
         }
         uint64_t key = (uint64_t)combined * parts[k].codes + (uint32_t)code;
-        if (parts[k].flags & IN_CODES) {
-            uint32_t number = key < parts[k].bits ? model->codes[parts[k].first_pair + key] : NONE;
-            combined = number == NONE ? -1 : (int64_t)number;
-        } else {
-            const struct pair *found = find_pair(model, parts[k].first_pair, parts[k].bits, key);
-            combined = found ? (int64_t)found->number : -1;
-        }
+        const struct pair *pair = find_pair(model, parts[k].first_pair, parts[k].bits, key);
+        combined = pair ? (int64_t)pair->number : -1;
         if (combined < 0)
             break;
     }

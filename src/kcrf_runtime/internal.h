@@ -67,7 +67,7 @@ struct family {
 struct part {
     uint32_t family;
     int32_t offset;
-    uint32_t first_pair, bits; /* of a table of keys or, with IN_CODES, of numbers in CODES; literal text: at and size */
+    uint32_t first_pair, bits; /* of a table of keys; literal text: at and size */
     uint32_t codes, flags;
 };
 
@@ -112,7 +112,7 @@ struct field {
 #define LONGEST_KNOWN 40         /* bytes of such a value */
 
 enum term_kind { OF_CONJUNCTIONS = 1, OF_PAIRS = 2, IN_HALVES = 4 }; /* halves: one column of weights for two labels */
-enum part_flag { FROM_ENDS = 1, WAPITI = 2, LAST_OF_LINE = 4, IN_CODES = 8 };
+enum part_flag { FROM_ENDS = 1, WAPITI = 2, LAST_OF_LINE = 4 };
 enum node_flag { WHOLE = 1, LONGER = 2 }; /* of nodes of a lexicon's tree: an entry ends here, or there are longer ones */
 
 /* Fields of one column at one distance: what they add to scores is one vector, which is remembered. Conjunctions of a

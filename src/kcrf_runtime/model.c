@@ -134,9 +134,7 @@ static int check_families(kcrf_model *model, kcrf_error *error)
         for (uint32_t k = own->first_part; good && k < own->first_part + own->parts; k++) {
             const struct part *part = model->parts + k;
             if (own->kind == CONJUNCTION || own->kind == LEXICON) {
-                good = (part->flags & IN_CODES ? within(part->first_pair, part->bits, model->count[CODES])
-                                               : table_within(part->first_pair, part->bits, model->count[PAIRS])) &&
-                       part->family < f && (own->kind != LEXICON || !(part->flags & IN_CODES)) &&
+                good = table_within(part->first_pair, part->bits, model->count[PAIRS]) && part->family < f &&
                        part->offset >= -(int64_t)meta->reach && part->offset <= (int64_t)meta->reach &&
                        (own->kind != LEXICON || (model->families[part->family].kind == VALUE && k - own->first_part < 100000)) &&
                        model->families[part->family].kind != BAG && model->families[part->family].kind != NUMBER;

@@ -48,13 +48,12 @@ from .runtime_sections import (
 )
 
 OF_CONJUNCTIONS, OF_PAIRS, IN_HALVES = 1, 2, 4
-FROM_ENDS, WAPITI, LAST_OF_LINE, IN_CODES = 1, 2, 4, 8
+FROM_ENDS, WAPITI, LAST_OF_LINE = 1, 2, 4
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
 MOST_WORDS = 100_000  # of an entry of a lexicon
 FEWEST_LED = 3  # families of a column whose codes stand beside those of its values
 OF_CHARACTERS = ("lower", "shape", "fold", "variants")  # transforms that need the table of characters
 WORDS_AT_ONCE = 4096
-WORTH_INDEXING = 8  # numbers of pairs are in an array of at most so many places for each
 
 
 def runtime_image(model: Model, quantize: str = "none") -> bytes:
@@ -264,13 +263,7 @@ class _ModelImage(Image):
             size = families[k].codes + 2 * self.reach
             keys, numbers = np.unique(numbers * size + found[:, k], return_inverse=True)
             family.codes = len(keys)
-            places = size * (1 + int(keys[-1]) // size) if len(keys) else 0
-            if places <= WORTH_INDEXING * len(keys):
-                every = np.full(places, NONE, np.uint32)
-                every[keys] = np.arange(len(keys))
-                family.parts.append((families[k], offsets[k], self.add("codes", every), places, size, IN_CODES))
-            else:
-                family.parts.append((families[k], offsets[k], *self._pairs(keys, np.arange(len(keys))), size, 0))
+            family.parts.append((families[k], offsets[k], *self._pairs(keys, np.arange(len(keys))), size, 0))
         family.parts[0] = (*family.parts[0][:2], *family.parts[1][2:])  # any table: it is not looked at
         self.families[feature.config.name] = family
         ends = np.cumsum([len(own) for own in tuples])[:-1]
