@@ -15,7 +15,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -208,9 +208,10 @@ class ShardFolder:
 
     def outline(self) -> Dataset:
         """Return all sequences with their labels and weights, without inputs; every shard is read and checked once."""
-        lengths, labels, weights = [], [], []
+        lengths, lines, labels, weights = [], [], [], []
         for dataset in self.datasets():
             lengths.append(np.diff(dataset.offsets))
+            lines.append(dataset.lines)
             if self.labelled:
                 labels.append(dataset.known_labels)
             weights.append(np.ones(dataset.sequences) if dataset.weights is None else dataset.weights)
@@ -218,7 +219,7 @@ class ShardFolder:
         nothing = np.zeros((N, 0))
         return Dataset(
             offsets=np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64),
-            lines=ShardLines(self),  # type: ignore[arg-type]  # as an array, read where it is asked for
+            lines=np.concatenate(lines),
             labels=np.concatenate(labels) if self.labelled else None,
             weights=None if (every == 1).all() else every,
             codes=nothing.astype(np.int32),
@@ -229,27 +230,6 @@ class ShardFolder:
             missing=self.amount.missing,
             partitions=np.cumsum([0, *(shard.sequences for shard in self.shards)], dtype=np.int64),
         )
-
-
-class ShardLines(Sequence):
-    """Lines of positions of a folder in their sources, read from shards when they are asked for."""
-
-    def __init__(self, folder: ShardFolder, rows: np.ndarray | None = None):
-        self._folder, self._rows = folder, rows
-
-    def __len__(self) -> int:
-        return self._folder.positions if self._rows is None else len(self._rows)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, np.ndarray | slice):
-            rows = np.arange(self._folder.positions) if self._rows is None else self._rows
-            return ShardLines(self._folder, rows[place])
-        t = int(place if self._rows is None else self._rows[place])
-        for shard in self._folder.shards:
-            if t < shard.positions:
-                return int(shard.load(self._folder.encoding, False).lines[t])
-            t -= shard.positions
-        raise IndexError(place)
 
 
 # Encodings of folders that are open in this process: partitions of them are made of paths alone.
