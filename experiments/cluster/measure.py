@@ -64,7 +64,7 @@ def main() -> None:
 
     from kcrf_core.chains import EDGE, NODE
     from kcrf_core.cluster import DaskExecutor, on_workers
-    from kcrf_core.objective import Engine, Vectors, Objective, Partition, TermShape, block_slices
+    from kcrf_core.objective import Engine, Objective, Partition, TermShape, Vectors, block_slices
     from kcrf_core.system import Workers
 
     threads = arguments.workers * arguments.worker_threads

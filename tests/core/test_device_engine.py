@@ -25,7 +25,7 @@ from kcrf_core.device import (
 )
 from kcrf_core.errors import DeviceError
 from kcrf_core.maps import PivotHead
-from kcrf_core.objective import Vectors, Objective, Partition
+from kcrf_core.objective import Objective, Partition, Vectors
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.system import Backend
 from kcrf_core.training import open_engine
