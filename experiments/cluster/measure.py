@@ -64,7 +64,7 @@ def main() -> None:
 
     from kcrf_core.chains import EDGE, NODE
     from kcrf_core.cluster import DaskExecutor, on_workers
-    from kcrf_core.objective import Engine, Objective, Partition, TermShape, Vectors, block_slices
+    from kcrf_core.objective import Engine, HostVectors, Objective, Partition, TermShape, block_slices
     from kcrf_core.system import Workers
 
     threads = arguments.workers * arguments.worker_threads
@@ -101,7 +101,7 @@ def main() -> None:
                     TermShape.of(clique, own, None, problem.label_count) for clique, own in ((NODE, head), (EDGE, None))
                 ]
                 parts = executor, executor.load(specs), [spec.places for spec in specs]
-                vectors = Vectors(block_slices(shapes), workers)
+                vectors = HostVectors(block_slices(shapes), workers)
                 engine = Engine(problem, shapes, {0: head}, *parts, vectors, workers, DTYPE, None)
                 objective = Objective(engine, [1.0, 1.0])
             else:

@@ -25,7 +25,7 @@ from kcrf_core.device import (
 )
 from kcrf_core.errors import DeviceError
 from kcrf_core.maps import PivotHead
-from kcrf_core.objective import Objective, Partition, Vectors
+from kcrf_core.objective import HostVectors, Objective, Partition
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.system import Backend
 from kcrf_core.training import open_engine
@@ -259,7 +259,7 @@ def test_powers_of_matrices_are_those_of_threads(rng, workers, device):
 
 def test_vectors_do_what_those_of_threads_do(rng, workers, device):
     blocks = [slice(0, 6), slice(6, 6 + 2000)]
-    here, there = Vectors(blocks, workers), DeviceVectors(blocks, device.backend)
+    here, there = HostVectors(blocks, workers), DeviceVectors(blocks, device.backend)
     variances, thresholds = np.array([2.0, 0.5]), np.abs(rng.normal(size=here.size)) + 0.1
     a, b, c = rng.normal(size=(3, here.size))
     a[::3] = 0.0
@@ -312,7 +312,7 @@ def test_pairs_do_what_those_of_threads_do(size, dtype, rng, workers, device, mo
     monkeypatch.setattr(device_vectors, "PAIRS_SHARE", 0.0)  # of a device that has no room for double precision
     blocks = [slice(0, size)]
     here, there = (
-        vectors.pairs(4, dtype) for vectors in (Vectors(blocks, workers), DeviceVectors(blocks, device.backend))
+        vectors.pairs(4, dtype) for vectors in (HostVectors(blocks, workers), DeviceVectors(blocks, device.backend))
     )
     bound, give = 1e-10 if dtype == np.float64 else 1e-4, device.backend.array
     gradient, scale = rng.normal(size=size), rng.random(size) + 0.5

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.objective import Vectors
+from kcrf_core.objective import HostVectors
 from kcrf_core.objective.solvers.initial_inverse import Diagonal
 from kcrf_core.objective.solvers.lbfgs import FEWEST_PAIRS, Memory
 from kcrf_core.objective.vectors import LEAST_BYTES, SLICE, VALUES_PER_TASK, Buffers
@@ -46,7 +46,7 @@ def steps_of_a_quadratic(rng, size, count):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("blocks", [False, True])
 def test_inner_products_give_the_direction_of_two_loops(rng, workers, size, dtype, blocks):
-    vectors = Vectors([slice(0, size // 3), slice(size // 3, size)], workers)
+    vectors = HostVectors([slice(0, size // 3), slice(size // 3, size)], workers)
     memory, scale = Memory(vectors, dtype), rng.uniform(0.5, 2, size)
     metric = (lambda vector: vector / scale) if blocks else Diagonal(scale, vectors)
     count = 70 if size == 50 else FEWEST_PAIRS + 3
@@ -65,7 +65,7 @@ def test_inner_products_give_the_direction_of_two_loops(rng, workers, size, dtyp
 
 
 def test_a_pair_without_curvature_is_not_kept(rng, workers):
-    vectors = Vectors([slice(0, 5)], workers)
+    vectors = HostVectors([slice(0, 5)], workers)
     memory = Memory(vectors)
     zero, one = np.zeros(5), np.ones(5)
     memory.add(zero, one, zero, -one)
@@ -82,7 +82,7 @@ def test_slices_give_the_same_bytes_on_any_number_of_threads(rng):
     found = []
     for threads in (1, 2, 3):
         with Workers(threads) as workers:
-            vectors = Vectors([slice(0, 10), slice(10, LONG)], workers)
+            vectors = HostVectors([slice(0, 10), slice(10, LONG)], workers)
             memory = Memory(vectors, np.float32)
             memory.add(a, b, a, 2 * b - a)
             direction, slope = memory.direction(2 * b - a, Diagonal(np.ones(LONG), vectors))
@@ -107,7 +107,7 @@ def test_operations_on_vectors_are_those_of_numpy(rng, size, types):
     variances = np.array([0.3, 7.0, 2.5])
     each = np.repeat(variances, [block.stop - block.start for block in blocks_of(size)])
     with Workers(2) as workers:
-        vectors = Vectors(blocks_of(size), workers)
+        vectors = HostVectors(blocks_of(size), workers)
         np.testing.assert_allclose(vectors.dot(a, b), wide_a @ wide_b, rtol=1e-12, atol=1e-12 * size)
         by_block = [wide_a[block] @ wide_b[block] for block in vectors.blocks]
         np.testing.assert_allclose(vectors.block_dots(a, b), by_block, rtol=1e-12, atol=1e-12 * size)
@@ -143,7 +143,7 @@ def test_linearisations_are_those_of_numpy(rng, size, dtype):
     variances = np.array([0.3, 7.0, 2.5])
     each = np.repeat(variances, [block.stop - block.start for block in blocks_of(size)])
     with Workers(2) as workers:
-        found = Vectors(blocks_of(size), workers).linearised(theta, gradient, variances, dtype, others)
+        found = HostVectors(blocks_of(size), workers).linearised(theta, gradient, variances, dtype, others)
     scaled, constant, products = found
     loss = gradient - theta / each
     rtol = 1e-5 if dtype == np.float32 else 1e-12
@@ -164,7 +164,7 @@ def test_products_with_pairs_are_those_of_numpy(rng, size, dtype, rows):
     rtol = 1e-5 if dtype == np.float32 else 1e-12
     close = {"rtol": rtol, "atol": rtol * 10 * np.sqrt(size)}
     with Workers(2) as workers:
-        pairs = Vectors(blocks_of(size), workers).pairs(rows + 2, dtype)
+        pairs = HostVectors(blocks_of(size), workers).pairs(rows + 2, dtype)
         for slot in range(rows):
             found = pairs.put(slot, *points[slot : slot + 2], *gradients[slot : slot + 2], slot + 1)
         S, Y = np.diff(points, axis=0), np.diff(gradients, axis=0)
@@ -198,7 +198,7 @@ def test_every_operation_gives_the_same_bytes_on_any_number_of_threads(rng, size
 
     def everything(threads):
         with Workers(threads) as workers:
-            vectors = Vectors(blocks_of(size), workers)
+            vectors = HostVectors(blocks_of(size), workers)
             pairs = vectors.pairs(5, dtype)
             found = [
                 np.append(*pairs.put(slot, *points[slot : slot + 2], *gradients[slot : slot + 2], slot + 1))
@@ -219,7 +219,7 @@ def test_every_operation_gives_the_same_bytes_on_any_number_of_threads(rng, size
 
 
 def test_vectors_without_parameters(workers):
-    vectors = Vectors([slice(0, 0)], workers)
+    vectors = HostVectors([slice(0, 0)], workers)
     nothing = np.zeros(0)
     assert vectors.dot(nothing, nothing) == 0.0
     assert vectors.block_dots(nothing, nothing) == [0.0]

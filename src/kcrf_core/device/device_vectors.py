@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import numpy as np
 
 from ..objective import Pairs, SliceWork, Vectors
-from ..system import DOUBLE, Array, Backend, Workers, ranges
+from ..system import DOUBLE, Array, Backend, ranges
 
 PAIRS_SHARE = 1 / 16  # of a device's memory that pairs in double precision may take
 PIECE, PIECES_AT_ONCE = 1 << 15, 1 << 7  # columns of pairs that are multiplied, and widened to double precision
@@ -18,7 +17,7 @@ class DeviceVectors(Vectors):
     """The vectors of one problem: as long as theta, with a block for each term."""
 
     def __init__(self, blocks: Sequence[slice], backend: Backend):
-        super().__init__(blocks, Workers(1), sys.maxsize)  # a device takes whole blocks
+        super().__init__(blocks)
         self.backend, self.xp = backend, backend.xp
         self._matrices: list[tuple[np.ndarray, Array]] = []
 
@@ -61,9 +60,6 @@ class DeviceVectors(Vectors):
             ]
             results += [self._double(value).reshape(-1) for value in values]
         return self.backend.numpy(self.xp.concatenate(results)).reshape(len(self.slices), width)
-
-    def _multiplied(self, matrix: np.ndarray, rows: Array) -> Array:
-        return self._placed(matrix) @ rows
 
     def _beside(self, values: Array, kept: Array) -> Array:
         return self._double(values)

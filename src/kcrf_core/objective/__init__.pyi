@@ -26,6 +26,7 @@ from .terms import (
     block_slices as block_slices,
 )
 from .vectors import (
+    HostVectors as HostVectors,
     Pairs as Pairs,
     SliceWork as SliceWork,
     Vector as Vector,

@@ -24,7 +24,7 @@ from .inverse_powers import inverse_power
 from .partition import Parameters, Partition, PartitionBlocks, TermPlace
 from .sources import Source, partition_sources
 from .terms import ObjectiveTerm, Predictions, TermShape, block_slices, cliques_by_kind, shared_edges
-from .vectors import Vector, Vectors
+from .vectors import HostVectors, Vector, Vectors
 
 WORTH_LEAVING_OUT = 0.4  # share of the rows: rows that stay are copied once for all products
 
@@ -84,7 +84,7 @@ class Engine:
         sources = partition_sources(problem, terms, np.dtype(dtype), forbidden, maps, names)
         shapes, places = [term.shape(problem.label_count) for term in terms], [source.places for source in sources]
         heads = {j: term.map.head for j, term in enumerate(terms) if term.map is not None}
-        about = Vectors(block_slices(shapes), workers), workers, np.dtype(dtype), forbidden
+        about = HostVectors(block_slices(shapes), workers), workers, np.dtype(dtype), forbidden
         return cls(problem, shapes, heads, executor, executor.load(sources), places, *about)
 
     @property
@@ -251,7 +251,7 @@ class Engine:
             TermShape.of(term.clique, leading[j], term.kept, Y) if j in leading else term
             for j, term in enumerate(self.terms)
         ]
-        about = Vectors(block_slices(terms), self.workers), self.workers, dtype, self.forbidden
+        about = HostVectors(block_slices(terms), self.workers), self.workers, dtype, self.forbidden
         heads = {**self._heads, **leading}
         return Engine(self.problem, terms, heads, self.executor, handles, self._places, *about)
 

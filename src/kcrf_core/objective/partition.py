@@ -43,7 +43,7 @@ from ._passes import MOST_MAPS, Passes
 from .chunks import Chunk, ScoredChunk, make_chunks, make_tasks
 from .sums import AnswerBlock, SomeRows
 from .terms import ObjectiveTerm, Predictions, block_slices, cliques_by_kind, shared_edges
-from .vectors import Vector, Vectors
+from .vectors import HostVectors, Vector, Vectors
 
 ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
 
@@ -89,8 +89,8 @@ class Partition:
         self.mapped, self.labelled = cliques_by_kind(self.terms)
         self.runs = Partitions(problem.offsets[problem.borders].astype(np.int64))  # of positions
         # Vectors of this process, which sums are put into; a subclass may hand out others.
-        self.host = Vectors(block_slices(self.terms), workers)
-        self.vectors = self.host
+        self.host = HostVectors(block_slices(self.terms), workers)
+        self.vectors: Vectors = self.host
         # Terms of one type add their scores up before they meet the potentials.
         self.types = list(dict.fromkeys(self.mapped.values()))
         self.per_position = any(clique.per_position for clique in self.types)

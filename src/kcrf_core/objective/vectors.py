@@ -2,12 +2,13 @@
 
 Formulas are written for slices of vectors, in operators that NumPy and PyTorch share. Slices depend on the length of
 vectors alone and never cross the border of a block, and sums over them are taken in their order: results are the same
-for any number of threads. Slices of NumPy arrays stay in a cache while threads go through them.
+for any number of threads. `HostVectors` are NumPy arrays whose slices stay in a cache while threads go through them.
 Long vectors are used again once nothing refers to them (`Buffers`): fresh memory costs more than the arithmetic.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -66,67 +67,46 @@ class Buffers:
             unused.clear()
 
 
-class Vectors:
-    """The vectors of one problem, NumPy arrays as long as theta, with a block for each term."""
+class Vectors(ABC):
+    """The vectors of one problem: as long as theta, with a block for each term."""
 
     xp: ModuleType = np  # whose functions take vectors: numpy or torch
 
-    def __init__(self, blocks: Sequence[slice], workers: Workers, longest_slice: int = SLICE):
+    def __init__(self, blocks: Sequence[slice], longest_slice: int | None = None):
         self.blocks = list(blocks)
-        self._workers, self.buffers = workers, Buffers()
         self.size = max((block.stop for block in blocks), default=0)
         parts = [
             (slice(block.start + part.start, block.start + part.stop), number)
             for number, block in enumerate(self.blocks)
-            for part in ranges(block.stop - block.start, longest_slice)
+            for part in ranges(block.stop - block.start, longest_slice or max(self.size, 1))
         ]
         self.slices = [part for part, _ in parts]
         self._block_of = np.array([number for _, number in parts], dtype=np.int64)  # [S]
 
+    @abstractmethod
     def empty(self, dtype: np.dtype | type = np.float64) -> Vector:
         """Return a vector whose values are not set."""
-        return self.buffers.empty(self.size, dtype)
 
-    def zeros(self) -> Vector:
-        return np.zeros(self.size)
+    @abstractmethod
+    def zeros(self) -> Vector: ...
 
-    def from_array(self, values: np.ndarray, dtype: np.dtype | type = np.float64) -> Vector:
-        return values.astype(dtype, copy=False)
+    @abstractmethod
+    def from_array(self, values: np.ndarray, dtype: np.dtype | type = np.float64) -> Vector: ...
 
+    @abstractmethod
     def to_array(self, vector: Vector) -> np.ndarray:
         """Return its values; they are not to be changed."""
-        return vector
 
-    def cast(self, vector: Vector, dtype: np.dtype | type) -> Vector:
-        if vector.dtype == dtype:
-            return vector
-        target = self.empty(dtype)
+    @abstractmethod
+    def cast(self, vector: Vector, dtype: np.dtype | type) -> Vector: ...
 
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            target[part] = vector[part]
-            return ()
-
-        self._sums(work, 0)
-        return target
-
+    @abstractmethod
     def _double(self, values: Vector) -> Vector:
         """Return an array, or a slice of a vector, in double precision."""
-        return values.astype(np.float64, copy=False)
 
+    @abstractmethod
     def _results(self, work: SliceWork, width: int, variances: list[float]) -> np.ndarray:
         """Call `work` for each slice with its sigma^2; it returns `width` numbers in all, [S, width] comes back."""
-        results = np.empty((len(self.slices), width))
-
-        def go(numbers: range) -> None:
-            for number in numbers:
-                values = work(self.slices[number], variances[number])
-                if width:
-                    results[number] = np.concatenate(values, axis=None)
-
-        tasks = min(self._workers.threads, max(self.size // VALUES_PER_TASK, 1))
-        ends = [len(self.slices) * task // tasks for task in range(tasks + 1)]
-        self._workers.run(go, [range(*some) for some in pairwise(ends)])
-        return results
 
     def _sums(self, work: SliceWork, width: int, variances: np.ndarray | None = None) -> np.ndarray:
         """Return sums over all slices [width]."""
@@ -200,10 +180,9 @@ class Vectors:
         """Divide entry by entry."""
         return a / b
 
+    @abstractmethod
     def of_block(self, number: int) -> Vectors:
         """Return vectors that are one block of these."""
-        block = self.blocks[number]
-        return Vectors([slice(0, block.stop - block.start)], self._workers)
 
     def take(self, vector: Vector, number: int) -> Vector:
         """Return a block of a vector; it is not to be changed."""
@@ -226,9 +205,7 @@ class Vectors:
 
     def _multiplied(self, matrix: np.ndarray, rows: Vector) -> Vector:
         """Multiply a matrix [m, m] by rows [m, C] beside vectors."""
-        target = np.empty(rows.shape)
-        product(self._workers.team, matrix, np.ascontiguousarray(rows), target)
-        return target
+        return self._placed(matrix) @ rows
 
     def multiply_columns(self, target: Vector, vector: Vector, number: int, matrices: np.ndarray) -> None:
         """Put matrices [C, m, m] times C columns [m, C] of a vector's block into the same place of a target."""
@@ -242,17 +219,17 @@ class Vectors:
         """Return a matrix that is multiplied with again and again as an array beside vectors."""
         return matrix
 
+    @abstractmethod
     def _beside(self, values: Vector, kept: Vector) -> Vector:
         """Return a slice in the precision in which it is multiplied with slices that are kept for many steps."""
-        return values.astype(kept.dtype, copy=False)
 
+    @abstractmethod
     def _row_products(self, rows: Vector, vector: Vector) -> Vector:
         """Multiply a slice of pairs [m, n] by one of a vector [n]."""
-        return rows @ vector.astype(rows.dtype, copy=False)
 
+    @abstractmethod
     def _combined(self, weights: np.ndarray, rows: Vector) -> Vector:
         """Multiply weights [m] by a slice of pairs [m, n]."""
-        return weights.astype(rows.dtype) @ rows
 
     def widened(self, vector: Vector, narrow: Vectors) -> Vector:
         """Return a vector of other, shorter blocks as one of these: their values come first, the others are zero."""
@@ -395,8 +372,78 @@ class Vectors:
 
         return int(self._sums(work, 1)[0])
 
+    @abstractmethod
     def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
         """Return room for so many pairs of a step and a change of the gradient."""
+
+
+class HostVectors(Vectors):
+    """Vectors that are NumPy arrays of this process."""
+
+    def __init__(self, blocks: Sequence[slice], workers: Workers):
+        super().__init__(blocks, SLICE)
+        self._workers, self.buffers = workers, Buffers()
+
+    def _results(self, work: SliceWork, width: int, variances: list[float]) -> np.ndarray:
+        results = np.empty((len(self.slices), width))
+
+        def go(numbers: range) -> None:
+            for number in numbers:
+                values = work(self.slices[number], variances[number])
+                if width:
+                    results[number] = np.concatenate(values, axis=None)
+
+        tasks = min(self._workers.threads, max(self.size // VALUES_PER_TASK, 1))
+        ends = [len(self.slices) * task // tasks for task in range(tasks + 1)]
+        self._workers.run(go, [range(*some) for some in pairwise(ends)])
+        return results
+
+    def empty(self, dtype: np.dtype | type = np.float64) -> np.ndarray:
+        return self.buffers.empty(self.size, dtype)
+
+    def zeros(self) -> np.ndarray:
+        return np.zeros(self.size)
+
+    def from_array(self, values: np.ndarray, dtype: np.dtype | type = np.float64) -> np.ndarray:
+        return values.astype(dtype, copy=False)
+
+    def to_array(self, vector: np.ndarray) -> np.ndarray:
+        return vector
+
+    def cast(self, vector: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
+        if vector.dtype == dtype:
+            return vector
+        target = self.empty(dtype)
+
+        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
+            target[part] = vector[part]
+            return ()
+
+        self._sums(work, 0)
+        return target
+
+    def _double(self, values: np.ndarray) -> np.ndarray:
+        return values.astype(np.float64, copy=False)
+
+    def of_block(self, number: int) -> HostVectors:
+        block = self.blocks[number]
+        return HostVectors([slice(0, block.stop - block.start)], self._workers)
+
+    def _multiplied(self, matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        target = np.empty(rows.shape)
+        product(self._workers.team, matrix, np.ascontiguousarray(rows), target)
+        return target
+
+    def _beside(self, values: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        return values.astype(kept.dtype, copy=False)
+
+    def _row_products(self, rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
+        return rows @ vector.astype(rows.dtype, copy=False)
+
+    def _combined(self, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return weights.astype(rows.dtype) @ rows
+
+    def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
         steps, changes = (np.zeros((most, self.size), dtype=dtype) for _ in range(2))
         return Pairs(self, steps, changes, dtype)
 
