@@ -41,7 +41,9 @@ def answers(kind: str, Y: int, dtype: type, threads: int, patch: pytest.MonkeyPa
         for objective in (whole, composed)[:threads]:
             value, gradient = objective.engine.evaluate(theta)
             product = objective.engine.product(theta, vector)
-            found.append((np.array(value), gradient, product))
+            vectors = objective.vectors
+            dots = np.array([vectors.dot(gradient, product), vectors.dot(gradient, gradient)])
+            found.append((np.array(value), gradient, product, dots))
         same(found[0], found[-1])
     return digest(*found[0])
 

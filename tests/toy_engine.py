@@ -180,7 +180,7 @@ class ToyPairs:
     def put(self, slot, before, after, gradient, new_gradient, rows):
         stepped = self._vectors.stepped
         self._steps[slot], self._changes[slot] = stepped(after, -1.0, before), stepped(new_gradient, -1.0, gradient)
-        return self.along(self._changes[slot], rows), self._vectors.dot(self._steps[slot], new_gradient)
+        return np.stack([self.along(self._changes[slot], rows), self.along(new_gradient, rows)], axis=1)
 
     def forget(self, slot):
         self._steps[slot] = self._changes[slot] = self._vectors.zeros()

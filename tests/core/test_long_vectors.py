@@ -14,10 +14,10 @@ from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import HostVectors
 from kcrf_core.objective.solvers.initial_inverse import Diagonal
 from kcrf_core.objective.solvers.lbfgs import FEWEST_PAIRS, Memory
-from kcrf_core.objective.vectors import LEAST_BYTES, SLICE, VALUES_PER_TASK, Buffers
+from kcrf_core.objective.vectors import LEAST_BYTES, LONGEST_SLICE, SHORTEST_SLICE, SLICES, Buffers
 from kcrf_core.system import Workers
 
-LONG = 4 * SLICE + 77
+LONG = 4 * LONGEST_SLICE + 77
 
 
 def two_loops(pairs, gradient, apply, rescale):
@@ -91,8 +91,8 @@ def test_slices_give_the_same_bytes_on_any_number_of_threads(rng):
     np.testing.assert_allclose(found[0][0], a @ b, rtol=1e-10)
 
 
-# Sizes about the borders of slices; blocks are of unequal length, one is empty.
-SIZES = [1, 2, 7, 513, SLICE - 1, SLICE + 1, 70_001, LONG]
+# Sizes about the borders of vectors, tiles and slices; blocks are of unequal length, one is empty.
+SIZES = [1, 2, 7, 63, 511, 513, 1_024, 5_003, 70_001, LONG]
 
 
 def blocks_of(size):
@@ -118,8 +118,9 @@ def test_operations_on_vectors_are_those_of_numpy(rng, size, types):
         copy = vectors.copy(a)
         assert not np.shares_memory(copy, a)
         np.testing.assert_array_equal(copy, a)
-        np.testing.assert_array_equal(vectors.product(a, b), wide_a * wide_b)
-        np.testing.assert_array_equal(vectors.quotient(a, b), a / b)
+        for found, expected in ((vectors.product(a, b), a * b), (vectors.quotient(a, b), a / b)):
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
         rtol = 1e-6 if types[0] == "f" else 1e-12
         target = a.copy()
         vectors.add_scaled(target, -1.7, b)
@@ -171,8 +172,7 @@ def test_products_with_pairs_are_those_of_numpy(rng, size, dtype, rows):
         np.testing.assert_allclose(pairs.step(0), S[0], rtol=rtol, atol=rtol)
         np.testing.assert_allclose(pairs.change(rows - 1), Y[-1], rtol=rtol, atol=rtol)
         g = gradients[-1]
-        np.testing.assert_allclose(found[0], S @ Y[-1], **close)
-        np.testing.assert_allclose(found[1], S[-1] @ g, **close)
+        np.testing.assert_allclose(found, np.stack([S @ Y[-1], S @ g], axis=1), **close)
         np.testing.assert_allclose(pairs.along(g, rows), S @ g, **close)
         np.testing.assert_allclose(pairs.changes_along(g, rows), Y @ g, **close)
         reduced = -(g + shares @ Y)
@@ -190,7 +190,7 @@ def test_products_with_pairs_are_those_of_numpy(rng, size, dtype, rows):
         assert (len(nothing), curvature) == (0, 0.0)
 
 
-@pytest.mark.parametrize("size", [VALUES_PER_TASK + 5, LONG])
+@pytest.mark.parametrize("size", [SHORTEST_SLICE * SLICES + 5, LONG])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_operation_gives_the_same_bytes_on_any_number_of_threads(rng, size, dtype):
     points, gradients = rng.normal(size=(2, 6, size))
@@ -201,8 +201,7 @@ def test_every_operation_gives_the_same_bytes_on_any_number_of_threads(rng, size
             vectors = HostVectors(blocks_of(size), workers)
             pairs = vectors.pairs(5, dtype)
             found = [
-                np.append(*pairs.put(slot, *points[slot : slot + 2], *gradients[slot : slot + 2], slot + 1))
-                for slot in range(5)
+                pairs.put(slot, *points[slot : slot + 2], *gradients[slot : slot + 2], slot + 1) for slot in range(5)
             ]
             turned, along, curvature = pairs.reduced_and_scaled(gradients[-1], shares, scale, 4)
             slope = pairs.finish(turned, 0.7, shares, gradients[-1])
@@ -216,6 +215,15 @@ def test_every_operation_gives_the_same_bytes_on_any_number_of_threads(rng, size
             ]
 
     assert everything(1) == everything(2) == everything(5)
+
+
+def test_a_vector_of_another_length_or_type_is_refused(workers):
+    vectors = HostVectors([slice(0, 5)], workers)
+    for wrong in (np.ones(4), np.ones(6), np.ones(5, dtype=np.int64)):
+        with pytest.raises(ValueError, match="a vector of 5 floating-point numbers"):
+            vectors.dot(np.ones(5), wrong)
+    with pytest.raises((ValueError, BufferError)):
+        vectors.add_scaled(np.ones(10)[::2], 1.0, np.ones(5))
 
 
 def test_vectors_without_parameters(workers):

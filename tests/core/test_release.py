@@ -145,7 +145,7 @@ def test_no_link_of_the_package_page_leads_nowhere(urls):
     assert urls or re.search(r"^CONTRIBUTING.md says", page, re.MULTILINE)
 
 
-LIBRARIES = ("chains/_recursions", "maps/_thin_products", "system/_dense_products")
+LIBRARIES = ("chains/_recursions", "maps/_thin_products", "objective/_long_vectors", "system/_dense_products")
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..objective import Pairs, SliceWork, Vectors
-from ..system import DOUBLE, Array, Backend, ranges
+from ..objective import Pairs, Vectors
+from ..system import DOUBLE, Array, Backend
 
 PAIRS_SHARE = 1 / 16  # of a device's memory that pairs in double precision may take
-PIECE, PIECES_AT_ONCE = 1 << 15, 1 << 7  # columns of pairs that are multiplied, and widened to double precision
 
 
 class DeviceVectors(Vectors):
@@ -43,7 +42,7 @@ class DeviceVectors(Vectors):
         block = self.blocks[number]
         return DeviceVectors([slice(0, block.stop - block.start)], self.backend)
 
-    def _placed(self, matrix: np.ndarray) -> Array:
+    def _held(self, matrix: np.ndarray) -> Array:
         """Return a matrix there; the last few stay."""
         for known, there in self._matrices:
             if known is matrix:
@@ -52,33 +51,18 @@ class DeviceVectors(Vectors):
         del self._matrices[: -2 * max(len(self.blocks), 1)]
         return self._matrices[-1][1]
 
-    def _results(self, work: SliceWork, width: int, variances: list[float]) -> np.ndarray:
-        results = [self.backend.zeros((0,))]
-        for part, sigma2 in zip(self.slices, variances, strict=True):
-            values = [
-                self.backend.zeros((1,)) + value if isinstance(value, float) else value for value in work(part, sigma2)
-            ]
-            results += [self._double(value).reshape(-1) for value in values]
-        return self.backend.numpy(self.xp.concatenate(results)).reshape(len(self.slices), width)
-
-    def _beside(self, values: Array, kept: Array) -> Array:
-        return self._double(values)
-
-    def _row_products(self, rows: Array, vector: Array) -> Array:
-        (m, n), vector = rows.shape, self._double(vector)
-        whole = n // PIECE
-        total = self._double(rows[:, whole * PIECE :]) @ vector[whole * PIECE :]
-        for some in ranges(whole, PIECES_AT_ONCE):  # many products in one go: one alone is too small for a GPU
-            part, count = slice(some.start * PIECE, some.stop * PIECE), some.stop - some.start
-            pieces = self._double(rows[:, part]).reshape(m, count, PIECE).swapaxes(0, 1)
-            total = total + (pieces @ vector[part].reshape(count, PIECE, 1)).sum(0)[:, 0]
-        return total
-
-    def _combined(self, weights: np.ndarray, rows: Array) -> Array:
-        shares, results = self.from_array(weights), [self.backend.zeros((0,))]
-        for part in ranges(rows.shape[1], PIECE * PIECES_AT_ONCE):
-            results.append(shares @ self._double(rows[:, part]))
-        return self.xp.concatenate(results)
+    def _each_slice(
+        self, work: Callable[[slice, float], Sequence[Array | float]], width: int, variances: np.ndarray | None = None
+    ) -> np.ndarray:
+        found, each = [], np.zeros(len(self.blocks)) if variances is None else variances
+        for block, sigma2 in zip(self.blocks, each.tolist(), strict=True):
+            if block.stop > block.start:
+                values = [
+                    self.backend.zeros((1,)) + own if isinstance(own, float) else own for own in work(block, sigma2)
+                ]
+                found += [self._double(own).reshape(-1) for own in values]
+        numbers = self.backend.numpy(self.xp.concatenate([self.backend.zeros((0,)), *found]))
+        return numbers.reshape(-1, width).T if width else np.empty((0, 0))
 
     def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
         """Return room for so many pairs, in double precision where there is plenty."""

@@ -25,10 +25,4 @@ from .terms import (
     TermShape as TermShape,
     block_slices as block_slices,
 )
-from .vectors import (
-    HostVectors as HostVectors,
-    Pairs as Pairs,
-    SliceWork as SliceWork,
-    Vector as Vector,
-    Vectors as Vectors,
-)
+from .vectors import HostVectors as HostVectors, Pairs as Pairs, Vector as Vector, Vectors as Vectors

@@ -1,9 +1,9 @@
 """Vectors of parameters, and the operations of solvers on them, so that an engine can keep vectors anywhere.
 
-Formulas are written for slices of vectors, in operators that NumPy and PyTorch share. Slices depend on the length of
-vectors alone and never cross the border of a block, and sums over them are taken in their order: results are the same
-for any number of threads. `HostVectors` are NumPy arrays whose slices stay in a cache while threads go through them.
-Long vectors are used again once nothing refers to them (`Buffers`): fresh memory costs more than the arithmetic.
+`HostVectors` are NumPy arrays that threads go through in slices, with loops in C where those are faster. Slices depend
+on the data alone and never cross the border of a block, and sums over them are taken in their order: results are the
+same for any number of threads. An operation is one call of `_long_vectors`, as memory traffic is what counts. Long
+vectors are used again once nothing refers to them (`Buffers`): fresh memory costs more than the arithmetic.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -19,17 +18,17 @@ import numpy as np
 
 from ..maps import product
 from ..system import Workers, ranges
-from . import _proximal
+from . import _long_vectors, _proximal
+from ._long_vectors import Operation, Values
 
 Vector: TypeAlias = Any  # an array of an engine: nothing but its `Vectors` looks inside
-SliceWork: TypeAlias = Callable[[slice, float], Sequence[Vector | float]]  # sums over a slice with this sigma^2
 
 LEAST_BYTES = 1 << 20  # smaller arrays come from memory that the process has already
 
-# Values of a slice: with fewer NumPy takes longer to call than to compute, with more ten pairs in single precision do
-# not fit the second cache. A fit of CoNLL-2000 with 2.1 million parameters took 3 % less processor time with C loops.
-SLICE = 1 << 15
-VALUES_PER_TASK = 1 << 16  # with fewer it takes longer to hand a task over than to do it
+SHORTEST_SLICE, LONGEST_SLICE = 1 << 10, 1 << 15  # values
+SLICES = 64  # wanted: they share out evenly among up to 16 threads
+PIECE, PIECES_AT_ONCE = 1 << 15, 1 << 7  # columns of pairs that are multiplied, and widened to double precision
+VALUES_PER_TASK = 1 << 15  # of all vectors together: with fewer it takes longer to hand a task over than to do it
 
 
 class _Lease:
@@ -72,16 +71,9 @@ class Vectors(ABC):
 
     xp: ModuleType = np  # whose functions take vectors: numpy or torch
 
-    def __init__(self, blocks: Sequence[slice], longest_slice: int | None = None):
+    def __init__(self, blocks: Sequence[slice]):
         self.blocks = list(blocks)
         self.size = max((block.stop for block in blocks), default=0)
-        parts = [
-            (slice(block.start + part.start, block.start + part.stop), number)
-            for number, block in enumerate(self.blocks)
-            for part in ranges(block.stop - block.start, longest_slice or max(self.size, 1))
-        ]
-        self.slices = [part for part, _ in parts]
-        self._block_of = np.array([number for _, number in parts], dtype=np.int64)  # [S]
 
     @abstractmethod
     def empty(self, dtype: np.dtype | type = np.float64) -> Vector:
@@ -104,19 +96,6 @@ class Vectors(ABC):
     def _double(self, values: Vector) -> Vector:
         """Return an array, or a slice of a vector, in double precision."""
 
-    @abstractmethod
-    def _results(self, work: SliceWork, width: int, variances: list[float]) -> np.ndarray:
-        """Call `work` for each slice with its sigma^2; it returns `width` numbers in all, [S, width] comes back."""
-
-    def _sums(self, work: SliceWork, width: int, variances: np.ndarray | None = None) -> np.ndarray:
-        """Return sums over all slices [width]."""
-        return self._results(work, width, self._variances(variances).tolist()).sum(axis=0)
-
-    def _variances(self, variances: np.ndarray | None) -> np.ndarray:
-        """Return sigma^2 of each slice [S], zero where that does not matter."""
-        each = np.zeros(len(self.blocks)) if variances is None else np.asarray(variances, dtype=np.float64)
-        return each[self._block_of]
-
     def length(self, vector: Vector) -> int:
         """Return how many values a vector has, which may be one of another problem."""
         return len(vector)
@@ -131,50 +110,28 @@ class Vectors(ABC):
         return -vector
 
     def dot(self, a: Vector, b: Vector) -> float:
-        return float(np.sum(self.block_dots(a, b)))
+        return float((self._double(a) * self._double(b)).sum())
 
     def block_dots(self, a: Vector, b: Vector) -> list[float]:
         """Return the inner product of each block."""
+        products = self._double(a) * self._double(b)
+        return self._numbers([products[block].sum() for block in self.blocks])
 
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            return (self._double(a[part]) @ self._double(b[part]),)
-
-        products = self._results(work, 1, [0.0] * len(self.slices))
-        return np.bincount(self._block_of, products[:, 0], minlength=len(self.blocks)).tolist()
+    def _numbers(self, sums: Sequence[Vector]) -> list[float]:
+        """Return sums as numbers, waiting for a device once."""
+        return self.to_array(self.xp.stack(list(sums))).tolist() if sums else []
 
     def stepped(self, start: Vector, step: float, direction: Vector) -> Vector:
         """Return start + step * direction, in double precision."""
-        target = self.empty()
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            target[part] = direction[part]
-            target[part] *= step
-            target[part] += start[part]
-            return ()
-
-        self._sums(work, 0)
-        return target
+        return self._double(start) + step * self._double(direction)
 
     def add_scaled(self, target: Vector, factor: float, vector: Vector) -> None:
         """Add factor * vector to target."""
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            target[part] += factor * self._double(vector[part])
-            return ()
-
-        self._sums(work, 0)
+        target[:] = self._double(target) + factor * self._double(vector)
 
     def product(self, a: Vector, b: Vector) -> Vector:
-        """Multiply entry by entry, in double precision."""
-        target = self.empty()
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            target[part] = a[part]
-            target[part] *= b[part]
-            return ()
-
-        self._sums(work, 0)
-        return target
+        """Multiply entry by entry."""
+        return a * b
 
     def quotient(self, a: Vector, b: Vector) -> Vector:
         """Divide entry by entry."""
@@ -205,7 +162,7 @@ class Vectors(ABC):
 
     def _multiplied(self, matrix: np.ndarray, rows: Vector) -> Vector:
         """Multiply a matrix [m, m] by rows [m, C] beside vectors."""
-        return self._placed(matrix) @ rows
+        return self._held(matrix) @ rows
 
     def multiply_columns(self, target: Vector, vector: Vector, number: int, matrices: np.ndarray) -> None:
         """Put matrices [C, m, m] times C columns [m, C] of a vector's block into the same place of a target."""
@@ -213,42 +170,31 @@ class Vectors(ABC):
         first = self.blocks[number].start
         part = slice(first, first + m * C)
         leading = self._double(vector[part]).reshape(m, C)
-        target[part] = (self._placed(matrices) @ leading.T[:, :, None])[:, :, 0].T.reshape(-1)
+        target[part] = (self._held(matrices) @ leading.T[:, :, None])[:, :, 0].T.reshape(-1)
 
-    def _placed(self, matrix: np.ndarray) -> Vector:
+    def _held(self, matrix: np.ndarray) -> Vector:
         """Return a matrix that is multiplied with again and again as an array beside vectors."""
         return matrix
 
-    @abstractmethod
-    def _beside(self, values: Vector, kept: Vector) -> Vector:
-        """Return a slice in the precision in which it is multiplied with slices that are kept for many steps."""
-
-    @abstractmethod
-    def _row_products(self, rows: Vector, vector: Vector) -> Vector:
-        """Multiply a slice of pairs [m, n] by one of a vector [n]."""
-
-    @abstractmethod
-    def _combined(self, weights: np.ndarray, rows: Vector) -> Vector:
-        """Multiply weights [m] by a slice of pairs [m, n]."""
-
     def widened(self, vector: Vector, narrow: Vectors) -> Vector:
         """Return a vector of other, shorter blocks as one of these: their values come first, the others are zero."""
-        wide = self.zeros()
+        out = self.zeros()
         for few, whole in zip(narrow.blocks, self.blocks, strict=True):
-            wide[whole.start : whole.start + few.stop - few.start] = vector[few]
-        return wide
+            out[whole.start : whole.start + few.stop - few.start] = vector[few]
+        return out
+
+    def _each_block(self, variances: np.ndarray) -> list[tuple[slice, float]]:
+        return list(zip(self.blocks, np.asarray(variances, dtype=np.float64).tolist(), strict=True))
 
     def add_prior(self, gradient: Vector, theta: Vector, variances: np.ndarray) -> tuple[float, float]:
         """Add theta / sigma^2 to a gradient; return sums of |theta|^2 / (2 sigma^2) and of sigma^2 |gradient|^2 / 2."""
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            point, slope = self._double(theta[part]), gradient[part]
-            slope += (1.0 / sigma2) * point
-            return point @ point, slope @ slope
-
-        each = self._variances(variances)
-        squares, slopes = self._results(work, 2, each.tolist()).T
-        return float((squares / each).sum() / 2), float((slopes * each).sum() / 2)
+        sums = []
+        for block, sigma2 in self._each_block(variances):
+            point, own = self._double(theta[block]), gradient[block]
+            own += point / sigma2
+            sums += [(point * point).sum(), (own * own).sum()]
+        found = np.array(self._numbers(sums)).reshape(-1, 2)
+        return float((found[:, 0] / variances).sum() / 2), float((found[:, 1] * variances).sum() / 2)
 
     def add_curvature(self, target: Vector, vector: Vector, variances: np.ndarray) -> None:
         """Add vector / sigma^2 to target."""
@@ -257,7 +203,7 @@ class Vectors(ABC):
             target[part] += (1.0 / sigma2) * self._double(vector[part])
             return ()
 
-        self._sums(work, 0, variances)
+        self._each_slice(work, 0, variances)
 
     def linearised(
         self, theta: Vector, gradient: Vector, variances: np.ndarray, dtype: np.dtype | type, others: Sequence[Vector]
@@ -266,19 +212,24 @@ class Vectors(ABC):
 
         g is the gradient without the prior's part; sigma g is kept in `dtype`.
         """
-        scaled = self.empty(dtype)
+        scaled, along = self.empty(dtype), []
+        for block, sigma2 in self._each_block(variances):
+            point = self._double(theta[block])
+            own = gradient[block] - point / sigma2
+            along.append((own * point).sum())
+            scaled[block] = own * float(np.sqrt(sigma2))
+        exact = self._double(scaled)
+        sums = self._numbers([sum(along), *((exact * self._double(other)).sum() for other in (*others, scaled))])
+        return scaled, sums[0], sums[1:]
 
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            point = self._double(theta[part])
-            slope = gradient[part] - (1.0 / sigma2) * point
-            along = slope @ point
-            slope *= float(np.sqrt(sigma2))
-            scaled[part] = slope
-            kept = self._beside(scaled[part], scaled)
-            return along, *(kept @ self._beside(other[part], scaled) for other in others), kept @ kept
+    @abstractmethod
+    def _each_slice(
+        self, work: Callable[[slice, float], Sequence[Vector | float]], width: int, variances: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Call `work` for slices that cross no border of blocks, with their sigma^2.
 
-        along, *products = self._sums(work, len(others) + 2, variances).tolist()
-        return scaled, along, products
+        It returns numbers, or arrays of them, `width` in all; [width, S] comes back.
+        """
 
     def add_sparse_prior(
         self, gradient: Vector, theta: Vector, variances: np.ndarray, thresholds: Vector
@@ -289,14 +240,14 @@ class Vectors(ABC):
         """
 
         def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            slope, point, least = gradient[part], theta[part], thresholds[part]
-            square, excess = self._softened(abs(slope), least, sigma2)
+            own, point, least = gradient[part], theta[part], thresholds[part]
+            square, excess = self._softened(abs(own), least, sigma2)
             prior = (point * point).sum() * (1.0 / sigma2) / 2 + (least * abs(point)).sum()
-            along = (slope * point).sum()
-            slope += (1.0 / sigma2) * point
+            along = (own * point).sum()
+            own += (1.0 / sigma2) * point
             return prior, along, square, excess
 
-        prior, along, square, excess = self._results(work, 4, self._variances(variances).tolist()).T
+        prior, along, square, excess = self._each_slice(work, 4, variances)
         return float(prior.sum()), float(along.sum()), float(square.sum()), float(excess.max(initial=0.0))
 
     def soft_square(self, gradient: Vector, variances: np.ndarray, thresholds: Vector) -> tuple[float, float]:
@@ -305,7 +256,7 @@ class Vectors(ABC):
         def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
             return self._softened(abs(self._double(gradient[part])), thresholds[part], sigma2)
 
-        square, excess = self._results(work, 2, self._variances(variances).tolist()).T
+        square, excess = self._each_slice(work, 2, variances)
         return float(square.sum()), float(excess.max(initial=0.0))
 
     def _softened(self, size: Vector, thresholds: Vector, sigma2: float) -> Sequence[Vector | float]:
@@ -322,7 +273,7 @@ class Vectors(ABC):
 
         Half of the first ones [K] and half of the second ones [K, K] come back.
         """
-        K, xp, weights = len(gradients), self.xp, self._placed(shares)
+        K, xp, weights = len(gradients), self.xp, self._held(shares)
 
         def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
             rows, least = [self._double(gradient[part]) for gradient in gradients], thresholds[part]
@@ -332,33 +283,34 @@ class Vectors(ABC):
             soft = sigma2 * (total - xp.copysign(least[beyond], total))
             return (soft * soft).sum() / sigma2, chosen @ soft, sigma2 * (chosen @ chosen.T)
 
-        sums = self._sums(work, 1 + K + K * K, variances)
-        return float(sums[0]), sums[1 : K + 1], sums[K + 1 :].reshape(K, K)
+        square, *products = self._each_slice(work, 1 + K + K * K, variances)
+        sums = np.array([own.sum() for own in products])
+        return float(square.sum()), sums[:K], sums[K:].reshape(K, K)
 
     def loss_gradient(
         self, theta: Vector, gradient: Vector, variances: np.ndarray, dtype: np.dtype | type = np.float64
     ) -> Vector:
         """Return a gradient without that of the Gaussian prior."""
-        target = self.empty(dtype)
+        out = self.empty(dtype)
 
         def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            target[part] = gradient[part] - (1.0 / sigma2) * theta[part]
+            out[part] = gradient[part] - (1.0 / sigma2) * theta[part]
             return ()
 
-        self._sums(work, 0, variances)
-        return target
+        self._each_slice(work, 0, variances)
+        return out
 
     def steepest_square(self, theta: Vector, gradient: Vector, thresholds: Vector) -> float:
         """Return the squared length of the shortest subgradient of P, from its gradient without the L1 penalty."""
         xp = self.xp
 
         def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            slope, point, least = gradient[part], theta[part], thresholds[part]
-            soft = xp.clip(abs(slope) - least, 0.0, None)
-            shortest = xp.where(point != 0, slope + xp.copysign(least, point), soft)
+            own, point, least = gradient[part], theta[part], thresholds[part]
+            soft = xp.clip(abs(own) - least, 0.0, None)
+            shortest = xp.where(point != 0, own + xp.copysign(least, point), soft)
             return ((shortest * shortest).sum(),)
 
-        return float(self._sums(work, 1)[0])
+        return float(self._each_slice(work, 1).sum())
 
     def _free(self, theta: Vector, gradient: Vector, thresholds: Vector) -> Vector:
         """Return a mask of parameters that are not zero, or have a slope beyond their threshold."""
@@ -370,7 +322,7 @@ class Vectors(ABC):
         def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
             return (self._free(theta[part], gradient[part], thresholds[part]).sum(),)
 
-        return int(self._sums(work, 1)[0])
+        return int(self._each_slice(work, 1).sum())
 
     @abstractmethod
     def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
@@ -381,22 +333,36 @@ class HostVectors(Vectors):
     """Vectors that are NumPy arrays of this process."""
 
     def __init__(self, blocks: Sequence[slice], workers: Workers):
-        super().__init__(blocks, SLICE)
+        super().__init__(blocks)
         self._workers, self.buffers = workers, Buffers()
+        shortest = -(-self.size // (SLICES * SHORTEST_SLICE)) * SHORTEST_SLICE
+        length = min(max(shortest, SHORTEST_SLICE), LONGEST_SLICE)
+        ends = [
+            (block.start + part.stop, number)
+            for number, block in enumerate(self.blocks)
+            for part in ranges(block.stop - block.start, length)
+        ]
+        self._slices = len(ends)
+        self._bounds = np.array([0, *(end for end, _ in ends)], dtype=np.int64)  # [S + 1]
+        self._block_of = np.array([number for _, number in ends], dtype=np.int64)  # [S]
+        self._runs: dict[int, np.ndarray] = {}  # of slices, about as long as each other, by their number
 
-    def _results(self, work: SliceWork, width: int, variances: list[float]) -> np.ndarray:
-        results = np.empty((len(self.slices), width))
+    def _go(self, operation: Operation, vectors: int, sums: int, **given: Any) -> np.ndarray:
+        """Run an operation that goes through so many vectors on threads; return its sums over slices [S, sums]."""
+        found = np.empty((self._slices, sums))
+        if self._slices:
+            team = self._workers.team
+            count = min(team.threads, 1 + vectors * self.size // VALUES_PER_TASK)
+            if count not in self._runs:
+                self._runs[count] = np.unique(np.searchsorted(self._bounds, np.linspace(0, self.size, count + 1)))
+            _long_vectors.go(team, self._bounds, self._runs[count], operation, found.ravel(), **given)
+        return found
 
-        def go(numbers: range) -> None:
-            for number in numbers:
-                values = work(self.slices[number], variances[number])
-                if width:
-                    results[number] = np.concatenate(values, axis=None)
+    def _values(self, vector: np.ndarray) -> Values:
+        return Values(np.ascontiguousarray(vector), self.size)
 
-        tasks = min(self._workers.threads, max(self.size // VALUES_PER_TASK, 1))
-        ends = [len(self.slices) * task // tasks for task in range(tasks + 1)]
-        self._workers.run(go, [range(*some) for some in pairwise(ends)])
-        return results
+    def _written(self, vector: np.ndarray) -> Values:
+        return Values(vector, self.size, True)
 
     def empty(self, dtype: np.dtype | type = np.float64) -> np.ndarray:
         return self.buffers.empty(self.size, dtype)
@@ -413,68 +379,127 @@ class HostVectors(Vectors):
     def cast(self, vector: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
         if vector.dtype == dtype:
             return vector
-        target = self.empty(dtype)
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            target[part] = vector[part]
-            return ()
-
-        self._sums(work, 0)
-        return target
+        out = self.empty(dtype)
+        self._go(_long_vectors.copied, 2, 0, a=self._values(vector), b=self._written(out))
+        return out
 
     def _double(self, values: np.ndarray) -> np.ndarray:
         return values.astype(np.float64, copy=False)
+
+    def dot(self, a: np.ndarray, b: np.ndarray) -> float:
+        return float(self._go(_long_vectors.dots, 2, 1, a=self._values(a), b=self._values(b)).sum())
+
+    def block_dots(self, a: np.ndarray, b: np.ndarray) -> list[float]:
+        products = self._go(_long_vectors.dots, 2, 1, a=self._values(a), b=self._values(b))
+        return [float(products[self._block_of == number].sum()) for number in range(len(self.blocks))]
+
+    def stepped(self, start: np.ndarray, step: float, direction: np.ndarray) -> np.ndarray:
+        out = self.empty()
+        self._add(start, step, direction, out)
+        return out
+
+    def add_scaled(self, target: np.ndarray, factor: float, vector: np.ndarray) -> None:
+        self._add(target, factor, vector, target)
+
+    def _add(self, start: np.ndarray, factor: float, vector: np.ndarray, out: np.ndarray) -> None:
+        given = {"a": self._values(start), "b": self._values(vector), "c": self._written(out)}
+        self._go(_long_vectors.stepped, 3, 0, factor=factor, **given)
+
+    def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        out = self.empty(np.result_type(a, b))
+        given = {"a": self._values(a), "b": self._values(b), "c": self._written(out)}
+        self._go(_long_vectors.multiplied, 3, 0, **given)
+        return out
 
     def of_block(self, number: int) -> HostVectors:
         block = self.blocks[number]
         return HostVectors([slice(0, block.stop - block.start)], self._workers)
 
     def _multiplied(self, matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        target = np.empty(rows.shape)
-        product(self._workers.team, matrix, np.ascontiguousarray(rows), target)
-        return target
+        out = np.empty(rows.shape)
+        product(self._workers.team, matrix, np.ascontiguousarray(rows), out)
+        return out
 
-    def _beside(self, values: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        return values.astype(kept.dtype, copy=False)
+    def _precisions(self, variances: np.ndarray) -> np.ndarray:
+        """Return 1 / sigma^2 of each slice."""
+        return 1.0 / np.asarray(variances, dtype=np.float64)[self._block_of]
 
-    def _row_products(self, rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
-        return rows @ vector.astype(rows.dtype, copy=False)
+    def add_prior(self, gradient: np.ndarray, theta: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
+        precisions, given = self._precisions(variances), {"a": self._written(gradient), "b": self._values(theta)}
+        sums = self._go(_long_vectors.add_prior, 3, 2, factors=precisions, **given)
+        return float(precisions @ sums[:, 0] / 2), float((sums[:, 1] / precisions).sum() / 2)
 
-    def _combined(self, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        return weights.astype(rows.dtype) @ rows
+    def linearised(
+        self,
+        theta: np.ndarray,
+        gradient: np.ndarray,
+        variances: np.ndarray,
+        dtype: np.dtype | type,
+        others: Sequence[np.ndarray],
+    ) -> tuple[np.ndarray, float, list[float]]:
+        scaled, rows = self.empty(dtype), [self._values(other) for other in others]
+        given = {"a": self._values(theta), "b": self._values(gradient), "c": self._written(scaled), "rows": rows}
+        factors = self._precisions(variances)
+        sums = self._go(_long_vectors.linearised, len(rows) + 3, len(rows) + 2, factors=factors, **given)
+        constant, *products = sums.sum(axis=0).tolist()
+        return scaled, constant, products
 
-    def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
-        steps, changes = (np.zeros((most, self.size), dtype=dtype) for _ in range(2))
-        return Pairs(self, steps, changes, dtype)
+    def _each_slice(
+        self, work: Callable[[slice, float], Sequence[Vector | float]], width: int, variances: np.ndarray | None = None
+    ) -> np.ndarray:
+        bounds = self._bounds.tolist()
+        each = np.zeros(self._slices) if variances is None else np.asarray(variances, dtype=np.float64)[self._block_of]
+
+        def numbered(number: int) -> np.ndarray:
+            found = work(slice(bounds[number], bounds[number + 1]), float(each[number]))
+            return np.concatenate([np.empty(0), *(np.ravel(own) for own in found)])
+
+        found = list(self._workers.map(numbered, range(self._slices)))
+        return np.array(found, dtype=np.float64).reshape(self._slices, width).T
+
+    def pairs(self, most: int, dtype: np.dtype | type) -> HostPairs:
+        return HostPairs(self, most, dtype)
 
 
 class Pairs:
     """Steps s and changes y of the gradient, by slot, and the products with them that L-BFGS takes.
 
-    `rows` is how many slots to go through; slots out of use among them hold zeros. Sums over a slice of pairs kept in
-    single precision may be in single precision, those over slices are in double.
+    `rows` is how many slots to go through; slots out of use among them hold zeros. Products of pairs kept in single
+    precision are summed in double, a block of columns at a time.
     """
 
     def __init__(self, vectors: Vectors, steps: Vector, changes: Vector, dtype: np.dtype | type):
         self._vectors, self.most, self.dtype = vectors, len(steps), np.dtype(dtype)
         self._steps, self._changes = steps, changes  # [most, size] each
+        self._step_rows, self._change_rows = self._steps, self._changes  # in the form that `_along` takes
 
     def put(
         self, slot: int, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector, rows: int
-    ) -> tuple[np.ndarray, float]:
-        """Take up a step; return products of all steps with its change [rows], and its own with the new gradient."""
-        vectors = self._vectors
+    ) -> np.ndarray:
+        """Take up a step; return products of all steps with its change and with the new gradient, [rows, 2]."""
+        double = self._vectors._double
+        self._steps[slot] = after - before
+        self._changes[slot] = new_gradient - gradient
+        both = self._vectors.xp.stack([double(self._changes[slot]), double(new_gradient)], 1)
+        return self._products(self._steps, both, rows)
 
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            slope = new_gradient[part]
-            self._steps[slot, part] = after[part] - before[part]
-            self._changes[slot, part] = slope - gradient[part]
-            steps = self._steps[:rows, part]
-            products = vectors._row_products(steps, self._changes[slot, part])
-            return products, vectors._beside(steps[slot], steps) @ vectors._beside(slope, steps)
+    def _products(self, own: Vector, vectors: Vector, rows: int) -> np.ndarray:
+        """Multiply the first rows by vectors [size, k], in double precision, [rows, k]."""
+        size, k = vectors.shape
+        whole, double = size // PIECE, self._vectors._double
+        total = double(own[:rows, whole * PIECE :]) @ vectors[whole * PIECE :]
+        for some in ranges(whole, PIECES_AT_ONCE):  # many products in one go: one alone is too small for a GPU
+            part, count = slice(some.start * PIECE, some.stop * PIECE), some.stop - some.start
+            pieces = double(own[:rows, part]).reshape(rows, count, PIECE).swapaxes(0, 1)
+            total = total + (pieces @ vectors[part].reshape(count, PIECE, k)).sum(0)
+        return self._vectors.to_array(total)
 
-        sums = vectors._sums(work, rows + 1)
-        return sums[:-1], float(sums[-1])
+    def _mixed(self, own: Vector, shares: np.ndarray) -> Vector:
+        """Multiply shares [rows] by rows, in double precision."""
+        weights, rows, found = self._vectors.from_array(shares), len(shares), []
+        for part in ranges(self._vectors.size, PIECE * PIECES_AT_ONCE):
+            found.append(weights @ self._vectors._double(own[:rows, part]))
+        return self._vectors.xp.concatenate(found) if found else self._vectors.zeros()
 
     def forget(self, slot: int) -> None:
         self._steps[slot] = 0.0
@@ -488,65 +513,35 @@ class Pairs:
 
     def along(self, vector: Vector, rows: int) -> np.ndarray:
         """Return products of all steps with a vector, [rows]."""
-        return self._along(self._steps[:rows], vector)
+        return self._along(self._step_rows, vector, rows)
 
     def changes_along(self, vector: Vector, rows: int) -> np.ndarray:
         """Return products of all changes with a vector, [rows]."""
-        return self._along(self._changes[:rows], vector)
+        return self._along(self._change_rows, vector, rows)
 
-    def _along(self, rows: Vector, vector: Vector) -> np.ndarray:
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            return (self._vectors._row_products(rows[:, part], vector[part]),)
-
-        return self._vectors._sums(work, len(rows))
+    def _along(self, own: Any, vector: Vector, rows: int) -> np.ndarray:
+        return self._products(own, self._vectors._double(vector)[:, None], rows)[:, 0]
 
     def reduced(self, gradient: Vector, shares: np.ndarray) -> Vector:
         """Return minus the gradient less its shares [rows] of changes."""
-        target = self._vectors.empty(self.dtype)
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            target[part] = self._reduced(gradient[part], shares, self._changes[: len(shares), part])
-            return ()
-
-        self._vectors._sums(work, 0)
-        return target
+        return self._vectors.cast(-(gradient + self._mixed(self._changes, shares)), self.dtype)
 
     def reduced_and_scaled(
         self, gradient: Vector, shares: np.ndarray, scale: Vector, newest: int | None
     ) -> tuple[Vector, np.ndarray, float]:
         """Return `reduced` times a diagonal, its products with all changes [rows], and y.(scale y) of the newest y."""
-        vectors, target = self._vectors, self._vectors.empty(self.dtype)
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            changes, factors = self._changes[: len(shares), part], scale[part]
-            direction = self._reduced(gradient[part], shares, changes)
-            direction *= factors
-            target[part] = direction
-            products = vectors._row_products(changes, target[part])
-            if newest is None:
-                return products, 0.0
-            change = self._changes[newest, part]
-            return products, vectors._beside(change * factors, change) @ vectors._beside(change, change)
-
-        *products, curvature = vectors._sums(work, len(shares) + 1).tolist()
-        return target, np.array(products), curvature
-
-    def _reduced(self, gradient: Vector, shares: np.ndarray, changes: Vector) -> Vector:
-        """Return minus a slice of a gradient less its shares of changes."""
-        total = self._vectors._combined(-shares, changes)
-        total -= self._vectors._beside(gradient, changes)
-        return total
+        double = self._vectors._double
+        found = -(gradient + self._mixed(self._changes, shares)) * double(scale)
+        out, bent = self._vectors.cast(found, self.dtype), 0.0
+        if newest is not None:
+            change = double(self._changes[newest])
+            bent = float((change * change * double(scale)).sum())
+        return out, self.changes_along(out, len(shares)), bent
 
     def finish(self, target: Vector, length: float, weights: np.ndarray, gradient: Vector) -> float:
         """Set target = length target + weights [rows] times steps; return its product with the gradient."""
-        vectors = self._vectors
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            target[part] *= length
-            target[part] += vectors._combined(weights, self._steps[: len(weights), part])
-            return (vectors._double(target[part]) @ gradient[part],)
-
-        return float(vectors._sums(work, 1)[0])
+        target[:] = length * self._vectors._double(target) + self._mixed(self._steps, weights)
+        return self._vectors.dot(target, gradient)
 
     def minimise_model(
         self,
@@ -583,3 +578,59 @@ class Pairs:
         moved, direction = point - start, vectors.zeros()
         direction[free] = vectors.from_array(moved)
         return direction, float((slope * moved).sum() + (least * (np.abs(point) - np.abs(start))).sum())
+
+
+class HostPairs(Pairs):
+    """Pairs that are NumPy arrays of this process."""
+
+    _vectors: HostVectors
+
+    def __init__(self, vectors: HostVectors, most: int, dtype: np.dtype | type):
+        # The threads that first write a step touch its memory first.
+        steps, changes = (np.empty((most, vectors.size), dtype=dtype) for _ in range(2))
+        super().__init__(vectors, steps, changes, dtype)
+        self._step_rows, self._change_rows = ([vectors._written(row) for row in rows] for rows in (steps, changes))
+
+    def put(
+        self,
+        slot: int,
+        before: np.ndarray,
+        after: np.ndarray,
+        gradient: np.ndarray,
+        new_gradient: np.ndarray,
+        rows: int,
+    ) -> np.ndarray:
+        b, c, d, e = (self._vectors._values(vector) for vector in (before, after, gradient, new_gradient))
+        given = {"a": self._change_rows[slot], "b": b, "c": c, "d": d, "e": e, "number": slot}
+        steps = self._step_rows[:rows]
+        sums = self._vectors._go(_long_vectors.put_pair, rows + 6, 2 * rows, rows=steps, **given)
+        return sums.sum(axis=0).reshape(rows, 2)
+
+    def _along(self, own: list[Values], vector: np.ndarray, rows: int) -> np.ndarray:
+        given = self._vectors._values(vector)
+        return self._vectors._go(_long_vectors.products, rows + 1, rows, rows=own[:rows], a=given).sum(axis=0)
+
+    def reduced(self, gradient: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        return self._reduced(gradient, shares, 0)[0]
+
+    def reduced_and_scaled(
+        self, gradient: np.ndarray, shares: np.ndarray, scale: np.ndarray, newest: int | None
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        given = {"b": self._vectors._values(scale), "number": -1 if newest is None else newest}
+        out, found = self._reduced(gradient, shares, len(shares) + 1, **given)
+        return out, found[:-1], float(found[-1])
+
+    def _reduced(
+        self, gradient: np.ndarray, shares: np.ndarray, sums: int, **given: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        out, rows = self._vectors.empty(self.dtype), self._change_rows[: len(shares)]
+        given |= {"a": self._vectors._values(gradient), "c": self._vectors._written(out), "factors": shares}
+        found = self._vectors._go(_long_vectors.reduced, len(shares) + 3, sums, rows=rows, **given)
+        return out, found.sum(axis=0)
+
+    def finish(self, target: np.ndarray, length: float, weights: np.ndarray, gradient: np.ndarray) -> float:
+        given = {"a": self._vectors._written(target), "b": self._vectors._values(gradient), "factor": length}
+        rows = self._step_rows[: len(weights)]
+        return float(
+            self._vectors._go(_long_vectors.finished, len(weights) + 3, 1, rows=rows, factors=weights, **given).sum()
+        )

@@ -2,7 +2,7 @@
 
 What the pairs say about the curvature is laid over an initial inverse Hessian, the `metric`: here a diagonal, elsewhere
 blocks (see `block_jacobi`). The two loops over the pairs run on inner products: s_i.y_j of old steps and new changes
-are kept, s_i.g changes by s_i.y of the newest y, and y_i.r are taken anew, so every pair is read three times a step.
+are kept, s_i.g and y_i.r are taken anew, so every pair is read three times a step.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ class RememberedPairs:
 
     def _put(
         self, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector
-    ) -> tuple[int, np.ndarray, float] | None:
+    ) -> tuple[int, np.ndarray] | None:
         """Remember a step between two points, in the place of the oldest where all slots are taken.
 
-        Return its slot, the products of all steps with its change [rows], and its own with the new gradient; None where
+        Return its slot and the products of all steps with its change and with the new gradient, [rows, 2]; None where
         rounding hides that P curves upwards along it.
         """
         full = len(self._order) == self._most
         slot = self._order.pop(0) if full else next(free for free in range(self._most) if free not in self._order)
-        products, slope = self._pairs.put(slot, before, after, gradient, new_gradient, max([slot, *self._order]) + 1)
-        if not products[slot] > 0:
+        products = self._pairs.put(slot, before, after, gradient, new_gradient, max([slot, *self._order]) + 1)
+        if not products[slot, 0] > 0:
             self._pairs.forget(slot)
             return None
         self._order.append(slot)
-        return slot, products, slope
+        return slot, products
 
 
 class Memory(RememberedPairs):
@@ -88,39 +88,26 @@ class Memory(RememberedPairs):
     def __init__(self, vectors: Vectors, dtype: np.dtype | type = np.float64):
         super().__init__(vectors, _most_pairs(vectors.size), dtype)
         self._products = np.zeros((self._most, self._most))  # [i, j] s_i.y_j, for s_i no newer than y_j
-        # The last gradient, and its products with all steps.
+        # The gradient that the newest pair ended at, and its products with all steps.
         self._known: tuple[Vector, np.ndarray] | None = None
 
     def add(self, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector) -> None:
         """Take up a step between two points, with the gradients there."""
         put = self._put(before, after, gradient, new_gradient)
-        if put is None:
-            self._known = None
-            return
-        slot, products, slope = put
-        rows = len(products)
-        self._products[:rows, slot] = products
-        if self._known is None or self._known[0] is not gradient:
-            self._known = None
-            return
-        along = np.zeros(rows)
-        along[: len(self._known[1])] = self._known[1][:rows]
-        along += products
-        along[slot] = slope
-        self._known = new_gradient, along
-
-    def clear(self) -> None:
-        super().clear()
-        self._known = None
+        if put is not None:
+            slot, products = put
+            self._products[: len(products), slot] = products[:, 0]
+            self._known = (new_gradient, products[:, 1])
 
     def direction(self, gradient: Vector, metric: Metric) -> tuple[Vector, float]:
         """Return minus the approximate inverse Hessian times the gradient, and its product with the gradient."""
         order, products, pairs = self._order, self._products, self._pairs
         rows = self._rows
         newest = order[-1] if order else None
-        if self._known is None or self._known[0] is not gradient:
-            self._known = gradient, pairs.along(gradient, rows)
-        along = self._known[1]
+        if self._known is not None and self._known[0] is gradient:
+            along = self._known[1]
+        else:
+            along = pairs.along(gradient, rows)
         shares = np.zeros(rows)  # of y in the vector that meets the metric
         for i in reversed(order):
             shares[i] = -(along[i] + shares @ products[i, :rows]) / products[i, i]

@@ -143,9 +143,8 @@ class CurvatureModel(RememberedPairs):
         put = self._put(before, after, old.gradient, new.gradient)
         if put is None:
             return
-        slot, products, _ = put
-        rows = len(products)
-        self._crossed[:rows, slot] = products
+        slot, rows = put[0], len(put[1])
+        self._crossed[:rows, slot] = put[1][:, 0]
         self._crossed[slot, :rows] = self._pairs.changes_along(self._pairs.step(slot), rows)
         self._put_squares(slot, rows)
         self._put_length(slot)
