@@ -55,7 +55,12 @@ BUGS = [
         '.count("-") > 2',
         "cli/test_evaluate.py::test_options_that_contradict_each_other",
     ),
-    Bug("kcrf_cli/commands/export.py", 'output.endswith(".txt")', "False", "cli/test_exchange_commands.py"),
+    Bug(
+        "kcrf_cli/commands/export.py",
+        'if program != "runtime":',
+        'if program == "runtime":',
+        "cli/test_exchange_commands.py cli/test_export.py",
+    ),
     Bug(
         "kcrf_cli/commands/featurize.py",
         "range(min(run.show, dataset.positions))",
@@ -212,7 +217,10 @@ BUGS = [
     Bug("kcrf_core/runtime/characters.py", "TRANSFORMS[transform]", 'TRANSFORMS["lower"]', "core/test_runtime.py"),
     Bug("kcrf_core/system/memory.py", "self._left += count", "self._left -= count", "core/test_memory.py"),
     Bug(
-        "kcrf_core/exchange/crfpp_models.py", 'float(fields.get(b"cost-factor", b"1"))', "1.0", "core/test_exchange.py"
+        "kcrf_core/exchange/crfpp_models.py",
+        "np.where(pair, Y * Y, Y)",
+        "np.where(pair, Y, Y)",
+        "core/test_exchange.py",
     ),
     Bug("kcrf_core/training/held_out.py", "0 if name == BONUS else error", "0", "core/test_decoder_choice.py"),
     Bug(

@@ -226,7 +226,8 @@ class Command(click.Command):
 
     def _shortened(self, ctx: click.Context) -> bool:
         """Return True if the help lists only common options: the command has many, and not all are asked for."""
-        return _EVERYTHING not in ctx.meta and len(self.get_params(ctx)) > FEW
+        listed = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)]
+        return _EVERYTHING not in ctx.meta and len(listed) > FEW
 
 
 def sections_of(command: click.Command, ctx: click.Context) -> dict[str, list[click.Option]]:

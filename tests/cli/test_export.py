@@ -160,11 +160,11 @@ def test_figures_as_json(kcrf, sample_data, tmp_path):
     assert (found["categorical_columns"], found["real_columns"], found["labels"]) == (1, 0, 2)
 
 
-def test_values_with_line_ends_are_refused_with_the_remedy(kcrf, tmp_path):
-    (tmp_path / "data.csv").write_text('"two\nlines",X\nb,Y\n')
+def test_values_with_tabs_are_refused_with_the_remedy(kcrf, tmp_path):
+    (tmp_path / "data.csv").write_text('"two\twords",X\nb,Y\n')
     done = kcrf("featurize", tmp_path / "data.csv", "--separator", ",", "--plain", "--export", "crfsuite", "-q")
     assert done.code == 2 and done.out == b""
-    assert "lines' has a TAB or a line end, which the file cannot hold: replace it in the data" in done.err
+    assert "words' has a TAB or a line end, which the file cannot hold: replace it in the data" in done.err
 
 
 def test_programs_that_tagging_is_compared_with_have_the_default_features(kcrf, tmp_path, monkeypatch):

@@ -248,7 +248,7 @@ def test_the_estimator_takes_lists_and_files(task):
     crf.save(task / "m.npz")
     loaded = KernelCRF.load(task / "m.npz")
     assert loaded.predict(X_test) == crf.predict(X_test)
-    assert loaded.lexicons == {"city": CITIES} and loaded.lexicon_case == "fold"
+    assert loaded.config["lexicons"] == {"city": CITIES}
     again = loaded.fit(X, y)
     assert again.predict(X_test) == crf.predict(X_test)
     files = KernelCRF(sigma2=1, lexicons={"city": task / "cities.txt"}, clusters=task / "paths.txt").fit(X, y)

@@ -341,7 +341,7 @@ UD = "{}\t{}\t_\t{}\t_\t_\t0\t_\t_\t_\n".format
     [
         ("conll", None, Layout(), "a X X \r\nb X X \r\n", "a X X \r\nb X Y \r\n"),
         ("conll", None, CSV, "a,1\nb,X\n", "a,1\nb,Y\n"),
-        ("conll", None, CSV, 'a,1,1\nb,"as Y,X\nor so",X\nc,X,X', 'a,1,1\nb,"as Y,X\nor so",Y\nc,X,X'),
+        ("conll", None, CSV, 'a,1,1\nb,"as Y,X or so",X\nc,X,X', 'a,1,1\nb,"as Y,X or so",Y\nc,X,X'),
         ("conll", None, CSV, '"a","X"\r\n"b","X"\r\n', '"a","X"\r\n"b","Y"\r\n'),
         ("conll", None, Layout(header=True), "w l\nX X\nX X\n", "w l\nX Y\nX X\n"),
         ("crfsuite", None, Layout(), "X\ta\nX\tX\n", "X\ta\nY\tX\n"),

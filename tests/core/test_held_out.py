@@ -45,7 +45,7 @@ def posterior_of(problem, inputs, kinds, workers, forbidden=None):
 def likelihood_by_enumeration(objective, theta, problem):
     """sum_k w_k log p(observed labels of piece k), with no first and last potentials where a piece is cut."""
     total = 0.0
-    for shard in objective.engine.over_chunks(theta, lambda chunk: chunk):
+    for shard in objective.engine.handles[0].over_chunks(theta, lambda chunk: chunk):
         plain = objective.engine.potentials(theta)
         for k, weight in enumerate(shard.weights):
             rows = slice(int(shard.offsets[k]), int(shard.offsets[k + 1]))

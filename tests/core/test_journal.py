@@ -7,15 +7,12 @@ import os
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.corpora.word_vectors import WordVectors
-from kcrf_core.encoding import Dataset
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.selection import Journal
 from kcrf_core.selection.journal import corpus_digest, digest_of
-from kcrf_core.training.problems import sequence_keys
 
 
 @pytest.fixture
@@ -155,18 +152,3 @@ def test_digests_of_word_vectors_tell_words_with_line_ends_apart():
         return WordVectors.of("t", words, np.zeros((len(words), width), np.int8), np.zeros(len(words), "f4")).digest
 
     assert digest(["a", "b"], 2) != digest(["a\nb"], 8)  # twelve bytes of numbers each
-
-
-def test_keys_of_sequences_tell_lengths_apart():
-    def key(labels, attributes):
-        """The key of a sequence whose first position has all attributes, with the value 0."""
-        N, count = len(labels), len(attributes)
-        ends = np.array([0, *[count] * N], np.int32)
-        bag = sparse.csr_array((np.zeros(count), np.array(attributes, np.int32), ends), (N, 9))
-        empty, labels = np.zeros((N, 0)), np.array(labels, np.int32)
-        (found,) = sequence_keys(
-            Dataset(np.array([0, N]), ends[1:], labels, None, empty.astype(np.int32), empty, bag, np.zeros(N))
-        )
-        return found
-
-    assert key([0], [5, 7]) == key([0], [5, 7]) != key([0, 2, 5, 7], [])  # the same 32 bytes

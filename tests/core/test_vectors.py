@@ -334,7 +334,8 @@ def test_items_have_vectors(tmp_path, numbers):
     assert crf.attributes_[-6:] == [f"emb.{r}[{w}]" for w in (-1, 0) for r in range(3)]
     crf.save(tmp_path / "model.npz")
     again = KernelCRF.load(tmp_path / "model.npz")
-    assert (again.scale, list(again.window)) == ("none", [-1, 0])
+    [feature] = [feature for feature in again.config["features"] if feature.get("type") == "real"]
+    assert (feature["scale"], list(feature["window"])) == ("none", [-1, 0])
     for found, expected in zip(again.predict_proba(X), crf.predict_proba(X), strict=True):
         assert np.array_equal(found, expected)
     assert again.predict([]) == [] and again.predict([[]]) == [[]]

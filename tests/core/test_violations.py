@@ -140,7 +140,7 @@ def test_the_estimator_takes_it(tmp_path):
     crf = KernelCRF(sigma2=1, scheme="iob2", scheme_violations="drop").fit(X, BROKEN)
     assert crf.report_["scheme_violations"]["sequences"] == 3
     crf.save(tmp_path / "m.npz")
-    assert KernelCRF.load(tmp_path / "m.npz").scheme_violations == "drop"
+    assert KernelCRF.load(tmp_path / "m.npz").config["training"]["scheme_violations"] == "drop"
 
 
 @pytest.mark.parametrize("scheme", ["iob1", "iob2", "iobes", "bilou"])

@@ -119,11 +119,13 @@ class LibraryLabels:
         path = np.empty(int(offsets[-1] - offsets[0]), np.int32)
         if corpus.attributes is not None:
             names, rows = corpus.attributes.names, corpus.attributes
-            assert isinstance(names, NameCells)
+            if not isinstance(names, NameCells):
+                return None  # they are texts already, as formats of plug-ins may have them
             cells = names.data, names.starts, names.lengths
             good = made.label_attributes(*cells, rows.values, rows.indptr, offsets, path)
         else:
-            assert isinstance(corpus.columns, Cells)
+            if not isinstance(corpus.columns, Cells):
+                return None
             places = np.array(self.model.encoding.places(corpus)[:-1], np.int64)
             cells = corpus.columns.data, corpus.columns.starts, corpus.columns.lengths
             good = made.label_cells(*cells, places, offsets, path)
