@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kcrf_core.scoring import Yardstick
 from kcrf_core.selection import Candidate, Listener, Outcome, Search
@@ -53,6 +53,11 @@ class SearchMessages(Listener):
                 f"{outcome.found['folds']} folds, {text.duration(outcome.seconds)}: "
                 f"{self._title(outcome.candidate)}{mark}"
             )
+
+    def left_out(self, candidates: Sequence[Candidate], rung: int) -> None:
+        unit = "work" if self._budget is None else "time"
+        names = "; ".join(map(self._title, candidates))
+        self.note(f"round {rung + 1}: too little {unit} is left to judge {names}")
 
     def note(self, line: str) -> None:
         if not self._quiet:

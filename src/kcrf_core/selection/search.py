@@ -32,7 +32,7 @@ DEARER_GAIN = 0.5
 SCREENED_SHARE = 0.02
 # The first candidate gets a search for the prior variance of each term if that takes at most this share.
 FIRST_SHARE = 0.1
-# Each rung may take so many times the work of the one before, the first one at least this share.
+# Each rung may take so many times the work of the one before, of what is left; the first one at least this share.
 SHARE_FACTOR, SEED_SHARE = 2.0, 0.5
 
 
@@ -50,6 +50,9 @@ class Listener:
 
     def judged(self, outcome: Outcome) -> None:
         """Receive a judgement."""
+
+    def left_out(self, candidates: Sequence[Candidate], rung: int) -> None:
+        """Receive the candidates for whose judgement on a rung too little work or time is left."""
 
     def note(self, text: str) -> None:
         """Receive a remark for the user."""
@@ -140,7 +143,8 @@ class Search:
         default = self._seeds[0]
         going = [*self._seeds[:1], *self._cheapest_first(self._seeds[1:])]
         for rung, positions in enumerate(self.sizes):
-            limit = self.available * max(math.fsum(shares[: rung + 1]) / math.fsum(shares), SEED_SHARE)
+            share = shares[rung] / math.fsum(shares[rung:])
+            limit = self.spent + (self.available - self.spent) * (share if rung else max(share, SEED_SHARE))
             if self._over(self.total):
                 break
             leader = self.leader
@@ -152,13 +156,21 @@ class Search:
                     self._search_priors(self.total)
                     break
             self._listener.rung(rung, positions, len(going))
+            waiting = []
             for candidate in going:
                 before = self._outcomes[rung - 1].get(candidate) if rung else self.leader
-                most = limit if self._outcomes[rung] else self.total
+                exempt = not self._outcomes[rung] or candidate == default
+                most = self.total if exempt else limit
                 first = self._setting * self._arena.settings(candidate, None, True) <= FIRST_SHARE * self.total
                 outcome = self._judge(candidate, rung, most, before, thorough=self.leader is None and first)
-                if outcome is not None and (self._leading.rung < rung or outcome.value > self._leading.value):
+                if outcome is None:
+                    waiting.append(candidate)
+                    if leader is not None and candidate == leader.candidate:
+                        break  # the choice is made on the rung below
+                elif self._leading.rung < rung or outcome.value > self._leading.value:
                     self.leader = outcome
+            if waiting and self.leader is not None:
+                self._listener.left_out(waiting, rung)
             if self.leader is None or self.leader.rung < rung:
                 break
             self.leader = self._cheapest(self.leader, DEARER_GAIN)
@@ -339,4 +351,5 @@ class Search:
         count = max(KEPT_LEAST, math.ceil(KEPT_SHARE * (len(ranked) + 1)))
         hopeful = [one for one in ranked if self._standard_errors(leader, one) <= HOPELESS]
         going = [outcome.candidate for outcome in [leader, *hopeful][:count]]
-        return list(dict.fromkeys([self._seeds[0], *going]))  # the default for the comparison in `choice`
+        # The leader first, so that the best is never lost; the default for the comparison in `choice`.
+        return list(dict.fromkeys([leader.candidate, self._seeds[0], *going]))
