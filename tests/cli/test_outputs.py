@@ -57,6 +57,11 @@ def test_the_name_of_a_directory_is_a_usage_error(kcrf, command, tmp_path):
     assert done.code == 2 and "is the name of a directory" in done.err and not (tmp_path / "later").exists()
 
 
+def test_compression_that_is_not_written_is_a_usage_error(kcrf, command, tmp_path):
+    done = kcrf(*command("tag"), f"{tmp_path}/tagged.conll.xz")
+    assert done.code == 2 and "give a name that ends in .gz" in done.err and not (tmp_path / "tagged.conll.xz").exists()
+
+
 @posix
 @pytest.mark.parametrize(
     "name",

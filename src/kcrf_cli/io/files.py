@@ -193,6 +193,8 @@ def check_outputs(outputs: Iterable[str | None], *inputs: str | None) -> None:
     """Refuse outputs that cannot be written, that are inputs, or that are one another; `-` is stdout."""
     written = [path for path in outputs if path not in (None, "-")]
     for path in written:
+        if path.endswith((".bz2", ".xz", ".zst")):
+            raise click.UsageError(f"'{path}': outputs are compressed by gzip alone: give a name that ends in .gz")
         check_writable(path, *inputs)
     if len({os.path.realpath(path) for path in written}) < len(written):
         raise click.UsageError("two outputs have the same name: give each its own")
