@@ -132,14 +132,14 @@ class Engine:
 
     def _ready(self, vectors: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
         """Return blocks that partitions multiply with: for each vector, [D, C] or [K] of each term in `dtype`."""
-        found = []
+        ready = []
         for j, term in enumerate(self.terms):
             blocks = [self.vectors.take(vector, j) for vector in vectors]
             if len(vectors) > 1 and term.nested:
-                found.append(self._side_by_side(self.head(j).ready, [term.of_map(block) for block in blocks]))
+                ready.append(self._side_by_side(self.head(j).ready, [term.of_map(block) for block in blocks]))
             else:
-                found.append([self._ready_block(j, block) for block in blocks])
-        return [list(blocks) for blocks in zip(*found, strict=True)]
+                ready.append([self._ready_block(j, block) for block in blocks])
+        return [list(blocks) for blocks in zip(*ready, strict=True)]
 
     def _side_by_side(self, solve: Callable[..., np.ndarray], blocks: list[Any], *more: Any) -> list[np.ndarray]:
         """Solve systems of pivots at several points as a partition of all data does: bits depend on the columns."""
@@ -260,12 +260,12 @@ class Engine:
     def rounding(self, theta: Vector) -> list[Rounding]:
         """Bound the rounding error of an evaluation in double precision at theta, for each term."""
         error_sum = 2 * float(self.problem.position_weights().sum())  # |p - e_y| is at most 2, summed over labels
-        found = [Rounding()] * len(self.terms)
+        bounds = [Rounding()] * len(self.terms)
         for j in self.mapped:
             extent = self.extent(j, self.head(j).scale)
             about = Evaluated(error_sum, self.problem.positions, extent, partial(self._outside_roots, theta, j))
-            found[j] = self.head(j).rounding(self.terms[j].of_map(self.block(theta, j)), about)
-        return found
+            bounds[j] = self.head(j).rounding(self.terms[j].of_map(self.block(theta, j)), about)
+        return bounds
 
     def extent(self, term: int, scale: np.ndarray) -> Extent:
         """Return the largest values of a term's rows, multiplied by factors of its columns if given."""
@@ -274,8 +274,8 @@ class Engine:
             arguments = [
                 (term, scale if columns is None else scale[columns[columns < len(scale)]]) for columns in chosen
             ]
-            found = self.executor.ask(self.handles, Partition.extent, arguments)
-            self._extents[term, len(scale)] = reduce(Extent.joined, found)
+            extents = self.executor.ask(self.handles, Partition.extent, arguments)
+            self._extents[term, len(scale)] = reduce(Extent.joined, extents)
         return self._extents[term, len(scale)]
 
     def _outside_roots(self, theta: Vector, term: int, gram: float) -> float:
@@ -334,9 +334,9 @@ class Engine:
 
     def predictions(self, theta: Vector) -> Predictions:
         """Predict by each decoder, and return the probabilities of gold labels (any value for unknown labels)."""
-        found = self._asked(Partition.predictions, theta)
-        labels = {name: np.concatenate([part.labels[name] for part in found]) for name in DECODINGS}
-        return Predictions(labels, np.concatenate([part.gold for part in found]))
+        parts = self._asked(Partition.predictions, theta)
+        labels = {name: np.concatenate([part.labels[name] for part in parts]) for name in DECODINGS}
+        return Predictions(labels, np.concatenate([part.gold for part in parts]))
 
     def best_labels(self, theta: Vector, bonuses: np.ndarray) -> np.ndarray:
         """Return labels [N] int32 by Viterbi decoding, with numbers [Y + 1, Y] of `Edges.with_bonuses`."""

@@ -95,7 +95,7 @@ class Partition:
         self.types = list(dict.fromkeys(self.mapped.values()))
         self.per_position = any(clique.per_position for clique in self.types)
         self.second_order = any(term.clique.second_order for term in self.terms)
-        widths = [own.dense_size for own in self.maps.values()]
+        widths = [feature_map.dense_size for feature_map in self.maps.values()]
         self.chunks = make_chunks(problem, max(widths, default=0))
         Y = problem.label_count
         sum_sizes = [width * self.terms[j].columns for width, j in zip(widths, self.mapped, strict=True)]
@@ -189,11 +189,11 @@ class Partition:
         columns = self.terms[next(iter(self.mapped))].columns
         products, terms = [], []
         for j, ready in prepared.items():
-            own = self.maps[j].native(ready, columns)
-            if own is None:
+            native_products = self.maps[j].native(ready, columns)
+            if native_products is None:
                 return False
-            products += own
-            terms += [j] * len(own)
+            products += native_products
+            terms += [j] * len(native_products)
         if len(products) > MOST_MAPS:
             return False
         start, end = (np.ascontiguousarray(values, dtype=np.float64) for values in (edges.start, edges.end))
@@ -278,11 +278,11 @@ class Partition:
         leading = self.maps[term].leading(m)
 
         def of_partition(part: slice) -> np.ndarray:
-            own, total = rows[part], np.zeros((m, m))
-            if not len(own):
+            chosen, total = rows[part], np.zeros((m, m))
+            if not len(chosen):
                 return total
-            phi = leading.subset(own).features(self.workers, inverse)
-            weighted = phi * weights[own, None].astype(phi.dtype)
+            phi = leading.subset(chosen).features(self.workers, inverse)
+            weighted = phi * weights[chosen, None].astype(phi.dtype)
 
             def task(some: slice) -> None:
                 total[some] = weighted[:, some].T @ phi
@@ -294,15 +294,15 @@ class Partition:
 
     def sampled_real_grams(self, theta: Parameters, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
         """Return Gram matrices of real columns on some positions [n] of each term, and the variance of all labels."""
-        found = self.by_run(self.over_chunks(theta, partial(_real_parts, self, rows)))
-        grams = [tree_sum([reduce(add, (grams[j] for grams, _ in part)) for part in found]) for j in rows]
-        return grams, tree_sum([math.fsum(left for _, left in part) for part in found])
+        by_run = self.by_run(self.over_chunks(theta, partial(_real_parts, self, rows)))
+        grams = [tree_sum([reduce(add, (grams[j] for grams, _ in part)) for part in by_run]) for j in rows]
+        return grams, tree_sum([math.fsum(left for _, left in part) for part in by_run])
 
     def leading_features(self, term: int, inverse: np.ndarray) -> np.ndarray:
         """Return kernel values with the first m pivots times a matrix [m, m], [N, m]."""
         leading = self.maps[term].leading(len(inverse))
         rows = (np.arange(part.start, part.stop) for part in self.runs.slices)
-        return np.concatenate([leading.subset(own).features(self.workers, inverse) for own in rows])
+        return np.concatenate([leading.subset(numbers).features(self.workers, inverse) for numbers in rows])
 
     def errors(self, theta: Parameters, clique: Clique) -> np.ndarray:
         """Return w (p - e_y) of the cliques of each position, [N, columns]."""
@@ -322,12 +322,12 @@ class Partition:
         """Return log p(y | x) of each sequence, for the observed labels y, [S]."""
         return np.concatenate(list(self.over_chunks(theta, ScoredChunk.sequence_logs)))
 
-    def by_run(self, found: Iterable[Result]) -> list[list[Result]]:
-        """Group what was found of chunks by the borders of the problem."""
+    def by_run(self, results: Iterable[Result]) -> list[list[Result]]:
+        """Group results of chunks by the borders of the problem."""
         ends = np.cumsum([len(chunk.labels) for chunk in self.chunks])
         counts = np.diff(np.searchsorted(ends, self.runs.borders, side="right"))
-        found = iter(found)
-        return [list(islice(found, count)) for count in counts.tolist()]
+        results = iter(results)
+        return [list(islice(results, count)) for count in counts.tolist()]
 
     def over_chunks(self, theta: Parameters, work: Callable[[ScoredChunk], Result]) -> Iterator[Result]:
         """Call `work` for every chunk with its potentials, on threads; results come in the order of chunks."""
@@ -364,14 +364,14 @@ class Partition:
             if fresh:
                 scores[clique] = np.empty((n, points * clique.columns(Y)), self.dtype)
             self.maps[j].add_scores(ready, chunk.rows, scores[clique], fresh)
-        found = []
+        potentials = []
         for point, edges in enumerate(shared):
             out = Potentials(None, edges)
             for clique, values in scores.items():
-                own = values if points == 1 else np.ascontiguousarray(values[:, _columns_of(point, clique.columns(Y))])
-                clique.add(own, out, Y)
-            found.append((np.zeros((n, Y), dtype=self.dtype) if out.scores is None else out.scores, out.edges))
-        return found
+                part = values if points == 1 else np.ascontiguousarray(values[:, _columns_of(point, clique.columns(Y))])
+                clique.add(part, out, Y)
+            potentials.append((np.zeros((n, Y), dtype=self.dtype) if out.scores is None else out.scores, out.edges))
+        return potentials
 
 
 def _columns_of(point: int, width: int) -> slice:
@@ -390,8 +390,8 @@ class _TaskSums:
 
     def add(self, other: _TaskSums) -> None:
         self.log_likelihoods += other.log_likelihoods
-        for own, more in zip(self.sums, other.sums, strict=True):
-            own.add(more)
+        for total, more in zip(self.sums, other.sums, strict=True):
+            total.add(more)
         for j, part in other.parts.items():
             if j in self.parts:
                 self.parts[j] += part
@@ -415,23 +415,23 @@ class _Adjoint:
         """Add the sums of the next task; tasks come in their order."""
         self.totals[next(self._coming)].add(task)
 
-    def add_errors(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Change]) -> None:
+    def add_errors(self, task: _TaskSums, chunk: Chunk, changes: Sequence[chain.Change]) -> None:
         """Weigh the errors of a chunk, and add them to the sums of its task."""
-        for total, each in zip(task.sums, found, strict=True):
-            total.add(chunk.weighted_sums(each))
-        self.add_parts(task, chunk, found)
+        for total, change in zip(task.sums, changes, strict=True):
+            total.add(chunk.weighted_sums(change))
+        self.add_parts(task, chunk, changes)
 
-    def add_parts(self, task: _TaskSums, chunk: Chunk, found: Sequence[chain.Change]) -> None:
+    def add_parts(self, task: _TaskSums, chunk: Chunk, changes: Sequence[chain.Change]) -> None:
         """Add errors that are weighted already to the sums of maps."""
         partition, rows, Y = self.partition, chunk.rows, self.partition.problem.label_count
-        own = {clique: residuals[rows] for clique, residuals in self.residuals.items()}
-        for clique, errors in own.items():
-            for point, each in enumerate(found):
-                values = clique.gather(each, Y)
+        of_chunk = {clique: residuals[rows] for clique, residuals in self.residuals.items()}
+        for clique, errors in of_chunk.items():
+            for point, change in enumerate(changes):
+                values = clique.gather(change, Y)
                 if not np.may_share_memory(values, errors):  # they are where they belong already
                     errors[:, _columns_of(point, clique.columns(Y))] = values
         for j, feature_map in partition.maps.items():
-            part = feature_map.adjoint_rows(own[partition.mapped[j]], rows, task.parts.get(j))
+            part = feature_map.adjoint_rows(of_chunk[partition.mapped[j]], rows, task.parts.get(j))
             if part is not None:
                 task.parts[j] = part
 
@@ -441,9 +441,9 @@ class _Adjoint:
         out = [partition.host.empty() for _ in range(self.points)]
         for j, clique in partition.labelled.items():
             for point, vector in enumerate(out):
-                found = tree_sum([clique.collect(run.sums[point]) for run in self.totals])
-                partition.host.put(vector, j, found)
-        for j, own in partition.mapped.items():
+                collected = tree_sum([clique.collect(run.sums[point]) for run in self.totals])
+                partition.host.put(vector, j, collected)
+        for j, mapped in partition.mapped.items():
             term = partition.terms[j]
             if self.points == 1:
                 place = term.of_map(partition.host.take(out[0], j))
@@ -451,7 +451,7 @@ class _Adjoint:
                 place = partition.host.buffers.empty((term.rows, self.points * term.columns))
             parts = [run.parts[j] for run in self.totals if j in run.parts]
             summed = tree_sum(parts, iadd) if parts else None
-            made = partition.maps[j].adjoint(summed, self.residuals[own], partition.workers, place, partition.runs)
+            made = partition.maps[j].adjoint(summed, self.residuals[mapped], partition.workers, place, partition.runs)
             if isinstance(made, KeptWeights) or isinstance(place, KeptWeights):
                 continue  # it is in its place
             if self.points > 1:
@@ -470,18 +470,18 @@ class PartitionBlocks:
         problem, Y = partition.problem, partition.problem.label_count
         self._weights = problem.position_weights()
         forms = {j: clique.block_form(Y, diagonals) for j, clique in partition.labelled.items()}
-        found = list(partition.over_chunks(theta, partial(_block_parts, partition, forms, negligible)))
-        marginals = [each for each, _ in found]
+        of_chunks = list(partition.over_chunks(theta, partial(_block_parts, partition, forms, negligible)))
+        marginals = [part for part, _ in of_chunks]
         self._marginals = {
-            clique: np.concatenate([each[clique] for each in marginals]).astype(partition.dtype, copy=False)
+            clique: np.concatenate([part[clique] for part in marginals]).astype(partition.dtype, copy=False)
             for clique in marginals[0]
         }  # of cliques, [N, states]
         # Operations beyond those of half a pass.
         matrices = [j for j, form in forms.items() if form == MATRIX]
         self._operations = sum(
-            2 * partition.labelled[j].states(Y) ** 2 * p[j].positions for _, p in found for j in matrices
+            2 * partition.labelled[j].states(Y) ** 2 * p[j].positions for _, p in of_chunks for j in matrices
         )
-        by_run = partition.by_run(parts for _, parts in found)
+        by_run = partition.by_run(parts for _, parts in of_chunks)
         self._small = []
         for j, form in forms.items():
             blocks = []
@@ -538,13 +538,13 @@ class PartitionBlocks:
             pieces = ranges(part.stop - part.start, ROWS_AT_ONCE)
             pieces = [slice(part.start + piece.start, part.start + piece.stop) for piece in pieces]
             sums.append(sum_of_parts(work, pieces, partition.workers))
-        sums = [own for own in sums if own is not None]
+        sums = [part for part in sums if part is not None]
         summed = tree_sum(sums) if sums else None
         if summed is None and feature_map.dense_size:
             summed = new_sums(feature_map.dense_size, shape.columns, dtype)
         out = np.empty(shape.size)
-        found = feature_map.adjoint(summed, residuals, partition.workers, shape.of_map(out), runs)
-        return partition.answer_of(term, out if isinstance(found, KeptWeights) else found.ravel())
+        gradient = feature_map.adjoint(summed, residuals, partition.workers, shape.of_map(out), runs)
+        return partition.answer_of(term, out if isinstance(gradient, KeptWeights) else gradient.ravel())
 
     def raw_diagonal(self, term: int) -> AnswerBlock:
         """Return the diagonal of the block of a term with an explicit map, without factors of columns, [size]."""
@@ -562,8 +562,8 @@ class PartitionBlocks:
             if shape.kept is None:
                 out[column :: shape.columns] = squares
             else:
-                own = np.flatnonzero(shape.kept % shape.columns == column)
-                out[own] = squares[shape.kept[own] // shape.columns]
+                places = np.flatnonzero(shape.kept % shape.columns == column)
+                out[places] = squares[shape.kept[places] // shape.columns]
 
         partition.workers.run(work, range(shape.columns))
         return partition.part_of(term, out, squares=True)
@@ -582,14 +582,14 @@ class PartitionBlocks:
             rows = np.flatnonzero(curvature[:, label] > negligible)
 
             def of_partition(part: slice) -> np.ndarray:
-                own = rows[part]
-                phi = columns[own].astype(np.float64)
-                return (phi * curvature[own, label][:, None]).T @ phi
+                chosen = rows[part]
+                phi = columns[chosen].astype(np.float64)
+                return (phi * curvature[chosen, label][:, None]).T @ phi
 
             return summed_by(self._partition.runs.within(rows), len(rows), of_partition), len(rows)
 
-        found = list(self._partition.workers.map(work, range(curvature.shape[1])))
-        return np.stack([gram for gram, _ in found]), np.array([rows for _, rows in found])
+        grams = list(self._partition.workers.map(work, range(curvature.shape[1])))
+        return np.stack([gram for gram, _ in grams]), np.array([rows for _, rows in grams])
 
 
 # Work on one task, or on one chunk and its potentials.
@@ -599,25 +599,25 @@ def _likelihoods(adjoint: _Adjoint, potentials: ChunkPotentials, task: Sequence[
     partition, sums = adjoint.partition, _TaskSums(adjoint.partition, adjoint.points)
     # Errors of single positions may be put where they have to be in the end.
     Y = partition.problem.label_count
-    whole = [own for clique, own in adjoint.residuals.items() if clique.axes == 1 and own.shape[1] == Y]
+    whole = [errors for clique, errors in adjoint.residuals.items() if clique.axes == 1 and errors.shape[1] == Y]
     for chunk in task:
-        found: list[chain.Change] = []
+        changes: list[chain.Change] = []
         if chunk.complete and not partition.per_position and not partition.second_order:
             place = whole[0][chunk.rows] if adjoint.points == 1 and whole else None
             for point, (scores, edges) in enumerate(potentials(chunk)):
-                likelihood, errors, own = chunk.errors(scores, edges, place)
+                likelihood, errors, small = chunk.errors(scores, edges, place)
                 sums.log_likelihoods[point] += likelihood
-                sums.sums[point].add(own)
-                found.append(errors)
-            adjoint.add_parts(sums, chunk, found)
+                sums.sums[point].add(small)
+                changes.append(errors)
+            adjoint.add_parts(sums, chunk, changes)
             continue
         for point, (scores, edges) in enumerate(potentials(chunk)):
             scored = chunk.scored(scores, edges)
             likely = scored.marginals()
             observed = scored.subtract_observed(likely)
             sums.log_likelihoods[point] += float(chunk.weights @ (observed - likely.log_z))
-            found.append(likely)
-        adjoint.add_errors(sums, chunk, found)
+            changes.append(likely)
+        adjoint.add_errors(sums, chunk, changes)
     return sums
 
 
@@ -625,9 +625,9 @@ def _tangent(
     adjoint: _Adjoint, potentials: ChunkPotentials, direction: ChunkPotentials, task: Sequence[Chunk]
 ) -> _TaskSums:
     sums = _TaskSums(adjoint.partition, adjoint.points)
-    for each in task:
-        [(d_scores, d_edges)] = direction(each)
-        chunk = each.scored(*potentials(each)[0])
+    for plain in task:
+        [(d_scores, d_edges)] = direction(plain)
+        chunk = plain.scored(*potentials(plain)[0])
         d_edges = d_edges.cut(*chunk.cut)
         change = chain.tangent(chunk.scores, chunk.edges, chunk.offsets, d_scores, d_edges, chunk.weights)
         held = chunk.held()
@@ -641,15 +641,15 @@ def _real_parts(
     partition: Partition, rows: dict[int, np.ndarray], chunk: ScoredChunk
 ) -> tuple[dict[int, np.ndarray], float]:
     """Return Gram matrices of real columns on those rows [n] that a chunk has, and the variance of its labels."""
-    found = (chunk.with_edges_repeated() if partition.per_position else chunk).marginals()
+    likely = (chunk.with_edges_repeated() if partition.per_position else chunk).marginals()
     weights, parts = chunk.position_weights(), {}
     for j, chosen in rows.items():
         first, last = np.searchsorted(chosen, [chunk.rows.start, chunk.rows.stop])
-        own = chosen[first:last]
-        p = partition.mapped[j].distribution(found)[own - chunk.rows.start].astype(np.float64)
+        numbers = chosen[first:last]
+        p = partition.mapped[j].distribution(likely)[numbers - chunk.rows.start].astype(np.float64)
         variance = (p * (1 - p)).sum(axis=1) / partition.terms[j].columns  # with two labels one column holds all of it
-        parts[j] = partition.maps[j].real_gram(own, weights[own - chunk.rows.start] * variance)
-    return parts, float((found.node * (1 - found.node)).sum(dtype=np.float64))
+        parts[j] = partition.maps[j].real_gram(numbers, weights[numbers - chunk.rows.start] * variance)
+    return parts, float((likely.node * (1 - likely.node)).sum(dtype=np.float64))
 
 
 def _block_parts(
@@ -658,10 +658,10 @@ def _block_parts(
     """Return marginals of cliques, and sums for the small blocks."""
     every_pair = any(form != ABOVE for form in forms.values())
     # Edges handed over per position give the marginals of every pair.
-    found = (chunk.with_edges_repeated() if every_pair or partition.per_position else chunk).marginals()
+    likely = (chunk.with_edges_repeated() if every_pair or partition.per_position else chunk).marginals()
     weights = chunk.position_weights()
     parts = {
-        j: partition.labelled[j].block_part(found, chunk.offsets, weights, form, negligible)
+        j: partition.labelled[j].block_part(likely, chunk.offsets, weights, form, negligible)
         for j, form in forms.items()
     }
-    return {clique: clique.distribution(found) for clique in dict.fromkeys([NODE, *partition.types])}, parts
+    return {clique: clique.distribution(likely) for clique in dict.fromkeys([NODE, *partition.types])}, parts

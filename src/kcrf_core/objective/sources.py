@@ -99,19 +99,19 @@ def partition_sources(
     shapes, cliques = [term.shape(problem.label_count) for term in terms], tuple(term.clique for term in terms)
     if maps is None:
         maps = [None if term.map is None else _sources_of(term.map, partitions) for term in terms]
-    found = []
+    parts = []
     for number in range(len(partitions)):
         rows = tuple(None if sources is None else sources[number] for sources in maps)
         kept, places = [], []
         for shape, source in zip(shapes, rows, strict=True):
             columns = None if source is None else source.columns
-            here, own = (None, None) if shape.places is None else _kept_in(shape.places, columns)
-            kept.append(here)
-            places.append(TermPlace(shape.rows, shape.rows if shape.kept is None else shape.size, columns, own))
+            in_rows, numbers = (None, None) if shape.places is None else _kept_in(shape.places, columns)
+            kept.append(in_rows)
+            places.append(TermPlace(shape.rows, shape.rows if shape.kept is None else shape.size, columns, numbers))
         name = f"shard {number + 1} of {len(partitions)}" if names is None else names[number]
-        part = problem.partition(number)
-        found.append(PartitionSource(name, part, cliques, rows, tuple(kept), tuple(places), np.dtype(dtype), forbidden))
-    return found
+        about = tuple(kept), tuple(places), np.dtype(dtype), forbidden
+        parts.append(PartitionSource(name, problem.partition(number), cliques, rows, *about))
+    return parts
 
 
 def _kept_in(places: KeptPlaces, columns: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -50,17 +50,17 @@ class TermShape:
     real_columns: int = 0  # last rows of W, of real columns
 
     @classmethod
-    def of(cls, clique: Clique, own: FeatureMap | Head | None, kept: np.ndarray | None, Y: int) -> TermShape:
+    def of(cls, clique: Clique, rows_or_head: FeatureMap | Head | None, kept: np.ndarray | None, Y: int) -> TermShape:
         """Return the shape of a term for Y labels; of its map, the head is enough."""
         if isinstance(clique, LabelClique):
             return cls(clique, clique.size(Y))
-        assert isinstance(clique, MappedClique) and own is not None
-        rows, columns = own.size, clique.columns(Y)
+        assert isinstance(clique, MappedClique) and rows_or_head is not None
+        rows, columns = rows_or_head.size, clique.columns(Y)
         size = rows * columns if kept is None else len(kept)
-        real = all_real = 0 if own.nested else own.real_size
+        real = all_real = 0 if rows_or_head.nested else rows_or_head.real_size
         if kept is not None and np.count_nonzero(kept >= (rows - real) * columns) < real * columns:
             real = 0
-        return cls(clique, size, rows, columns, own.nested, kept, real, all_real)
+        return cls(clique, size, rows, columns, rows_or_head.nested, kept, real, all_real)
 
     def weights(self, block: np.ndarray) -> np.ndarray:
         """Return W [D, columns], a view of the block if every place has a parameter, else a copy with zeros."""
