@@ -437,3 +437,11 @@ def test_letters_know_their_place_in_a_word_that_a_column_repeats():
     assert {"c1.start", "c1.end"} <= set(names)
     ends = dataset.real[:, -1]
     assert (ends[np.array(dataset.labels) == list(encoding.labels).index("last")] == ends.max()).all()
+
+
+def test_n_grams_of_tags_are_one_step_from_the_start(rng):
+    """Without words, bigrams of all columns are those of tags, and must not stand in the way."""
+    tags = ["".join(rng.choice([*"ACDEFGHIKL"], 12)) for _ in range(60)]
+    text = "\n\n".join("\n".join(f"{tag} {'HE'[ord(tag) % 2]}" for tag in sequence) for sequence in tags)
+    space = make_space(text_corpus(text), {}, "test")
+    assert "n-grams" in {one["bigrams"] for one in space.neighbours(space.start)}

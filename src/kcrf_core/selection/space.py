@@ -145,7 +145,7 @@ class TextBlock(ColumnBlock):
         counts = {f"{kind} {reach}": (limits[kind], len(paired) * (2 * reach + 1)) for kind, reach in kinds}
         near = (NONE, *(value for value, ((least, most), count) in counts.items() if least <= count <= most))
         bigrams = (NONE, *(["tags"] if tuples else []), "all", *([GRAMS] if tags else []))
-        choices = [Choice("bigrams", bigrams, "tags" if tuples else NONE, True), Choice("conjunctions", near, NONE)]
+        choices = [Choice("bigrams", bigrams, "tags" if tuples else NONE), Choice("conjunctions", near, NONE)]
         # Conjunctions are worth more if they may speak against labels that they were not observed with.
         every = {"weights": "all"} if words else {}
         pairs, wide, triples = ({"conjunctions": value, **every} for value in ("pairs 1", "pairs 2", "triples 1"))
