@@ -27,7 +27,7 @@ GROUPS = {
         "read_corpus", "with_vectors", "parse_config", "fit_encoding", "train", "evaluate", "Corpus", "Config",
         "Encoding", "Model", "Report", "Evaluation", "Workers",
     ],
-    "Scores": ["metrics", "scorers"],
+    "Scores": ["metrics"],
     "Errors": ["KcrfError", "ConfigError", "DataError", "FileFormatError", "NumericError", "Interrupted"],
 }  # fmt: skip
 
@@ -48,7 +48,7 @@ def reference() -> str:
         if names:
             lines += ["", f"## {heading}"]
         for name in names:
-            module = name in ("metrics", "scorers")
+            module = name == "metrics"
             lines += ["", f"::: kcrf_core.{'scoring.' if module else ''}{name}"]
     return "\n".join(lines) + "\n"
 
