@@ -127,3 +127,9 @@ def test_patterns_are_a_configuration(kcrf, tmp_path):
     assert lagging.code != 0 and lagging.err.count("\n") == 1  # some patterns look at the last position
     shown = kcrf("featurize", FOREIGN / "words.conll", "-c", FOREIGN / "patterns", "--show", "1")
     assert "u:w=" in shown.text and "*:cap=true" in shown.text
+
+
+def test_the_form_of_weights_is_for_the_runtime_alone(kcrf, trained, tmp_path):
+    done = kcrf("export", trained, "-o", tmp_path / "model.crfsuite", "--quantize", "none")
+    assert done.code == 2 and "--quantize is for --to runtime" in done.err
+    assert kcrf("export", trained, "-o", tmp_path / "model.kcrf", "--quantize", "none").code == 0
