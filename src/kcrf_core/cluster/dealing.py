@@ -39,7 +39,7 @@ class DealtBlock:
 
 def dealt(rows: Sequence[np.ndarray | None], size: int, hold: Callable[[list[Any]], list[Any]]) -> Deal:
     """Return a function that sends shared rows of large blocks apart, as values for which `hold` returns handles."""
-    copied, chosen = dealt_here(rows, size), [some for some in rows if some is not None]
+    copied, chosen = dealt_here(rows), [some for some in rows if some is not None]
     if len(chosen) < max(len(rows), 2):
         return copied
     counts = np.zeros(size, dtype=np.int32)

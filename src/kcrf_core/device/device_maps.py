@@ -358,12 +358,7 @@ class LentMap(FeatureMap):
         return None
 
     def adjoint(
-        self,
-        sums: np.ndarray | None,
-        R: np.ndarray,
-        workers: Workers,
-        out: Block | None,
-        partitions: Partitions | None,
+        self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> Block:
         own, backend = map_on(self._place, self.here, R.dtype), self._place.backend
         found = backend.numpy(own.adjoint(backend.array(R, DOUBLE)))

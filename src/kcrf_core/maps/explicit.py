@@ -144,12 +144,7 @@ class ExplicitMap(FeatureMap):
         return Extent(float(np.sqrt(squares.max(initial=0.0))), widest)
 
     def adjoint(
-        self,
-        sums: np.ndarray | None,
-        R: np.ndarray,
-        workers: Workers,
-        out: Block | None,
-        partitions: Partitions | None,
+        self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> Block:
         # Feature by feature through the transpose: no thread needs a gradient of its own.
         out = np.empty((self.size, R.shape[1])) if out is None else out

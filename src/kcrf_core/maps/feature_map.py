@@ -70,12 +70,7 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def adjoint(
-        self,
-        sums: np.ndarray | None,
-        R: np.ndarray,
-        workers: Workers,
-        out: Block | None,
-        partitions: Partitions | None,
+        self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> Block:
         """Return Phi^T R [D, C], perhaps put into `out`, from sums of rows and R; sums are taken by partitions."""
 

@@ -255,12 +255,7 @@ class ReducedMap(FeatureMap):
         return None if values is None else [native.dense(values, columns, prepared)]
 
     def adjoint(
-        self,
-        sums: np.ndarray | None,
-        R: np.ndarray,
-        workers: Workers,
-        out: Block | None,
-        partitions: Partitions | None,
+        self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> np.ndarray:
         assert sums is not None and not isinstance(out, KeptWeights)
         sums = np.ascontiguousarray(sums[:, : R.shape[1]])

@@ -82,12 +82,7 @@ class RepeatedMap(FeatureMap):
         return self._seen[1]
 
     def adjoint(
-        self,
-        sums: np.ndarray | None,
-        R: np.ndarray,
-        workers: Workers,
-        out: Block | None,
-        partitions: Partitions | None,
+        self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> Block:
         partitions = self._partitions(partitions)
         shared, R = np.empty((self._rows, R.shape[1]), dtype=R.dtype), np.ascontiguousarray(R)  # [U, C]

@@ -52,7 +52,7 @@ def called(thing: Any, method: Method[Result], arguments: Iterable[Any]) -> Resu
     return getattr(thing, method.__name__)(*arguments)
 
 
-def dealt_here(rows: Sequence[np.ndarray | None], size: int) -> Deal:
+def dealt_here(rows: Sequence[np.ndarray | None]) -> Deal:
     """Return the function that copies the rows of each partition."""
     return lambda block: (block if chosen is None else block[chosen] for chosen in rows)
 
@@ -100,7 +100,7 @@ class LocalExecutor:
         return [LocalHandle(None, handle, method, given) for handle, given in zip(handles, arguments, strict=True)]
 
     def deal(self, rows: Sequence[np.ndarray | None], size: int) -> Deal:
-        return dealt_here(rows, size)
+        return dealt_here(rows)
 
     def ask(self, handles: Sequence[LocalHandle], method: Method[Result], arguments: Arguments) -> Iterator[Result]:
         with ThreadPoolExecutor(1) as reader:
