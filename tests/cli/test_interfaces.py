@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -230,23 +231,35 @@ def test_browser(kcrf, wasm, trained, first_accents, tmp_path):
 
     (tmp_path / "browser.html").write_text(page, "utf-8")
     query = "text=" + "".join(f"%{byte:02X}" for byte in data.read_bytes())
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Wait a moment if asked to: the clock of the browser, whose 20 s may pass at once, stands still."""
+            if self.path == "/wait":
+                time.sleep(0.1)
+            super().do_GET()
+
+    handler = functools.partial(Handler, directory=tmp_path)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/browser.html"
+        server_address = f"http://127.0.0.1:{server.server_port}"
+        address = f"{server_address}/browser.html"
         about, rows = shown(f"{address}?model=model.kcrf&{query}")
         left_out = "; the last column of the text is taken for labels, and left out"
         assert about == f"model.kcrf: 2 labels, columns c0, c1, c2, c3, c4{left_out}" and rows == expected
         assert shown(f"{address}?model=model.npz")[0].startswith("model.npz: not a model for kcrf-tag")
         assert shown(f"{address}?model=missing.kcrf")[0].startswith("missing.kcrf: missing.kcrf: 404")
+        # As the dialog does: a file of the input, and an event; then until the file was read.
+        content = base64.b64encode(exported.read_bytes()).decode()
+        choose = f"""<script type="module">const files = new DataTransfer(), input = document.getElementById("model");
+            files.items.add(new File([Uint8Array.from(atob("{content}"), (c) => c.charCodeAt(0))], "mine.kcrf"));
+            input.files = files.files; input.dispatchEvent(new Event("change"));
+            const message = document.getElementById("message");
+            for (let times = 0; times < 300 && message.textContent === "No model."; times++)
+              await fetch("{server_address}/wait", {{ mode: "no-cors", cache: "no-store" }});</script>"""
+        (tmp_path / "chosen.html").write_text(page + choose, "utf-8")
+        about, rows = shown(f"file://{tmp_path}/chosen.html?{query}")
         server.shutdown()
-    # As the dialog does: a file of the input, and an event.
-    content = base64.b64encode(exported.read_bytes()).decode()
-    choose = f"""<script type="module">const files = new DataTransfer(), input = document.getElementById("model");
-        files.items.add(new File([Uint8Array.from(atob("{content}"), (c) => c.charCodeAt(0))], "mine.kcrf"));
-        input.files = files.files; input.dispatchEvent(new Event("change"));</script>"""
-    (tmp_path / "chosen.html").write_text(page + choose, "utf-8")
-    about, rows = shown(f"file://{tmp_path}/chosen.html?{query}")
     assert about.startswith("mine.kcrf: 2 labels") and rows == expected
 
 
