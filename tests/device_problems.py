@@ -20,7 +20,7 @@ from kcrf_core.kernels import (
     SumKernel,
 )
 from kcrf_core.kernels.composite import Part
-from kcrf_core.maps import ExplicitMap, MergedColumns, ReducedMap, RepeatedMap, sparse_block
+from kcrf_core.maps import ExplicitMap, KeptPlaces, MergedColumns, ReducedMap, RepeatedMap, sparse_block
 from kcrf_core.objective import ObjectiveTerm
 
 SQUARES = PolynomialKernel(2, 1.0, 1.0, 0.05)
@@ -89,7 +89,7 @@ def terms_of(kind, rng, problem, workers, dtype):
     if kind == "kept":
         own = MergedColumns((np.arange(80) // 2).astype(np.int32), 40).map_of(inputs, dtype)
         kept = np.sort(rng.choice(own.size * Y, own.size * Y // 3, replace=False)).astype(np.int64)
-        return [ObjectiveTerm(NODE, 2.0, own, kept), edge]
+        return [ObjectiveTerm(NODE, 2.0, own, KeptPlaces(kept, own.size, NODE.columns(Y))), edge]
     if kind == "repeated":
         few = inputs.take(np.arange(N // 3))
         group = np.concatenate([np.arange(N // 3), rng.integers(0, N // 3, N - N // 3)])

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.maps import Rounding
-from kcrf_core.objective import TermShape
+from kcrf_core.objective import DistantRows, ObjectiveTerm
 from oracle import labellings
 
 
@@ -307,9 +308,10 @@ class ToyEngine:
         self.problem, self.features, self._real = problem, features, real
         Y = problem.label_count
         widths = [Phi.shape[1] for Phi in features]
-        shapes = [TermShape(NODE, D * Y, D, Y, nested=not real, real=D if real else 0) for D in widths]
-        self.terms = (*shapes, TermShape(EDGE, EDGE.size(Y)))
-        self.mapped, self.labelled = dict.fromkeys(range(len(shapes)), NODE), {len(shapes): EDGE}
+        heads = [SimpleNamespace(size=D, nested=not real, real_size=D if real else 0) for D in widths]
+        mapped = [ObjectiveTerm(NODE, distant=DistantRows(head, 1.0, ()), label_count=Y) for head in heads]
+        self.terms = (*mapped, ObjectiveTerm(EDGE, label_count=Y))
+        self.mapped, self.labelled = dict.fromkeys(range(len(mapped)), NODE), {len(mapped): EDGE}
         self.vectors = ToyVectors([term.size for term in self.terms])
         # Of every sequence: what each labelling counts of each parameter [labellings, size], and which one is gold.
         self._sequences = []

@@ -16,6 +16,7 @@ from kcrf_core.kernels import Inputs, PolynomialKernel, RBFKernel
 from kcrf_core.maps import (
     ColumnSupports,
     ExplicitMap,
+    KeptPlaces,
     Partitions,
     ReducedMap,
     RepeatedMap,
@@ -129,7 +130,7 @@ def terms_of(kind, rng, problem, workers, dtype, monkeypatch):
     if kind == "kept":
         own = merged_columns_of(inputs, monkeypatch).map_of(inputs, dtype)
         kept = np.sort(rng.choice(own.size * len(set(range(Y))), own.size * Y // 3, replace=False)).astype(np.int64)
-        return [ObjectiveTerm(NODE, 2.0, own, kept), ObjectiveTerm(EDGE, 1.0)]
+        return [ObjectiveTerm(NODE, 2.0, own, KeptPlaces(kept, own.size, NODE.columns(Y))), ObjectiveTerm(EDGE, 1.0)]
     if kind == "pivots":
         return [ObjectiveTerm(NODE, 2.0, pivots_map(inputs, workers, dtype)), ObjectiveTerm(EDGE, 1.0)]
     if kind == "distances":

@@ -228,7 +228,7 @@ def test_sparse_products_of_short_and_long_rows(weighted, rng, device):
 def test_passes_give_the_same_bits_every_time(kind, rng, workers, device):
     _, other = both(kind, rng, workers, device, np.float32)
     theta = other.vectors.from_array(rng.normal(size=other.size))
-    again = device.engine(other.problem, other.engine.handles[0].objective_terms, workers, np.float32)
+    again = device.engine(other.problem, other.engine.handles[0].terms, workers, np.float32)
     for _ in range(4):  # the third is recorded on a GPU
         found = [engine.evaluate(theta) for engine in (other.engine, again)]
         assert found[0][0] == found[1][0]

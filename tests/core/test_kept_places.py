@@ -11,7 +11,6 @@ import scipy.sparse
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.maps import CompressedRows, ExplicitMap, KeptPlaces, KeptWeights, RepeatedMap
 from kcrf_core.objective import ObjectiveTerm
-from kcrf_core.objective.engine import TermShape
 from problems import on_threads
 
 N, D = 60, 40
@@ -110,17 +109,17 @@ def test_a_pass_never_lays_out_all_weights(rng, workers, monkeypatch):
     problem = Problem(labels, np.arange(0, positions + 1, 20), np.ones(positions // 20), Y)
     own = ExplicitMap(A, np.zeros((positions, 0)), np.float32)
     kept = own.seen_with(np.arange(positions), labels, Y)
-    terms = [ObjectiveTerm(NODE, 2.0, own, kept), ObjectiveTerm(EDGE, 2.0)]
+    terms = [ObjectiveTerm(NODE, 2.0, own, KeptPlaces(kept, own.size, NODE.columns(Y))), ObjectiveTerm(EDGE, 2.0)]
     objective = on_threads(problem, terms, workers, np.float32)
     theta = objective.vectors.from_array(rng.normal(size=objective.size))
     expected = objective.in_double().evaluate(theta).value
 
     def refused(self, block):
-        if self.kept is not None:
+        if self.places is not None:
             raise AssertionError("W is laid out")
         return block.reshape(self.rows, self.columns)
 
-    monkeypatch.setattr(TermShape, "weights", refused)
+    monkeypatch.setattr(ObjectiveTerm, "weights", refused)
     objective.initial_curvature()
     tracemalloc.start()
     found = objective.evaluate(theta)

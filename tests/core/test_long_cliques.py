@@ -59,7 +59,7 @@ def enumerated(objective, theta):
     total = sum((theta[b] ** 2).sum() / (2 * s) for b, s in zip(objective.blocks, objective.sigma2, strict=True))
     scores, pairs = np.zeros((N, Y)), np.zeros((N, Y, Y))
     for j in objective.mapped:
-        found = dense_map(objective.engine.handles[0].objective_terms[j].map, N) @ objective.weights_of(theta, j)
+        found = dense_map(objective.engine.handles[0].terms[j].map, N) @ objective.weights_of(theta, j)
         if objective.terms[j].clique is EDGE_X:
             pairs += found.reshape(N, Y, Y)
         else:
@@ -185,7 +185,7 @@ def test_settled_positions_are_left_out_of_blocks(rng, workers):
     exact, rough = objective.hessian_blocks(theta), objective.hessian_blocks(theta, negligible=1e-3)
     assert exact.share(0) == 1 and rough.share(0) < 0.6
     v = rng.normal(size=objective.blocks[0].stop)
-    reach = np.square(dense_map(objective.engine.handles[0].objective_terms[0].map, objective.problem.positions)).sum()
+    reach = np.square(dense_map(objective.engine.handles[0].terms[0].map, objective.problem.positions)).sum()
     difference = np.abs(rough.product(0, v) - exact.product(0, v)).max()
     assert 0 < difference < 4e-3 * reach * np.abs(v).max()
     np.testing.assert_allclose(rough.small(1), exact.small(1), atol=4e-3 * objective.problem.positions)

@@ -378,10 +378,10 @@ def test_edge_block_against_enumeration(rng, workers):
     theta = rng.normal(size=objective.size)
     edges = objective.engine.potentials(theta)
     prepared = (
-        objective.engine.handles[0].objective_terms[0].map.prepare(objective.weights_of(theta, 0), np.dtype(np.float64))
+        objective.engine.handles[0].terms[0].map.prepare(objective.weights_of(theta, 0), np.dtype(np.float64))
     )
     scores = np.zeros((problem.positions, 3))
-    objective.engine.handles[0].objective_terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)
+    objective.engine.handles[0].terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)
     expected = np.eye(9) / 3.0
     for s in range(5):
         rows = slice(problem.offsets[s], problem.offsets[s + 1])

@@ -86,9 +86,9 @@ def posteriors(kind, workers):
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     fitted = observed_only(fitted, problem, workers, Observer())
     whole = on_threads(problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map) for t in fitted], workers)
-    part = on_threads(problem, [ObjectiveTerm(t.config.clique, SIGMA2, t.map, t.kept) for t in fitted], workers)
+    part = on_threads(problem, [replace(term, sigma2=SIGMA2) for term in fitted], workers)
     places = [
-        np.arange(block.start, block.stop) if term.kept is None else block.start + term.kept
+        np.arange(block.start, block.stop) if term.places is None else block.start + term.places.kept
         for term, block in zip(part.terms, whole.blocks, strict=True)
     ]
     return whole, part, np.concatenate(places)
@@ -299,5 +299,5 @@ def test_labels_that_are_missing_were_not_seen(kind):
     with Workers(1) as workers:
         every = observed_only(fitted, whole, workers, Observer())
     for few, all_of_them in zip(found, every, strict=True):
-        if few.kept is not None:
-            assert len(few.kept) < len(all_of_them.kept) and set(few.kept) < set(all_of_them.kept)
+        if few.places is not None:
+            assert set(few.places.kept) < set(all_of_them.places.kept)

@@ -27,7 +27,7 @@ def hiding(objective, labels):
     problem = replace(objective.problem, labels=labels.astype(np.int32))
     return on_threads(
         problem,
-        objective.engine.handles[0].objective_terms,
+        objective.engine.handles[0].terms,
         objective.engine.workers,
         objective.dtype,
         objective.engine.forbidden,

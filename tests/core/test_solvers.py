@@ -11,7 +11,7 @@ import scipy.sparse
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.kernels.plain import RBFKernel
-from kcrf_core.maps import ExplicitMap, ReducedMap, pivot_choice as basis
+from kcrf_core.maps import ExplicitMap, KeptPlaces, ReducedMap, pivot_choice as basis
 from kcrf_core.objective import Objective, ObjectiveTerm
 from kcrf_core.objective.solvers import (
     CERTIFIED,
@@ -237,7 +237,7 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
 
 def test_few_positions_are_not_worth_eigenvectors(rng, workers):
     objective = random_objective(rng, workers, 2, 12, RBFKernel(0.5), 30)
-    assert objective.engine.handles[0].objective_terms[0].map.size > 20  # or they would not be in question
+    assert objective.engine.handles[0].terms[0].map.size > 20  # or they would not be in question
     found = InitialInverse(objective, Run(1e-4, 500)).at(np.zeros(objective.size))
     assert isinstance(found, Diagonal)
     np.testing.assert_allclose(1 / found.inverse, objective.initial_curvature() ** POWER, rtol=1e-12)
@@ -298,13 +298,13 @@ def test_real_columns_beside_words_and_with_some_weights_alone(rng, workers):
     newton = SOLVERS["newton"](objective, np.zeros(objective.size), Run(1e-6, 2000))
     np.testing.assert_allclose(best.value, newton.value, rtol=2e-6)
 
-    own = objective.engine.handles[0].objective_terms[0]
+    own = objective.engine.handles[0].terms[0]
     some = np.flatnonzero(np.arange(D * 3) % 11)  # not every place of W
-    terms = [replace(own, kept=some), objective.engine.handles[0].objective_terms[1]]
+    terms = [replace(own, places=KeptPlaces(some, D, 3)), objective.engine.handles[0].terms[1]]
     part = on_threads(objective.problem, terms, workers, np.float32)
     assert part.terms[0].real == 0
     assert isinstance(InitialInverse(part, Run(1e-4, 500)).at(np.zeros(part.size)), Diagonal)
-    kept = replace(own, kept=np.arange(4, D * 3))  # all places of real columns
+    kept = replace(own, places=KeptPlaces(np.arange(4, D * 3), D, 3))  # all places of real columns
     part = on_threads(objective.problem, [kept, terms[1]], workers, np.float32)
     assert part.terms[0].real == 20
     result = SOLVERS["auto"](part, np.zeros(part.size), Run(1e-4, 500))

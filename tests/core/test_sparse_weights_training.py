@@ -17,7 +17,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.estimator import KernelCRF
 from kcrf_core.kernels import PolynomialKernel
-from kcrf_core.maps import ExplicitMap, SparseWeights
+from kcrf_core.maps import ExplicitMap, KeptPlaces, SparseWeights
 from kcrf_core.model import Model
 from kcrf_core.objective import HessianBlocks, Objective, ObjectiveTerm
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal, run as run_module
@@ -97,8 +97,8 @@ def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
     ones = scipy.sparse.csr_array((rng.random((7, 5)) < 0.5).astype(float) * np.sqrt([1, 2, 3, 1, 1]))
     feature_map = ExplicitMap(ones, rng.normal(size=(7, 2)), np.float64)
     columns = 1 if Y == 2 else Y
-    for kept in (None, np.flatnonzero(rng.random(7 * columns) < 0.6)):
-        terms = [ObjectiveTerm(NODE, 2.0, feature_map, kept, 0.1), ObjectiveTerm(EDGE, 3.0, threshold=0.1)]
+    for places in (None, KeptPlaces(np.flatnonzero(rng.random(7 * columns) < 0.6), 7, columns)):
+        terms = [ObjectiveTerm(NODE, 2.0, feature_map, places, 0.1), ObjectiveTerm(EDGE, 3.0, threshold=0.1)]
         objective = on_threads(problem, terms, workers)
         theta = rng.normal(size=objective.size)
         exact = [objective.hessian_product(theta, unit)[k] for k, unit in enumerate(np.eye(objective.size))]

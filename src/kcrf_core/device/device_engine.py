@@ -41,7 +41,7 @@ class DevicePartition(Partition):
     def __init__(
         self,
         problem: Problem,
-        objective_terms: Sequence[ObjectiveTerm],
+        terms: Sequence[ObjectiveTerm],
         workers: Workers,
         device: ArrayPlace,
         dtype: np.dtype | type = np.float64,
@@ -49,15 +49,15 @@ class DevicePartition(Partition):
     ):
         lent = [
             term if term.map is None else replace(term, map=LentMap(term.map, np.dtype(dtype), device))
-            for term in objective_terms
+            for term in terms
         ]
         super().__init__(problem, lent, workers, dtype, forbidden)
         self.device, self.backend = device, device.backend
         self.vectors: Vectors = DeviceVectors(self.host.blocks, self.backend)
         self._exact: Partition | None = None  # the same in double precision, with no kernel values held
         self._maps = {j: map_on(device, self._lent(j).here, self.dtype) for j in self.mapped}
-        kept = {j: self.terms[j].kept for j in self.mapped}
-        self._kept = {j: self.backend.array(places) for j, places in kept.items() if places is not None}
+        kept = {j: self.terms[j].places for j in self.mapped}
+        self._kept = {j: self.backend.array(places.kept) for j, places in kept.items() if places is not None}
         self._chains_there = self._fits_there()
         if self._chains_there:
             self._set_up_chains()
@@ -124,7 +124,7 @@ class DevicePartition(Partition):
     def _weights(self, vector: Array, j: int) -> Array:
         """Return W [D, columns] of a term with a map."""
         term, block = self.terms[j], self.vectors.take(vector, j)
-        if term.kept is not None:
+        if term.places is not None:
             laid = self.backend.zeros((term.rows * term.columns,))
             laid[self._kept[j]] = block
             block = laid

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import comb
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -85,20 +85,20 @@ class ConjunctionPlan(TermPlan):
             return ExplicitMap(rows_of(inputs), np.zeros((len(inputs), 0)), context.dtype)
 
         if term.kernel.cosine:
-            own, partitions = explicit_map(self, directions, context, share=False)
+            rows = explicit_map(self, directions, context, share=False)
         else:
-            own, partitions = self.data.mapped(made, False, workers)
+            rows = self.data.mapped(made, False, workers)
         roots = np.sqrt(np.bincount(found.columns, minlength=found.size)) if by_degree else None
-        return FittedConjunctions(term, self.data.features, own, roots=roots, partitions=partitions, conjunctions=found)
+        return FittedConjunctions(**self.about(rows, context), roots=roots, conjunctions=found)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FittedConjunctions(FittedFeatures):
     """Conjunctions of binary features."""
 
     takes_over: ClassVar[frozenset[str]] = frozenset({"conjunctions"})
 
-    conjunctions: Conjunctions = field(kw_only=True)
+    conjunctions: Conjunctions
 
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         from ..maps import ExplicitMap, scaled_rows
@@ -124,7 +124,7 @@ class FittedConjunctions(FittedFeatures):
         found = self.conjunctions
         shares, taken = shared_conjunctions(found, old.conjunctions, between.explicit_columns()[0])
         weights = as_dense(shares @ matrix_of(old.weights))
-        weights = labels.weights(weights, old.clique, self.config.clique, self.kept is None)
+        weights = labels.weights(weights, old.clique, self.config.clique, self.places is None)
         return weights, f"with {taken:,} of {counted(len(found.keys), 'conjunction')}"
 
 

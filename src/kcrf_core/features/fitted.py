@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -13,13 +13,13 @@ import numpy as np
 from ..chains import MappedClique
 from ..config import PRECISIONS, Config, TermConfig
 from ..errors import ConfigError
+from ..objective import DistantRows, ObjectiveTerm
 from ..system import Workers, counted, size_text
 
 if TYPE_CHECKING:  # `tag` imports this module and needs none of these
     from ..encoding import Dataset, Encoding, Translation
     from ..kernels import Inputs
     from ..maps import FeatureMap, GrowingBasis, Weights
-    from ..objective import Source
     from ..objective.solvers import Observer
     from .term import Term, TermBasis
 
@@ -62,8 +62,8 @@ class TermInputs(ABC):
         """Return inputs with the lengths of all, for kernels to be fitted to."""
 
     @abstractmethod
-    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[Source, ...] | None]:
-        """Return the map of all inputs, and specs of the map of each partition unless they are in memory."""
+    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> FeatureMap | DistantRows:
+        """Return the map of all inputs, or its rows where they were put."""
 
     def distinct(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         """Return the first row of each group of equal inputs of a partition, and the group of each row."""
@@ -115,8 +115,8 @@ class InputsInMemory(TermInputs):
     def fitted_to(self) -> Inputs:
         return self.whole
 
-    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, None]:
-        return self.map_of_partition(self.whole, make, shared, workers), None
+    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> FeatureMap:
+        return self.map_of_partition(self.whole, make, shared, workers)
 
     def distinct(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         return self._distinct
@@ -165,30 +165,28 @@ class TermPlan(ABC):
     def fit(self, context: FitContext) -> MappedTerm:
         """Carry out the plan."""
 
+    def about(self, rows: FeatureMap | DistantRows, context: FitContext) -> dict[str, Any]:
+        """Return what all fitted terms have, for a map that is here or distant."""
+        labels, place = len(context.data.encoding.labels), "distant" if isinstance(rows, DistantRows) else "map"
+        given = {"clique": self.term.clique, "label_count": labels, "config": self.term}
+        return given | {"features": self.data.features, place: rows}
 
-@dataclass(frozen=True)
-class FittedTerm:
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedTerm(ObjectiveTerm):
     """A term on its training data, before any weight is estimated. This one looks at labels alone."""
 
     takes_over: ClassVar[frozenset[str]] = frozenset()  # kinds of terms of an earlier model, see `warm_start`
 
     config: TermConfig
-    features: tuple[str, ...]
-    map: FeatureMap | None  # None: the term looks at labels alone
-    kept: np.ndarray | None = field(default=None, kw_only=True)  # [K] places in W that have weights; None: all
-    # [D] root of the number of features that share a column; None: one each
-    roots: np.ndarray | None = field(default=None, kw_only=True)
-    # What the map of each partition is made of; None: the map is in memory
-    partitions: tuple[Source, ...] | None = field(default=None, kw_only=True)
-    basis: TermBasis | None = field(default=None, kw_only=True)  # None: no pivots
-    growing: GrowingBasis | None = field(default=None, kw_only=True)  # pivots that training adds to; None: it adds none
+    features: tuple[str, ...] = ()
+    roots: np.ndarray | None = None  # [D] root of the number of features that share a column; None: one each
+    basis: TermBasis | None = None  # None: no pivots
+    growing: GrowingBasis | None = None  # pivots that training adds to; None: it adds none
 
 
-@dataclass(frozen=True)
 class MappedTerm(FittedTerm, ABC):
     """A term that looks at the input through a map."""
-
-    map: FeatureMap
 
     @property
     def about(self) -> tuple[str, str, tuple[str, ...]]:

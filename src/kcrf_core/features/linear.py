@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..config import TermConfig
     from ..encoding import Encoding, Translation
     from ..maps import ExplicitMap, FeatureMap, MergedColumns, Weights
-    from ..objective import Source
+    from ..objective import DistantRows
     from ..objective.solvers import Observer
     from .fitted import FitContext, LabelMatch
 
@@ -49,7 +49,7 @@ def explicit_map(
     matrix: Callable[[Inputs], tuple[scipy.sparse.csr_array, np.ndarray]],  # sparse and dense columns
     context: FitContext,
     share: bool,
-) -> tuple[FeatureMap, tuple[Source, ...] | None]:
+) -> FeatureMap | DistantRows:
     """Return the map of some columns; the values of all partitions decide how entries are held."""
     from ..maps import ColumnValues, ExplicitMap
 
@@ -69,33 +69,37 @@ def explicit_map(
     return data.mapped(made, shared, context.workers)
 
 
-@dataclass(frozen=True)
 class FittedFeatures(MappedTerm):
     """A term with a weight for every feature, or for those pairs of features and labels that were observed."""
 
     def observed(self, problem: Problem, workers: Workers, observer: Observer) -> FittedFeatures:
         """Return the term with weights for those pairs of features and labels alone that the problem has."""
-        clique = self.config.clique
-        width = clique.columns(problem.label_count)
-        places = self.map.size * width
-        if self.partitions is None:
+        clique, width, places = self.config.clique, self.columns, self.size
+        if self.map is not None:
             rows, columns = clique.observed_columns(problem)
             kept = self.map.seen_with(rows, columns, width)
         else:
+            assert self.distant is not None
             seen = np.zeros(places, dtype=bool)
-            for number, spec in enumerate(self.partitions):
+            for number, source in enumerate(self.distant.sources):
                 rows, columns = clique.observed_columns(problem.partition(number))
-                own = spec.load(workers).seen_with(rows, columns, width)
-                assert spec.columns is not None
-                seen[spec.columns[own // width].astype(np.int64) * width + own % width] = True
+                own = source.load(workers).seen_with(rows, columns, width)
+                assert source.columns is not None
+                seen[source.columns[own // width].astype(np.int64) * width + own % width] = True
             kept = np.flatnonzero(seen)
         observer.note(f"term {self.config.name}: {counted(len(kept), 'weight')} of {places:,}, those of pairs seen")
-        return replace(self, kept=kept)
+        return self.keeping(kept)
+
+    def keeping(self, kept: np.ndarray) -> FittedFeatures:
+        """Return the term with parameters at these places of W [K] alone."""
+        from ..maps import KeptPlaces
+
+        return replace(self, places=KeptPlaces(kept, self.rows, self.columns))
 
     def _stored(self, weights: Weights) -> Weights:
         if isinstance(weights, SparseWeights):
             return weights
-        return np.ascontiguousarray(weights) if self.kept is None else SparseWeights.of(weights)
+        return np.ascontiguousarray(weights) if self.places is None else SparseWeights.of(weights)
 
 
 class FeatureTerm(Term):
@@ -204,7 +208,7 @@ class LinearPlan(TermPlan):
     def fit(self, context: FitContext) -> FittedLinear:
         from ..maps import ColumnSupports, ExplicitMap
 
-        term, merged, roots, columns = self.term, None, None, ""
+        term, merged, columns = self.term, None, ""
         if self.data.like.bag is None and not term.kernel.cosine:
             supports = ColumnSupports(self.data.like)
             shared = self.data.scanned(term.name, context.observer, supports.add)
@@ -214,12 +218,11 @@ class LinearPlan(TermPlan):
             found = self.data.mapped(lambda inputs, _: make(inputs, context.dtype), shared, context.workers)
         else:
             found = explicit_map(self, lambda inputs: linear_columns(term, inputs), context, share=True)
-        own, partitions = found
+        fitted = FittedLinear(**self.about(found, context), merged=merged)
         if merged is not None:
-            roots = np.ones(own.size)
+            roots = np.ones(fitted.rows)
             roots[: merged.size] = np.sqrt(merged.counts)
-            columns = f" in {counted(own.size, 'column')}"
-        fitted = FittedLinear(term, self.data.features, own, roots=roots, partitions=partitions, merged=merged)
+            fitted, columns = replace(fitted, roots=roots), f" in {counted(fitted.rows, 'column')}"
         columns = counted(fitted.feature_count, "feature") + columns
         context.observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map, {columns}")
         return fitted
@@ -235,17 +238,17 @@ def linear_columns(term: TermConfig, inputs: Inputs) -> tuple[scipy.sparse.csr_a
     return scaled_rows(sparse_block(inputs), scales), inputs.real * scales[:, None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FittedLinear(FittedFeatures):
     """The linear kernel's own features, those seen only together in one column."""
 
     takes_over: ClassVar[frozenset[str]] = frozenset({"explicit"})
 
-    merged: MergedColumns | None = field(default=None, kw_only=True)  # None: each feature has a column
+    merged: MergedColumns | None = None  # None: each feature has a column
 
     @property
     def feature_count(self) -> int:
-        return self.map.size + (0 if self.merged is None else len(self.merged.column) - self.merged.size)
+        return self.rows + (0 if self.merged is None else len(self.merged.column) - self.merged.size)
 
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         from ..maps import ExplicitMap
@@ -272,7 +275,7 @@ class FittedLinear(FittedFeatures):
         known = columns >= 0
         weights = np.zeros((len(columns), old.weights.shape[1]))
         weights[known] = as_dense(matrix_of(old.weights)[columns[known]]) * units[known, None]
-        weights = labels.weights(weights, old.clique, self.config.clique, self.kept is None)
+        weights = labels.weights(weights, old.clique, self.config.clique, self.places is None)
         return self._of_columns(weights), f"with {int(known.sum()):,} of {counted(self.feature_count, 'feature')}"
 
 

@@ -69,15 +69,16 @@ class PivotPlan(TermPlan):
             return ReducedMap.of(inputs, basis.kernel, basis.pivots, basis.curve, workers, dtype, own, self.whole)
 
         shared = self.data.scanned(self.term.name, context.observer)
-        own, _ = self.data.mapped(made, shared, workers)
+        about = self.about(self.data.mapped(made, shared, workers), context)
+        fitted = FittedPivots(**about, basis=basis, growing=growing)
         rows = len(self.data.distinct(self.data.whole)[0] if shared else self.data.whole)
-        table = rows * own.size * dtype.itemsize
+        table = rows * fitted.rows * dtype.itemsize
         if workers.device is None and table > workers.memory.total:
             context.observer.report(
                 f"term {self.term.name}: {size_text(table)} of kernel values do not all fit into "
                 f"{size_text(workers.memory.total)} of memory: some are computed again in every pass"
             )
-        return FittedPivots(self.term, self.data.features, own, basis=basis, growing=growing)
+        return fitted
 
     def _kernel(self, what: str, context: FitContext) -> Kernel:
         """Return the kernel; an error where the matrix of so many pivots, in words, takes too much memory."""
@@ -205,18 +206,18 @@ class GrowingPlan(PivotPlan):
         return self._fitted(self._kept(growing.kernel, growing.basis), growing.basis.residual, context, growing)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FittedPivots(MappedTerm):
     """A reduced map on pivots, to which training may add."""
 
     takes_over: ClassVar[frozenset[str]] = frozenset(TERMS)  # any function has values at the pivots
 
-    basis: TermBasis = field(kw_only=True)
+    basis: TermBasis
 
     @property
     def head(self) -> PivotHead:
         """Triangle L of the pivots."""
-        return self.map.head  # type: ignore[return-value]  # a reduced map, perhaps of repeated inputs
+        return super().head  # type: ignore[return-value]  # that of a reduced map, perhaps of repeated inputs
 
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         from ..maps import KernelRows, ReducedMap
@@ -243,7 +244,7 @@ class FittedPivots(MappedTerm):
         old.add_scores(pivots, values)
         weights = labels.weights(values, old.clique, self.config.clique)
         found = linear_algebra.solve_triangular(self.head.triangle, weights, lower=True, check_finite=False)
-        return found, f"at its {counted(self.map.size, 'pivot')}"
+        return found, f"at its {counted(self.rows, 'pivot')}"
 
     def grown(self, context: FitContext) -> FittedPivots:
         """Return the term with the pivots that its basis has by now; the columns that were there stay as they are."""

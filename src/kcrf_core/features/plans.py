@@ -125,7 +125,7 @@ def fit_to(
 
     A term of whose features the data has none is left out; it is an error if no term is left that looks at the input.
     """
-    config, observer = context.config, context.observer
+    config, observer, labels = context.config, context.observer, len(context.data.encoding.labels)
     fitted: list[FittedTerm] = []
     for term in config.mapped_terms:
         if chosen and term.name in chosen:
@@ -140,13 +140,13 @@ def fit_to(
                 settings=["c1"],
             )
         found = None if plan.data.is_empty else plan.fit(context)
-        if found is not None and found.map.size:
+        if found is not None and found.rows:
             fitted.append(found)
         else:
             observer.report(f"warning: {_no_features(config, term)}: the model is trained without it")
     if not fitted:
         raise DataError(f"{_no_features(config, *config.mapped_terms)}: the model would ignore the input")
-    return fitted + [FittedTerm(term, (), None) for term in config.label_terms]
+    return fitted + [FittedTerm(term.clique, label_count=labels, config=term) for term in config.label_terms]
 
 
 def _no_features(config: Config, *terms: TermConfig) -> str:
@@ -187,17 +187,16 @@ def frequent_only(fitted: Sequence[FittedTerm], problem: Problem, least: float, 
     """Return the terms without weights of pairs of a feature and a label whose values sum to less than `least`."""
     terms = _by_label(fitted, problem)
     for j, term in enumerate(terms):
-        if not isinstance(term, FittedFeatures):
+        if not isinstance(term, FittedFeatures) or (own := term.map) is None:
             continue
-        clique, own = term.config.clique, term.map
-        rows, columns = clique.observed_columns(problem)
-        labels = np.zeros((problem.positions, clique.columns(problem.label_count)))
+        rows, columns = term.config.clique.observed_columns(problem)
+        labels = np.zeros((problem.positions, term.columns))
         labels[rows, columns] = 1
         found = own.adjoint(own.adjoint_rows(labels, slice(0, len(labels)), None), labels, workers, None, None)
         assert isinstance(found, np.ndarray)
         sums = found.ravel()
-        kept = np.arange(len(sums)) if term.kept is None else term.kept
-        terms[j] = replace(term, kept=kept[sums[kept] >= least])
+        kept = np.arange(len(sums)) if term.places is None else term.places.kept
+        terms[j] = term.keeping(kept[sums[kept] >= least])
     return terms
 
 
@@ -206,6 +205,6 @@ def _by_label(fitted: Sequence[FittedTerm], problem: Problem) -> list[FittedTerm
     if NODE.columns(problem.label_count) == problem.label_count:
         return list(fitted)
     return [
-        replace(term, config=replace(term.config, type=STATE.name)) if term.config.clique is NODE else term
+        replace(term, clique=STATE, config=replace(term.config, type=STATE.name)) if term.clique is NODE else term
         for term in fitted
     ]

@@ -17,12 +17,13 @@ from .objective import (
     mixed_bound as mixed_bound,
 )
 from .partition import Partition as Partition, TermPlace as TermPlace
-from .sources import PartitionSource as PartitionSource, Source as Source
+from .sources import PartitionSource as PartitionSource
 from .sums import Accumulator as Accumulator, SomeRows as SomeRows, plus as plus
 from .terms import (
+    DistantRows as DistantRows,
     ObjectiveTerm as ObjectiveTerm,
     Predictions as Predictions,
-    TermShape as TermShape,
+    Source as Source,
     block_slices as block_slices,
 )
 from .vectors import HostVectors as HostVectors, Pairs as Pairs, Vector as Vector, Vectors as Vectors

@@ -10,6 +10,7 @@ has the same bits for the same borders of the problem.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial, reduce
 from typing import Any, ClassVar
 
@@ -22,8 +23,8 @@ from ..system import Workers, linear_algebra
 from .executors import Deal, Executor, Handle, InMemory, Method, Result
 from .inverse_powers import inverse_power
 from .partition import Parameters, Partition, PartitionBlocks, TermPlace
-from .sources import Source, partition_sources
-from .terms import ObjectiveTerm, Predictions, TermShape, block_slices, cliques_by_kind, shared_edges
+from .sources import partition_sources
+from .terms import DistantRows, ObjectiveTerm, Predictions, block_slices, cliques_by_kind, shared_edges
 from .vectors import HostVectors, Vector, Vectors
 
 WORTH_LEAVING_OUT = 0.4  # share of the rows: rows that stay are copied once for all products
@@ -43,8 +44,7 @@ class Engine:
     def __init__(
         self,
         problem: Problem,  # labels, offsets and weights, without inputs
-        terms: Sequence[TermShape],
-        heads: dict[int, Head],  # of terms with maps
+        terms: Sequence[ObjectiveTerm],
         executor: Executor | InMemory,
         handles: Sequence[Handle],
         places: Sequence[Sequence[TermPlace]] | None,  # of terms of each partition; None: one partition has all data
@@ -53,10 +53,11 @@ class Engine:
         dtype: np.dtype,  # of scores
         forbidden: Edges | None,  # minus infinity for forbidden transitions, else zero
     ):
-        self.problem, self.terms, self._heads, self.vectors = problem, tuple(terms), heads, vectors
+        self.problem, self.terms, self.vectors = problem, tuple(terms), vectors
         self.executor, self.handles, self._places = executor, list(handles), places
         self.workers, self.dtype, self.forbidden = workers, dtype, forbidden
         self.mapped, self.labelled = cliques_by_kind(self.terms)
+        self._heads = {j: head for j, term in enumerate(self.terms) if (head := term.head) is not None}
         borders = problem.offsets[[0, -1] if places is None else problem.borders]
         self._partitions = Partitions(borders.astype(np.int64))  # of positions
         self._extents: dict[tuple[int, int], Extent] = {}
@@ -64,9 +65,8 @@ class Engine:
     @classmethod
     def of(cls, partition: Partition) -> Engine:
         """Return the engine of a partition that has all data."""
-        heads = {j: feature_map.head for j, feature_map in partition.maps.items()}
         about = partition.vectors, partition.workers, partition.dtype, partition.forbidden
-        return cls(partition.problem, partition.terms, heads, InMemory(), [partition], None, *about)
+        return cls(partition.problem, partition.terms, InMemory(), [partition], None, *about)
 
     @classmethod
     def over(
@@ -77,15 +77,14 @@ class Engine:
         workers: Workers,
         dtype: np.dtype | type = np.float64,
         forbidden: Edges | None = None,
-        maps: Sequence[Sequence[Source] | None] | None = None,
         names: Sequence[str] | None = None,
     ) -> Engine:
-        """Return the engine of maps that are here, or of sources of each term's map, for partitions of these names."""
-        sources = partition_sources(problem, terms, np.dtype(dtype), forbidden, maps, names)
-        shapes, places = [term.shape(problem.label_count) for term in terms], [source.places for source in sources]
-        heads = {j: term.map.head for j, term in enumerate(terms) if term.map is not None}
-        about = HostVectors(block_slices(shapes), workers), workers, np.dtype(dtype), forbidden
-        return cls(problem, shapes, heads, executor, executor.load(sources), places, *about)
+        """Return the engine of terms whose maps are here or distant, for partitions of these names."""
+        terms = [term.for_labels(problem.label_count) for term in terms]
+        sources = partition_sources(problem, terms, np.dtype(dtype), forbidden, names)
+        about = HostVectors(block_slices(terms), workers), workers, np.dtype(dtype), forbidden
+        places = [source.places for source in sources]
+        return cls(problem, terms, executor, executor.load(sources), places, *about)
 
     @property
     def lasting(self) -> bool:
@@ -153,12 +152,12 @@ class Engine:
 
     def _finished(self, j: int, sums: np.ndarray) -> np.ndarray:
         """Return the block of a gradient from the sum over partitions."""
-        shape = self.terms[j]
-        if not shape.clique.mapped:
+        term = self.terms[j]
+        if not term.clique.mapped:
             return sums
         head = self.head(j)
-        if shape.kept is not None:
-            return head.finish(sums.ravel(), shape.kept // shape.columns, self.dtype, self.workers)
+        if term.places is not None:
+            return head.finish(sums.ravel(), term.places.kept // term.columns, self.dtype, self.workers)
         return head.finish(sums, None, self.dtype, self.workers).ravel()
 
     def _collected(self, points: Sequence[Any]) -> list[Vector]:
@@ -243,17 +242,15 @@ class Engine:
 
     def _remade(self, method: Method[Partition], given: Any, sizes: dict[int, int], dtype: np.dtype) -> Engine:
         """Return the engine of partitions that a method makes of these, with so many columns of some nested maps."""
-        handles, Y = self.executor.derive(self.handles, method, self._each(given)), self.problem.label_count
+        handles = self.executor.derive(self.handles, method, self._each(given))
         if self._places is None:
             return type(self).of(handles[0])
-        leading = {j: self.pivot_head(j).leading(m, self.workers.memory) for j, m in sizes.items()}
-        terms = [
-            TermShape.of(term.clique, leading[j], term.kept, Y) if j in leading else term
-            for j, term in enumerate(self.terms)
-        ]
+        terms = list(self.terms)
+        for j, m in sizes.items():
+            leading = DistantRows(self.pivot_head(j).leading(m, self.workers.memory), terms[j].mean_diagonal, ())
+            terms[j] = replace(terms[j], map=None, distant=leading)
         about = HostVectors(block_slices(terms), self.workers), self.workers, dtype, self.forbidden
-        heads = {**self._heads, **leading}
-        return Engine(self.problem, terms, heads, self.executor, handles, self._places, *about)
+        return Engine(self.problem, terms, self.executor, handles, self._places, *about)
 
     # Rounding errors, and statistics of maps that solvers begin with.
 

@@ -107,7 +107,7 @@ class Objective:
         """Return P of these terms on an engine that has them."""
         thresholds = None
         if any(np.any(term.threshold) for term in terms):
-            thresholds = np.concatenate([term.thresholds(engine.problem.label_count) for term in terms])
+            thresholds = np.concatenate([term.for_labels(engine.problem.label_count).thresholds() for term in terms])
             thresholds = engine.vectors.from_array(thresholds)
         return cls(engine, [term.sigma2 for term in terms], thresholds)
 
@@ -218,8 +218,7 @@ class Objective:
         for j, (block, term) in enumerate(zip(self.blocks, self.terms, strict=True)):
             squares = N
             if term.clique.mapped:
-                squares = self.engine.column_squares(j)
-                squares = squares[term.kept // term.columns] if term.kept is not None else squares.repeat(term.columns)
+                squares = term.spread(self.engine.column_squares(j))
             found[block] = self.curvature_at_zero(j, squares)
         return found
 

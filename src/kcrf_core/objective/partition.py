@@ -76,16 +76,15 @@ class Partition:
     def __init__(
         self,
         problem: Problem,
-        objective_terms: Sequence[ObjectiveTerm],
+        terms: Sequence[ObjectiveTerm],
         workers: Workers,
         dtype: np.dtype | type = np.float64,  # of scores
         forbidden: Edges | None = None,  # minus infinity for forbidden transitions, else zero
         places: Sequence[TermPlace] | None = None,  # of each term among those of the whole; None: this is the whole
     ):
         self.problem, self.workers, self.dtype, self.forbidden = problem, workers, np.dtype(dtype), forbidden
-        self.objective_terms, self._places = tuple(objective_terms), places
-        self.terms = tuple(term.shape(problem.label_count) for term in objective_terms)
-        self.maps = {j: term.map for j, term in enumerate(self.objective_terms) if term.map is not None}
+        self.terms, self._places = tuple(term.for_labels(problem.label_count) for term in terms), places
+        self.maps = {j: term.map for j, term in enumerate(self.terms) if term.map is not None}
         self.mapped, self.labelled = cliques_by_kind(self.terms)
         self.runs = Partitions(problem.offsets[problem.borders].astype(np.int64))  # of positions
         # Vectors of this process, which sums are put into; a subclass may hand out others.
@@ -225,21 +224,18 @@ class Partition:
         """
         if self.dtype == np.float64:
             return self
-        terms = [
-            term if term.map is None else replace(term, map=term.map.in_double(held)) for term in self.objective_terms
-        ]
+        terms = [term if term.map is None else replace(term, map=term.map.in_double(held)) for term in self.terms]
         double = self._remade(terms, np.float64)
         self.host.buffers.forget_unused()  # errors in single precision
         hand_back()
         double.vectors, double.host = self.vectors, self.host  # with the memory that it has for more of them
-        double.terms = self.terms  # with places that have been looked at
         return double
 
     def narrowed(self, sizes: dict[int, int]) -> Partition:
         """Return the partition with the first m columns of some terms' nested maps."""
         terms = [
             replace(term, map=self.maps[j].leading(sizes[j])) if j in sizes else term
-            for j, term in enumerate(self.objective_terms)
+            for j, term in enumerate(self.terms)
         ]
         return self._remade(terms, self.dtype)
 
@@ -342,7 +338,7 @@ class Partition:
     def _prepared(self, j: int, vectors: Sequence[Parameters]) -> object:
         """Return the weights of a term with a map, side by side, in the form that its map wants."""
         feature_map, term, empty = self.maps[j], self.terms[j], self.host.buffers.empty
-        if len(vectors) == 1 and term.kept is not None:
+        if len(vectors) == 1 and term.places is not None:
             kept = term.of_map(self.block(vectors[0], j))
             return feature_map.prepare(kept, self.dtype, self.workers, empty)
         if feature_map.narrows_weights:
@@ -559,11 +555,12 @@ class PartitionBlocks:
 
         def work(column: int) -> None:
             squares = feature_map.raw_squares(self._weights * variance[:, column], partition.runs)
-            if shape.kept is None:
+            if shape.places is None:
                 out[column :: shape.columns] = squares
             else:
-                places = np.flatnonzero(shape.kept % shape.columns == column)
-                out[places] = squares[shape.kept[places] // shape.columns]
+                kept = shape.places.kept
+                numbers = np.flatnonzero(kept % shape.columns == column)
+                out[numbers] = squares[kept[numbers] // shape.columns]
 
         partition.workers.run(work, range(shape.columns))
         return partition.part_of(term, out, squares=True)

@@ -7,31 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 import numpy as np
 
 from ..chains import Clique, Edges, MappedClique, Problem
-from ..maps import FeatureMap, KeptPlaces, Partitions
+from ..maps import KeptPlaces, Partitions
 from ..system import Workers
 from .partition import Partition, TermPlace
-from .terms import ObjectiveTerm
-
-
-class Source(Protocol):
-    """A picklable description of the rows of a map, without its head."""
-
-    @property
-    def columns(self) -> np.ndarray | None: ...  # [D'] int32, those of the whole map that it has, ascending; None: all
-
-    @property
-    def nbytes(self) -> int: ...  # of what it makes, and has to be held
-
-    @property
-    def table(self) -> int: ...  # bytes that are held where they fit, else computed again
-
-    def load(self, workers: Workers) -> Any:
-        """Return a map of these rows without a head, with memory and threads of these workers."""
+from .terms import ObjectiveTerm, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +62,11 @@ class PartitionSource:
 
     def load(self, workers: Workers) -> Partition:
         """Return the partition, with memory and threads of these workers."""
-        terms = [
-            ObjectiveTerm(clique, 1.0, None if source is None else source.load(workers), kept)
-            for clique, source, kept in zip(self.cliques, self.rows, self.kept, strict=True)
-        ]
+        terms = []
+        for clique, source, kept in zip(self.cliques, self.rows, self.kept, strict=True):
+            term = ObjectiveTerm(clique, map=None if source is None else source.load(workers))
+            term = term.for_labels(self.problem.label_count)
+            terms.append(term if kept is None else replace(term, places=KeptPlaces(kept, term.rows, term.columns)))
         return Partition(self.problem, terms, workers, self.dtype, self.forbidden, self.places)
 
 
@@ -91,23 +75,19 @@ def partition_sources(
     terms: Sequence[ObjectiveTerm],
     dtype: np.dtype,
     forbidden: Edges | None,
-    maps: Sequence[Sequence[Source] | None] | None,
     names: Sequence[str] | None,
 ) -> list[PartitionSource]:
     """Return sources of all partitions of a problem, from those of each term's map or from maps that are here."""
     partitions = Partitions(problem.offsets[problem.borders].astype(np.int64))
-    shapes, cliques = [term.shape(problem.label_count) for term in terms], tuple(term.clique for term in terms)
-    if maps is None:
-        maps = [None if term.map is None else _sources_of(term.map, partitions) for term in terms]
-    parts = []
+    cliques, maps, parts = tuple(term.clique for term in terms), [_sources_of(term, partitions) for term in terms], []
     for number in range(len(partitions)):
         rows = tuple(None if sources is None else sources[number] for sources in maps)
         kept, places = [], []
-        for shape, source in zip(shapes, rows, strict=True):
+        for term, source in zip(terms, rows, strict=True):
             columns = None if source is None else source.columns
-            in_rows, numbers = (None, None) if shape.places is None else _kept_in(shape.places, columns)
+            in_rows, numbers = (None, None) if term.places is None else _kept_in(term.places, columns)
             kept.append(in_rows)
-            places.append(TermPlace(shape.rows, shape.rows if shape.kept is None else shape.size, columns, numbers))
+            places.append(TermPlace(term.rows, term.rows if term.places is None else term.size, columns, numbers))
         name = f"shard {number + 1} of {len(partitions)}" if names is None else names[number]
         about = tuple(kept), tuple(places), np.dtype(dtype), forbidden
         parts.append(PartitionSource(name, problem.partition(number), cliques, rows, *about))
@@ -123,8 +103,12 @@ def _kept_in(places: KeptPlaces, columns: np.ndarray | None) -> tuple[np.ndarray
     return kept.astype(np.int64), numbers
 
 
-def _sources_of(feature_map: FeatureMap, partitions: Partitions) -> list[Source]:
-    """Return sources of a map's partitions, made once: many problems share a map."""
+def _sources_of(term: ObjectiveTerm, partitions: Partitions) -> Sequence[Source] | None:
+    """Return sources of the rows of a term's map; those of a map that is here once: many problems share it."""
+    if term.distant is not None:
+        return term.distant.sources
+    if (feature_map := term.map) is None:
+        return None
     key, made = partitions.borders.tobytes(), feature_map.__dict__.setdefault("_partition_sources", {})
     if key not in made:
         made.clear()

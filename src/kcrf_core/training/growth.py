@@ -116,7 +116,7 @@ class Growing:
 
     def _fit(self, tight: bool) -> tuple[SolverResult, dict[Clique, np.ndarray], dict[int, float]]:
         """Fit; return the result, the errors at positions, and estimates of each growing term's gain outside."""
-        pivots = {term.config.name: term.map.size for term in self._growing.values()}
+        pivots = {term.config.name: term.rows for term in self._growing.values()}
         self._observer.tell(Stage(f"training on {counted(sum(pivots.values()), 'pivot')}"))
         last = self._last_tolerance
         self._run.tolerance = last if tight else replace(last, share=max(last.share, LOOSE))
@@ -128,6 +128,7 @@ class Growing:
         estimates = {}
         for j, term in self._growing.items():
             sigma2 = self._objective.sigma2[j]
+            assert term.map is not None  # bases grow on data in memory
             estimates[j] = certificates.estimate(errors[term.config.clique], term.map, sigma2, self._task.workers)
             self._seen[j].append((len(self._bases[j]), estimates[j]))
         gap = result.gap if np.isfinite(result.gap) else None
@@ -143,6 +144,7 @@ class Growing:
         for j, term in self._growing.items():
             basis, sigma2 = self._bases[j], self._objective.sigma2[j]
             m, workers = objective.errors(self._theta, term.config.clique), self._task.workers
+            assert term.map is not None
             found[j] = certificates.bound(m, term.map, basis.inputs, basis.kernel, sigma2, workers)
         here = objective.proven(self._theta)
         self._rounds[-1] = replace(self._rounds[-1], bound=math.fsum(found.values()) + here.value - here.lower)

@@ -135,12 +135,7 @@ def choose_prior(
     """Return the given prior variances and, for terms that have none, those that predict held-out data best."""
     terms = {term.config.name: term for term in task.terms}
     fixed = {name: value for name in terms if (value := given[name]) is not None}
-    # The mean of k(x, x): sigma2 times this is the prior variance of a score.
-    scales = {
-        name: 1.0 if term.map is None else term.map.mean_diagonal()
-        for name, term in terms.items()
-        if given[name] is None
-    }
+    scales = {name: term.mean_diagonal for name, term in terms.items() if given[name] is None}
     if not scales and not judged:
         return Prior(fixed)
     if splits is None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from ..maps import (
     RepeatedSpec,
 )
 from ..model import Model, ShardFolder, StoredShard, digest, encoding_of, joined_digests
-from ..objective import Engine, Executor, LocalExecutor, ObjectiveTerm, Source, Vector
+from ..objective import DistantRows, Engine, Executor, LocalExecutor, Vector
 from ..objective.solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
@@ -101,8 +101,8 @@ class ShardedData(TrainingData):
 
     def with_pivots(self, term: FittedTerm, dtype: np.dtype, observer: Observer) -> FittedTerm:
         """Return a term whose pivots were chosen on a sample, with kernel values of all parts."""
-        data, basis, sizes = self.inputs_of(term.features), term.basis, []
-        assert basis is not None
+        data, basis, head, sizes = self.inputs_of(term.features), term.basis, term.head, []
+        assert basis is not None and head is not None
 
         def visit(inputs: Inputs) -> None:
             sizes.append((len(inputs), inputs.nbytes // max(len(inputs), 1)))
@@ -112,7 +112,7 @@ class ShardedData(TrainingData):
             ShardKernel(part, term.features, basis.kernel, basis.pivots, dtype, *size, shared)
             for part, size in zip(self.parts, sizes, strict=True)
         )
-        return replace(term, partitions=values)
+        return replace(term, map=None, distant=DistantRows(head, term.mean_diagonal, values))
 
 
 class ShardInputs(TermInputs):
@@ -136,17 +136,14 @@ class ShardInputs(TermInputs):
         assert first is not None
         return _Lengths(first.codes, first.sizes, first.real, first.bag, first.unseen, np.concatenate(norms))
 
-    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> tuple[FeatureMap, tuple[Source, ...]]:
+    def mapped(self, make: MakeMap, shared: bool, workers: Workers) -> DistantRows:
         scratch, written, squares, positions = self._data.scratch, [], 0.0, 0
         assert scratch is not None
         for inputs in self:
             made = self.map_of_partition(inputs, make, shared, workers)
             squares, positions = squares + made.mean_diagonal() * len(inputs), positions + len(inputs)
             written.append(scratch.keep(made.spec(np.arange(len(inputs)))))
-        head = made.head
-        assert isinstance(head, ExplicitHead)
-        # Training asks nothing of it but what it has: rows are asked for in parts.
-        return cast("FeatureMap", DistantMap(head, squares / max(positions, 1))), tuple(written)
+        return DistantRows(made.head, squares / max(positions, 1), tuple(written))
 
 
 def _has_all(some: np.ndarray, group: np.ndarray) -> bool:
@@ -162,23 +159,6 @@ class _Lengths(Inputs):
 
     def squared_norms(self) -> np.ndarray:
         return self.norms
-
-
-class DistantMap:
-    """An explicit map whose rows are in shards: its head, and the mean of k(x, x)."""
-
-    nested = beyond_single = False
-
-    def __init__(self, head: ExplicitHead, scale: float):
-        self.head, self._scale = head, scale
-        self.size, self.real_size, self.dense_size = head.size, head.real_size, head.real_size
-
-    def mean_diagonal(self) -> float:
-        return self._scale
-
-    def without_counts(self) -> DistantMap:
-        """Return the map of some of the rows, scaled as a map in memory of which rows were taken away."""
-        return DistantMap(replace(self.head, counts=None), self._scale)
 
 
 class Scratch(ScratchFolder):
@@ -305,22 +285,22 @@ class ShardedTask(TrainingTask):
         rows = [sequence_rows(offsets, sequences[ends[k] : ends[k + 1]]) - offsets[borders[k]] for k in alive]
         terms = []
         for term in self.terms:
-            if term.partitions is not None:
-                distant: Any = term.map
-                parts: list[Any] = []
+            if (distant := term.distant) is not None:
+                sources, head = [], distant.head
                 for number, chosen in zip(alive, rows, strict=True):
-                    part: Any = term.partitions[number]
-                    part, whole = part.subset(chosen, self.scratch, self.workers)
-                    parts.append(part)
-                    distant = distant if whole else distant.without_counts()
-                term = replace(term, partitions=tuple(parts), map=distant)
+                    source: Any = distant.sources[number]
+                    source, whole = source.subset(chosen, self.scratch, self.workers)
+                    sources.append(source)
+                    if not whole and isinstance(head, ExplicitHead):  # as a map in memory scales it
+                        head = replace(head, counts=None)
+                term = replace(term, distant=DistantRows(head, distant.mean_diagonal, tuple(sources)))
             terms.append(term)
         problem, names = self.problem.subset(sequences), [self.names[number] for number in alive]
         return replace(self, problem=problem, terms=tuple(terms), names=names)
 
-    def _engine(self, terms: Sequence[ObjectiveTerm], present: Sequence[FittedTerm]) -> Engine:
-        maps, about = [term.partitions for term in present], (self.workers, self.dtype, self.forbidden)
-        return Engine.over(self.problem, terms, self.executor, *about, maps, self.names)
+    def _engine(self, terms: Sequence[FittedTerm]) -> Engine:
+        about = self.workers, self.dtype, self.forbidden, self.names
+        return Engine.over(self.problem, terms, self.executor, *about)
 
 
 def check_shard_terms(config: Config) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from ..chains import Edges, Problem
 from ..errors import Interrupted
 from ..features import FittedTerm
-from ..objective import Engine, Objective, ObjectiveTerm, Partition, Vector
+from ..maps import KeptPlaces
+from ..objective import Engine, Objective, Partition, Vector
 from ..objective.solvers import INTERRUPTED, Observer, Run, SolverResult
 from ..system import Workers, piece_rows, sequence_rows
 from .held_out import Pieces
@@ -34,22 +35,21 @@ class TrainingTask:
         present, terms, Y = self.present(sigma2), [], self.problem.label_count
         for term in present:
             threshold: float | np.ndarray = self.c1
-            if self.c1 and term.map is not None:
+            if self.c1 and term.clique.mapped:
                 # Scores of two labels are plus and minus the one column over root 2 (see `chains.problem`), and both
                 # labels' weights have the penalty. k features of one column have its weight over root k each.
-                each = self.c1 * 2**0.5 if Y == 2 and term.config.clique.columns(Y) == 1 else self.c1
+                each = self.c1 * 2**0.5 if Y == 2 and term.columns == 1 else self.c1
                 threshold = each if term.roots is None else each * term.roots
-            config = term.config
-            terms.append(ObjectiveTerm(config.clique, sigma2[config.name], term.map, term.kept, threshold))
+            terms.append(replace(term, sigma2=sigma2[term.config.name], threshold=threshold))
         names = tuple(term.config.name for term in present)
         engine = self.engines.get(names)
         if engine is None:
-            engine = self._engine(terms, present)
+            engine = self._engine(terms)
             if engine.lasting:  # other prior variances are no other data
                 self.engines[names] = engine
         return Objective.on(engine, terms)
 
-    def _engine(self, terms: Sequence[ObjectiveTerm], present: Sequence[FittedTerm]) -> Engine:
+    def _engine(self, terms: Sequence[FittedTerm]) -> Engine:
         """Return an engine for terms: threads, with a device or an executor where the workers have one."""
         about = self.workers, self.dtype, self.forbidden
         if self.workers.device is not None:
@@ -84,13 +84,12 @@ class TrainingTask:
         terms = []
         for term, own in zip(self.terms, columns, strict=True):
             if own is not None and term.map is not None:
-                kept = term.kept
-                if kept is not None:  # places in W [D, width]
-                    width = term.config.clique.columns(self.problem.label_count)
-                    kept = kept[np.isin(kept // width, own)]
-                    kept = np.searchsorted(own, kept // width) * width + kept % width
+                places, width = term.places, term.columns
+                if places is not None:
+                    kept = places.kept[np.isin(places.kept // width, own)]
+                    places = KeptPlaces(np.searchsorted(own, kept // width) * width + kept % width, len(own), width)
                 roots = None if term.roots is None else term.roots[own]
-                term = replace(term, map=term.map.narrow(own), kept=kept, roots=roots)
+                term = replace(term, map=term.map.narrow(own), places=places, roots=roots)
             terms.append(term)
         return replace(self, terms=tuple(terms))
 

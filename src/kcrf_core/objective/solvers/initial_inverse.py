@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...chains import LabelClique
-from .. import OPERATIONS_PER_CUBE, Objective, TermShape, Vector, Vectors
+from .. import OPERATIONS_PER_CUBE, Objective, ObjectiveTerm, Vector, Vectors
 from .run import Run
 
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;
@@ -147,7 +147,7 @@ def current_curvature(objective: Objective, theta: Vector, run: Run) -> np.ndarr
     return np.maximum(diagonal, LEAST_SHARE * objective.initial_curvature())
 
 
-def _preconditions_real(term: TermShape, objective: Objective) -> bool:
+def _preconditions_real(term: ObjectiveTerm, objective: Objective) -> bool:
     """Return True if a term's real columns are preconditioned, which takes about as long as a few passes."""
     affordable = MOST_PASSES_FOR_REAL * 4 * objective.problem.positions * term.rows * term.columns
     return FEWEST_REAL <= term.real <= MOST_COLUMNS and OPERATIONS_PER_CUBE * term.real**3 <= affordable
