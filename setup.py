@@ -46,7 +46,6 @@ CORE = "src/kcrf_core"
 HEADERS = sorted(glob.glob(f"{CORE}/*/*.h"))
 # Text, tables and calls of others: no loop over numbers in these gains by -O3, and no bit of a result depends on it.
 LIGHT = {
-    "corpora._numbers",
     "maps._conjunctions",
     "system._lapack",
     "system.team",
@@ -55,6 +54,7 @@ LIGHT = {
 # The C library, which is also built without Python (make kcrf-tag), and the module that it is a part of.
 LIBRARY = [f"src/kcrf_runtime/{name}.c" for name in ("model", "features", "decode")]
 WITH_LIBRARY = "runtime._runtime"
+WITH_TEXTS = "corpora._text"  # which shares a header of the library
 SHARED = "kcrf_core._cyutility"  # memory views and the like, compiled once for all modules
 
 
@@ -63,6 +63,8 @@ def extension(source):
     library, headers = [], HEADERS
     if name.partition(".")[2] == WITH_LIBRARY:
         library, headers = LIBRARY, sorted(glob.glob("src/kcrf_runtime/*.h"))
+    if name.partition(".")[2] == WITH_TEXTS:
+        headers = [*HEADERS, "src/kcrf_runtime/texts.h"]
     return Extension(
         name,
         [source, *library],

@@ -15,10 +15,9 @@
 #define KCRF_INTERNAL_H
 
 #include "kcrf_runtime.h"
+#include "texts.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
-#include <string.h>
 
 #define MAGIC "KCRFTAG"
 
@@ -206,9 +205,7 @@ struct entry {
 
 int kcrf_fail(kcrf_error *error, int status, const char *format, ...);
 void *kcrf_grow(kcrf_tagger *tagger, struct room *room, size_t items, size_t item);
-uint64_t kcrf_hash(const char *text, size_t size);
 uint64_t kcrf_mix(uint64_t value);
-bool kcrf_number(const char *text, size_t size, double *out);
 uint64_t kcrf_checksum(const uint8_t *data, size_t size); /* a multiple of 8 bytes */
 kcrf_text kcrf_comment(const kcrf_model *model, size_t number);
 

@@ -9,7 +9,10 @@ from libc.math cimport NAN
 from libc.string cimport memchr, memcmp, memcpy
 
 from ..system.types cimport int64, uint64
-from ._numbers cimport parse_number
+
+cdef extern from "texts.h" nogil:
+    uint64 kcrf_hash(const char* text, size_t size)
+    bint kcrf_number(const char* text, size_t size, double* number)
 
 cdef enum:
     SPACE = 32
@@ -234,24 +237,6 @@ def split_rows(
     return row, sequences, uneven, columns, stray, unclosed
 
 
-cdef inline uint64 hashed(const unsigned char* value, Py_ssize_t length) noexcept nogil:
-    """Return a hash of eight bytes at a time, whose low bits depend on all of them."""
-    cdef uint64 h = 0x9E3779B97F4A7C15ULL ^ <uint64>length, word
-    while length >= 8:
-        memcpy(&word, value, 8)
-        h = (h ^ word) * 0xFF51AFD7ED558CCDULL
-        h ^= h >> 32
-        value += 8
-        length -= 8
-    if length:
-        word = 0
-        memcpy(&word, value, length)
-        h = (h ^ word) * 0xFF51AFD7ED558CCDULL
-        h ^= h >> 32
-    h *= 0xC4CEB9FE1A85EC53ULL
-    return h ^ (h >> 29)
-
-
 cdef void fill_slots(int* slots, uint64 mask, const uint64* hashes, Py_ssize_t count) noexcept nogil:
     """Put the numbers of values that are known to be distinct into the slots of their hashes."""
     cdef Py_ssize_t i
@@ -276,7 +261,7 @@ cdef Py_ssize_t number_values(
     fill_slots(slots, mask, hashes, 0)
     for t in range(n):
         value = data + starts[t]
-        h = hashed(value, lengths[t])
+        h = kcrf_hash(<const char*>value, lengths[t])
         place = h & mask
         while slots[place] >= 0:
             if hashes[slots[place]] == h:
@@ -429,7 +414,7 @@ def number_columns(
                             break
                         at += sizes[i]
                 if kind < 0:
-                    kind = 1 if parse_number(value, length, &numbers[m, t]) else -1
+                    kind = 1 if kcrf_number(<const char*>value, length, &numbers[m, t]) else -1
                 if kind <= 0:
                     numbers[m, t] = NAN
                 if keep:
@@ -481,7 +466,7 @@ def split_attributes(
                     continue
                 values[count] = 1.0
                 if colon >= 0:
-                    if colon == begin or not parse_number(text + colon + 1, end - colon - 1, &values[count]):
+                    if colon == begin or not kcrf_number(<char*>text + colon + 1, end - colon - 1, &values[count]):
                         with gil:
                             return ones, row, begin, end, colon == begin
                     ones &= values[count] == 1.0

@@ -1,1 +1,0 @@
-cdef int parse_number(const unsigned char* text, Py_ssize_t length, double* number) noexcept nogil

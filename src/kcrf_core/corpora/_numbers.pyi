@@ -1,1 +1,0 @@
-"""Nothing for Python: other compiled modules call it."""
