@@ -12,10 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#if defined(__aarch64__) && defined(__ARM_NEON)
-#include <arm_neon.h>
-#endif
-
 uint64_t kcrf_mix(uint64_t value)
 {
     value += 0x9E3779B97F4A7C15ull;
@@ -395,32 +391,6 @@ INLINE double of_row(const char *row, const int bytes, size_t y)
 /* out [stride] = the sum of `count` rows, in their order. */
 INLINE void add_rows(const char *const *rows, size_t count, size_t S, const int bytes, double *restrict out)
 {
-#if defined(__aarch64__) && defined(__ARM_NEON)
-    for (size_t y = 0; y < S; y += 8) {
-        float64x2_t a = vdupq_n_f64(0), b = a, c = a, e = a; /* held in registers, which GCC does not do by itself */
-        for (size_t d = 0; d < count; d++) {
-            const char *row = rows[d] + y * (size_t)bytes;
-            if (bytes == 8) {
-                const double *values = (const double *)(const void *)row;
-                a = vaddq_f64(a, vld1q_f64(values));
-                b = vaddq_f64(b, vld1q_f64(values + 2));
-                c = vaddq_f64(c, vld1q_f64(values + 4));
-                e = vaddq_f64(e, vld1q_f64(values + 6));
-            } else {
-                const float *values = (const float *)(const void *)row;
-                float32x4_t low = vld1q_f32(values), high = vld1q_f32(values + 4);
-                a = vaddq_f64(a, vcvt_f64_f32(vget_low_f32(low)));
-                b = vaddq_f64(b, vcvt_high_f64_f32(low));
-                c = vaddq_f64(c, vcvt_f64_f32(vget_low_f32(high)));
-                e = vaddq_f64(e, vcvt_high_f64_f32(high));
-            }
-        }
-        vst1q_f64(out + y, a);
-        vst1q_f64(out + y + 2, b);
-        vst1q_f64(out + y + 4, c);
-        vst1q_f64(out + y + 6, e);
-    }
-#else
     size_t d = 0;
     for (size_t y = 0; y < S; y++)
         out[y] = 0;
@@ -432,7 +402,6 @@ INLINE void add_rows(const char *const *rows, size_t count, size_t S, const int 
     for (; d < count; d++)
         for (size_t y = 0; y < S; y++)
             out[y] += of_row(rows[d], bytes, y);
-#endif
 }
 
 /* out [stride] = the sum of all that columns add to a position; `places` [columns, N] of their values from it on. */
