@@ -632,21 +632,6 @@ static const char *line_at(
     return kcrf_grow(tagger, &tagger->text, count + 1, 1);
 }
 
-static int line_codes(kcrf_tagger *tagger, const struct family *family, const kcrf_text *cells, size_t T, int32_t *out)
-{
-    const kcrf_model *model = tagger->model;
-    for (size_t t = 0; t < T; t++) {
-        const struct part *parts = model->parts + family->first_part;
-        size_t size;
-        const char *text = line_at(tagger, &parts, parts + family->parts, cells, T, t, &size);
-        if (!text)
-            return tagger->error.status;
-        uint32_t code = find_text(model, family, text, size, kcrf_hash(text, size));
-        out[t] = (int32_t)(code == NONE ? family->missing : code);
-    }
-    return KCRF_OK;
-}
-
 /* 0 outside of a lexicon's entries, 1 at the first word of one and 2 inside of one. */
 static void lexicon_codes(const kcrf_model *model, const struct family *family, const int32_t *codes, size_t N, size_t T, int32_t *out)
 {
@@ -1037,10 +1022,7 @@ int kcrf_set_columns(kcrf_tagger *tagger, const kcrf_text *cells, size_t T)
             }
             continue;
         }
-        if (family->kind == LINE && line_codes(tagger, family, cells, T, own + reach))
-            return tagger->error.status;
-        if (family->kind == LEXICON)
-            lexicon_codes(model, family, codes, N, T, own + reach);
+        lexicon_codes(model, family, codes, N, T, own + reach);
         for (size_t d = 1; d <= reach && model->needed[f]; d++) {
             own[reach - d] = (int32_t)(family->codes + d - 1);
             own[reach + T + d - 1] = (int32_t)(family->codes + reach + d - 1);

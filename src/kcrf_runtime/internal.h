@@ -48,13 +48,13 @@ struct meta {
     uint64_t start, end, edges, triples, offsets;
 };
 
-enum family_kind { VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG };
+enum family_kind { VALUE, CONJUNCTION, LEXICON, NUMBER, BAG };
 /* Variants: the first that the table has of the value, in lower case, with digits as 0, and with both. */
 enum transform { IDENTITY, LOWER, PREFIX, SUFFIX, SHAPE, FOLD, VARIANTS };
 
 struct family {
     uint32_t kind, column, transform, length;
-    uint32_t first_part, parts;   /* of conjunctions and lines */
+    uint32_t first_part, parts;   /* of conjunctions, lexicons and bags of templates */
     uint32_t first_slot, bits;    /* of the table of values: 2^bits slots */
     uint32_t codes, missing;      /* code of values that are not in the table; NONE for none */
     uint32_t leads, reserved;     /* the first family of a column: codes of all of them by its code are in CODES */
@@ -62,7 +62,7 @@ struct family {
 };
 
 /* Of a conjunction: the part's family and distance and, but for the first part, the table of pairs with those before it.
-   Of a line: a literal text (family NONE), or the value of a column. Of a lexicon: a level of its tree. */
+   Of a bag: a literal text (family NONE), or the value of a column. Of a lexicon: a level of its tree. */
 struct part {
     uint32_t family;
     int32_t offset;

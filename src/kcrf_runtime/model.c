@@ -542,8 +542,7 @@ int kcrf_column_used(const kcrf_model *model, size_t column)
         return 1;
     for (uint64_t f = 0; f < model->count[FAMILIES]; f++)
         for (uint32_t k = 0; k < model->families[f].parts; k++)
-            if ((model->families[f].kind == LINE || model->families[f].kind == BAG) &&
-                model->parts[model->families[f].first_part + k].family == column)
+            if (model->families[f].kind == BAG && model->parts[model->families[f].first_part + k].family == column)
                 return 1;
     return 0;
 }

@@ -218,7 +218,6 @@ MODELS = {
     "far parts of second order": ("far parts", {"order": 2}),
     "templates": ("templates", {}),
     "wapiti": ("wapiti", {}),
-    "line": ("line", {}),
     "numbers": ("numbers", {}),
     "lexicon": ("lexicon", {}),
     "attributes": ("attributes", {}),
@@ -300,9 +299,6 @@ def random_features(rng: np.random.Generator) -> list[dict]:
     ]
     chosen = [kinds[k] for k in rng.permutation(len(kinds))[: rng.integers(1, 5)]]
     out = [{**kind, "window": window()} for kind in chosen]
-    if rng.random() < 0.5:
-        places = rng.integers(-5, 6, 2)
-        out.append({"name": "line", "templates": ["U%x[{},0]/%x[{},1]".format(*places)], "type": "categorical"})
     names = [feature["name"] for feature in out]
     for number in range(rng.integers(1, 4)):
         least = rng.choice([-4, 0])  # those of one column with none before are summed with it
@@ -470,6 +466,8 @@ def test_a_model_that_is_not_supported_is_refused_by_name():
     cosine = replace(model.terms[0], cosine=True)
     with pytest.raises(ConfigError, match="term 'term0' has a cosine kernel"):
         runtime_image(replace(model, terms=(cosine,)))
+    with pytest.raises(ConfigError, match="'line' takes the strings of a line of a template for categories"):
+        runtime_image(random_model("line")[0])
     config = parse_config({"features": [{"name": "long", "column": "c0", "transform": "length"}], "separator": "\t"})
     encoding, _ = fit_encoding(config, corpus_of(text(0, 9, 2)))
     with pytest.raises(ConfigError, match="feature 'long' is made of numbers by 'length'"):

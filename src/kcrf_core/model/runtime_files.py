@@ -36,7 +36,6 @@ from .runtime_sections import (
     BAG,
     CONJUNCTION,
     LEXICON,
-    LINE,
     NONE,
     NONE64,
     NUMBER,
@@ -131,6 +130,8 @@ class _ModelImage(Image):
                     if isinstance(macro, Macro) and (macro.command != "x" or macro.lower):
                         raise unsupported(f"{name} has an expression or lower case in '{line}'")
             for part in parts:
+                if isinstance(part, LineFeature):
+                    raise unsupported(f"{name} takes the strings of a line of a template for categories")
                 if isinstance(part, CategoricalFeature) and part.config.transform not in TRANSFORMS:
                     raise unsupported(f"{name} uses the transform '{part.config.transform}'")
 
@@ -194,10 +195,7 @@ class _ModelImage(Image):
         if key in self.families:
             return self.families[key]
         found = Family(VALUE, len(values), feature.column)
-        if isinstance(feature, LineFeature):
-            found.kind, found.column, found.parts = LINE, NONE, self._line(config.templates[0])
-            found.table = self._table(values, np.arange(len(values)))
-        elif isinstance(feature, LookupFeature) and isinstance(feature.table, Clusters):
+        if isinstance(feature, LookupFeature) and isinstance(feature.table, Clusters):
             # Words whose cluster training did not have get a code of their own, without weights.
             words, (missing,) = feature.table.words, feature.encode([""])
             found.encode = partial(_cluster_codes, feature, set(words))

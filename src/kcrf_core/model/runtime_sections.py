@@ -27,7 +27,7 @@ META = (
 )
 ITEM_BYTES = (4 * len(META) + 48, 1, 8, 56, 24, 16, 16, 64, 24, 4, 2, 1, 8, 4, 1, 4)  # of sections
 NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
-VALUE, CONJUNCTION, LINE, LEXICON, NUMBER, BAG = range(6)
+VALUE, CONJUNCTION, LEXICON, NUMBER, BAG = range(5)
 PackedNames: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # text [bytes], where names begin, their lengths
 # Width, where the weights of rows begin and end [D+1], their columns [K], weights [K].
 WeightRows: TypeAlias = tuple[int, np.ndarray, np.ndarray, np.ndarray]
