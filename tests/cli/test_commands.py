@@ -544,23 +544,6 @@ def test_select_basis_draws_what_is_left(kcrf, first_digits, tmp_path, suffix, m
         assert drawn == (tmp_path / f"b.{suffix}").read_bytes()
 
 
-def test_label_ratios_are_not_learnt_from_the_labels_they_are_of(kcrf, accent, tmp_path):
-    config = tmp_path / "config.yaml"
-    config.write_text("features: [{column: c0, transform: label-ratio}, {column: c1}]\n")
-    model, basis, data = (tmp_path / f"{name}.npz" for name in ("m", "b", "d"))
-    assert kcrf("train", accent, "-c", config, "--sigma2", "1", "-q", "-o", model).code == 0
-    assert kcrf("tag", "-m", model, accent).code == 0
-    chosen = ("-c", config, "--kernel", "rbf", "--size", "20", "-q", "-o", basis)
-    assert kcrf("select-basis", accent, *chosen).code == 0
-    done = kcrf("train", accent, "--basis", basis, "--sigma2", "1", "-o", model)
-    assert done.code == 2 and "featurize the data" in done.err
-    assert kcrf("featurize", accent, "-c", config, "-q", "-o", data).code == 0
-    assert kcrf("select-basis", data, "--kernel", "rbf", "--size", "20", "-q", "-o", basis).code == 0
-    assert kcrf("train", data, "--basis", basis, "--sigma2", "1", "-q", "-o", model).code == 0
-    again = kcrf("train", accent, "-c", config, "--sigma2", "1", "--init", model, "-o", tmp_path / "n.npz")
-    assert again.code == 0, again.err
-
-
 def test_templates_that_share_weights(kcrf, first_accents, tmp_path):
     accent, template, model, again = (
         first_accents(100),

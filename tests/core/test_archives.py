@@ -41,7 +41,6 @@ FEATURES = [
 
 KINDS = {
     "columns": (COLUMNS, "conll", {"columns": ["word", "pos", "f0", "tag"], "features": FEATURES}),
-    "ratios": (COLUMNS, "conll", {"features": [{"column": "c0"}, {"column": "c0", "transform": "label-ratio"}]}),
     "default": (COLUMNS, "conll", {}),
     "rare": (COLUMNS, "conll", {"min_count": 100}),
     "attributes": (ATTRIBUTES, "crfsuite", {"terms": [{"kernel": "poly"}]}),

@@ -193,7 +193,7 @@ def random_feature(rng, number):
             "scale": rng.choice(["none", "standard"]),
         }
     elif kind == 2:
-        transform = rng.choice(["lower", "prefix", "suffix", "shape", "length", "position", "frequency", "label-ratio"])
+        transform = rng.choice(["lower", "prefix", "suffix", "shape", "length", "position", "frequency"])
         raw = {"column": "a", "transform": transform}
         if transform in ("prefix", "suffix"):
             raw["length"] = rng.randint(1, 9)

@@ -201,8 +201,5 @@ def test_what_does_not_go_with_it(rng):
     ):
         with pytest.raises(ConfigError, match=words):
             fit(shown, {"unobserved": HIDDEN, "sigma2": 1.0, **options}, **more)
-    ratio = {"features": [{"column": "c0"}, {"column": "c0", "transform": "label-ratio", "name": "r"}]}
-    with pytest.raises(ConfigError, match="label-ratio"):
-        fit(shown, {"unobserved": HIDDEN, "sigma2": 1.0}, ratio)
     with pytest.raises(DataError, match="no labels to train on"):
         fit(replace(shown, columns=(*shown.columns[:-1], [HIDDEN] * shown.positions)), {"unobserved": HIDDEN})

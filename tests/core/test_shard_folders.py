@@ -14,7 +14,7 @@ import pytest
 from kcrf_core.config import load_template, parse_config
 from kcrf_core.corpora import Layout, Spool, lines, read_corpus, spool, with_vectors
 from kcrf_core.encoding import fit_encoding, fit_to, join_datasets
-from kcrf_core.errors import ConfigError, DataError, FileFormatError
+from kcrf_core.errors import DataError, FileFormatError
 from kcrf_core.files import read_container, write_container
 from kcrf_core.model import load_folder, new_folder, save_shards
 from kcrf_core.system import Workers
@@ -160,13 +160,6 @@ def test_errors_name_the_file_and_the_line(tmp_path):
     (tmp_path / "b.conll").write_text("x\tN\t1\tA\n\nx\tN\t1\t\n")
     with pytest.raises(DataError, match=r"b\.conll:3: an empty label"):
         spooled_dataset(parse_config({}), [tmp_path / "a.conll", tmp_path / "b.conll"], tmp_path, 3)
-
-
-def test_ratios_of_labels_need_all_data(tmp_path):
-    (tmp_path / "a.conll").write_text(text_of(9))
-    config = parse_config({"features": [{"column": "c0", "transform": "label-ratio"}]})
-    with pytest.raises(ConfigError, match="needs all data at once"):
-        spooled_dataset(config, [tmp_path / "a.conll"], tmp_path, 3)
 
 
 def test_shards_are_as_even_as_sequences_allow():

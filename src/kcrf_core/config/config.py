@@ -23,7 +23,7 @@ from . import values
 
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
 RUN_TRANSFORMS = ("start", "end")  # nearness to the ends of a run of one value, such as a word of letters
-COUNTING_TRANSFORMS = ("length", "position", *RUN_TRANSFORMS, "frequency", "label-ratio")  # numbers of any column
+COUNTING_TRANSFORMS = ("length", "position", *RUN_TRANSFORMS, "frequency")  # numbers of any column
 FEATURES = (AUTO, "categorical", "real", "conjunction", "templates", "attributes")
 WIDEST = 10_000  # largest width of a transform, in positions
 BAGS = ("templates", "attributes")  # types with sparse rows; a dataset has one block of them

@@ -137,8 +137,6 @@ class Columns(TrainingColumns):
         self.corpus, self.missing, self._fitting = corpus, missing, fitting
         self._coded: dict[int, CodedColumn] = {}
         self.warnings: list[str] = []
-        # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
-        self.held_out: dict[str, np.ndarray] = {}
         self._derived: dict[tuple[Hashable, ...], tuple[object, Any]] = {}
 
     @property

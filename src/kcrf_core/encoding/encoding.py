@@ -109,11 +109,6 @@ class Encoding:
         """True if positions have attributes in the place of columns."""
         return FORMATS[self.format].attributes
 
-    @property
-    def features_of_labels(self) -> list[str]:
-        """Names of features made of the labels of training data, which that data itself must get in another way."""
-        return [f.config.name for f in self.features if isinstance(f, RealFeature) and f.ratios is not None]
-
     @cached_property
     def vectors(self) -> dict[str, int]:
         """Widths of the vectors that stand beside the data, by name."""
@@ -414,7 +409,7 @@ class Encoding:
                     name = feature.vocabulary.values[code]
                     out.append(name if value == 1 else ATTRIBUTE.format(name, value))
             elif isinstance(feature, RealFeature):
-                names, numbers = real_names(feature, self.labels), dataset.real[t, list(at.real)].tolist()
+                names, numbers = real_names(feature), dataset.real[t, list(at.real)].tolist()
                 out += vector_texts(feature, numbers) if feature.is_vector else map(REAL.format, names, numbers)
             else:
                 codes = dataset.codes[t, list(at.codes)].tolist()
@@ -423,7 +418,7 @@ class Encoding:
 
     def feature_names(self, names: Sequence[str], text: ValueText = None) -> FeatureNames:
         """Return the names of the columns of some features."""
-        return FeatureNames(self.views(names), self.labels, text)
+        return FeatureNames(self.views(names), text)
 
     # ------------------------------------------------------------------------- storage
 
@@ -490,9 +485,6 @@ class Encoding:
             if not names or "" in names or len(set(names)) < len(names):
                 raise contents.error(f"the encoding has no {what}, or one twice")
         for feature in features:
-            ratios = feature.ratios if isinstance(feature, RealFeature) else None
-            if ratios is not None and ratios.counts.shape[1] != len(encoding.labels):
-                raise contents.error(f"'{feature.config.name}' has ratios of other labels")
             vectors = feature.config.vectors
             if vectors is None:
                 continue
@@ -604,8 +596,6 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
                 "it out",
                 settings=(name if name in LOOKUPS else "lexicon",),
             )
-    if config.unobserved is not None and encoding.features_of_labels:
-        raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
         encoding.term_features(term)  # a glob that matches nothing is refused before work starts
     return encoding
@@ -681,13 +671,13 @@ class _Fitter:
         self.plain: dict[str, CategoricalFeature] = {}
 
     def fit(self, feature: FeatureConfig) -> Feature:
-        corpus, seed = self.columns.corpus, self.config.training.seed
+        corpus = self.columns.corpus
         if feature.vectors is not None:
             if feature.vectors not in corpus.vectors:
                 known = f"; there are: {listed(list(corpus.vectors))}" if corpus.vectors else ""
                 message = f"needs vectors '{feature.vectors}', which are not given{known}"
                 raise ConfigError(f"feature '{feature.name}' {message}", settings=["vectors"])
-            return fit_real(self._widened(feature, self.config.window or REAL_WINDOW), (), self.columns, seed)
+            return fit_real(self._widened(feature, self.config.window or REAL_WINDOW), (), self.columns)
         if feature.lookup is not None:
             return self._lookup(feature)
         if (feature.type == "attributes") != (corpus.attributes is not None):
@@ -723,7 +713,7 @@ class _Fitter:
         if type_ == "real":
             if feature.transform == "identity" and self.config.missing_indicator:
                 feature = replace(feature, missing="indicator")
-            return fit_real(feature, where, self.columns, seed)
+            return fit_real(feature, where, self.columns)
         if feature.scale != AUTO:
             raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
         return fit_categorical(feature, where[0], self.columns, min_count)
@@ -755,7 +745,7 @@ class _Fitter:
             return fit_lookup(feature, column, self.columns, table, feature.min_count or config.min_count)
         feature = self._widened(replace(feature, type="real"), config.window or EMBEDDINGS_WINDOW)
         where = () if column < 0 else (column,)
-        return fit_real(feature, where, self.columns, config.training.seed, table)
+        return fit_real(feature, where, self.columns, table)
 
     def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:
         """Return a feature with its window, or the default one, and the offsets that terms use beyond it."""

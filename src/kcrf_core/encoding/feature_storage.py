@@ -12,7 +12,6 @@ from ..corpora import NUMBER_TRANSFORMS, QUANTILE, Clusters, Lexicon, Lookup, Wo
 from ..files import Contents, pack_strings
 from ..system import AUTO
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
-from .label_ratio import LabelRatios
 from .lookup_feature import LookupFeature
 from .template_feature import LineFeature, TemplateFeature, template_width
 
@@ -33,9 +32,6 @@ def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> di
         if feature.counts is not None:
             arrays |= pack_strings(list(feature.counts), f"{at}.counted")
             arrays[f"{at}.counts"] = np.array(list(feature.counts.values()), dtype=np.int64)
-        if feature.ratios is not None:
-            arrays |= pack_strings(feature.ratios.values, f"{at}.counted")
-            arrays[f"{at}.counts"] = feature.ratios.counts
         return entry | {"columns": list(feature.columns), "width": len(feature.mean)}
     arrays |= pack_strings(feature.vocabulary.values, f"{at}.values")
     column = {"column": feature.column} if isinstance(feature, CategoricalFeature) else {}
@@ -146,25 +142,21 @@ def _unpack_real(
     arrays |= {"fill": contents.array(f"{at}.fill", "float64", 1)} if f"{at}.fill" in contents.arrays else {}
     transform = NUMBER_TRANSFORMS.get(config.transform)
     of_each = config.transform == "identity" if transform is None else not transform.joins
-    counts, ratios, quantiles, expected = None, None, None, len(where) if of_each else 1
+    counts, quantiles, expected = None, None, len(where) if of_each else 1
     if transform is not None and transform.levels is not None:
         quantiles = contents.array(f"{at}.quantiles", "float64", 2)
         levels = len(transform.levels(config.quantile or QUANTILE))
         if quantiles.shape != (levels, len(where)) or not (np.diff(quantiles, axis=0) >= 0).all():
             raise contents.error(f"'{at}' has quantiles that do not fit")
-    if config.transform in ("label-ratio", "frequency"):
-        values, dimensions = tuple(contents.strings(f"{at}.counted")), 2 if config.transform == "label-ratio" else 1
-        numbers = contents.array(f"{at}.counts", "int64", dimensions)
+    if config.transform == "frequency":
+        values, numbers = contents.strings(f"{at}.counted"), contents.array(f"{at}.counts", "int64", 1)
         if not len(numbers) == len(values) == len(set(values)) or numbers.min(initial=0) < 0:
             raise contents.error(f"'{at}' has counts that do not fit")
-        if dimensions == 1:
-            counts = dict(zip(values, numbers.tolist(), strict=True))
-        else:
-            ratios, expected = LabelRatios(values, numbers), numbers.shape[1] if numbers.shape[1] > 2 else 1
+        counts = dict(zip(values, numbers.tolist(), strict=True))
     expected *= 2 if config.missing == "indicator" else 1
     if config.vectors is not None or table is not None:
         expected = width if table is None else table.width + 1
     fitting = all(len(array) == expected for array in arrays.values())
     if not expected or not fitting or np.any(arrays["scale"] <= 0):
         raise contents.error(f"'{at}' has scales that do not fit")
-    return RealFeature(config, where, **arrays, counts=counts, ratios=ratios, quantiles=quantiles, table=table)
+    return RealFeature(config, where, **arrays, counts=counts, quantiles=quantiles, table=table)

@@ -31,12 +31,11 @@ from ..corpora import (
     WordVectors,
     quantiles,
 )
-from ..errors import ConfigError, DataError
+from ..errors import DataError
 from ..kernels import NOTHING, UNSEEN
 from ..maps import NO_PAIR, empty_slots, fill_slots, number_pairs
 from ..runtime import by_characters
 from ..system import offsets_of, positions_within, shifted_real
-from .label_ratio import LabelRatios, fit_ratios
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -328,7 +327,6 @@ class RealFeature:
     mean: np.ndarray  # [r]
     scale: np.ndarray  # [r]
     counts: dict[str, int] | None = None  # of the transform `frequency`: how often training had a value
-    ratios: LabelRatios | None = None  # of the transform `label-ratio`
     fill: np.ndarray | None = None  # [r] scaled values in the place of missing ones; None for zeros, the mean
     quantiles: np.ndarray | None = None  # [L, r] of the columns in the training data, for a transform that needs them
     table: WordVectors | None = None  # of a lookup: its numbers, and one that is 1 for values that it has not
@@ -380,13 +378,8 @@ def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tup
         where = [column for feature in features for column in feature.columns]
         raw = columns.real_rows(where, [name for feature in features for name in feature.config.columns])
     else:
-        parts = []
-        for feature in features:
-            held = columns.held_out.get(feature.config.name)
-            parts.append(_raw_real(feature, columns) if held is None else held)
-        # Rows of vectors may be large, and an array made here is not shared.
-        own_rows = len(parts) == 1 and features[0].config.name not in columns.held_out
-        raw = parts[0] if own_rows else np.hstack(parts)
+        parts = [_raw_real(feature, columns) for feature in features]
+        raw = parts[0] if len(parts) == 1 else np.hstack(parts)  # rows of vectors may be large
     lacking = np.isnan(raw)
     (N, width), F = raw.shape, len(features)
     if features[0].indicates:
@@ -437,9 +430,6 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
     values, inverse = columns.distinct(where[0])
     if config.transform in RUN_TRANSFORMS:
         return 1 / (1 + _within_runs(inverse, columns.corpus.offsets, config.transform == "end"))[:, None]
-    if config.transform == "label-ratio":
-        assert feature.ratios is not None
-        return feature.ratios.of(values)[inverse]
     if config.transform == "length":
         numbers = np.array([len(value) for value in values], dtype=np.float64)
     else:
@@ -512,28 +502,19 @@ def real_columns(config: FeatureConfig, count: int) -> list[str]:
 
 
 def fit_real(
-    config: FeatureConfig, where: tuple[int, ...], columns: TrainingColumns, seed: int, table: WordVectors | None = None
+    config: FeatureConfig, where: tuple[int, ...], columns: TrainingColumns, table: WordVectors | None = None
 ) -> RealFeature:
-    counts = ratios = None
+    counts = None
     if config.transform == "frequency":
         values, found = columns.value_counts(where[0])
         counts = dict(zip(values, found.tolist(), strict=True))
-    if config.transform == "label-ratio":
-        if not isinstance(columns, Columns):
-            remedy = "featurize without shards, or leave the feature out"
-            raise ConfigError(f"'{config.name}' (label-ratio) needs all data at once: {remedy}")
-        names, numbers = columns.distinct(columns.corpus.width - 1)
-        labels = np.argsort(np.argsort(names))[numbers]  # in their sorted order
-        # Ratios of its own positions differ; encoding finds them there.
-        own_ratios = (labels, len(names), columns.corpus.offsets, seed)
-        ratios, columns.held_out[config.name] = fit_ratios(*columns.distinct(where[0]), *own_ratios)
-    unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, ratios, table=table)
+    unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, table=table)
     if config.transform in NUMBER_TRANSFORMS and (levels := NUMBER_TRANSFORMS[config.transform].levels) is not None:
         known = (part.real_rows(where, config.columns) for part in columns.parts)
         unscaled = replace(unscaled, quantiles=quantiles(known, levels(config.quantile or QUANTILE)))
     moments: Moments | None = None
     for part in columns.parts:
-        raw = part.held_out[config.name] if ratios is not None else _raw_real(unscaled, part)
+        raw = _raw_real(unscaled, part)
         own = Moments.of(raw)
         for r in np.flatnonzero(~(np.isfinite(own.mean) & np.isfinite(own.deviation))):
             line, name = int(part.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]

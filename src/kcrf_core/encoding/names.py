@@ -36,16 +36,15 @@ def field_name(feature: FieldFeature, w: int, text: ValueText, code: int) -> str
         return f"{place}=#{code}"
 
 
-def real_names(feature: RealFeature, labels: Sequence[str]) -> list[str]:
-    """Return names of the columns of a real feature, offset after offset; ratios have one column for each label."""
-    config, several = feature.config, len(feature.mean) > 1
+def real_names(feature: RealFeature) -> list[str]:
+    """Return names of the columns of a real feature, offset after offset."""
+    config = feature.config
+    columns: Sequence[str] = config.columns if len(config.columns) > 1 else (config.name,)
     if feature.indicates:
-        own = config.columns if len(config.columns) > 1 else (config.name,)
-        named = [*own, *(f"{name}.missing" for name in own)]
-        return [f"{name}[{offset}]" for offset in config.seen for name in named]
-    tails = [f"/{label}" for label in labels] if several and feature.ratios is not None else [""]
-    columns = (config.name,) if feature.ratios is not None else real_columns(config, len(feature.mean))
-    return [f"{name}[{offset}]{tail}" for offset in config.seen for name in columns for tail in tails]
+        columns = [*columns, *(f"{name}.missing" for name in columns)]
+    else:
+        columns = real_columns(config, len(feature.mean))
+    return [f"{name}[{offset}]" for offset in config.seen for name in columns]
 
 
 def vector_texts(feature: RealFeature, numbers: Sequence[float]) -> list[str]:
@@ -60,14 +59,14 @@ def vector_texts(feature: RealFeature, numbers: Sequence[float]) -> list[str]:
 class FeatureNames:
     """Names of the columns that some features have in an explicit map, in the order of `maps.ColumnOrder`."""
 
-    def __init__(self, views: Sequence[View], labels: Sequence[str], text: ValueText = None):
+    def __init__(self, views: Sequence[View], text: ValueText = None):
         # Number of columns of each part, the name of the k-th of them, and that name with a value, as a pattern.
         fields: list[tuple[int, Callable[[int], str], str]] = []
         bags, real = fields.copy(), fields.copy()
         for view in views:
             feature = view.feature
             if isinstance(feature, RealFeature):
-                every = real_names(feature, labels)
+                every = real_names(feature)
                 real.append((len(view.columns), [every[column] for column in view.columns].__getitem__, REAL))
             elif isinstance(feature, AttributeFeature):
                 bags.append((len(feature.vocabulary.values), feature.vocabulary.values.__getitem__, ATTRIBUTE))
@@ -104,7 +103,7 @@ def plain_names(features: Sequence[Feature]) -> list[str]:
     for feature in features:
         if isinstance(feature, AttributeFeature):
             attributes += feature.vocabulary.values
-        elif isinstance(feature, RealFeature) and feature.ratios is None:
+        elif isinstance(feature, RealFeature):
             offsets = feature.config.seen
             tails = [""] if tuple(offsets) == (0,) else [f"[{offset}]" for offset in offsets]
             columns = real_columns(feature.config, len(feature.mean)) if not feature.plain else feature.config.columns

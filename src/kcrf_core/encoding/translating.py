@@ -105,8 +105,6 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
             strings += _string_codes(feature, places, lines)
         if to_view is None or not _same_meaning(feature, other := to_view.feature):
             continue
-        if isinstance(feature, RealFeature) and feature.ratios is not None and source.labels != target.labels:
-            continue  # ratios of other labels
         if isinstance(feature, AttributeFeature) and isinstance(other, AttributeFeature):
             bag = other.vocabulary.encode(feature.vocabulary.values)
             continue

@@ -124,7 +124,7 @@ class Explainer:
             weights = term.by_labels(term.part_weights, len(model.labels))
             self._weights.append((term, self._sharpness * weights))
             if term.has_pivots:
-                self._groups[term.name] = input_groups(model.encoding.views(term.features), model.labels)
+                self._groups[term.name] = input_groups(model.encoding.views(term.features))
 
     def explain(
         self,

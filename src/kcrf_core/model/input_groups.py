@@ -143,7 +143,7 @@ def with_slots(groups: Sequence[InputGroup], inputs: Inputs) -> list[InputGroup 
 def dataset_groups(encoding: Encoding) -> list[InputGroup]:
     """Return the groups of all features, in the order of a dataset's columns; attributes by the beginning of names."""
     out: list[InputGroup] = []
-    for group in input_groups([View.of(feature) for feature in encoding.features], encoding.labels):
+    for group in input_groups([View.of(feature) for feature in encoding.features]):
         if group.columns.bag:
             prefixes = np.array([_prefix(name) for name in group.bag_feature.vocabulary.values], dtype=object)
             distinct = list(dict.fromkeys(prefixes))
@@ -162,7 +162,7 @@ def _prefix(attribute: str) -> str:
     return attribute.rpartition(":")[0] or attribute
 
 
-def input_groups(views: Sequence[View], labels: Sequence[str]) -> list[InputGroup]:
+def input_groups(views: Sequence[View]) -> list[InputGroup]:
     """Return the groups of features in these views, in the order of their columns."""
     groups: list[InputGroup] = []
     next_code = next_real = 0
@@ -177,7 +177,7 @@ def input_groups(views: Sequence[View], labels: Sequence[str]) -> list[InputGrou
                 columns = range(next_real, next_real + width)
                 next_real += width
                 if 1 < width <= MOST_COLUMNS and (feature.plain or feature.config.transform in NUMBER_TRANSFORMS):
-                    own = [each.rpartition("[")[0] for each in real_names(feature, labels)[:width]]
+                    own = [each.rpartition("[")[0] for each in real_names(feature)[:width]]
                     pairs = zip(columns, own, strict=True)
                     groups += [InputGroup(feature, place, Group(real=(column,)), each) for column, each in pairs]
                 else:  # the numbers of a vector or an image mean something together

@@ -371,16 +371,13 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
         )
     training_part = _pieces(corpus, fit.first, fit.last)
     config = plan.config(task.setting, training_part)
-    encoding, dataset = fit_encoding(config, training_part)
-    # Windows look across cuts; only features that know the labels of the training part must have seen no others.
-    everything = encoding.encode(corpus, weighed=True)
+    encoding, _ = fit_encoding(config, training_part)
+    everything = encoding.encode(corpus, weighed=True)  # windows look across cuts
     parts = []
     for pieces in (fit, held):
         _, cut, sequence = pieces_of(corpus.offsets, pieces.first, pieces.last, None)
         parts.append(everything.pieces(pieces.first, pieces.last, sequence, cut))
     to_fit, to_test = parts
-    if encoding.features_of_labels:
-        to_fit = replace(dataset, cut=to_fit.cut)
     test_part = _pieces(corpus, held.first, held.last)
     return FoldData(config, encoding, to_fit, to_test, test_part, plan.rows(test))
 

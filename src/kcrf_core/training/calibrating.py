@@ -15,7 +15,7 @@ import numpy as np
 from ..chains import Edges, chain
 from ..config import Config
 from ..encoding import Dataset, Encoding
-from ..errors import ConfigError, Interrupted
+from ..errors import Interrupted
 from ..model import Model, ScoreCalibration
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
 from ..system import Workers, offsets_of
@@ -86,11 +86,6 @@ def fit_calibration(
     """
     interrupted, hold_out = interrupted or (lambda: False), hold_out or HoldOut()
     unit_of, folds = _divided(dataset, hold_out, config.training.seed)
-    if encoding.features_of_labels:
-        raise ConfigError(
-            f"'{encoding.features_of_labels[0]}' uses the labels of all folds (label-ratio): calibrate without it",
-            settings=["calibrate"],
-        )
     terms = tuple(replace(term, sigma2=report.sigma2.get(term.name, term.sigma2)) for term in config.terms)
     config = replace(config, terms=terms)
     parts: list[list[Scored]] = []

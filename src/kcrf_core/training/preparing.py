@@ -135,11 +135,6 @@ def prepare(
     else:
         assert basis is not None
         encoding, base = basis.encoding, basis.config
-        if encoding.features_of_labels:
-            raise ConfigError(
-                f"'{encoding.features_of_labels[0]}' of {origin} was computed from labels (label-ratio), which "
-                "training must not see: featurize the data, and give the result to select-basis and train"
-            )
         corpus = read(data, format_, encoding.columns, encoding.layout)
         dataset = encoding.encode(corpus, weighed=True)
         groups = None if group is None else groups_of(corpus, group, encoding.columns)
