@@ -10,13 +10,11 @@ import contextlib
 import errno
 import io
 import os
-import re
 import secrets
 from collections.abc import Iterator
 from typing import IO, Any
 
 BINARY = getattr(os, "O_BINARY", 0)  # Windows
-TEMPORARY = re.compile(r"\.kcrf-[0-9a-f]{16}\.tmp")  # names of files and folders on their way
 ACCESS_LIST = "system.posix_acl_access"  # an extended attribute; with it, the bits of the group are something else
 
 

@@ -306,7 +306,6 @@ def new_folder(path: str | os.PathLike[str]) -> Iterator[str]:
         temporary = folder.path
         yield temporary
         with naming(os.fspath(path), temporary):
-            folder.release()
             if os.path.isdir(target):
                 before = temporary_beside(target)
                 os.rename(target, before)
