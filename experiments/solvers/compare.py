@@ -10,10 +10,10 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+from unittest import mock
 
 import numpy as np
 from readme import fill, table as markdown
@@ -24,7 +24,7 @@ from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.features import DTYPES, fit_terms
 from kcrf_core.objective import Engine, Objective, ObjectiveTerm, Partition, Point, Vectors
-from kcrf_core.objective.solvers import SOLVERS, Observer, Progress, Run, SolverResult, lbfgs
+from kcrf_core.objective.solvers import SOLVERS, Observer, Progress, Run, SolverResult, certificate, lbfgs
 from kcrf_core.objective.solvers.initial_inverse import Diagonal
 from kcrf_core.objective.solvers.run import until_stopped
 from kcrf_core.system import Workers
@@ -89,14 +89,8 @@ TASKS = {
 class _OnePoint:
     """Lemma 9 alone, in the place of a bundle."""
 
-    def add(self, objective: Objective, theta: np.ndarray, found: Point, dtype: type) -> None:
-        return None  # the run takes the bound of each point by itself
-
-
-class _PlainRun(Run):
-    def _forget(self) -> None:
-        super()._forget()
-        self._bundle = _OnePoint()
+    def add(self, objective: Objective, theta: np.ndarray, found: Point) -> None:
+        return None  # the certificate takes the bound of each point by itself
 
 
 class _FewPairs(lbfgs.Memory):
@@ -105,7 +99,7 @@ class _FewPairs(lbfgs.Memory):
         self._most = min(self._most, lbfgs.FEWEST_PAIRS)
 
 
-def _descend_plainly(objective: Objective, theta: np.ndarray, now: Point | None, run: Run) -> NoReturn:
+def _descend_plainly(objective: Objective, theta: np.ndarray, now: Point | None, run: Run) -> None:
     """Ten pairs and no scaling: what textbooks call L-BFGS."""
     if now is None:
         now = run.evaluate(objective, theta)
@@ -116,7 +110,7 @@ def _descend_plainly(objective: Objective, theta: np.ndarray, now: Point | None,
             lambda point: run.evaluate(objective, point), theta, now, memory, unscaled, objective.vectors, run
         )
         if found is None:
-            run.raise_precision(objective)
+            return
         theta, now = found
 
 
@@ -160,13 +154,13 @@ def build(corpus: Corpus, raw: dict[str, Any], workers: Workers) -> Objective:
 
 def solve(objective: Objective, name: str, tolerance: float) -> dict[str, Any]:
     trace = _Trace()
-    make: Callable[..., Run] = _PlainRun if name == PLAIN else Run
-    run = make(tolerance, MOST_PASSES, trace)
     theta = np.zeros(objective.size)
     if name == PLAIN:
-        result: SolverResult = until_stopped(_descend_plainly, objective, theta, run)
+        with mock.patch.object(certificate, "Bundle", _OnePoint):
+            run = Run(tolerance, MOST_PASSES, trace)
+            result: SolverResult = until_stopped(_descend_plainly, objective, theta, run)
     else:
-        result = SOLVERS[name](objective, theta, run)
+        result = SOLVERS[name](objective, theta, Run(tolerance, MOST_PASSES, trace))
     seconds = time.perf_counter() - trace.started
     loose = next((row for row in trace.rows if row[3] is not None and row[3] <= LOOSE), None)
     return {

@@ -15,8 +15,7 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.encoding import UNKNOWN, UNOBSERVED, fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.model import Model, load_dataset, save_dataset
-from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
-from kcrf_core.objective.solvers.run import STATIONARY
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, STATIONARY, Run
 from problems import on_threads
 
 HIDDEN = "?"

@@ -67,9 +67,9 @@ KERNELS.register("cauchy", CauchyKernel)
 '''
 
 SOLVER = '''
-"""Steepest descent: the gradient, and the line search of the run."""
+"""Steepest descent: the gradient, and a line search."""
 
-from kcrf_core.objective.solvers import SOLVERS
+from kcrf_core.objective.solvers import SOLVERS, line_search
 
 
 def descend(objective, theta, now, run):
@@ -81,11 +81,11 @@ def descend(objective, theta, now, run):
         slope = -vectors.dot(now.gradient, now.gradient)
         first = 1.0 / max(-slope, 1e-300) ** 0.5 if step is None else step
         before, downhill = theta, vectors.negated(now.gradient)
-        found = run.search(
+        found = line_search(
             lambda point: run.evaluate(objective, point), theta, now, downhill, slope, vectors, first
         )
         if found is None:
-            run.raise_precision(objective)
+            return
         theta, now = found
         moved = vectors.stepped(theta, -1.0, before)
         step = (vectors.dot(moved, moved) / -slope) ** 0.5

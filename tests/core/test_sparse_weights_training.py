@@ -20,7 +20,7 @@ from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ExplicitMap, KeptPlaces, SparseWeights
 from kcrf_core.model import Model
 from kcrf_core.objective import HessianBlocks, Objective, ObjectiveTerm
-from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal, run as run_module
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, certificate, proximal
 from kcrf_core.objective.solvers.bundle import Bundle, best_sparse_combination
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
@@ -109,7 +109,7 @@ def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
 
 def test_bounds_are_worked_out_now_and_then(rng, workers, monkeypatch):
     """After each of the first passes, later after an eighth of those before, at most: a bound takes several passes."""
-    due = [n for n in range(1, 2000) if run_module.sparse_bound_due(n)]
+    due = [n for n in range(1, 2000) if certificate.sparse_bound_due(n)]
     assert due[:16] == list(range(1, 17)) and all(later - n <= max(n / 8, 1) for n, later in pairwise(due))
     counted, add = [], Bundle.add
     monkeypatch.setattr(Bundle, "add", lambda self, *given: counted.append(1) or add(self, *given))

@@ -2,8 +2,9 @@
 
     SOLVERS[name](objective, theta, run) -> SolverResult
 
-A registered function `descend(objective, theta, now, run)` steps downhill from theta until its run stops it; `now` is
-the evaluation at theta, or None where there is none yet. See `newton` for a short one.
+A registered function `descend(objective, theta, now, run)` steps downhill from theta until its run stops it, or returns
+where rounding hides all progress; `now` is the evaluation at theta, or None where there is none yet. See `newton` for
+a short one.
 """
 
 from collections.abc import Callable

@@ -19,7 +19,8 @@ from .observer import (
     TermJudgement as TermJudgement,
     Trial as Trial,
 )
-from .run import (
+from .run import Progress as Progress, Run as Run
+from .stopping import (
     CERTIFIED as CERTIFIED,
     INTERRUPTED as INTERRUPTED,
     NATS_PER_1000 as NATS_PER_1000,
@@ -27,11 +28,10 @@ from .run import (
     PRUNED as PRUNED,
     SHARE as SHARE,
     STATIONARY as STATIONARY,
-    Progress as Progress,
-    Run as Run,
     SolverResult as SolverResult,
     Tolerance as Tolerance,
     moved as moved,
 )
+from .wolfe import line_search as line_search
 
 SOLVERS: Registry[Callable[..., SolverResult]]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import NoReturn
 
 import numpy as np
 
@@ -25,13 +24,13 @@ from .run import Run
 FORCING = 0.2
 
 
-def descend_by_subspace(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
-    """Take steps of one term each, the most promising one, until the run raises `Stop` or `Restart`."""
+def descend_by_subspace(objective: Objective, theta: Vector, now: Point | None, run: Run) -> None:
+    """Take steps of one term each, the most promising one; see `descend`."""
     descend(objective, theta, now, run, one_term=True)
 
 
-def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, one_term: bool = False) -> NoReturn:
-    """Take steps until the run raises `Stop` or `Restart`."""
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, one_term: bool = False) -> None:
+    """Take steps until the run stops them, or rounding hides all progress."""
     if now is None:
         now = run.evaluate(objective, theta)
     columns, memory = LeadingColumns(objective, run), Memory(objective.vectors)
@@ -44,10 +43,10 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, on
             which = [int(np.argmax(objective.sigma2 / 2 * squares))]
         newton = partial(newton_step, blocks, metric, run, which)
         evaluate = partial(run.evaluate, objective)
-        found = step(evaluate, theta, now, memory, newton, objective.vectors, run)
-        if found is None:
-            run.raise_precision(objective)
-        theta, now = found
+        reached = step(evaluate, theta, now, memory, newton, objective.vectors, run)
+        if reached is None:
+            return
+        theta, now = reached
 
 
 def newton_step(blocks: HessianBlocks, metric: BlockMetric, run: Run, which: Iterable[int], downhill: Vector) -> Vector:

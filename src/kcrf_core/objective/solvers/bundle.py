@@ -30,6 +30,14 @@ MOST_NEWTON, LEAST_NEWTON_GAIN, MOST_HALVINGS = 6, 1e-6, 4
 # at a price, that of some sigma^2, as a part of the square of a weight that takes all of P for its penalty.
 SURROGATES = (1e-4, 1e-2, 1.0)
 
+# Vectors that long are remembered in single precision while passes are: half the memory to hold and to go through.
+LONG = 1 << 15
+
+
+def kept_dtype(objective: Objective) -> type:
+    """Return the precision of steps and gradients that are remembered."""
+    return np.float32 if objective.size > LONG and objective.dtype != np.float64 else np.float64
+
 
 @dataclass(frozen=True)
 class BundlePart:
@@ -102,11 +110,9 @@ class Bundle:
         self._points: list[Point] = []  # K, without their gradients, with an L1 penalty
         self._gold: dict[int, np.ndarray] = {}  # log p(y | x) of each sequence [S], by the identity of a point
 
-    def add(
-        self, objective: Objective, theta: Vector, found: Point, dtype: np.dtype | type = np.float64
-    ) -> Bound | None:
-        """Take up a point, with vectors in `dtype`; return the best bound with it, None where it is of no use yet."""
-        vectors, sparse = objective.vectors, objective.thresholds is not None
+    def add(self, objective: Objective, theta: Vector, found: Point) -> Bound | None:
+        """Take up a point; return the best bound with it, None where it is of no use yet."""
+        vectors, sparse, dtype = objective.vectors, objective.thresholds is not None, kept_dtype(objective)
         if sparse:
             useful = USEFUL * found.value <= found.constant <= found.value / USEFUL
         else:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...chains import LabelClique
 from .. import OPERATIONS_PER_CUBE, Objective, ObjectiveTerm, Vector, Vectors
+from .bundle import kept_dtype
 from .run import Run
 
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;
@@ -98,7 +99,7 @@ class InitialInverse:
             for part, term in zip(objective.blocks, objective.terms, strict=True):
                 if not term.clique.mapped:
                     scale[part] *= EDGES_BESIDE_MATRIX
-        rest = Diagonal(scale, objective.vectors, run.kept_dtype(objective))
+        rest = Diagonal(scale, objective.vectors, kept_dtype(objective))
         matrices = {}
         for j, gram in self._nested.items():
             # Curvatures at zero are the squares of columns times a factor, and the prior's own.

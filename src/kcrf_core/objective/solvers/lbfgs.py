@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import NoReturn
 
 import numpy as np
 
 from ...system import hand_back
 from .. import Objective, Point, Vector, Vectors
+from .bundle import kept_dtype
 from .initial_inverse import Diagonal, InitialInverse, Unsized
 from .run import Run
+from .wolfe import line_search
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes. On text 12
 # need no fewer passes than 10 (108, 147 and 161 on three tasks; 111, 147 and 155 with 12), 8 up to a tenth more, and 23
@@ -139,13 +140,13 @@ class Memory(RememberedPairs):
         return out
 
 
-def memory_for(objective: Objective, run: Run) -> Memory:
-    return Memory(objective.vectors, run.kept_dtype(objective))
+def memory_for(objective: Objective) -> Memory:
+    return Memory(objective.vectors, kept_dtype(objective))
 
 
-def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, memory: Memory | None = None) -> NoReturn:
-    """Take steps until the run raises `Stop` or `Restart`."""
-    memory = memory_for(objective, run) if memory is None else memory
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, memory: Memory | None = None) -> None:
+    """Take steps until the run stops them, or rounding hides all progress."""
+    memory = memory_for(objective) if memory is None else memory
     now = run.evaluate(objective, theta) if now is None else now
     initial, renewal = InitialInverse(objective, run), FIRST_RENEWAL
     metric = initial.at(theta)
@@ -153,11 +154,10 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, me
     for steps in count():
         if initial.moves and steps == renewal:
             metric, renewal = initial.at(theta), steps * RENEWAL_GROWTH
-        found = step(partial(run.evaluate, objective), theta, now, memory, metric, objective.vectors, run)
-        if found is None:
-            run.raise_precision(objective)
-        theta, now = found
-    raise AssertionError  # the count has no end
+        reached = step(partial(run.evaluate, objective), theta, now, memory, metric, objective.vectors, run)
+        if reached is None:
+            return
+        theta, now = reached
 
 
 def step(
@@ -175,10 +175,11 @@ def step(
         if slope < 0:
             sized = len(memory) or not isinstance(metric, Unsized)
             first = 1.0 if sized else min(1.0, 1.0 / max(np.sqrt(-slope), 1e-300))
-            found = run.search(evaluate, theta, now, direction, slope, vectors, first)
-            if found is not None:
-                memory.add(theta, found[0], now.gradient, found[1].gradient)
-                return found
+            reached = line_search(evaluate, theta, now, direction, slope, vectors, first)
+            if reached is not None:
+                run.steps += 1
+                memory.add(theta, reached[0], now.gradient, reached[1].gradient)
+                return reached
         if not len(memory):
             return None
         memory.clear()  # rounding has made the history useless

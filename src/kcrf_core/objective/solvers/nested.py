@@ -7,10 +7,9 @@ pivots, gap of 1e-3, work in passes: 74 for `lbfgs`, 63 for this; pitch accent, 
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from .. import Objective, Point, Vector
 from . import lbfgs, proximal
+from .bundle import kept_dtype
 from .initial_inverse import InitialInverse
 from .run import Run
 
@@ -18,10 +17,10 @@ PART, PART_STEPS = 5, 25  # begin on a fifth of the columns
 FEWEST_COLUMNS = 40  # where a fifth is less, passes cost next to nothing anyway
 
 
-def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
-    """Take steps until the run raises `Stop` or `Restart`."""
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> None:
+    """Take steps until the run stops them, or rounding hides all progress."""
     if objective.thresholds is not None:
-        proximal.descend(objective, theta, now, run)
+        return proximal.descend(objective, theta, now, run)
     memory = None
     if now is None and objective.vectors.is_zero(theta):
         theta, memory = _begin_on_part(objective, run)
@@ -32,19 +31,19 @@ def _begin_on_part(objective: Objective, run: Run) -> tuple[Vector, lbfgs.Memory
     """Return a point and the pairs that led to it, from a few steps on the first columns of every reduced map."""
     vectors, part = objective.vectors, narrowed(objective)
     if part is None:
-        return vectors.zeros(), lbfgs.memory_for(objective, run)
+        return vectors.zeros(), lbfgs.memory_for(objective)
 
     def evaluate(point: Vector) -> Point:
         return run.evaluate_part(part, point, objective, vectors.widened(point, part.vectors))
 
-    theta, memory = part.vectors.zeros(), lbfgs.memory_for(part, run)
+    theta, memory = part.vectors.zeros(), lbfgs.memory_for(part)
     now, metric = evaluate(theta), InitialInverse(part, run, objective).at(theta)
     for _ in range(PART_STEPS):
-        found = lbfgs.step(evaluate, theta, now, memory, metric, part.vectors, run)
-        if found is None:
+        reached = lbfgs.step(evaluate, theta, now, memory, metric, part.vectors, run)
+        if reached is None:
             break
-        theta, now = found
-    return vectors.widened(theta, part.vectors), memory.widened(vectors, run.kept_dtype(objective))
+        theta, now = reached
+    return vectors.widened(theta, part.vectors), memory.widened(vectors, kept_dtype(objective))
 
 
 def narrowed(objective: Objective) -> Objective | None:

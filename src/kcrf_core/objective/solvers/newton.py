@@ -6,19 +6,19 @@ The Newton system is solved no further than pays: loosely far from the optimum, 
 from __future__ import annotations
 
 from functools import partial
-from typing import NoReturn
 
 import numpy as np
 
 from .. import Objective, Point, Vector
 from .metric import BlockMetric, LeadingColumns, conjugate_gradients
 from .run import Run
+from .wolfe import line_search
 
 LOOSEST, TIGHTEST = 0.5, 1e-3
 
 
-def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
-    """Take steps until the run raises `Stop` or `Restart`."""
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> None:
+    """Take steps until the run stops them, or rounding hides all progress."""
     if now is None:
         now = run.evaluate(objective, theta)
     columns, vectors = LeadingColumns(objective, run), objective.vectors
@@ -31,7 +31,8 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
         downhill, product = vectors.negated(now.gradient), partial(run.product, objective, theta)
         direction = conjugate_gradients(product, downhill, metric, forcing, vectors)
         slope = vectors.dot(direction, now.gradient)
-        found = run.search(partial(run.evaluate, objective), theta, now, direction, slope, vectors)
-        if found is None:
-            run.raise_precision(objective)
-        theta, now = found
+        reached = line_search(partial(run.evaluate, objective), theta, now, direction, slope, vectors)
+        if reached is None:
+            return
+        run.steps += 1
+        theta, now = reached

@@ -14,12 +14,12 @@ CoNLL-2000, c1 0.1, c2 0.01: after 120 passes it is 0.2 % above the optimum, and
 from __future__ import annotations
 
 from itertools import count
-from typing import NoReturn
 
 import numpy as np
 
 from ...system import hand_back
 from .. import Objective, Point, Vector
+from .bundle import kept_dtype
 from .initial_inverse import POWER, current_curvature
 from .lbfgs import FEWEST_PAIRS, FIRST_RENEWAL, RENEWAL_GROWTH, RememberedPairs, most_sparse_pairs
 from .run import Run
@@ -39,9 +39,9 @@ SUFFICIENT_DECREASE, SHORTER, MOST_TRIALS = 1e-4, 0.4, 20
 LEAST_CURVATURE = 1e-10
 
 
-def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> NoReturn:
-    """Take steps until the run raises `Stop` or `Restart`."""
-    model = CurvatureModel(objective, run)
+def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) -> None:
+    """Take steps until the run stops them, or rounding hides all progress."""
+    model = CurvatureModel(objective)
     look = 0 if any(term.nested for term in objective.terms) else FIRST_RENEWAL  # of pivots there is no such diagonal
     now = run.evaluate(objective, theta) if now is None else now
     hand_back()  # what was needed to begin
@@ -49,11 +49,10 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
         if taken == look:
             model.look(objective, theta, run)
             look *= RENEWAL_GROWTH
-        found = step(objective, theta, now, model, run)
-        if found is None:
-            run.raise_precision(objective)
-        theta, now = found
-    raise AssertionError  # the count has no end
+        reached = step(objective, theta, now, model, run)
+        if reached is None:
+            return
+        theta, now = reached
 
 
 def step(
@@ -80,8 +79,8 @@ def step(
 class CurvatureModel(RememberedPairs):
     """Curvature of P without its penalty, by the last steps."""
 
-    def __init__(self, objective: Objective, run: Run):
-        super().__init__(objective.vectors, most_sparse_pairs(objective.size), run.kept_dtype(objective))
+    def __init__(self, objective: Objective):
+        super().__init__(objective.vectors, most_sparse_pairs(objective.size), kept_dtype(objective))
         self._thresholds = self._vectors.zeros() if objective.thresholds is None else objective.thresholds
         curvature = objective.initial_curvature()
         self._least = LEAST_CURVATURE * curvature.max(initial=1e-300)

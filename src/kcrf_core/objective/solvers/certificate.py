@@ -1,0 +1,141 @@
+"""The certificate of a fit: its best point, and the largest lower bound on min P.
+
+Passes give bounds, but for rounding: Lemma 9, or a combination of several points (`bundle`). For a proof, P and the
+points of the bound are evaluated once more in double precision, and the rounding error is subtracted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from .. import Objective, Point, Vector
+from .bundle import Bound, Bundle, Combination
+from .stopping import Tolerance, relative_gap
+
+# Relative error of a bound from several points in single precision: they differ by a few parts in a million.
+SINGLE_MARGIN = 1e-5
+
+# With an L1 penalty and an infinite sigma2 entropies of mixtures are worked out once the gap without them is so many
+# times the tolerance, and again whenever it is so much smaller.
+WORTH_MIXING, NEARER = 100, 0.9
+
+EvaluateAll: TypeAlias = Callable[[Objective, Sequence[Vector]], Iterator[Point]]
+
+
+@dataclass(frozen=True)
+class BestPoint:
+    """The parameters where P is the smallest so far."""
+
+    value: float
+    theta: Vector
+    point: Point | None  # None where a pass over a part of the columns found them
+
+
+@dataclass(frozen=True)
+class Proof:
+    """P in double precision at the best parameters, and the largest lower bound that is proven."""
+
+    point: Point
+    lower: float
+    gradient_norm: float
+
+
+class FitCertificate:
+    """The best point and the best lower bound of a fit so far."""
+
+    def __init__(self, proven: float = -np.inf):
+        self.proven = proven  # the largest lower bound that is proven
+        self.lower = proven  # the largest lower bound, as the evaluations say
+        self._best: BestPoint | None = None
+        self._bound: Bound | None = None  # where a combination of points gave it
+        self._bundle = Bundle()
+        self._mixed_gap = np.inf  # of the last bound that gold labellings were mixed into, without that
+
+    @property
+    def begun(self) -> bool:
+        return self._best is not None
+
+    @property
+    def best(self) -> BestPoint:
+        assert self._best is not None, "nothing was evaluated"
+        return self._best
+
+    def gap(self) -> float:
+        """Return the relative gap of the best point, as the evaluations say."""
+        return relative_gap(self.best.value, self.lower)
+
+    def keep(self, value: float, theta: Vector, point: Point | None) -> bool:
+        """Take up a value of P at theta; return True if it is the smallest so far."""
+        if self._best is None or value < self._best.value:
+            self._best = BestPoint(value, theta, point)
+            return True
+        return False
+
+    def begin_at(self, objective: Objective, theta: Vector, point: Point) -> None:
+        """Begin with a point that was evaluated for a proof."""
+        self._bundle.add(objective, theta, point)
+        self.keep(point.value, theta, point)
+
+    def add_bounds(self, objective: Objective, theta: Vector, point: Point, passes: int, tolerance: Tolerance) -> float:
+        """Take up the bounds of a pass, the one of this number; return how many more passes that took."""
+        bound, work = None, 0
+        if objective.thresholds is None or sparse_bound_due(passes):
+            bound = self._bundle.add(objective, theta, point)
+        if bound is not None and objective.mixes and bound.value > 0:
+            bound, work = self._mixed(objective, bound, tolerance)
+        margin = 0.0 if objective.dtype == np.float64 else SINGLE_MARGIN * abs(point.value)
+        self.lower = max(self.lower, point.lower)
+        if bound is not None and bound.value - margin > self.lower:
+            self.lower, self._bound = bound.value - margin, bound
+        return work
+
+    def _mixed(self, objective: Objective, bound: Bound, tolerance: Tolerance) -> tuple[Bound, int]:
+        """Add the entropy of mixtures with gold labellings to a bound, where that may be enough; return its passes.
+
+        It takes a pass for each new one of its points: so it is done only as the bound without it gets better.
+        """
+        gap = relative_gap(min(bound.parts[-1].value, self._best.value if self._best else np.inf), bound.value)
+        if gap > min(WORTH_MIXING * tolerance.relative(self.lower), NEARER * self._mixed_gap):
+            return bound, 0
+        self._mixed_gap = gap
+        value, passes = self._bundle.mixed(objective, bound)
+        return replace(bound, value=value), passes
+
+    def prove(self, objective: Objective, evaluate_all: EvaluateAll) -> Proof:
+        """Evaluate the best point in double precision, and prove a lower bound."""
+        exact, best = objective.in_double(), self.best
+        if exact is objective and best.point is not None:
+            point, bound = best.point, -np.inf if self._bound is None else self._bound.proven(exact)
+        else:
+            point, bound = self._evaluated_again(exact, evaluate_all)
+        if objective.convex:
+            self.proven = max(self.proven, exact.proven_bound(best.theta, point), bound)
+        return Proof(point, min(self.proven, point.value), exact.gradient_length(best.theta, point))
+
+    def _evaluated_again(self, exact: Objective, evaluate_all: EvaluateAll) -> tuple[Point, float]:
+        """Evaluate the best point in double precision, and the bound of the bundle's combination of points."""
+        best = self.best
+        parts = [] if self._bound is None or not exact.convex else self._bound.parts
+        others = [part for part in parts if part.value != best.value]
+        shares = [math.fsum(part.share for part in parts if part.value == best.value), *(part.share for part in others)]
+        thetas = [best.theta, *(part.theta for part in others)]
+        combination = Combination(exact)
+        points: list[Point] = []
+        for theta, share, point in zip(thetas, shares, evaluate_all(exact, thetas), strict=True):
+            if share > 0:
+                combination.add(theta, point, share)
+            points = points or [point]  # the first alone: gradients are long
+        return points[0], combination.proven() if parts else -np.inf
+
+
+def sparse_bound_due(passes: int) -> bool:
+    """Return True if a bound with an L1 penalty is worked out after so many passes: each up to 16, each 8th from 64.
+
+    It takes as long as several passes. The passes that this adds to a run are at most an eighth.
+    """
+    return passes % (1 << max(passes.bit_length() - 4, 0)) == 0
