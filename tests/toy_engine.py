@@ -150,13 +150,7 @@ class ToyVectors:
         soft, finite = np.maximum(g - c, 0), np.isfinite(each)
         return float((each[finite] * soft[finite] ** 2).sum()), float((g / c)[~finite].max(initial=0))
 
-    def soft_products(self, gradients, shares, variances, thresholds):
-        each, rows, c = self._each_variance(variances), np.stack(list(map(numbers, gradients))), numbers(thresholds)
-        total = shares @ rows
-        soft, beyond = np.sign(total) * np.maximum(abs(total) - c, 0), abs(total) > c
-        return float((each * soft**2).sum()), rows @ (each * soft), (rows * (each * beyond)) @ rows.T
-
-    def loss_gradient(self, theta, gradient, variances, dtype=float):
+    def loss_gradient(self, theta, gradient, variances):
         return ToyVector(numbers(gradient) - numbers(theta) / self._each_variance(variances))
 
     def free_count(self, theta, gradient, thresholds):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -20,8 +18,7 @@ from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ExplicitMap, KeptPlaces, SparseWeights
 from kcrf_core.model import Model
 from kcrf_core.objective import HessianBlocks, Objective, ObjectiveTerm
-from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, certificate, proximal
-from kcrf_core.objective.solvers.bundle import Bundle, best_sparse_combination
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
 from problems import on_threads, random_inputs, random_offsets
@@ -107,17 +104,6 @@ def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
         np.testing.assert_allclose(found[own], exact[own], rtol=1e-10)
 
 
-def test_bounds_are_worked_out_now_and_then(rng, workers, monkeypatch):
-    """After each of the first passes, later after an eighth of those before, at most: a bound takes several passes."""
-    due = [n for n in range(1, 2000) if certificate.sparse_bound_due(n)]
-    assert due[:16] == list(range(1, 17)) and all(later - n <= max(n / 8, 1) for n, later in pairwise(due))
-    counted, add = [], Bundle.add
-    monkeypatch.setattr(Bundle, "add", lambda self, *given: counted.append(1) or add(self, *given))
-    objective = sparse_objective(rng, workers, 3, (np.inf, np.inf))
-    found = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 20_000))
-    assert found.reason == CERTIFIED and len(counted) < 0.7 * found.passes
-
-
 def test_looks_at_the_curvature_on_the_way_lead_to_the_same_optimum(rng, workers, monkeypatch):
     objective = sparse_objective(rng, workers, 3, (np.inf, np.inf))
     monkeypatch.setattr(proximal, "FIRST_RENEWAL", 3)
@@ -133,7 +119,7 @@ def test_bounds_are_never_above_the_optimum(rng, workers, repetitions):
     for sigma2 in [(5.0, 2.0), (50.0, 50.0), (np.inf, np.inf), (np.inf, 3.0)] * repetitions:
         objective = sparse_objective(rng, workers, int(rng.integers(2, 4)), sigma2)
         best = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 20_000))
-        bundle, tight = Bundle(), 0
+        tight = 0
         for scale in (1.0, 0.3, 0.1, 0.1, 0.03, 0.01, 0.003, 0.001):
             theta = best.theta + scale * rng.normal(size=objective.size)
             found = objective.evaluate(theta)
@@ -142,28 +128,9 @@ def test_bounds_are_never_above_the_optimum(rng, workers, repetitions):
             assert proven.lower <= best.value
             # What mixing brings is not less than nothing, and rounding takes next to nothing off.
             assert proven.lower >= max(found.lower, 0) * (1 - 1e-9) - 1e-9
-            bound = bundle.add(objective, theta, found)
-            if bound is not None:
-                assert found.lower - 1e-9 * abs(found.value) <= bound.value <= best.value * (1 + 1e-12)
-                assert bound.proven(objective) <= best.value
-                tight += bound.proven(objective) > 0.9 * best.value
+            assert proven.lower <= objective.sparse_bound(theta, found) <= best.value * (1 + 1e-12)
+            tight += proven.lower > 0.9 * best.value
         assert tight
-
-
-def test_the_best_combination_is_no_worse_than_a_grid(rng):
-    grid = np.array([(a, b, 1 - a - b) for a in np.linspace(0, 1, 41) for b in np.linspace(0, 1 - a, 41)])
-    for _ in range(10):
-        rows, constants, c = rng.normal(size=(3, 5)), rng.normal(size=3), rng.random(5)
-
-        def products(shares, rows=rows, c=c):
-            total = shares @ rows
-            soft, beyond = np.sign(total) * np.maximum(abs(total) - c, 0), abs(total) > c
-            return float(soft @ soft), rows @ soft, (rows * beyond) @ rows.T
-
-        shares = best_sparse_combination(constants, np.full(3, 1 / 3), products)
-        assert (shares >= 0).all() and np.isclose(shares.sum(), 1, rtol=1e-12)
-        on_grid = [point @ constants - products(point)[0] / 2 for point in grid]
-        assert shares @ constants - products(shares)[0] / 2 >= max(on_grid) - 1e-4
 
 
 def test_points_have_the_penalty_in_p_and_not_in_the_gradient(rng, workers):

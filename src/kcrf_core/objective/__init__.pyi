@@ -14,7 +14,6 @@ from .objective import (
     Objective as Objective,
     Point as Point,
     Slack as Slack,
-    mixed_bound as mixed_bound,
 )
 from .partition import Partition as Partition, TermPlace as TermPlace
 from .sources import PartitionSource as PartitionSource

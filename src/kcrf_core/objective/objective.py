@@ -70,6 +70,9 @@ class Slack:
         return Slack(*map(max, astuple(self), astuple(other)))
 
 
+NO_SLACK = Slack(0.0, 0.0, 0.0)
+
+
 class Objective:
     """P over a problem, for given terms. Evaluations share nothing but the data."""
 
@@ -165,30 +168,18 @@ class Objective:
         """Return the lower bound of an evaluation in double precision less its rounding error; P is never negative."""
         slack = self.slack(theta, found.value)
         if self.thresholds is not None:
-            total = self.vectors.loss_gradient(theta, found.gradient, self.sigma2)
-            return self.sparse_bound(total, [(1.0, theta, found)], slack)
+            return self.sparse_bound(theta, found, slack)
         return max(slack.widen(found.value, 2 * (found.value - found.lower)), 0.0)
 
-    def sparse_bound(
-        self,
-        total: Vector,
-        parts: Sequence[tuple[float, Vector, Point]],
-        slack: Slack,
-        gold: Sequence[np.ndarray] | None = None,
-    ) -> float:
-        """Return the bound of a combination of points in double precision less its rounding error.
-
-        `total` is that of their loss's gradients; parts are shares, parameters and what was found there; `gold` has
-        log p(y | x) of each sequence there, where that is known already.
-        """
-        square, excess = self.vectors.soft_square(total, self.sigma2, self.thresholds)
-        constant, mixed = float(np.sum([share * found.constant for share, _, found in parts])), 1.0
+    def sparse_bound(self, theta: Vector, found: Point, slack: Slack = NO_SLACK) -> float:
+        """Return the lower bound of an evaluation with an L1 penalty, mixtures included, less its rounding error."""
+        slopes = self.vectors.loss_gradient(theta, found.gradient, self.sigma2)
+        square, excess = self.vectors.soft_square(slopes, self.sigma2, self.thresholds)
+        constant = found.constant
         if self.mixes:
             mixed = 1.0 / max(1.0, excess + slack.excess)
-            constant *= mixed
-            gold = gold or [self.engine.sequence_log_probabilities(theta) for _, theta, _ in parts]
-            for (share, _, _), logs in zip(parts, gold, strict=True):
-                constant += share * float(self.problem.weights @ mixing_gain(logs.astype(np.float64), mixed))
+            logs = self.engine.sequence_log_probabilities(theta).astype(np.float64)
+            constant = mixed * constant + float(self.problem.weights @ mixing_gain(logs, mixed))
         return max(slack.widen(constant, square), 0.0)
 
     def gradient_length(self, theta: Vector, found: Point) -> float:

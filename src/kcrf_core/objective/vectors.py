@@ -266,32 +266,9 @@ class Vectors(ABC):
         soft = self.xp.clip(size - thresholds, 0.0, None)
         return sigma2 * (soft * soft).sum(), 0.0
 
-    def soft_products(
-        self, gradients: Sequence[Vector], shares: np.ndarray, variances: np.ndarray, thresholds: Vector
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return the sum of sigma^2 soft_c(G)^2 for the combination G of K gradients, and derivatives by the shares.
-
-        Half of the first ones [K] and half of the second ones [K, K] come back.
-        """
-        K, xp, weights = len(gradients), self.xp, self._held(shares)
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            rows, least = [self._double(gradient[part]) for gradient in gradients], thresholds[part]
-            total = weights @ xp.stack(rows)
-            beyond = xp.where(abs(total) > least)[0]
-            chosen, total = xp.stack([row[beyond] for row in rows]), total[beyond]
-            soft = sigma2 * (total - xp.copysign(least[beyond], total))
-            return (soft * soft).sum() / sigma2, chosen @ soft, sigma2 * (chosen @ chosen.T)
-
-        square, *products = self._each_slice(work, 1 + K + K * K, variances)
-        sums = np.array([own.sum() for own in products])
-        return float(square.sum()), sums[:K], sums[K:].reshape(K, K)
-
-    def loss_gradient(
-        self, theta: Vector, gradient: Vector, variances: np.ndarray, dtype: np.dtype | type = np.float64
-    ) -> Vector:
+    def loss_gradient(self, theta: Vector, gradient: Vector, variances: np.ndarray) -> Vector:
         """Return a gradient without that of the Gaussian prior."""
-        out = self.empty(dtype)
+        out = self.empty()
 
         def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
             out[part] = gradient[part] - (1.0 / sigma2) * theta[part]

@@ -17,9 +17,6 @@ from .. import Objective, Point, Vector
 from .bundle import Bound, Bundle, Combination
 from .stopping import Tolerance, relative_gap
 
-# Relative error of a bound from several points in single precision: they differ by a few parts in a million.
-SINGLE_MARGIN = 1e-5
-
 # With an L1 penalty and an infinite sigma2 entropies of mixtures are worked out once the gap without them is so many
 # times the tolerance, and again whenever it is so much smaller.
 WORTH_MIXING, NEARER = 100, 0.9
@@ -81,30 +78,22 @@ class FitCertificate:
         self._bundle.add(objective, theta, point)
         self.keep(point.value, theta, point)
 
-    def add_bounds(self, objective: Objective, theta: Vector, point: Point, passes: int, tolerance: Tolerance) -> float:
-        """Take up the bounds of a pass, the one of this number; return how many more passes that took."""
-        bound, work = None, 0
-        if objective.thresholds is None or sparse_bound_due(passes):
-            bound = self._bundle.add(objective, theta, point)
-        if bound is not None and objective.mixes and bound.value > 0:
-            bound, work = self._mixed(objective, bound, tolerance)
-        margin = 0.0 if objective.dtype == np.float64 else SINGLE_MARGIN * abs(point.value)
-        self.lower = max(self.lower, point.lower)
-        if bound is not None and bound.value - margin > self.lower:
-            self.lower, self._bound = bound.value - margin, bound
-        return work
+    def add_bounds(self, objective: Objective, theta: Vector, point: Point, tolerance: Tolerance) -> int:
+        """Take up the bounds of a pass; return how many more passes that took.
 
-    def _mixed(self, objective: Objective, bound: Bound, tolerance: Tolerance) -> tuple[Bound, int]:
-        """Add the entropy of mixtures with gold labellings to a bound, where that may be enough; return its passes.
-
-        It takes a pass for each new one of its points: so it is done only as the bound without it gets better.
+        The entropy of mixtures with gold labellings takes one: it is added where that is needed and may be enough, and
+        only as the bound without it gets better.
         """
-        gap = relative_gap(min(bound.parts[-1].value, self._best.value if self._best else np.inf), bound.value)
-        if gap > min(WORTH_MIXING * tolerance.relative(self.lower), NEARER * self._mixed_gap):
-            return bound, 0
-        self._mixed_gap = gap
-        value, passes = self._bundle.mixed(objective, bound)
-        return replace(bound, value=value), passes
+        bound, passes = self._bundle.add(objective, theta, point), 0
+        if bound is not None and objective.mixes and bound.value > 0:
+            gap = relative_gap(min(point.value, self._best.value if self._best else np.inf), bound.value)
+            if gap <= min(WORTH_MIXING * tolerance.relative(self.lower), NEARER * self._mixed_gap):
+                self._mixed_gap, passes = gap, 1
+                bound = replace(bound, value=objective.sparse_bound(theta, point))
+        self.lower = max(self.lower, point.lower)
+        if bound is not None and bound.value >= self.lower:
+            self.lower, self._bound = bound.value, bound
+        return passes
 
     def prove(self, objective: Objective, evaluate_all: EvaluateAll) -> Proof:
         """Evaluate the best point in double precision, and prove a lower bound."""
@@ -131,11 +120,3 @@ class FitCertificate:
                 combination.add(theta, point, share)
             points = points or [point]  # the first alone: gradients are long
         return points[0], combination.proven() if parts else -np.inf
-
-
-def sparse_bound_due(passes: int) -> bool:
-    """Return True if a bound with an L1 penalty is worked out after so many passes: each up to 16, each 8th from 64.
-
-    It takes as long as several passes. The passes that this adds to a run are at most an eighth.
-    """
-    return passes % (1 << max(passes.bit_length() - 4, 0)) == 0

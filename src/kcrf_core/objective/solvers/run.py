@@ -206,7 +206,7 @@ class Run:
                 raise NumericError("P is not finite at the starting point: scale the columns or lower sigma2")
             return point
         if objective.convex:
-            self.work += self._certificate.add_bounds(objective, theta, point, self.passes, self.tolerance)
+            self.work += self._certificate.add_bounds(objective, theta, point, self.tolerance)
         self._keep(point.value, theta, point)
         return point
 
