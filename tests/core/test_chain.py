@@ -244,27 +244,6 @@ def test_tangent_of_a_long_sequence(rng):
     np.testing.assert_allclose(d_node, (above.node - below.node) / (2 * step), rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.parametrize("Y", [2, 3, 5])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_errors_of_labels_against_marginals(rng, Y, dtype):
-    """One call gives what marginals, scores of paths, weights and sums give one after another."""
-    offsets = np.array([0, 4, 4, 5, 12])
-    scores, edges = random_chain(rng, 12, Y, 2.0)
-    scores = scores.astype(dtype)
-    labels, weights = rng.integers(0, Y, 12).astype(np.int32), np.array([1.0, 2.0, 0.5, 1.5])
-    labelled = chain.Labelled.of(labels, offsets, weights, Y)
-    node = np.full((12, Y), np.nan, dtype=dtype)
-    edge, ends, log_likelihood = labelled.errors(scores, edges, node)
-    expected = chain.marginals(scores, edges, offsets, weights)
-    errors = (expected.node - np.eye(Y)[labels]) * np.repeat(weights, np.diff(offsets))[:, None]
-    tolerance = 1e-6 if dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(node, errors, rtol=tolerance, atol=tolerance)
-    np.testing.assert_array_equal(edge, expected.edge)
-    np.testing.assert_allclose(ends, [errors[[0, 4, 5]].sum(axis=0), errors[[3, 4, 11]].sum(axis=0)], atol=tolerance)
-    log_p = chain.path_scores(scores, edges, offsets, labels) - expected.log_z
-    np.testing.assert_allclose(log_likelihood, weights @ log_p, rtol=1e-13)
-
-
 def test_nan_among_scores_is_found_by_viterbi(rng):
     """Also where other labels of the position have scores, which comparisons prefer."""
     scores, edges = random_chain(rng, 6, 3)
@@ -272,23 +251,3 @@ def test_nan_among_scores_is_found_by_viterbi(rng):
     with pytest.raises(NumericError):
         chain.viterbi(scores, edges, np.array([0, 3, 6]))
     chain.viterbi(scores[:3], edges, np.array([0, 3]))
-
-
-def test_errors_of_labels_refuse_what_does_not_fit(rng):
-    offsets, labels, weights = np.array([0, 2, 5]), np.array([0, 1, 2, 0, 1]), np.ones(2)
-    scores, edges = random_chain(rng, 5, 3)
-    with pytest.raises(ValueError, match=r"0\.\.1"):
-        chain.Labelled.of(labels, offsets, weights, 2)
-    with pytest.raises(ValueError, match="offsets"):
-        chain.Labelled.of(labels, np.array([0, 2, 4]), weights, 3)
-    with pytest.raises(ValueError, match="weights"):
-        chain.Labelled.of(labels, offsets, np.ones(3), 3)
-    labelled = chain.Labelled.of(labels, offsets, weights, 3)
-    with pytest.raises(ValueError, match="do not fit"):
-        labelled.errors(scores[:4], edges, np.empty((4, 3)))
-    with pytest.raises(ValueError, match="do not fit"):
-        labelled.errors(scores, edges, np.empty((4, 3)))
-    with pytest.raises(ValueError, match="share"):
-        labelled.errors(scores, edges.plus_pairs(np.zeros((5, 3, 3))), np.empty((5, 3)))
-    with pytest.raises(NumericError, match="forbidden"):
-        labelled.errors(scores, edges.plus_pairs(np.full((3, 3), -np.inf)), np.empty((5, 3)))

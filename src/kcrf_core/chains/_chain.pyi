@@ -6,8 +6,4 @@ def forward_backward(
     scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray, weights: ndarray,
     node: ndarray, edge: ndarray, log_z: ndarray, work: ndarray,
 ) -> int: ...  # fmt: skip
-def errors(
-    scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray, labels: ndarray, weights: ndarray,
-    node: ndarray, sums: ndarray, work: ndarray,
-) -> int: ...  # fmt: skip
 def work_size(longest: int, Y: int) -> int: ...

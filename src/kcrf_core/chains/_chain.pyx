@@ -47,39 +47,16 @@ def forward_backward(
     return bad
 
 
-def errors(
-    const real[:, ::1] scores,         # [n, Y] F
-    const double[:, ::1] edges,        # [Y, Y] E
-    const double[::1] start,           # [Y] s
-    const double[::1] end,             # [Y] e
-    const int64[::1] offsets,          # [S+1]
-    const int[::1] labels,             # [n] all of them observed
-    const double[::1] weights,         # [S]
-    real[:, ::1] node,                 # [n, Y] out: weight times p(y_t | x) less 1 for the label that is observed
-    double[::1] sums,                  # [Y^2 + 2 Y + 1] out: see `chunk_errors`
-    double[::1] work,                  # scratch of work_size(longest, Y) + 2 S
-):
-    """Put what a chunk adds to the gradient: forward-backward, less what is observed."""
-    cdef Py_ssize_t bad, S = offsets.shape[0] - 1, Y = scores.shape[1]
-    if S <= 0 or scores.shape[0] == 0:
-        sums[:] = 0.0
-        return STATUS_OK
-    with nogil:
-        bad = chunk_errors(
-            &scores[0, 0], &edges[0, 0], &start[0], &end[0], &offsets[0], S, Y, &labels[0], &weights[0],
-            &node[0, 0], &sums[0], &work[0],
-        )
-    return bad
-
-
 cdef Py_ssize_t chunk_errors(
     const real* scores, const double* edges, const double* start, const double* end, const int64* offsets,
     Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, real* node, double* sums, double* work,
 ) noexcept nogil:
-    """Do the work of `errors`; scores, labels and errors are those from the first sequence on.
+    """Put what a chunk adds to the gradient: forward-backward, less what is observed.
 
-    Sums are those of p(y_{t-1}, y_t | x), weighted, nothing subtracted, [Y, Y], of `node` over first and over last
-    positions, [2, Y], and of the weighted log-likelihood.
+    Scores, labels and errors are those from the first sequence on; `work` has work_size(longest, Y) + 2 S values.
+    `node` [n, Y] gets the weight times p(y_t | x), less 1 for the label that is observed. Sums are those of
+    p(y_{t-1}, y_t | x), weighted, nothing subtracted, [Y, Y], of `node` over first and over last positions, [2, Y], and
+    of the weighted log-likelihood.
     """
     cdef Py_ssize_t k, t, j, first, last
     cdef double* logs = work

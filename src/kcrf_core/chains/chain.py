@@ -149,39 +149,6 @@ def _recursions(
     return Marginals(node.astype(scores.dtype, copy=False), edge if apart else edge[0], triple, log_z=log_z)
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """Sequences with all of their labels, checked once for many passes over them."""
-
-    offsets: np.ndarray  # [S+1] int64, from 0
-    labels: np.ndarray  # [n] int32
-    weights: np.ndarray  # [S] float64
-    longest: int
-
-    @classmethod
-    def of(cls, labels: np.ndarray, offsets: np.ndarray, weights: np.ndarray, Y: int) -> Labelled:
-        n, offsets = len(labels), _checked_offsets(offsets, len(labels))
-        return cls(offsets, _checked_labels(labels, n, Y), _weights(weights, len(offsets) - 1), _longest(offsets))
-
-    def errors(self, scores: np.ndarray, edges: Edges, node: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Put w (p - e_y) of each position of first-order chains with shared edges into `node` [n, Y].
-
-        Return weighted sums of the marginals of pairs [Y, Y], nothing subtracted, sums of `node` over first and over
-        last positions [2, Y], and the weighted log-likelihood.
-        """
-        n, Y = scores.shape
-        _check_shapes(edges, n, Y)
-        if n != len(self.labels) or node.shape != scores.shape:
-            raise ValueError(f"scores do not fit {len(self.labels)} labels")
-        if edges.transitions.ndim == 3 or edges.triples is not None:
-            raise ValueError("all positions must share the potentials of pairs")
-        sums, work = np.empty(Y * Y + 2 * Y + 1), np.empty(_chain.work_size(self.longest, Y) + 2 * len(self.weights))
-        potentials = edges.stacked()[0], _doubles(edges.start), _doubles(edges.end)
-        bad = _chain.errors(scores, *potentials, self.offsets, self.labels, self.weights, node, sums, work)
-        _check_path(bad, scores, self.offsets)
-        return sums[: Y * Y].reshape(Y, Y), sums[Y * Y : -1].reshape(2, Y), float(sums[-1])
-
-
 def tangent(
     scores: np.ndarray,
     edges: Edges,

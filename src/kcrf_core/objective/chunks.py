@@ -6,7 +6,6 @@ They are cut by the data and the configuration alone: results have the same byte
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -35,27 +34,6 @@ class Chunk:
     weights: np.ndarray  # [s]
     label_count: int  # Y
     cut: tuple[bool, bool]  # True if its sequences are cut off from what stood before and after them
-
-    @cached_property
-    def complete(self) -> bool:
-        """True if every label is observed."""
-        return not len(self.labels) or int(self.labels.min()) >= 0
-
-    @cached_property
-    def _labelled(self) -> chain.Labelled:
-        return chain.Labelled.of(self.labels, self.offsets, self.weights, self.label_count)
-
-    def errors(
-        self, scores: np.ndarray, edges: chain.Edges, node: np.ndarray | None
-    ) -> tuple[float, chain.Change, Sums]:
-        """Return log-likelihood, weighted errors and sums of a first-order chain with shared edges and all labels.
-
-        Errors are put into `node` [n, Y], or into a new array.
-        """
-        node = np.empty_like(scores) if node is None else node
-        edge, ends, likelihood = self._labelled.errors(scores, edges.cut(*self.cut), node)
-        ends[list(self.cut)] = 0.0
-        return likelihood, chain.Change(node, edge), Sums(edge, ends[0], ends[1], None)
 
     def scored(self, scores: np.ndarray, edges: chain.Edges) -> ScoredChunk:
         return ScoredChunk(

@@ -415,17 +415,11 @@ class _Adjoint:
         """Weigh the errors of a chunk, and add them to the sums of its task."""
         for total, change in zip(task.sums, changes, strict=True):
             total.add(chunk.weighted_sums(change))
-        self.add_parts(task, chunk, changes)
-
-    def add_parts(self, task: _TaskSums, chunk: Chunk, changes: Sequence[chain.Change]) -> None:
-        """Add errors that are weighted already to the sums of maps."""
         partition, rows, Y = self.partition, chunk.rows, self.partition.problem.label_count
         of_chunk = {clique: residuals[rows] for clique, residuals in self.residuals.items()}
         for clique, errors in of_chunk.items():
             for point, change in enumerate(changes):
-                values = clique.gather(change, Y)
-                if not np.may_share_memory(values, errors):  # they are where they belong already
-                    errors[:, _columns_of(point, clique.columns(Y))] = values
+                errors[:, _columns_of(point, clique.columns(Y))] = clique.gather(change, Y)
         for j, feature_map in partition.maps.items():
             part = feature_map.adjoint_rows(of_chunk[partition.mapped[j]], rows, task.parts.get(j))
             if part is not None:
@@ -593,26 +587,15 @@ class PartitionBlocks:
 
 
 def _likelihoods(adjoint: _Adjoint, potentials: ChunkPotentials, task: Sequence[Chunk]) -> _TaskSums:
-    partition, sums = adjoint.partition, _TaskSums(adjoint.partition, adjoint.points)
-    # Errors of single positions may be put where they have to be in the end.
-    Y = partition.problem.label_count
-    whole = [errors for clique, errors in adjoint.residuals.items() if clique.axes == 1 and errors.shape[1] == Y]
+    sums = _TaskSums(adjoint.partition, adjoint.points)
     for chunk in task:
         changes: list[chain.Change] = []
-        if chunk.complete and not partition.per_position and not partition.second_order:
-            place = whole[0][chunk.rows] if adjoint.points == 1 and whole else None
-            for point, (scores, edges) in enumerate(potentials(chunk)):
-                likelihood, errors, small = chunk.errors(scores, edges, place)
-                sums.log_likelihoods[point] += likelihood
-                sums.sums[point].add(small)
-                changes.append(errors)
-            adjoint.add_parts(sums, chunk, changes)
-            continue
         for point, (scores, edges) in enumerate(potentials(chunk)):
             scored = chunk.scored(scores, edges)
             likely = scored.marginals()
             observed = scored.subtract_observed(likely)
-            sums.log_likelihoods[point] += float(chunk.weights @ (observed - likely.log_z))
+            logs = chunk.weights * (observed - likely.log_z)
+            sums.log_likelihoods[point] += float(np.add.accumulate(logs)[-1:].sum())  # in the order of a native pass
             changes.append(likely)
         adjoint.add_errors(sums, chunk, changes)
     return sums
