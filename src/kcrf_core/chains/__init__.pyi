@@ -36,7 +36,6 @@ from .rules import (
     EXACT as EXACT,
     IMPOSSIBLE as IMPOSSIBLE,
     LIMITED as LIMITED,
-    MOST_STATES as MOST_STATES,
     NONE_FOUND as NONE_FOUND,
     RunRules as RunRules,
 )

@@ -233,7 +233,7 @@ class KernelCRF:
     rules : rules that labels obey, as a configuration has them: {"once": "all", "require": ["City"], "at_most":
         {"Word": 2}, "forbid": ["A>B"]}. The model stores them, and forbidden transitions have probability zero in
         training. They can be changed after training; {} ignores those of the model. Probabilities of labels are then
-        given the rules. None: those of the model.
+        given the transitions that are left. None: those of the model.
     max_iterations : the most passes over the data, with a warning when it is reached. None: 1,000.
     random_state : random seed of pivots and held-out data. None: 0, so that training can be repeated.
     n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.

@@ -76,7 +76,7 @@ class Decoder:
         self._allowed = None if wishes.scheme is None else scheme_of(model, wishes.scheme)
         self._library = self._novelty = self._explainer = None
         labels_only = wishes.costs is None and wishes == Wishes(wishes.decode, rules=wishes.rules)
-        # Marginals given the rules may prefer other labels even where those without rules obey.
+        # Marginals given allowed transitions may prefer other labels even where those without rules obey.
         if labels_only and (self.rules is None or self._decoder == VITERBI):
             without_rules = replace(model, decode=self._decoder, rules=None, permitted=None)
             self._library = LibraryLabels(without_rules, note)

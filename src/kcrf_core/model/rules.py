@@ -1,8 +1,9 @@
 """Rules by names of labels, and labels that obey them.
 
 Forbidden transitions and labels that are not allowed at a position are minus infinity among the potentials. Limits on
-runs of labels are counters (`chains/rules.py`). A run of a type of spans is a span. Probabilities of labellings are
-those of the model, p(y | x); marginals are p(y_t | x, rules).
+runs of labels are counters (`chains/rules.py`), which bind labels and no probabilities. A run of a type of spans is a
+span. Probabilities of labellings are those of the model, p(y | x); marginals are given the allowed transitions and
+labels.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import EXACT, IMPOSSIBLE, LIMITED, MOST_STATES, Edges, Labellings, RunRules, best_labellings, chain
+from ..chains import EXACT, IMPOSSIBLE, LIMITED, Edges, Labellings, RunRules, best_labellings, chain
 from ..config import UNSEEN, RulesConfig
 from ..corpora import CodedColumn, Corpus
 from ..errors import ConfigError, DataError, suggestion
@@ -24,7 +25,6 @@ from ..system import listed
 ALL = "all"
 BEGIN, END = "^", "$"
 NOTHING = ("", "_")  # cells that allow all labels
-MOST_MESSAGES = 1 << 24  # of a sequence, for marginals
 
 
 def combined(stored: RulesConfig | None, given: RulesConfig) -> RulesConfig:
@@ -218,32 +218,18 @@ class LabelRules:
     def marginals(
         self, scores: np.ndarray, edges: Edges, offsets: np.ndarray, allowed: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return p(y_t | x, rules) [n, Y] and a status of each sequence; where none obey, those without rules."""
-        out, own = np.empty(scores.shape), self.potentials(scores, edges, allowed)
-        status = np.full(len(offsets) - 1, EXACT, dtype=np.uint8)
-        for s, rows, some, theirs in _sequences(*own, offsets):
-            if not self.runs.counting:
-                possible = np.isfinite(chain.viterbi(some, theirs, np.array([0, len(some)]), checked=False)[1][0])
-                if possible:
-                    out[rows] = chain.marginals(some, theirs, np.array([0, len(some)])).node
-            else:
-                states = self.runs.states * (1 if edges.triples is None else len(self.names.labels))
-                if self.runs.states > MOST_STATES or states * some.size > MOST_MESSAGES:
-                    what = f"marginals of a sequence of {len(some):,} positions"
-                    raise ConfigError(self.too_many_states(what), settings=["once", "decode", "no_rules"])
-                with np.errstate(invalid="ignore"):
-                    out[rows] = self.runs.marginals(some, theirs)
-                possible = np.isfinite(out[rows]).all()
-            if not possible:
-                status[s] = IMPOSSIBLE
-                out[rows] = chain.marginals(scores[rows], edges.rows(rows), np.array([0, len(some)])).node
-        return out, status
+        """Return p(y_t | x, allowed transitions and labels) [n, Y], and a status of each sequence.
 
-    def too_many_states(self, purpose: str) -> str:
-        return (
-            f"these rules have {self.runs.states:,} states of counts, too many for {purpose}: count fewer labels, use "
-            "Viterbi decoding or leave the rules out"
-        )
+        Where nothing is allowed, they are those without rules.
+        """
+        out, status = np.empty(scores.shape), np.full(len(offsets) - 1, EXACT, dtype=np.uint8)
+        for s, rows, some, theirs in _sequences(*self.potentials(scores, edges, allowed), offsets):
+            alone = np.array([0, len(some)])
+            if not np.isfinite(chain.viterbi(some, theirs, alone, checked=False)[1][0]):
+                status[s] = IMPOSSIBLE
+                some, theirs = scores[rows], edges.rows(rows)
+            out[rows] = chain.marginals(some, theirs, alone).node
+        return out, status
 
     def posterior(
         self,

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..chains import MOST_STATES, NODE, Clique
+from ..chains import NODE, Clique
 from ..config import GRADIENT, Config, RulesConfig, variance_text
 from ..encoding import Dataset, Encoding
-from ..errors import ConfigError
 from ..features import (
     DTYPES,
     DataInMemory,
@@ -260,11 +259,7 @@ class TrainingRun:
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
         # Forbidden transitions are among the potentials of the model; other rules are for its labels.
         self._rules = replace(config.rules, forbid=())
-        rules = LabelRules.of(config.rules, encoding.labels, seen_transitions(self._problem))
-        if rules is not None and rules.runs.states > MOST_STATES:  # errors come before training
-            if self._decoder is not None and self._decoder.decode != DECODINGS[0]:
-                raise ConfigError(rules.too_many_states("posterior decoding"), settings=["once", "decode"])
-            self._decoder = self._decoder or DecoderChoice(DECODINGS[0])
+        LabelRules.of(config.rules, encoding.labels, seen_transitions(self._problem))  # errors come before training
         if not self._complete:
             check_partial(config, options.select_terms, options.certify)
         check_sparse(config, self._complete, options.select_terms)
