@@ -17,7 +17,6 @@ from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import DataError
 from kcrf_core.scoring import SCHEMES, allowed_transitions, detect_scheme
 from kcrf_core.selection import (
-    Audit,
     Channel,
     Correction,
     Division,
@@ -38,7 +37,6 @@ from kcrf_core.selection.label_audit import HEADER
 from kcrf_core.selection.planting import ErrorKinds
 from kcrf_core.system import Workers
 from kcrf_core.training import Scored, train
-from oracle import spans
 
 
 def scored(order=1):
@@ -78,45 +76,6 @@ def test_evidence_is_that_of_all_labellings(order):
         others = [after[paths[:, t] == y].sum() if y != part.gold[t] else -1 for y in range(Y)]
         assert found.suggested[t] == int(np.argmax(others))
     assert np.isnan(found.doubt[~known]).all() and np.isnan(found.context[~known]).all()
-
-
-@pytest.mark.parametrize(
-    ("kinds", "order"),
-    [
-        (("explicit", "edge-x"), 1),
-        *(pytest.param(("explicit",), order, marks=pytest.mark.slow) for order in (1, 2)),
-        pytest.param(("explicit", "edge-x"), 2, marks=pytest.mark.slow),
-    ],
-)
-def test_spans_are_judged_as_a_whole(order, kinds):
-    """p(span | x), before and behind the channel, by sums over all labellings."""
-    labels = models.SPANS
-    model, corpus = models.random_model(np.random.default_rng(3), kinds, labels, order)
-    dataset, channel = model.encoding.encode(corpus), Channel.by_kind(labels, np.ones(len(labels)))
-    parts, judged = [], 0
-    for s in range(dataset.sequences):
-        one = dataset.span(s, s + 1)
-        rows = np.arange(dataset.offsets[s], dataset.offsets[s + 1])
-        parts.append(Scored(rows, labels, *model.potentials(one), one.offsets, one.labels))
-    with Workers(1) as workers:
-        found = Audit(corpus, labels, gather(parts, channel, labels, len(corpus.lines), workers), True)
-    by_start = {one.start: one for one in found.spans()}
-    for part in parts:
-        paths, totals = all_labellings(part)
-        before = np.exp(totals - totals.max())
-        after = before * np.exp(channel.log_t[paths, part.gold].sum(axis=1))
-        before, after = before / before.sum(), after / after.sum()
-        of_paths = [spans([labels[y] for y in path]) for path in paths]
-        for start, end, kind in spans([labels[y] for y in part.gold]):
-            has = np.array([(start, end, kind) in own for own in of_paths])
-            has &= (paths[:, start:end] == part.gold[start:end]).all(axis=1)
-            one = by_start[int(part.rows[0]) + start]
-            assert (one.type, one.end - one.start, one.line) == (kind, end - start, corpus.lines[one.start])
-            assert one.probability == pytest.approx(before[has].sum(), rel=1e-8, abs=1e-12)
-            assert one.doubt == pytest.approx(log_odds(1 - after[has].sum()), rel=1e-6, abs=1e-9)
-            judged += 1
-    assert judged == len(by_start) > 5
-    assert [one.doubt for one in found.spans()] == sorted((one.doubt for one in found.spans()), reverse=True)
 
 
 def test_context_takes_all_other_labels_as_they_stand():
@@ -291,7 +250,6 @@ def test_folds_find_what_was_exchanged(noisy):
     assert one.suggested == one.text[0].upper() != one.gold and one.reason == f"its features say {one.suggested}"
     listed = [each.doubt for each in found.positions()]
     assert listed == sorted(listed, reverse=True) and listed[5] > -3 > listed[len(wrong) + 5]
-    assert found.spans() == []
 
 
 def test_a_label_of_one_fold_alone_is_not_judged(noisy, tmp_path):
@@ -321,8 +279,6 @@ def test_spans_and_labels_that_cannot_stand_there(tmp_path):
     # Of labels that stay the most probable none is called more probable.
     best = found.positions()[-1]
     assert best.marginal > 0.9 and best.reason == f"{best.gold} is more probable than {best.suggested}, and not certain"
-    (worst, *_) = found.spans()
-    assert (worst.line, worst.text, worst.type) == (119, "sat", "X")
 
 
 def test_a_scheme_is_that_of_the_data(tmp_path):

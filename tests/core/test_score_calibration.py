@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -14,11 +13,9 @@ from kcrf_core.corpora import read_corpus
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import ConfigError, DataError, FileFormatError, Interrupted
 from kcrf_core.exchange import export_model
-from kcrf_core.model import Decoder, Model, ScoreCalibration, Wishes, from_model
-from kcrf_core.scoring import JudgementOptions, judge
+from kcrf_core.model import Decoder, Model, ScoreCalibration, Wishes
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, fit_calibration, train
-from oracle import spans
 
 
 def calibrated(order=1, kinds=models.KINDS, labels=("A", "B", "C")):
@@ -118,38 +115,3 @@ def test_folds_of_a_calibration_keep_groups_together(tmp_path):
             figures(groups=groups % 4)
         with pytest.raises(Interrupted):
             fit_calibration(model, report, encoding, dataset, config, workers, interrupted=lambda: True)
-
-
-@pytest.mark.parametrize("decode", ["viterbi", pytest.param("posterior", marks=pytest.mark.slow)])
-def test_whole_spans_and_sequences_are_judged_by_their_joint_probability(decode):
-    """Each predicted span by all labellings that have it, each sequence by its labelling."""
-    labels = models.SPANS
-    model, corpus = models.random_model(np.random.default_rng(5), ("explicit",), labels)
-    model = replace(model, decode=decode)
-    with Workers(1) as workers:
-        found = from_model(model, corpus, workers, wholes=True)
-        assert from_model(model, corpus, workers).wholes is None  # nobody asked
-    dataset, right, of_spans, of_sequences = model.encoding.encode(corpus), [], [], []
-    for s in range(dataset.sequences):
-        one, rows = dataset.span(s, s + 1), slice(int(corpus.offsets[s]), int(corpus.offsets[s + 1]))
-        scores, edges = model.potentials(one)
-        paths = np.array(list(itertools.product(range(len(labels)), repeat=one.positions)), dtype=np.int32)
-        logs = np.array([chain.path_scores(scores, edges, one.offsets, path)[0] for path in paths])
-        weights = np.exp(logs - np.logaddexp.reduce(logs))
-        best = [labels.index(label) for label in found.predicted[rows]]
-        of_sequences.append(weights[(paths == best).all(axis=1)].sum())
-        gold, of_paths = spans(corpus.columns[-1][rows]), [spans([labels[y] for y in path]) for path in paths]
-        for start, end, kind in spans(found.predicted[rows]):
-            has = np.array([(start, end, kind) in own for own in of_paths])
-            has &= (paths[:, start:end] == best[start:end]).all(axis=1)
-            of_spans.append(weights[has].sum())
-            right.append((start, end, kind) in gold)
-    judged = judge(found, None, JudgementOptions()).calibration
-    known = found.wholes.spans[~np.isnan(found.wholes.spans)]
-    np.testing.assert_allclose(known, of_spans, rtol=1e-8)
-    np.testing.assert_allclose(found.wholes.sequences, of_sequences, rtol=1e-8)
-    p = np.where(right, of_spans, 1 - np.array(of_spans))
-    assert judged.spans.log_loss == pytest.approx(-np.log(p).mean(), rel=1e-8)
-    assert judged.spans.brier == pytest.approx(2 * ((1 - p) ** 2).mean(), rel=1e-8)
-    assert sum(b.positions for b in judged.sequences.bins) == dataset.sequences
-    assert set(judged.to_dict()) >= {"log_loss", "bins", "spans", "sequences"}

@@ -37,7 +37,7 @@ class AuditArguments:
         required=False,
         stdout=True,
     )
-    top: int = options.count("Number of positions to print; a quarter as many spans. Default: 20.", 20, 0)
+    top: int = options.count("Number of positions to print. Default: 20.", 20, 0)
     most: int | None = options.count(
         "Number of positions in the worklist, in --json and in the page. Default: the number of labels with "
         "p(gold label | input) < 0.05 (at most 200 in the page)."
@@ -107,7 +107,7 @@ def audit(run: AuditArguments) -> None:
     labels. DATA is not changed.
 
     --apply writes a new file with corrected labels: those that a person has accepted in the worklist, by y in its
-    column accept, or those of at least the doubt --least. Spans are judged as a whole, too.
+    column accept, or those of at least the doubt --least.
 
     \b
     Example:

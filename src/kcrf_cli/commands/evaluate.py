@@ -365,7 +365,6 @@ def _labellings(run: EvaluateArguments, decision: Decision) -> tuple[Labelling, 
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
     # A model with vectors may be compared with one without: each gets those that it knows, and none is idle.
     wanted = {*system.encoding.vectors, *(() if other is None else other.encoding.vectors)}
-    wholes = run.details or run.json or run.html is not None
     texts: dict[tuple, Corpus] = {}  # by format, columns and layout: standard input cannot be read again
 
     def labelled(name: str, model: Model) -> Labelling:
@@ -379,14 +378,14 @@ def _labellings(run: EvaluateArguments, decision: Decision) -> tuple[Labelling, 
                 stored = load_folder(data) if is_folder(data) else load_dataset(data)
                 if not stored.encoding.same_as(encoding):
                     raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-                return from_model_and_encoded(model, stored, data, workers, decision, wholes)
+                return from_model_and_encoded(model, stored, data, workers, decision)
             opened = open_vectors(vectors)
             encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
             format_, columns = run.format or encoding.format, encoding.columns
             key = (format_, columns if FORMATS[format_].columns else (), encoding.layout)
             if key not in texts:
                 texts[key] = run.read(data, format_, columns, encoding.layout)
-            found = from_model(model, with_vectors(texts[key], opened), workers, decision, wholes)
+            found = from_model(model, with_vectors(texts[key], opened), workers, decision)
             return _grouped(run, found, texts[key], columns)
 
     found, second = labelled(model, system), None

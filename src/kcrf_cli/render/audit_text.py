@@ -14,7 +14,7 @@ LONGEST = 24  # characters of a text in the table
 
 
 def text(found: Audit, top: int) -> str:
-    """Return the worst positions and spans, and the number of doubtful labels."""
+    """Return the worst positions, and the number of doubtful labels."""
     parts = []
     if top:
         rows = [
@@ -31,13 +31,6 @@ def text(found: Audit, top: int) -> str:
         ]
         header = ("line", "text", "gold", "suggested", "p(gold)", "doubt", "reason")
         parts.append(table(header, rows, words=(1, 2, 3, len(header) - 1)))
-        few = max(top // 4, 1)
-        rows = [
-            [_lines(one.line, one.last_line), shortened(one.text, LONGEST), one.type, f"{one.probability:.2g}"]
-            for one in found.spans(few)
-        ]
-        if rows:
-            parts.append(table(("lines", "text", "span", "p(span)"), rows, words=(1, 2)))
     parts.append("\n".join(summary(found)))
     return "\n\n".join(parts)
 
@@ -45,10 +38,6 @@ def text(found: Audit, top: int) -> str:
 def shown_probability(found: Audit, one: DoubtfulPosition) -> float:
     """Return the probability of the gold label that is shown."""
     return one.marginal if found.held_out else one.context
-
-
-def _lines(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}-{last}"
 
 
 def summary(found: Audit) -> list[str]:
@@ -77,5 +66,4 @@ def values(found: Audit, most: int) -> dict[str, Any]:
         "doubtful": found.doubtful,
         "places": found.places,
         "positions": [one.to_dict() for one in found.positions(most)],
-        "spans": [one.to_dict() for one in found.spans(most)],
     }

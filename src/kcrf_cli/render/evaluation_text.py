@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kcrf_core.scoring import SMALLEST_PROBABILITY, SPAN_ERRORS, WHOLES
+from kcrf_core.scoring import SMALLEST_PROBABILITY, SPAN_ERRORS
 from kcrf_core.system import counted
 
 from .figures import decoder_text, percent, table
@@ -172,7 +172,8 @@ def totals(found: Judgement, details: bool = False) -> list[str]:
     ]
     if found.options.resamples and not found.intervals:
         lines.append(f"no confidence intervals: they need more than one {found.units.kind}")
-    lines += calibration_lines(found, details)
+    if found.calibration is not None:
+        lines.append(f"probabilities: {calibration_text(found.calibration)}")
     if scores.spans is not None:
         how = scheme_text(scores)
         modes = {f"spans ({how})": scores.spans, f"spans ({how}, strict)": scores.strict_spans}
@@ -214,15 +215,6 @@ def malformed_text(scores: Evaluation) -> str | None:
     if not gold and not predicted:
         return None
     return f"{gold:,} gold and {predicted:,} predicted spans are not written as {scores.scheme} demands"
-
-
-def calibration_lines(found: Judgement, wholes: bool) -> list[str]:
-    """Return lines on the calibration of labels and, if `wholes`, of whole spans and sequences."""
-    if found.calibration is None:
-        return []
-    named = {"probabilities": found.calibration}
-    named |= {f"probabilities of {what}": getattr(found.calibration, what) for what in (WHOLES if wholes else ())}
-    return [f"{name}: {calibration_text(one)}" for name, one in named.items() if one is not None]
 
 
 def calibration_text(calibration: Calibration) -> str:

@@ -39,6 +39,5 @@ from .rules import (
     NONE_FOUND as NONE_FOUND,
     RunRules as RunRules,
 )
-from .runs import run_probabilities as run_probabilities
 
 CLIQUES: Registry[Clique]

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from ..corpora import LabelValue
-from ..selection import Audit, DoubtfulPosition, DoubtfulSpan
+from ..selection import Audit, DoubtfulPosition
 
 
 @dataclass(frozen=True, eq=False)
 class LabelAudit(Audit):
     """Labels of y that are doubtful.
 
-    In what it lists, `sequence` is the number of a sequence of X, from 0 on, and positions are those within it: a label
-    is y[sequence][position], a span y[sequence][start:end].
+    In what it lists, `sequence` is the number of a sequence of X, from 0 on, and `position` is within it: a label is
+    y[sequence][position].
     """
 
     lengths: np.ndarray  # [S] of the sequences of X
@@ -35,14 +35,6 @@ class LabelAudit(Audit):
             sequence, position = self._place(one.position)
             gold, suggested = names[one.gold], names[one.suggested]
             out.append(replace(one, sequence=sequence, position=position, gold=gold, suggested=suggested))
-        return out
-
-    def spans(self, most: int | None = None) -> list[DoubtfulSpan]:
-        """List spans, where labels are of a scheme (B-X, I-X, O), the worst first."""
-        out = []
-        for one in super().spans(most):
-            sequence, start = self._place(one.start)
-            out.append(replace(one, sequence=sequence, start=start, end=start + one.end - one.start))
         return out
 
     def corrected(self, least: float = 0.0) -> list[list[LabelValue]]:

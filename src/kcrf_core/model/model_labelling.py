@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import chain, run_probabilities
 from ..corpora import FORMATS, CodedColumn, Corpus
 from ..encoding import UNOBSERVED, CategoricalFeature, ConjunctionFeature, Dataset, Encoding
 from ..errors import ConfigError, DataError
@@ -18,8 +17,6 @@ from ..scoring import (
     Labelling,
     Probabilities,
     SeenWords,
-    SpanFinder,
-    WholeProbabilities,
     check_label_count,
     detect_scheme,
     joined_labellings,
@@ -37,10 +34,8 @@ WHOLE_WORDS = ("identity", "lower")  # transforms, the better one first
 ENCODED_AT_ONCE = 1 << 14  # positions: their distinct values are looked up by one thread
 
 
-def from_model(
-    model: Model, corpus: Corpus, workers: Workers, decision: Decision = AS_STORED, wholes: bool = False
-) -> Labelling:
-    """Return the labels that a model gives to a corpus with gold labels, and probabilities; `wholes`: of spans, too."""
+def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decision = AS_STORED) -> Labelling:
+    """Return the labels that a model gives to a corpus with gold labels, and probabilities."""
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
     gold = CodedColumn.of(corpus.columns[-1])
@@ -64,7 +59,6 @@ def from_model(
         spans,
         workers,
         decision,
-        wholes,
         lambda rules, rows: rules.allowed_rows(corpus, columns, rows),
     )
 
@@ -90,7 +84,6 @@ def from_model_and_encoded(
     source: str,
     workers: Workers,
     decision: Decision = AS_STORED,
-    wholes: bool = False,
 ) -> Labelling:
     """Label data that is encoded as the model does it, shard by shard where it has some; the inputs are left out."""
     # A label that the model does not know gets a name that fits the scheme and equals no other.
@@ -104,7 +97,7 @@ def from_model_and_encoded(
         numbers = np.where(dataset.known_labels < 0, len(model.labels), dataset.known_labels)
         part = Labelling(source, CodedColumn(names, numbers), (), dataset.offsets, dataset.lines)
         chunks = model.chunks(dataset)
-        parts.append(_labelled(model, part, dataset.span, chunks, workers, decision, wholes, lambda rules, rows: None))
+        parts.append(_labelled(model, part, dataset.span, chunks, workers, decision, lambda rules, rows: None))
     found = joined_labellings(parts)
     if not len(found.lines):
         raise DataError(NOT_OBSERVED, source)
@@ -118,42 +111,25 @@ def _labelled(
     spans: Sequence[tuple[int, int]],
     workers: Workers,
     decision: Decision,
-    wholes: bool,  # return probabilities of whole spans and sequences, too
     allowed: Callable[[LabelRules, slice], np.ndarray | None],  # labels [n, Y] that a column lists at some positions
 ) -> Labelling:
     """Label all positions, then leave out those whose label is not observed."""
     costs = decision.costs(model.labels)
     model = model.deciding(decision)
-    finder = SpanFinder(model.labels) if wholes and detect_scheme(model.labels) is not None else None
-
     rules = model.label_rules
 
-    def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, WholeProbabilities | None, Any]:
-        """Return labels [n], probabilities of observed ones and of wholes, and remarks."""
+    def judged(part: Dataset) -> tuple[np.ndarray, Probabilities, tuple[str, ...]]:
+        """Return labels [n], probabilities of observed ones, and remarks."""
         place = int(np.searchsorted(found.lines, part.lines[0])) if part.positions else 0
         rows = slice(place, place + part.positions)
         inferred = model.infer(part, costs, None if rules is None else allowed(rules, rows))
         remarks: tuple[str, ...] = ()
         if rules is not None and inferred.status is not None:
             remarks = rules.remarks(inferred.status, part.lines[part.offsets[:-1]], found.source)
-        scores, edges, every, best = inferred.scores, inferred.edges, inferred.marginals, inferred.labels
-        of_wholes = None
-        if wholes:
-            of_sequences = np.exp(chain.path_scores(scores, edges, part.offsets, best) - every.log_z)
-            of_spans = np.full(len(best), np.nan)
-            if finder is not None:
-                own = finder.find(best, part.offsets)
-                ends = own.starts, own.ends
-                of_spans[own.starts] = run_probabilities(scores, edges, part.offsets, best, *ends, finder.apart)
-            of_wholes = WholeProbabilities(of_spans, np.minimum(of_sequences, 1.0))
+        node, best = inferred.marginals.node, inferred.labels
         kept: Any = part.known_labels != UNOBSERVED
         kept = slice(None) if kept.all() else kept  # which copies nothing
-        return (
-            best,
-            Probabilities.of(every.node[kept], part.known_labels[kept], best[kept]),
-            of_wholes,
-            remarks,
-        )
+        return best, Probabilities.of(node[kept], part.known_labels[kept], best[kept]), remarks
 
     def work(span: tuple[int, int]) -> tuple[list[Any], np.ndarray, dict[str, int]]:
         part = encoded(*span)
@@ -161,12 +137,11 @@ def _labelled(
 
     runs, kept, lacking = zip(*workers.map(work, spans), strict=True)
     missing: Counter[str] = sum(map(Counter, lacking), Counter())
-    labels, probabilities, of_wholes, remarks = zip(*(each for run in runs for each in run), strict=True)
+    labels, probabilities, remarks = zip(*(each for run in runs for each in run), strict=True)
     found = replace(
         found,
         predicted=CodedColumn(list(model.labels), np.concatenate(labels)),
         probabilities=Probabilities.joined(probabilities),
-        wholes=WholeProbabilities.joined(of_wholes) if wholes else None,
         known_labels=model.labels,
         decode=model.decode,
         span_bonus=model.span_bonus if model.decode == "viterbi" else 0.0,
@@ -189,6 +164,5 @@ def _labelled(
         lines=found.lines[observed],
         words=None if found.words is None else CodedColumn.of(found.words).take(observed),
         seen=None if found.seen is None else replace(found.seen, values=found.seen.values[observed]),
-        wholes=None,  # their gold labels are not known
         left_out=left_out,
     )

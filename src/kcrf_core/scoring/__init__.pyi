@@ -1,11 +1,9 @@
 from ..system import Registry
 from .calibration import (
     SMALLEST_PROBABILITY as SMALLEST_PROBABILITY,
-    WHOLES as WHOLES,
     Bin as Bin,
     Calibration as Calibration,
     Probabilities as Probabilities,
-    WholeProbabilities as WholeProbabilities,
     calibrate as calibrate,
     from_marginals as from_marginals,
 )

@@ -1,41 +1,25 @@
 """Calibration: the agreement of probabilities of labels with the frequencies of right labels.
 
-Log-loss, Brier score and the expected calibration error, see "Figures and their errors" in docs/method.md. Spans and
-sequences are right or wrong as a whole: two labels of such an event.
+Log-loss, Brier score and the expected calibration error, see "Figures and their errors" in docs/method.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..corpora import CodedColumn
 from ..system import row_squares
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 # A probability that underflowed or was rounded to zero counts as this, so that a single hopeless position does not
 # decide a comparison.
 SMALLEST_PROBABILITY = 1e-30
 
 
-WHOLES = ("spans", "sequences")
-
-
 @dataclass(frozen=True, eq=False)
-class _Arrays:
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Concatenate the arrays of several parts, all of them given."""
-        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
-
-
-@dataclass(frozen=True, eq=False)
-class Probabilities(_Arrays):
+class Probabilities:
     """The probabilities of labels by one system that calibration needs."""
 
     predicted: np.ndarray  # [N] of the predicted label
@@ -49,13 +33,10 @@ class Probabilities(_Arrays):
         of_gold = np.where(gold >= 0, marginals[rows, gold], np.nan)
         return cls(marginals[rows, predicted], of_gold, row_squares(marginals))
 
-
-@dataclass(frozen=True, eq=False)
-class WholeProbabilities(_Arrays):
-    """The probabilities of whole predicted spans and sequences."""
-
-    spans: np.ndarray  # [N] at the first position of a span that of all its labels; NaN elsewhere, and without a scheme
-    sequences: np.ndarray  # [S]
+    @classmethod
+    def joined(cls, parts: Sequence[Probabilities]) -> Probabilities:
+        """Concatenate the arrays of several parts, all of them given."""
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
 @dataclass(frozen=True)
@@ -79,13 +60,10 @@ class Calibration:
     impossible: int  # gold labels with a probability of zero; for the log-loss it is SMALLEST_PROBABILITY
     left_out: int  # positions whose gold label the system does not know; the log-loss is without them
     bins: tuple[Bin, ...]  # those that are not empty, in order
-    spans: Calibration | None = None  # of whole spans, where their probabilities are known
-    sequences: Calibration | None = None  # of whole sequences
 
     def to_dict(self) -> dict:
-        """Return plain values for JSON, spans and sequences only if they are known."""
-        wholes = {name: each.to_dict() for name in WHOLES if (each := getattr(self, name)) is not None}
-        return {key: value for key, value in asdict(self).items() if key not in WHOLES} | wholes
+        """Return plain values for JSON."""
+        return asdict(self)
 
 
 def from_marginals(
@@ -125,11 +103,3 @@ def calibrate(probabilities: Probabilities, right: np.ndarray, bins: int = 10) -
         left_out=left_out,
         bins=found,
     )
-
-
-def calibrate_events(probability: np.ndarray, right: np.ndarray, bins: int = 10) -> Calibration | None:
-    """Compute all figures of n events: `probability` [n] that each is right, and `right` [n]."""
-    if not len(right):
-        return None
-    gold = np.where(right, probability, 1 - probability)
-    return calibrate(Probabilities(probability, gold, probability**2 + (1 - probability) ** 2), right, bins)

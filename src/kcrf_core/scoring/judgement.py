@@ -7,14 +7,14 @@ predicts it where its probability is at least c, for every c (see "Figures and t
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import counted, without_empty
-from .calibration import Calibration, calibrate, calibrate_events
+from .calibration import Calibration, calibrate
 from .error_analysis import ErrorAnalysis, analyse_errors
 from .evaluation import Evaluation, evaluate_labelling
 from .labelling import Labelling
@@ -207,7 +207,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
             decode=second.decode,
             span_bonus=second.span_bonus,
             scores=other,
-            calibration=_calibration_of(second, options.bins, scores.scheme),
+            calibration=_calibration_of(second, options.bins),
             differences=found,
             both_right=int(np.count_nonzero(ours & theirs)),
             only_first=int(np.count_nonzero(ours & ~theirs)),
@@ -220,7 +220,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         decode=first.decode,
         span_bonus=first.span_bonus,
         scores=scores,
-        calibration=_calibration_of(first, options.bins, scores.scheme),
+        calibration=_calibration_of(first, options.bins),
         intervals=bootstrap(counts, figures, resamples, options.confidence, options.seed) if resamples else {},
         comparison=comparison,
         errors=analyse_errors(first, scores.scheme, options.strict),
@@ -269,21 +269,9 @@ def finite(error: float) -> float | None:
     return error if math.isfinite(error) else None
 
 
-def _calibration_of(labelling: Labelling, bins: int, scheme: str | None) -> Calibration | None:
-    """Return the calibration of a labelling, of whole spans and sequences, too; None without probabilities."""
-    if labelling.probabilities is None:
-        return None
-    found = calibrate(labelling.probabilities, labelling.right, bins)
-    if labelling.wholes is None:
-        return found
-    offsets = labelling.offsets
-    whole = np.add.reduceat(labelling.right, offsets[:-1], dtype=np.int64) == np.diff(offsets)
-    spans = None
-    if scheme is not None:
-        of_spans = labelling.wholes.spans[labelling.spans.predicted.starts]
-        if not np.isnan(of_spans).any():
-            spans = calibrate_events(of_spans, labelling.spans.correct, bins)
-    return replace(found, spans=spans, sequences=calibrate_events(labelling.wholes.sequences, whole, bins))
+def _calibration_of(labelling: Labelling, bins: int) -> Calibration | None:
+    """Return the calibration of a labelling; None without probabilities."""
+    return None if labelling.probabilities is None else calibrate(labelling.probabilities, labelling.right, bins)
 
 
 def check_same_data(first: Labelling, second: Labelling) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from ..corpora import MISSING, CodedColumn, Corpus, joined_columns
 from ..errors import DataError
 from ..system import counted, offsets_of
-from .calibration import Probabilities, WholeProbabilities, from_marginals
+from .calibration import Probabilities, from_marginals
 from .spans import SpanMatches, match_spans
 
 # Printed probabilities are rounded: their sum may be off 1 by this much times the number of labels.
@@ -62,7 +62,6 @@ class Labelling:
     seen: SeenWords | None = None  # those of `words`, where a model with such a column gave the labels
     probabilities: Probabilities | None = None
     marginals: LabelProbabilities | None = None  # of all labels, if they are wanted
-    wholes: WholeProbabilities | None = None  # of spans and sequences, if they are wanted
     known_labels: tuple[str, ...] | None = None  # those of the model
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
@@ -169,7 +168,6 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
     missing = sum((Counter(dict(part.missing)) for part in parts), Counter[str]())
     rules = sum((Counter(part.rules) for part in parts), Counter[str]())
     given = [part.probabilities for part in parts if part.probabilities is not None]
-    wholes = [part.wholes for part in parts if part.wholes is not None]
     return replace(
         parts[0],
         gold=joined_columns([CodedColumn.of(part.gold).packed() for part in parts]),
@@ -179,7 +177,6 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         words=None,
         seen=None,
         probabilities=Probabilities.joined(given) if len(given) == len(parts) else None,
-        wholes=WholeProbabilities.joined(wholes) if len(wholes) == len(parts) else None,
         left_out=sum(part.left_out for part in parts),
         missing=tuple(missing.items()),
         remarks=tuple(remark for part in parts for remark in part.remarks),

@@ -24,7 +24,6 @@ from .label_audit import (
     Audit as Audit,
     Correction as Correction,
     DoubtfulPosition as DoubtfulPosition,
-    DoubtfulSpan as DoubtfulSpan,
     audit_by_folds as audit_by_folds,
     audit_by_model as audit_by_model,
     changes_of as changes_of,

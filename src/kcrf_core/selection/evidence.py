@@ -14,10 +14,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ..chains import Edges, chain, run_probabilities
+from ..chains import Edges, chain
 from ..model import scores_in_place
 from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, tell_iob_apart
-from ..system import Workers, offsets_of
+from ..system import Workers
 from ..training import Scored
 from .planting import ErrorKinds
 
@@ -209,10 +209,6 @@ class Evidence:
     doubt: np.ndarray  # [N] log-odds that it is wrong
     suggested: np.ndarray  # [N] number of the suggested label, among those of the corpus
     support: np.ndarray  # [N] p(suggested | x)
-    # [N] at the first position of each span and NaN elsewhere: p(span | x), and log-odds that it is wrong.
-    span: np.ndarray
-    span_doubt: np.ndarray
-    span_end: np.ndarray  # [N] where a span ends that begins here, -1 elsewhere
 
 
 def gather(
@@ -229,24 +225,19 @@ def gather(
     """
     out = Evidence(
         **{each.name: np.full(positions, np.nan) for each in fields(Evidence)}
-        | {"suggested": np.zeros(positions, dtype=np.int64), "span_end": np.full(positions, -1)}
+        | {"suggested": np.zeros(positions, dtype=np.int64)}
     )
     numbers = {label: y for y, label in enumerate(labels)}
-    spans = detect_scheme(labels) is not None
-    for part, found in zip(parts, workers.map(lambda part: _of_part(part, channel, spans, judge), parts), strict=True):
-        for name, (where, values) in found.items():
-            getattr(out, name)[part.rows[where]] = values
+    for part, found in zip(parts, workers.map(lambda part: _of_part(part, channel, judge), parts), strict=True):
         known = part.rows[part.gold >= 0]
+        for name, values in found.items():
+            getattr(out, name)[known] = values
         out.suggested[known] = np.array([numbers[label] for label in part.labels])[out.suggested[known]]
-        begin = part.rows[found["span_end"][0]]
-        out.span_end[begin] = part.rows[out.span_end[begin] - 1] + 1
     return out
 
 
-_Found = dict[str, tuple[np.ndarray, np.ndarray]]  # places in the part, and values
-
-
-def _of_part(part: Scored, channel: Channel, spans: bool, judge: Judge | None) -> _Found:
+def _of_part(part: Scored, channel: Channel, judge: Judge | None) -> dict[str, np.ndarray]:
+    """Return the evidence about the positions of a part whose label the model knows."""
     node = chain.marginals(part.scores, part.edges, part.offsets).node
     rows, known = np.arange(len(part.gold)), np.flatnonzero(part.gold >= 0)
     # A label that the model does not know is replaced by the model's most probable one.
@@ -254,9 +245,8 @@ def _of_part(part: Scored, channel: Channel, spans: bool, judge: Judge | None) -
     beside = scores_in_place(part.scores, part.edges, part.offsets, gold)
     beside -= beside.max(axis=1, keepdims=True)
     np.exp(beside, out=beside)
-    true = channel.potentials(part)
-    after = chain.marginals(*true, part.offsets)
-    right, suggested = _rivals(after.node, gold)
+    after = chain.marginals(*channel.potentials(part), part.offsets).node
+    right, suggested = _rivals(after, gold)
     positions = {
         "marginal": node[rows, gold],
         "context": beside[rows, gold] / beside.sum(axis=1),
@@ -265,22 +255,5 @@ def _of_part(part: Scored, channel: Channel, spans: bool, judge: Judge | None) -
         "support": node[rows, suggested],
     }
     if judge is not None:
-        positions["doubt"] = judge.doubt(channel.doubts(part, node, after.node))
-    return {name: (known, values[known]) for name, values in positions.items()} | _of_spans(part, gold, true, spans)
-
-
-def _of_spans(part: Scored, gold: np.ndarray, true: tuple[np.ndarray, Edges], spans: bool) -> _Found:
-    """Return evidence about spans whose labels the model knows; those that a cut between folds divides end there."""
-    if not spans:
-        nothing = np.zeros(0, dtype=np.int64)
-        return dict.fromkeys(("span", "span_doubt", "span_end"), (nothing, nothing))
-    finder = SpanFinder(part.labels)
-    found = finder.find(gold, part.offsets)
-    unknown = offsets_of(part.gold < 0)
-    kept = unknown[found.ends] == unknown[found.starts]
-    starts, ends = found.starts[kept], found.ends[kept]
-    seen, after = (
-        run_probabilities(scores, edges, part.offsets, gold, starts, ends, finder.apart)
-        for scores, edges in ((part.scores, part.edges), true)
-    )
-    return {"span": (starts, seen), "span_doubt": (starts, log_odds(1 - after)), "span_end": (starts, ends)}
+        positions["doubt"] = judge.doubt(channel.doubts(part, node, after))
+    return {name: values[known] for name, values in positions.items()}

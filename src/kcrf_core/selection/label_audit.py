@@ -1,4 +1,4 @@
-"""An audit: positions and spans of data whose labels are doubtful, and their corrections.
+"""An audit: positions of data whose labels are doubtful, and their corrections.
 
 A worklist is a table with a header and TABs between columns; values with quotes stand in quotes, as in CSV. Users write
 y into the column `accept` of rows that are right, and may change suggested labels, delete rows and sort them.
@@ -16,27 +16,20 @@ import numpy as np
 from ..corpora import PLAIN, CodedColumn, Corpus, Layout, stream_corpus
 from ..errors import DataError, suggestion
 from ..model import Model
-from ..scoring import SpanFinder, Transitions, detect_scheme, readable_column
+from ..scoring import Transitions, readable_column
 from ..system import Workers, counted, listed
 from ..training import Scored, scored_parts, train
 from .cross_validation import Plan, Task, cut_parts, fold_data
 from .evidence import IMPROBABLE, Evidence, channel_of_kinds, errors_of_single_labels, gather, learn_channel, span_rules
 from .planted_regression import PlantedRegression
 
-MOST_WORDS = 12  # of a span that are shown
 HEADER = ("line", "text", "gold", "suggested", "accept", "doubt", "p_label", "reason", "doubtful_labels")
 NEEDED = ("line", "text", "gold", "suggested", "accept")  # columns that are read
 YES, NO = ("y", "yes"), ("", "n", "no")
 
 
-class _Finding:
-    def to_dict(self) -> dict:
-        """Return plain values for JSON, without places in the corpus."""
-        return {key: value for key, value in vars(self).items() if key not in ("position", "start", "end")}
-
-
 @dataclass(frozen=True)
-class DoubtfulPosition(_Finding):
+class DoubtfulPosition:
     """A position, and the evidence against its label."""
 
     line: int
@@ -50,20 +43,9 @@ class DoubtfulPosition(_Finding):
     reason: str
     position: int  # in the corpus, from 0 on
 
-
-@dataclass(frozen=True)
-class DoubtfulSpan(_Finding):
-    """A span of the data, and the probability of all its labels together, with labels beside it that end it."""
-
-    line: int
-    last_line: int
-    sequence: int  # from 1 on
-    text: str
-    type: str
-    probability: float  # p(span | x)
-    doubt: float  # log-odds that it is not the span which should be there
-    start: int  # in the corpus, from 0 on
-    end: int  # behind its last position
+    def to_dict(self) -> dict:
+        """Return plain values for JSON, without the place in the corpus."""
+        return {key: value for key, value in vars(self).items() if key != "position"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,35 +112,6 @@ class Audit:
                     doubt=float(evidence.doubt[t]),
                     reason=self._reason(t, rules),
                     position=t,
-                )
-            )
-        return out
-
-    def spans(self, most: int | None = None) -> list[DoubtfulSpan]:
-        """List spans of the data, the worst first; none if labels are of no scheme."""
-        if detect_scheme(self.labels) is None:
-            return []
-        evidence, corpus, words = self.evidence, self.corpus, readable_column(self.corpus.columns[:-1])
-        finder = SpanFinder(self.labels)
-        spans = finder.find(self._codes, corpus.offsets)
-        # Those with a label that no model knows, and those that a cut between folds divides, were not judged.
-        judged = np.flatnonzero(evidence.span_end[spans.starts] == spans.ends)
-        starts, doubt = spans.starts[judged], evidence.span_doubt[spans.starts[judged]]
-        first = -doubt if self.held_out else evidence.span[starts]
-        out = []
-        for r in judged[np.lexsort((starts, evidence.span[starts], -doubt, first))[:most]].tolist():
-            start, end = int(spans.starts[r]), int(spans.ends[r])
-            out.append(
-                DoubtfulSpan(
-                    line=int(corpus.lines[start]),
-                    last_line=int(corpus.lines[end - 1]),
-                    sequence=int(np.searchsorted(corpus.offsets, start, side="right")),
-                    text="" if words is None else " ".join(words[start : min(end, start + MOST_WORDS)]),
-                    type=finder.types[spans.kinds[r]],
-                    probability=float(evidence.span[start]),
-                    doubt=float(evidence.span_doubt[start]),
-                    start=start,
-                    end=end,
                 )
             )
         return out
