@@ -23,7 +23,6 @@ from kcrf_core.selection import (
     PlantedRegression,
     audit_by_folds,
     audit_by_model,
-    channel_of_kinds,
     corrected,
     gather,
     learn_channel,
@@ -131,7 +130,7 @@ def test_wrong_spans_come_first(kind):
     wrong = gold != part.gold
     noisy = replace(part, gold=gold.astype(np.int32))
     with Workers(1) as workers:
-        channel = channel_of_kinds([noisy], workers)
+        channel = Channel.by_kind(part.labels, np.bincount(gold, minlength=len(part.labels)))
         judge = PlantedRegression.fit([noisy], channel, workers)
         found = gather([noisy], channel, part.labels, len(gold), workers, judge)
     first = first_wrong(wrong, -found.doubt)

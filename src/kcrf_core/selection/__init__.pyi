@@ -14,7 +14,6 @@ from .cross_validation import (
 from .evidence import (
     IMPROBABLE as IMPROBABLE,
     Channel as Channel,
-    channel_of_kinds as channel_of_kinds,
     gather as gather,
     learn_channel as learn_channel,
 )

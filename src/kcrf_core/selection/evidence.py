@@ -1,15 +1,14 @@
 """Evidence of models about the labels of data (see "Wrong labels" in docs/method.md).
 
-The channel: a labelling y is drawn by the model, p(y | x), whose scores are multiplied by s, those of neighbouring
-labels by s'. Then each label y_t becomes g_t, the label of the data, with probability T(g_t | y_t). The doubt of a
-label is the log-odds of y_t != g_t: by the channel, given the input and all labels, or by the model, given the input.
+The channel: a labelling y is drawn by the model, p(y | x). Then each label y_t becomes g_t, the label of the data, with
+probability T(g_t | y_t). The doubt of a label is the log-odds of y_t != g_t: by the channel, given the input and all
+labels, or by the model, given the input.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -39,21 +38,17 @@ class Judge(Protocol):
 
 
 SUPPOSED_RATE = 0.01  # of errors
-MOST_POSITIONS = 20_000  # to find the sharpness of scores by
-EVALUATIONS = 40
 STEPS, LEAST_POSITIONS, LEAST_ERRORS = 6, 3000, 10  # of learning a channel; positions and errors that are supposed
 IMPROBABLE, BROKEN = 0.05, 0.05  # p(label | x), and the share of such labels that break rules of spans
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """The probability of labels of the data, given the true ones, and factors of scores."""
+    """The probability of labels of the data, given the true ones."""
 
     labels: tuple[str, ...]
     log_t: np.ndarray  # [Y, Y] log T(g | y)
     kinds: ErrorKinds | None = None  # of errors of spans
-    sharpness: float = 1.0  # s, of scores of positions
-    edge_sharpness: float = 1.0  # s'
 
     @classmethod
     def of(cls, labels: Sequence[str], rates: np.ndarray, kinds: ErrorKinds | None = None) -> Channel:
@@ -79,15 +74,9 @@ class Channel:
     def potentials(self, part: Scored) -> tuple[np.ndarray, Edges]:
         """Return the potentials of the true labels, given the input and the labels of the data."""
         own, known = self.numbers(part), np.flatnonzero(part.gold >= 0)
-        scores = self.sharpness * part.scores
+        scores = part.scores.copy()
         scores[known] += self.log_t[np.ix_(own, own)].T[part.gold[known]]
-        return scores, part.edges.times(self.edge_sharpness)
-
-    def log_likelihood(self, part: Scored) -> float:
-        """Return the log-likelihood of the labels of the data, given the input."""
-        after, edges = self.potentials(part)
-        before = chain.marginals(self.sharpness * part.scores, edges, part.offsets).log_z
-        return float((chain.marginals(after, edges, part.offsets).log_z - before).sum())
+        return scores, part.edges
 
     def expected_counts(self, part: Scored) -> np.ndarray:
         """Return the expected number of positions [Y, Y] with each true label and each label of the data."""
@@ -181,23 +170,6 @@ def learn_channel(parts: Sequence[Scored], workers: Workers) -> Channel:
         supposed = true + LEAST_POSITIONS
         channel = Channel.of(labels, (table + SUPPOSED_RATE * supposed * given) / (true + supposed))
     return channel
-
-
-def channel_of_kinds(parts: Sequence[Scored], workers: Workers) -> Channel:
-    """Return the channel of kinds of errors of spans whose sharpness makes the labels most likely."""
-    from scipy.optimize import minimize  # only needed here
-
-    start = Channel.by_kind(*label_counts(parts))
-    some = parts[:: max(1, sum(len(part.gold) for part in parts) // MOST_POSITIONS)]
-
-    def channel(at: np.ndarray) -> Channel:
-        sharpness, edge_sharpness = np.exp(np.clip(at, -2, 2)).tolist()
-        return replace(start, sharpness=sharpness, edge_sharpness=edge_sharpness)
-
-    simplex = np.array([[0.0, 0.0], [-0.4, 0.0], [0.0, -0.4]])
-    options = {"maxfev": EVALUATIONS, "initial_simplex": simplex, "xatol": 0.01, "fatol": 0.05}
-    loss = lambda at: -math.fsum(workers.map(channel(at).log_likelihood, some))  # noqa: E731
-    return channel(minimize(loss, simplex[0], method="Nelder-Mead", options=options).x)
 
 
 @dataclass(frozen=True, eq=False)

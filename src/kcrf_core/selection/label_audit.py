@@ -20,7 +20,16 @@ from ..scoring import Transitions, readable_column
 from ..system import Workers, counted, listed
 from ..training import Scored, scored_parts, train
 from .cross_validation import Plan, Task, cut_parts, fold_data
-from .evidence import IMPROBABLE, Evidence, channel_of_kinds, errors_of_single_labels, gather, learn_channel, span_rules
+from .evidence import (
+    IMPROBABLE,
+    Channel,
+    Evidence,
+    errors_of_single_labels,
+    gather,
+    label_counts,
+    learn_channel,
+    span_rules,
+)
 from .planted_regression import PlantedRegression
 
 HEADER = ("line", "text", "gold", "suggested", "accept", "doubt", "p_label", "reason", "doubtful_labels")
@@ -164,9 +173,11 @@ def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, workers: W
     labels = tuple(sorted({*corpus.columns[-1], *(label for part in parts for label in part.labels)}))
     if not any((part.gold >= 0).any() for part in parts):
         raise DataError("the models know no label of the data: there is nothing to audit", corpus.source)
-    single = errors_of_single_labels(parts, workers)
-    channel = (learn_channel if single else channel_of_kinds)(parts, workers)
-    judge = None if single else PlantedRegression.fit(parts, channel, workers)
+    if errors_of_single_labels(parts, workers):
+        channel, judge = learn_channel(parts, workers), None
+    else:
+        channel = Channel.by_kind(*label_counts(parts))
+        judge = PlantedRegression.fit(parts, channel, workers)
     evidence = gather(parts, channel, labels, corpus.positions, workers, judge)
     return Audit(corpus, labels, evidence, held_out)
 

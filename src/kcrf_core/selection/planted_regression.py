@@ -26,12 +26,13 @@ import numpy as np
 from ..chains import chain
 from ..system import Workers
 from ..training import Scored
-from .evidence import MOST_POSITIONS, Channel, Doubts
+from .evidence import Channel, Doubts
 
 # Bins of doubts from the least that tells errors from uncertainty.
 EDGES = np.array([-5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 7, 9, np.inf])
 MIDDLES = np.append((EDGES[:-2] + EDGES[1:-1]) / 2, 10.5)
 PLANTED, MOST_ROUNDS, SHARE = 1500, 12, 0.05  # errors of each kind, rounds, share of spans in one
+MOST_POSITIONS = 20_000  # to plant errors in
 SLOPE, SLOPE_WIDTH = 0.8, 0.3  # s, expected around here; standard deviation of its logarithm
 # Precisions of coefficients of all kinds together, and of the difference of each kind from them; errors of each kind
 # that are always supposed, so that labels have an order if no errors are found.
