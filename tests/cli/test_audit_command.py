@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-HEADER = ["line", "text", "gold", "suggested", "accept", "doubt", "p_label", "reason", "doubtful_labels"]
+HEADER = ["line", "text", "gold", "suggested", "accept", "doubt", "p_label", "reason"]
 OPTIONS = ("--sigma2", "1", "--folds", "2", "--threads", "1")
 
 
@@ -43,13 +43,14 @@ def marked(path, rows):
 def test_worklist_page_and_corrections(kcrf, data, tmp_path):
     paths = {name: tmp_path / name for name in ("list.tsv", "page.html", "new.conll")}
     done = kcrf(
-        "audit", data, *OPTIONS, "-o", paths["list.tsv"], "--html", paths["page.html"], "--top", "2", "--most", "9",
-        "--apply", paths["new.conll"], "--least", "-3",
-    )  # fmt: skip
+        "audit", data, *OPTIONS, "-o", paths["list.tsv"], "--html", paths["page.html"], "--top", "2", "--most", "9"
+    )
     before = data.read_text()
-    assert done.code == 0 and "2 labels corrected" in done.err and "data.conll is unchanged" in done.err
-    assert done.text.startswith("line  text  gold  suggested") and "2 labels below p(gold | input) = 0.05" in done.text
-    assert paths["new.conll"].read_text() == before.replace("cat V", "cat N").replace("dog D", "dog N")
+    assert (
+        done.code == 0
+        and done.text.startswith("line  text  gold  suggested")
+        and "2 labels below p(gold | input) = 0.05" in done.text
+    )
     page = paths["page.html"].read_text()
     assert '<div class="pairs">' in page and "<nav" not in page  # one list, in two columns
     assert "<i>gold</i> V" in page and "<i>better</i> N" in page and "line 6," in page
@@ -57,6 +58,10 @@ def test_worklist_page_and_corrections(kcrf, data, tmp_path):
     assert rows[0].split("\t") == HEADER and len(rows) == 10
     doubts = [float(row.split("\t")[5]) for row in rows[1:]]
     assert doubts == sorted(doubts, reverse=True) and doubts[1] > -3 > doubts[2]
+    marked(tmp_path / "both.tsv", rows[:3])
+    done = kcrf("audit", data, "--accept", tmp_path / "both.tsv", "--apply", paths["new.conll"])
+    assert done.code == 0 and "2 labels corrected" in done.err and "data.conll is unchanged" in done.err
+    assert paths["new.conll"].read_text() == before.replace("cat V", "cat N").replace("dog D", "dog N")
     # A person accepts one of the rows, and says better what stands there.
     kept = [row for row in rows if row.startswith("6\t")]
     marked(tmp_path / "kept.tsv", [rows[0], kept[0].replace("\tN\t", "\tNOUN\t")])
@@ -69,23 +74,15 @@ def test_worklist_page_and_corrections(kcrf, data, tmp_path):
 
 
 def test_a_list_that_no_person_has_marked_changes_nothing(kcrf, data, tmp_path):
-    """All of its rows marked are too many to be errors, unless they are forced."""
     listed, new = tmp_path / "list.tsv", tmp_path / "new.conll"
     assert kcrf("audit", data, *OPTIONS, "-q", "-o", listed, "--most", "20", "--top", "0").code == 0
     accept = ("audit", data, "--accept", listed, "--apply", new)
     done = kcrf(*accept)
     assert done.code == 3 and "no row is accepted" in done.err and not new.exists()
     rows = listed.read_text().splitlines()
-    marked(listed, rows)
-    done = kcrf(*accept)
-    assert done.code == 2 and "20 corrections for 2 doubtful labels" in done.err and not new.exists()
     marked(listed, [*rows[:3], *rows[1:3] * 3])  # a row that is repeated counts once
     done = kcrf(*accept)
     assert done.code == 0 and "2 labels corrected" in done.err
-    marked(listed, rows)
-    assert kcrf(*accept, "--force").code == 0
-    done = kcrf("audit", data, *OPTIONS, "-q", "--apply", new, "--least", "-99")
-    assert done.code == 2 and "--force" in done.err
 
 
 def test_a_word_of_quotes_merges_no_rows(kcrf, data, tmp_path):
@@ -103,14 +100,6 @@ def test_a_word_of_quotes_merges_no_rows(kcrf, data, tmp_path):
     assert done.code == 0 and new.read_text() != data.read_text() and '"""" V' not in new.read_text()
 
 
-def test_corrections_are_those_that_are_probably_wrong_unless_told(kcrf, data, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr("kcrf_core.selection.changes_of", lambda positions, least: asked.append(least) or [])
-    for options in ((), ("--least", "0.9")):
-        assert kcrf("audit", data, *OPTIONS, "-q", "--apply", tmp_path / "new.conll", *options).code == 0
-    assert asked == [0.0, 0.9]
-
-
 def test_a_model_judges(kcrf, data, tmp_path):
     assert kcrf("train", data, "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
     done = kcrf("audit", data, "-m", tmp_path / "m.npz", "--top", "2")
@@ -123,10 +112,9 @@ def test_a_model_judges(kcrf, data, tmp_path):
 @pytest.mark.parametrize(
     "arguments, code, said",
     [
-        (("--least", "0.5"), 2, "--apply"),
+        (("--apply", "new"), 2, "--accept"),
         (("--accept", "no.tsv"), 2, "--apply"),
         (("--new-labels",), 2, "--accept"),
-        (("--force",), 2, "--force is for --apply"),
         (("--json", "-o", "-"), 2, "both write to stdout"),
         (("--folds", "200"), 3, "cannot make 200 folds"),
         (("--accept", "no.tsv", "--apply", "new"), 1, "no.tsv"),

@@ -304,7 +304,7 @@ UD = "{}\t{}\t_\t{}\t_\t_\t0\t_\t_\t_\n".format
     ],
 )
 def test_corrections_change_labels_alone(tmp_path, format_, columns, layout, text, after):
-    changes = read_worklist("line\ttext\tgold\tsuggested\taccept\n2\t\tX\tY\ty\n", "list").changes
+    changes = read_worklist("line\ttext\tgold\tsuggested\taccept\n2\t\tX\tY\ty\n", "list")
     path = tmp_path / "data"
     path.write_bytes(text.encode())
     assert corrected(str(path), changes, format_, columns, layout) == after.encode()
@@ -321,7 +321,7 @@ def test_corrections_of_odd_labels(tmp_path):
     path.write_bytes("\ufeffX\ta\n".encode())
     assert corrected(str(path), [Correction(1, "X", "Y")], "crfsuite") == "\ufeffY\ta\n".encode()
     path.write_bytes("a X\u00a0\nb X\n".encode())
-    changes = read_worklist("\t".join(HEADER) + "\n1\ta\tX\u00a0\tY\u00a0\ty\n2\tb\tX\tX\ty\r\n", "list").changes
+    changes = read_worklist("\t".join(HEADER) + "\n1\ta\tX\u00a0\tY\u00a0\ty\n2\tb\tX\tX\ty\r\n", "list")
     assert corrected(str(path), changes, "conll") == "a Y\u00a0\nb X\n".encode()
     with pytest.raises(DataError, match="data:2: the label 'A B' has a space"):
         corrected(str(path), [Correction(2, "X", "A B")], "conll")
@@ -351,34 +351,34 @@ def accepted(text, rows=None):
 
 
 def test_worklists_come_back_as_they_were_written(listed):
-    text = worklist(listed, 7)
+    text = worklist(listed)
     found = read_worklist(accepted(text), "list")
-    assert [(each.line, each.gold, each.suggested) for each in found.changes] == [
+    assert [(each.line, each.gold, each.suggested) for each in found] == [
         (each.line, each.gold, each.suggested) for each in listed
     ]
-    assert [each.text for each in found.changes[:3]] == WORDS[:3] and found.doubtful == 7
-    assert [each.text for each in read_worklist(accepted(text, {10}), "list").changes] == ["ordinary"]
+    assert [each.text for each in found[:3]] == WORDS[:3]
+    assert [each.text for each in read_worklist(accepted(text, {10}), "list")] == ["ordinary"]
     for wrong in ("", "a\tb\n", text + "one\ttwo\tA\tB\ty\n", text + '3\t"a\tA\tB\ty\n', accepted(text, set())):
         with pytest.raises(DataError):
             read_worklist(wrong, "list")
     with pytest.raises(DataError, match="list:13: 'accept' is 'maybe'"):
         read_worklist(text + "3\ta\tA\tB\tmaybe\n", "list")
-    known = {each.suggested for each in found.changes}
+    known = {each.suggested for each in found}
     assert read_worklist(accepted(text), "list", known) == found
     with pytest.raises(DataError, match="list:2: the data has no label"):
-        read_worklist(accepted(worklist([replace(listed[0], suggested="FOO")], 7)), "list", known)
+        read_worklist(accepted(worklist([replace(listed[0], suggested="FOO")])), "list", known)
 
 
 @pytest.mark.parametrize("marks", [{"keep_default_na": False}, {}])
 def test_pandas_reads_and_writes_worklists(listed, marks):
     """A word of quotes merges no rows, in either direction; pandas takes NA for a missing value."""
     pandas = pytest.importorskip("pandas")
-    table = pandas.read_csv(io.StringIO(worklist(listed, 7)), sep="\t", **marks)
+    table = pandas.read_csv(io.StringIO(worklist(listed)), sep="\t", **marks)
     assert len(table) == len(listed) and tuple(table.columns) == HEADER
     assert table.text[:3].tolist() == WORDS[:3] and table.line.tolist() == [one.line for one in listed]
     table["accept"] = "y"
     again = table.sort_values("line").to_csv(sep="\t", index=False)
-    changes = read_worklist(again, "list").changes
+    changes = read_worklist(again, "list")
     assert sorted((one.line, one.suggested) for one in changes) == sorted((one.line, one.suggested) for one in listed)
 
 
@@ -386,13 +386,13 @@ def test_rows_that_are_repeated_count_once_and_texts_are_checked(tmp_path):
     path = tmp_path / "data"
     path.write_text("cat X\n2/3 X\n")
     head = "accept\tline\tgold\tsuggested\ttext\n"  # columns may be sorted
-    assert len(read_worklist(head + "y\t1\tX\tY\tcat\nY\t1\tX\tY\tcat\n", "list").changes) == 1
+    assert len(read_worklist(head + "y\t1\tX\tY\tcat\nY\t1\tX\tY\tcat\n", "list")) == 1
     for text, fits in (("cat", True), ("", True), ("dog", False)):
-        changes = read_worklist(head + f"yes\t1\tX\tY\t{text}\nn\t2\tX\tY\t2/3\n", "list").changes
+        changes = read_worklist(head + f"yes\t1\tX\tY\t{text}\nn\t2\tX\tY\t2/3\n", "list")
         if fits:
             assert corrected(str(path), changes, "conll") == b"cat Y\n2/3 X\n"
         else:
             with pytest.raises(DataError, match="data:1: the text is not 'dog'"):
                 corrected(str(path), changes, "conll")
-    changes = read_worklist(head + "y\t2\tX\tY\t02.03.\n", "list").changes  # as a spreadsheet may write 2/3
+    changes = read_worklist(head + "y\t2\tX\tY\t02.03.\n", "list")  # as a spreadsheet may write 2/3
     assert corrected(str(path), changes, "conll") == b"cat X\n2/3 Y\n"

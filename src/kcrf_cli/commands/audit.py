@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,12 +16,7 @@ from ..io import files
 from ..render import figures as render
 
 if TYPE_CHECKING:
-    from kcrf_core.corpora import Layout
-    from kcrf_core.selection import Audit, Correction
-
-    Form: TypeAlias = tuple[str, Sequence[str] | None, Layout]
-
-MOST_TIMES = 2  # corrections, for each doubtful label
+    from kcrf_core.selection import Audit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +27,7 @@ class AuditArguments:
     )
     output: str | None = options.output(
         "Worklist to write, most doubtful labels first. Columns, separated by tabs: line, text, gold, suggested, "
-        "accept (for a y), doubt, p_label, reason, doubtful_labels; - for stdout. Default: none.",
+        "accept (for a y), doubt, p_label, reason; - for stdout. Default: none.",
         required=False,
         stdout=True,
     )
@@ -45,20 +39,12 @@ class AuditArguments:
     html: str | None = options.written(
         "HTML page to write, with doubtful labels in context. Default: none.", common=True
     )
-    apply: str | None = options.written("Write DATA with corrected labels to FILE. Default: none.", common=True)
+    apply: str | None = options.written(
+        "Write DATA with the corrections of --accept to FILE. Default: none.", common=True
+    )
     accept: str | None = options.file(
-        "With --apply: make the corrections of this worklist that a person has marked with y in the column accept. "
-        "Default: corrections by --least.",
+        "With --apply: make the corrections of this worklist that a person has marked with y in the column accept.",
         "WORKLIST",
-    )
-    least: float | None = options.option(
-        "With --apply: correct labels with at least this doubt. Default: 0.",
-        "DOUBT",
-        type=float,
-    )
-    force: bool = options.switch(
-        "With --apply: allow more corrections than twice the number of labels with p(gold label | input) < 0.05. "
-        "Default: refuse them."
     )
     new_labels: bool = options.switch(
         "With --accept: allow labels that DATA does not have. Default: such a row is an error."
@@ -74,17 +60,12 @@ class AuditArguments:
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        apply, model, accept, least = (value is not None for value in (self.apply, self.model, self.accept, self.least))
-        option = "--accept" if accept else "--least" if least else "--force"
+        apply, model, accept = (value is not None for value in (self.apply, self.model, self.accept))
         options.refuse(
             (self.json and self.output == "-", "--json and -o - both write to stdout: give one of them"),
             (self.new_labels and not accept, "--new-labels is for --accept WORKLIST: give that, too"),
-            (
-                (accept or least or self.force) and not apply,
-                f"{option} is for --apply FILE, the file to write: give it",
-            ),
-            (accept and least, "--accept and --least both choose the corrections: give one of them"),
-            (apply and model and not accept, "-m suggests no corrections: leave it out, or give --accept WORKLIST"),
+            (accept and not apply, "--accept is for --apply FILE, the file to write: give it"),
+            (apply and not accept, "--apply makes the corrections of a worklist: give --accept WORKLIST"),
             (apply and self.data == "-", "--apply needs DATA as a file: it is read twice"),
         )
         if model:
@@ -107,41 +88,36 @@ def audit(run: AuditArguments) -> None:
     labels. DATA is not changed.
 
     --apply writes a new file with corrected labels: those that a person has accepted in the worklist, by y in its
-    column accept, or those of at least the doubt --least.
+    column accept.
 
     \b
     Example:
       kcrf audit sample_data/pitch_accent.conll --sigma2 0.1 --folds 2 -o worklist.tsv
-      kcrf audit sample_data/pitch_accent.conll --sigma2 0.1 --folds 2 --apply corrected.conll --least 0
       kcrf train sample_data/sentences.conllu --sigma2 1 -o words.npz
       kcrf audit sample_data/sentences.conllu -m words.npz --html doubtful.html --top 5
     """
-    from kcrf_core.selection import changes_of, worklist
+    from kcrf_core.selection import worklist
 
     from ..render import audit_text
 
     if run.accept is not None and run.apply is not None:
-        _apply_worklist(run, run.accept)
+        _apply_worklist(run, run.accept, run.apply)
         return
-    found, layout, columns = _by_folds(run) if run.model is None else _by_model(run, run.model)
+    found = _by_folds(run) if run.model is None else _by_model(run, run.model)
     listed = run.most or found.doubtful
     if run.output is not None:
-        files.write_out(worklist(found.positions(listed), found.doubtful), run.output, end="")
+        files.write_out(worklist(found.positions(listed)), run.output, end="")
     if run.html is not None:
         from ..report.html import audit_page, origin_of
 
         files.write_out(audit_page(found, run.most or min(found.doubtful, 200), origin_of(run.data)), run.html, end="")
-    if run.apply is not None:
-        changes = changes_of(found.positions(), run.least or 0.0)
-        _check_number(run, changes, found.doubtful)
-        _write(run, changes, (found.corpus.format, columns, layout))
     if run.json:
         files.write_out(render.as_json(audit_text.values(found, listed)))
     elif run.output != "-":
         files.show(audit_text.text(found, run.top))
 
 
-def _by_model(run: AuditArguments, path: str) -> tuple[Audit, Layout, Sequence[str]]:
+def _by_model(run: AuditArguments, path: str) -> Audit:
     from kcrf_core.corpora import display_name, open_vectors
     from kcrf_core.model import Model
     from kcrf_core.selection import audit_by_model
@@ -153,11 +129,11 @@ def _by_model(run: AuditArguments, path: str) -> tuple[Audit, Layout, Sequence[s
     encoding.check_vectors({each.name: each.width for each in open_vectors(run.vectors)}, display_name(run.data))
     format_, threads = run.format or encoding.format, run.engine.threads
     corpus = files.read_data(run.data, format_, encoding.columns, encoding.layout, threads, run.quiet, run.vectors)
-    return audit_by_model(model, corpus, threads), encoding.layout, encoding.columns
+    return audit_by_model(model, corpus, threads)
 
 
-def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
-    from kcrf_core.encoding import column_names, described
+def _by_folds(run: AuditArguments) -> Audit:
+    from kcrf_core.encoding import described
     from kcrf_core.selection import Division, audit_by_folds, base_seed, make_plan, make_settings
     from kcrf_core.training import open_engine
 
@@ -181,16 +157,15 @@ def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
         open_engine(engine, threads=threads, memory=run.engine.memory, tell=files.unless(run.quiet)) as workers,
         progress(run.quiet, "folds", len(plan.folds)) as moved,
     ):
-        found = audit_by_folds(plan, workers=workers, done=lambda task: moved())
-    return found, first.layout, column_names(first, corpus)
+        return audit_by_folds(plan, workers=workers, done=lambda task: moved())
 
 
-def _apply_worklist(run: AuditArguments, accept: str) -> None:
+def _apply_worklist(run: AuditArguments, accept: str, path: str) -> None:
     """Make the corrections that a person has accepted in a worklist: a model says at most how DATA is laid out."""
     from kcrf_core.corpora import guess_format, stream_corpus
     from kcrf_core.encoding import described
     from kcrf_core.model import Model
-    from kcrf_core.selection import read_worklist
+    from kcrf_core.selection import corrected, read_worklist
 
     format_ = run.format
     if run.model is not None:
@@ -206,27 +181,10 @@ def _apply_worklist(run: AuditArguments, accept: str) -> None:
     if not run.new_labels:
         known = {label for parsed in stream_corpus(run.data, *form) for label in set(parsed.corpus.columns[-1])}
     try:
-        with open(accept, encoding="utf-8-sig", newline="") as stream:
-            found = read_worklist(stream.read(), accept, known)
+        with open(accept, encoding="utf-8-sig", newline="") as table:
+            changes = read_worklist(table.read(), accept, known)
     except UnicodeDecodeError:
         raise DataError("not a worklist: not UTF-8 text", accept) from None
-    _check_number(run, found.changes, found.doubtful)
-    _write(run, found.changes, form)
-
-
-def _check_number(run: AuditArguments, changes: Sequence[Correction], doubtful: int | None) -> None:
-    """Refuse more corrections than there can be errors, unless they are forced."""
-    number = sum(change.gold != change.suggested for change in changes)
-    if doubtful is not None and number > MOST_TIMES * doubtful and not run.force:
-        message = f"{counted(number, 'correction')} for {counted(doubtful, 'doubtful label')}: too many to be errors"
-        raise click.UsageError(f"{message}. Check them, accept fewer, or give --force")
-
-
-def _write(run: AuditArguments, changes: Sequence[Correction], form: Form) -> None:
-    """Write the corrected file."""
-    from kcrf_core.selection import corrected
-
-    path = str(run.apply)
     text = corrected(run.data, changes, *form)
     with files.output_stream(path) as stream:
         stream.write(text)

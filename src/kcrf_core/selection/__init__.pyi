@@ -25,7 +25,6 @@ from .label_audit import (
     DoubtfulPosition as DoubtfulPosition,
     audit_by_folds as audit_by_folds,
     audit_by_model as audit_by_model,
-    changes_of as changes_of,
     corrected as corrected,
     read_worklist as read_worklist,
     worklist as worklist,

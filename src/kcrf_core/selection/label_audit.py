@@ -32,7 +32,7 @@ from .evidence import (
 )
 from .planted_regression import PlantedRegression
 
-HEADER = ("line", "text", "gold", "suggested", "accept", "doubt", "p_label", "reason", "doubtful_labels")
+HEADER = ("line", "text", "gold", "suggested", "accept", "doubt", "p_label", "reason")
 NEEDED = ("line", "text", "gold", "suggested", "accept")  # columns that are read
 YES, NO = ("y", "yes"), ("", "n", "no")
 
@@ -192,35 +192,26 @@ class Correction:
     text: str = ""  # a value of that line, or empty
 
 
-@dataclass(frozen=True)
-class Worklist:
-    """The corrections that a person has accepted in a worklist."""
-
-    changes: list[Correction]
-    doubtful: int | None  # number of improbable labels of the data, if the list has it
-
-
 def _one_line(text: str) -> str:
     """Return a text without characters that end cells and lines."""
     return " ".join(text.replace("\0", " ").split())
 
 
-def worklist(positions: Iterable[DoubtfulPosition], doubtful: int) -> str:
+def worklist(positions: Iterable[DoubtfulPosition]) -> str:
     """Return the table as text."""
     out = io.StringIO()
     writer = csv.writer(out, dialect="excel-tab", lineterminator="\n")
     writer.writerow(HEADER)
     for each in positions:
         cells = (each.line, _one_line(each.text), each.gold, each.suggested, "", f"{each.doubt:.4g}")
-        writer.writerow((*cells, f"{each.marginal:.4g}", each.reason, doubtful))
+        writer.writerow((*cells, f"{each.marginal:.4g}", each.reason))
     return out.getvalue()
 
 
-def read_worklist(text: str, path: str, known: Collection[str] | None = None) -> Worklist:
+def read_worklist(text: str, path: str, known: Collection[str] | None = None) -> list[Correction]:
     """Return the changes that are accepted; with `known`, suggested labels must be among these."""
     reader = csv.reader(io.StringIO(text, newline=""), dialect="excel-tab", strict=True)
     changes: list[Correction] = []
-    doubtful = None
     try:
         header = next(reader, [])
         missing = [name for name in NEEDED if name not in header]
@@ -234,15 +225,13 @@ def read_worklist(text: str, path: str, known: Collection[str] | None = None) ->
             if accept not in (*YES, *NO):
                 message = f"'accept' is {row['accept']!r}: write y to make this correction, or nothing"
                 raise DataError(message, path, reader.line_num)
-            if row.get("doubtful_labels", "").isdecimal():
-                doubtful = int(row["doubtful_labels"])
             if accept in YES:
                 changes.append(_accepted(row, path, reader.line_num, known))
     except csv.Error as error:
         raise DataError(f"not a worklist: {error}", path, reader.line_num) from None
     if not changes:
         raise DataError("no row is accepted: write y into the column 'accept' of rows to correct", path)
-    return Worklist(list(dict.fromkeys(changes)), doubtful)
+    return list(dict.fromkeys(changes))
 
 
 def _accepted(row: dict[str, str], path: str, number: int, known: Collection[str] | None) -> Correction:
@@ -253,11 +242,6 @@ def _accepted(row: dict[str, str], path: str, number: int, known: Collection[str
         message = f"the data has no label {suggested!r}{suggestion(suggested, known)}: allow new ones, or change it"
         raise DataError(message, path, number, settings=["new_labels"])
     return Correction(int(row["line"]), row["gold"], suggested, _one_line(row["text"]))
-
-
-def changes_of(positions: Iterable[DoubtfulPosition], least: float) -> list[Correction]:
-    """Return corrections of positions with at least this doubt."""
-    return [Correction(each.line, each.gold, each.suggested) for each in positions if each.doubt >= least]
 
 
 def corrected(
