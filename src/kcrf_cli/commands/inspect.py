@@ -36,7 +36,7 @@ class InspectArguments:
     )
     importance: str | None = options.option(
         "Permutation importance on labelled data: the drop in log-likelihood when the values of a column at an offset "
-        "are shuffled, in all features made of it; --plot draws it. Default: only weights are shown.",
+        "are shuffled, in all features made of it. Default: only weights are shown.",
         "DATA",
         type=click.Path(),
         common=True,
@@ -97,9 +97,7 @@ def inspect(run: InspectArguments) -> None:
     if run.plot is not None:
         from ..report import plots
 
-        if importance is not None:
-            plots.importance(run.plot, importance)
-        elif isinstance(stored, Model):
+        if isinstance(stored, Model):
             plots.transitions(run.plot, stored.labels, stored.edges)
         elif isinstance(stored, StoredBasis):
             plots.residual_curves(run.plot, {term.name: term.curve for term in stored.terms})

@@ -59,9 +59,6 @@ class TuneArguments:
     dev_vectors: tuple[tuple[str, str], ...]
     held_out: options.HeldOutOptions
     vectors: tuple[tuple[str, str], ...]
-    plot: str | None = options.plot(
-        "Plot (.png, .svg, .pdf) of the scores of all candidates against the work spent. Default: none."
-    )
     journal: str | None = options.written(
         "File that keeps finished trials, so that the same command continues an interrupted search. Default: the "
         "output file with .journal appended; it is removed when the output is written."
@@ -84,7 +81,7 @@ class TuneArguments:
         options.refuse((self.data == self.dev == "-", "DATA and --dev cannot both be read from stdin"))
         inputs = [path for _, path in (*self.vectors, *self.dev_vectors)]
         inputs += filter(None, (self.data, self.configuration.config, self.dev, self.held_out.folds_file))
-        files.check_outputs((self.output, self.model, self.plot, self.journal or f"{self.output}.journal"), *inputs)
+        files.check_outputs((self.output, self.model, self.journal or f"{self.output}.journal"), *inputs)
         for path in filter(None, (self.data, self.dev)):
             seen = "with a vocabulary and scaling that have seen what is held out, and features that cannot be chosen"
             options.refuse((is_encoded(path), f"{path} is encoded already, {seen}: give text, or a part of it"))
@@ -107,7 +104,7 @@ def tune(run: TuneArguments) -> None:
       kcrf tune sample_data/pitch_accent.conll --budget 5s -o config.yaml
       kcrf train sample_data/pitch_accent.conll -c config.yaml -o model.npz
       kcrf tune sample_data/addresses.conll --effort small -o config.yaml -m model.npz
-      kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml --plot digits.png
+      kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml
     """
     from kcrf_core.config import configuration_text, parse_config, with_options
     from kcrf_core.encoding import column_names
@@ -159,10 +156,6 @@ def tune(run: TuneArguments) -> None:
             )
         text = configuration_text(found.raw, tuning_text.comments(found, __version__))
         files.write_out(text, run.output, end="")
-        if run.plot is not None:
-            from ..report import plots
-
-            plots.search(run.plot, found)
         for line in tuning_text.summary(found):
             tell(line)
         results = tuning_text.to_dict(found)

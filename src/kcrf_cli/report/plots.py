@@ -24,13 +24,10 @@ from ..render.visible import replaced, shortened
 
 if TYPE_CHECKING:
     from kcrf_core.chains import Edges
-    from kcrf_core.model import Importance
     from kcrf_core.scoring import Judgement, Labelling
-    from kcrf_core.selection import Tuning
 
 # Labels up to which transitions have their numbers in them, and their names beside them.
 MOST_NUMBERS, MOST_TICKS = 50, 120
-MOST_FEATURES = 40  # of a plot of importance
 FEW_LABELS = 12  # up to which numbers have two digits after the point, and a confusion matrix fits a column
 COLUMN, HEIGHT = 3.4, 2.9  # inches, the first the width of a column of a paper with two
 MOST_ROWS = 30  # of F1 by label
@@ -167,61 +164,6 @@ def _end_at_100(axes: Any, measure: str) -> None:
 
 def _measure_title(measure: str) -> str:
     return {"f1": "span F1, %", "macro_f1": "macro F1, %", "log_loss": "log-loss, nats"}.get(measure, "accuracy, %")
-
-
-def search(path: str, tuning: Tuning) -> None:
-    """Draw all judgements against the work spent, a colour for each round, and the best so far as a line."""
-    yardstick = tuning.yardstick
-    measure = yardstick.name.replace("-", "_")
-    unit = 1.0 if yardstick.by_probability else 100.0
-    spent = np.cumsum([outcome.work for outcome in tuning.history])
-    spent = 100 * spent / spent[-1]
-    figure, axes = _figure(7, 4.5)
-    for rung, positions in enumerate(tuning.sizes):
-        own = [number for number, outcome in enumerate(tuning.history) if outcome.rung == rung]
-        if not own:
-            continue
-        values = [unit * yardstick.figure(tuning.history[number].value) for number in own]
-        errors = [unit * tuning.history[number].error for number in own]
-        colour, mark = f"C{rung}", MARKS[rung % len(MARKS)]
-        name = f"{positions:,} positions, {counted(tuning.history[own[0]].found['folds'], 'fold')}"
-        look = {"fmt": mark, "ms": 4, "capsize": 2, "lw": 0.8, "alpha": 0.6, "color": colour, "label": name}
-        axes.errorbar(spent[own], values, yerr=_bars(values, errors, measure), clip_on=False, **look)
-        best = np.minimum.accumulate(values) if yardstick.by_probability else np.maximum.accumulate(values)
-        axes.step(spent[own], best, where="post", color=colour, lw=1.5)
-    number = tuning.history.index(tuning.chosen)
-    value = unit * yardstick.figure(tuning.chosen.value)
-    axes.plot(spent[number], value, "*", ms=14, color="black", zorder=5, label="chosen")
-    axes.set_title("Configurations tried; bars: one standard error, lines: the best so far")
-    axes.set(xlabel="work spent, %", ylabel=yardstick.title + ("" if yardstick.by_probability else ", %"))
-    axes.grid(True, alpha=0.3)
-    _end_at_100(axes, measure)
-    axes.legend(loc="best", fontsize=8)
-    save(figure, path)
-
-
-def importance(path: str, found: Sequence[Importance]) -> None:
-    """Draw the permutation importance of columns, with standard errors, the most important first."""
-    shown = list(found)[:MOST_FEATURES]
-    figure, axes = _figure(6, min(max(1.2 + 0.24 * len(shown), 2.0), 12.0))
-    places = range(len(shown))
-    axes.barh(
-        places,
-        [one.loss for one in shown],
-        xerr=[one.error or 0.0 for one in shown],
-        height=0.65,
-        color=BLUE,
-        alpha=0.5,
-        capsize=2,
-    )
-    axes.set_yticks(list(places), [_plain(one.name) for one in shown], fontsize=8)
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    some = f" ({len(shown)} of {len(found)})" if len(shown) < len(found) else ""
-    axes.set_title(f"Permutation importance{some}; bars: one standard error over sequences")
-    axes.set_xlabel("drop in log p(label) when the values are shuffled, in nats", fontsize=9)
-    axes.axvline(0, color="0.4", lw=0.8)
-    axes.grid(True, axis="x", alpha=0.3)
-    save(figure, path)
 
 
 class System(NamedTuple):
