@@ -326,16 +326,15 @@ def test_folds_are_named_by_their_groups(kcrf, subjects):
     assert long["fold"] == f"{long['groups'][0]}+3_more"
 
 
-@pytest.mark.parametrize("marginals", ["best", "all"])
-def test_predictions_are_read_by_evaluate(kcrf, subjects, tmp_path, marginals):
+def test_predictions_are_read_by_evaluate(kcrf, subjects, tmp_path):
     """Every position has the label of the model that has not seen it, in the order and layout of the data."""
     written, out = tmp_path / "p.csv", tmp_path / "r.json"
     options = (*CSV, "--group", "subject", "--folds", "3", "--grid", "sigma2=0.001,1", "-q", "-o", out)
-    assert kcrf("crossval", subjects, *options, "--predictions", written, "--marginals", marginals).code == 0
+    assert kcrf("crossval", subjects, *options, "--predictions", written).code == 0
     rows = list(csv.reader(line for line in written.read_text().split("\n") if line))
     given = list(csv.reader(line for line in subjects.read_text().split("\n") if line))
     assert [row[:3] for row in rows] == given
-    assert rows[0][3:] == ["fold", *(["marginal"] if marginals == "best" else ["p(rest)", "p(walk)"]), "predicted"]
+    assert rows[0][3:] == ["fold", "marginal", "predicted"]
     results = json.loads(out.read_text())
     best = results["settings"][results["best"]]["folds"]
     assert len(results["settings"]) == 2 and "predictions" not in best[0]
@@ -346,9 +345,8 @@ def test_predictions_are_read_by_evaluate(kcrf, subjects, tmp_path, marginals):
     judged = json.loads(kcrf("evaluate", written, *CSV, "--json").out)
     pooled = results["pooled"]
     assert judged["confusion"] == pooled["confusion"] and judged["labels"] == pooled["labels"]
-    figures = ("calibration_error", *(("log_loss", "brier") if marginals == "all" else ()))
-    for name in figures:
-        assert np.isclose(judged["calibration"][name], pooled["calibration"][name], rtol=1e-4)
+    error = "calibration_error"
+    assert np.isclose(judged["calibration"][error], pooled["calibration"][error], rtol=1e-4)
 
 
 def test_predictions_of_blocks_nested_choices_and_attributes(kcrf, small, tmp_path):
@@ -385,8 +383,6 @@ def test_scores_of_all_folds_together(kcrf, small):
     assert "All folds together:" in brief and "expected calibration error" in brief
     assert brief.count("precision") == 1 and "gold \\ predicted" not in brief
     assert "gold \\ predicted" in long and "confidence   positions" in long
-    done = kcrf("crossval", small, *QUICK, "--marginals", "all")
-    assert done.code == 2 and "--predictions" in done.err
 
 
 def test_nested_selection_judges_what_inner_folds_choose(kcrf, small, tmp_path):

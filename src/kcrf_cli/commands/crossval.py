@@ -37,11 +37,6 @@ class CrossvalArguments:
         "Default: none.",
         common=True,
     )
-    marginals: str = options.OUTPUT.option(
-        "Columns LABEL:p of --predictions: of the predicted label or of each. Default: best.",
-        type=click.Choice(["best", "all"]),
-        default="best",
-    )
     plot: str | None = options.plot(
         "Plot (.png, .svg, .pdf) of F1 or accuracy of each fold, or of each setting of a grid, with means and standard "
         "deviations over folds. Default: none."
@@ -102,7 +97,6 @@ class CrossvalArguments:
             (engine and self.jobs > 1, "--engine runs one training at a time: leave out --jobs"),
             (self.json and self.output == "-", "--json and -o - both write to stdout: give one of them"),
             (bool(self.only_fold) and not self.journal, "--only-fold keeps its results in a --journal: give a FILE"),
-            (self.marginals == "all" and not self.predictions, "--marginals are columns of --predictions: give a FILE"),
         )
         inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
         files.check_outputs((self.output, self.plot, self.journal, self.predictions), *inputs)
@@ -178,7 +172,7 @@ def crossval(run: CrossvalArguments) -> None:
             tell(f"one fold for each of the {number} groups (--folds K for fewer)")
     division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
     weighed = Decision(None, decision.cost)  # a model says how it decodes
-    plan = make_plan(corpus, raw, source, settings, division, weighed, run.marginals == "all")
+    plan = make_plan(corpus, raw, source, settings, division, weighed)
     if run.only_fold:
         unknown = [k for k in run.only_fold if k >= len(plan.folds)]
         options.refuse((bool(unknown), f"there is no fold {max(run.only_fold)}: there are 0 to {len(plan.folds) - 1}"))

@@ -105,21 +105,17 @@ def predictions(corpus: Corpus, layout: Layout, found: Labelling, folds: Sequenc
     Separators are those of the data, TABs where they are not given. Sequences end with an empty line.
     """
     assert found.probabilities is not None
-    separator, every = layout.separator or "\t", found.marginals
+    separator = layout.separator or "\t"
     columns = list(corpus.columns)
     if corpus.attributes is not None:
         columns.insert(0, [" ".join(names) for names in corpus.attributes.texts(0, corpus.positions)])
-    if every is None:
-        both = zip(found.predicted, found.probabilities.predicted.tolist(), strict=True)
-        added = [[f"{label}:{p:.6f}" for label, p in both]]
-    else:
-        columns_of = zip(every.labels, every.values.T.tolist(), strict=True)
-        added = [[f"{label}:{p:.6f}" for p in values] for label, values in columns_of]
-    rows = zip(*columns, [f"fold={name}" for name in folds], *added, found.predicted, strict=True)
+    both = zip(found.predicted, found.probabilities.predicted.tolist(), strict=True)
+    columns += [f"fold={name}" for name in folds], [f"{label}:{p:.6f}" for label, p in both], found.predicted
+    rows = zip(*columns, strict=True)
     lines = [separator.join(map(layout.written, row)) for row in rows]
     if corpus.header is not None:
-        names = ["marginal"] if every is None else [f"p({label})" for label in every.labels]
-        lines[0] = separator.join(map(layout.written, [*corpus.header, "fold", *names, PREDICTED])) + "\n" + lines[0]
+        names = [*corpus.header, "fold", "marginal", PREDICTED]
+        lines[0] = separator.join(map(layout.written, names)) + "\n" + lines[0]
     for end in set(corpus.offsets[1:-1].tolist()) - {0}:
         lines[end - 1] += "\n"
     return "\n".join(lines)

@@ -26,7 +26,6 @@ from .judgement import (
 )
 from .labelling import (
     Labelling as Labelling,
-    LabelProbabilities as LabelProbabilities,
     SeenWords as SeenWords,
     from_tagged as from_tagged,
     from_two_files as from_two_files,

@@ -34,14 +34,6 @@ _REMARKS = ("novelty=", "probability=", "rules=", "rules~", "fold=")
 
 
 @dataclass(frozen=True, eq=False)
-class LabelProbabilities:
-    """Probabilities of labels at N positions."""
-
-    labels: tuple[str, ...]
-    values: np.ndarray  # [N, Y] float32
-
-
-@dataclass(frozen=True, eq=False)
 class SeenWords:
     """Words that the training data of a model has."""
 
@@ -61,7 +53,6 @@ class Labelling:
     words: Sequence[str] | None = None  # something to show for each position
     seen: SeenWords | None = None  # those of `words`, where a model with such a column gave the labels
     probabilities: Probabilities | None = None
-    marginals: LabelProbabilities | None = None  # of all labels, if they are wanted
     known_labels: tuple[str, ...] | None = None  # those of the model
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have

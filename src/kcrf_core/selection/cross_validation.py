@@ -33,7 +33,6 @@ from ..scoring import (
     FEW_SEQUENCES,
     Decision,
     Labelling,
-    LabelProbabilities,
     Probabilities,
     Yardstick,
     calibrate,
@@ -85,7 +84,6 @@ class Plan:
     folds: tuple[Fold, ...]
     decision: Decision = AS_STORED
     blocks: Blocks | None = None  # the units that are divided; None: whole sequences
-    marginals: bool = False  # keep the probabilities of all labels, beside those of predicted labels
     units: int = field(init=False)  # number of sequences or blocks
     labels: tuple[str, ...] = field(init=False)  # of the corpus, sorted
     costs: dict[str, float] = field(init=False)  # of missing each label of the corpus; empty if all are equal
@@ -167,7 +165,6 @@ def make_plan(
     settings: tuple[Setting, ...],
     division: Division,
     decision: Decision = AS_STORED,
-    marginals: bool = False,
 ) -> Plan:
     """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
     configs = [described(raw, setting.options, source) for setting in settings]
@@ -208,7 +205,7 @@ def make_plan(
         folds.append(Fold(_group_name(own) if own else name, test, tuple(inner), own))
     if groups:
         folds.sort(key=lambda fold: int(fold.test[0]))
-    return Plan(corpus, raw, source, settings, tuple(folds), decision, blocks, marginals)
+    return Plan(corpus, raw, source, settings, tuple(folds), decision, blocks)
 
 
 def _group_name(groups: Sequence[str]) -> str:
@@ -283,7 +280,7 @@ def run_task(
         "unknown_labels": sorted(set(gold) - set(model.labels)),
         "training": report.to_dict(),
         "seconds": round(time.perf_counter() - began, 3),
-        "predictions": _packed_predictions(plan, tagged, probabilities, marginals),
+        "predictions": _packed_predictions(plan, tagged, probabilities),
     }
 
 
@@ -297,33 +294,24 @@ def _inferred(model: Model, dataset: Dataset, costs: np.ndarray | None, workers:
     return np.concatenate(parts)[np.argsort(np.concatenate(rows))]
 
 
-def _packed_predictions(
-    plan: Plan, tagged: CodedColumn, probabilities: Probabilities, marginals: np.ndarray
-) -> dict[str, str]:
+def _packed_predictions(plan: Plan, tagged: CodedColumn, probabilities: Probabilities) -> dict[str, str]:
     """Return labels and probabilities of a test part as text for a journal."""
     assert probabilities.gold is not None and probabilities.squares is not None
     three = np.column_stack([probabilities.predicted, probabilities.gold, probabilities.squares])
     arrays = {"labels": tagged.numbered(plan.labels).astype("<i4"), "probabilities": three.astype("<f4")}
-    if plan.marginals:
-        every = np.zeros((len(marginals), len(plan.labels)), "<f4")  # a label that the model does not know has none
-        every[:, [plan.labels.index(label) for label in tagged.values]] = marginals
-        arrays["marginals"] = every
     return {name: b64encode(zlib.compress(array.tobytes())).decode() for name, array in arrays.items()}
 
 
 def out_of_fold(plan: Plan, found: Found, settings: Sequence[int]) -> tuple[Labelling, list[int | str]]:
     """Return labels that models gave to the test part of each fold, by a setting for each, and folds of positions."""
-    N, Y, corpus = plan.corpus.positions, len(plan.labels), plan.corpus
+    N, corpus = plan.corpus.positions, plan.corpus
     labels, three = np.zeros(N, dtype=np.int32), np.zeros((N, 3), dtype=np.float32)
-    every = np.zeros((N if plan.marginals else 0, Y), dtype=np.float32)
     folds = np.zeros(N, dtype=np.int64)
     for f, s in enumerate(settings):
         rows, packed = plan.rows(plan.folds[f].test), found[Task(s, f)]["predictions"]
         unpacked = {name: zlib.decompress(b64decode(text)) for name, text in packed.items()}
         labels[rows], folds[rows] = np.frombuffer(unpacked["labels"], "<i4"), f
         three[rows] = np.frombuffer(unpacked["probabilities"], "<f4").reshape(-1, 3)
-        if plan.marginals:
-            every[rows] = np.frombuffer(unpacked["marginals"], "<f4").reshape(-1, Y)
     decoders = {found[Task(s, f)]["decode"] for f, s in enumerate(settings)}
     labelling = Labelling(
         source=corpus.source,
@@ -333,7 +321,6 @@ def out_of_fold(plan: Plan, found: Found, settings: Sequence[int]) -> tuple[Labe
         lines=corpus.lines,
         words=readable_column(corpus.columns[:-1]),
         probabilities=Probabilities(*three.T.astype(np.float64)),
-        marginals=LabelProbabilities(plan.labels, every) if plan.marginals else None,
         decode=decoders.pop() if len(decoders) == 1 else None,
     )
     return labelling, [plan.folds[f].name for f in folds.tolist()]
@@ -402,7 +389,6 @@ def task_key(plan: Plan, data: str, task: Task) -> str:
         pieces = plan.blocks.pieces
         parts.append([pieces.first.tolist(), pieces.last.tolist(), plan.blocks.gap])
     options = plan.settings[task.setting].options  # which may be about features that only the data determines
-    costs += ["marginals"] if plan.marginals else []
     versions = __version__, SCHEMA
     return digest_of(*versions, data, plan.config(task.setting).to_dict(), options, plan.scheme, parts, *costs)
 
