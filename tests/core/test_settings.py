@@ -31,7 +31,7 @@ CALLED = {
     "missing_indicator": "missing",
     "lexicon": "lexicons",
     "json": "report_",
-    **dict.fromkeys(("once", "require", "at_most", "forbid", "when_impossible", "search_limit", "no_rules"), "rules"),
+    **dict.fromkeys(("once", "require", "at_most", "forbid", "when_impossible", "no_rules"), "rules"),
 }
 # Those that it has not, and why.
 FILES = "about files, and KernelCRF takes values that are read"

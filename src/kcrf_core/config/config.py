@@ -32,7 +32,6 @@ GRADIENT = "gradient"  # pivots are chosen during training
 PRECISIONS = ("single", "double")
 SCHEME_VIOLATIONS = ("error", "drop", "free")  # treatment of training data that violates its label scheme
 WHEN_IMPOSSIBLE = ("keep", "blank", "fail")  # treatment of sequences without a labelling that obeys the rules
-SEARCH_LIMIT = 1_000_000  # nodes of a search for the best labelling that obeys rules
 SCALES = (AUTO, "standard", "unit", "none")
 LEXICON_CASES = ("fold", "keep")
 MISSING_VALUES = ("mean", "indicator")  # mean of the training data; indicator: also a column that marks missing values
@@ -179,10 +178,8 @@ class RulesConfig:
         values.names,
         (),
         "Forbid a transition, as 'A>B'; '^>B': no sequence begins with B; 'A>$': none ends with A; unseen: all that "
-        "the training data lacks. Or a file with one on each line. In training it has probability zero. Can be "
-        "repeated. Default: none.",
+        "the training data lacks. In training it has probability zero. Can be repeated. Default: none.",
         metavar="'A>B'",
-        text=values.transitions,
     )
     allowed: str | None = declared(
         values.text,
@@ -199,13 +196,6 @@ class RulesConfig:
         "If no labelling of a sequence obeys the rules: keep the labels without rules, write _ in their place (blank), "
         "or fail. Transitions that training made impossible are then rules, too. Default: keep, with a warning; an "
         "error for transitions of training.",
-    )
-    search_limit: int = declared(
-        Whole(1),
-        SEARCH_LIMIT,
-        "Nodes of the search for the best labelling of a sequence; a warning names sequences for which it ends with "
-        f"the best labelling found. Default: {SEARCH_LIMIT}.",
-        metavar="N",
     )
 
     @property

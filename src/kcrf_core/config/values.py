@@ -98,18 +98,6 @@ def numbered(value: Any) -> tuple[str, ...]:
     return found
 
 
-def transitions(text: str) -> list[str]:
-    """Return a transition such as A>B, or those in a file, one on each line."""
-    if ">" in text or text == UNSEEN:
-        return [text]
-    try:
-        with open(text, encoding="utf-8") as stream:
-            found = [line.strip() for line in stream]
-    except (OSError, UnicodeDecodeError, ValueError):
-        raise ConfigError(f"'{text}' is not a transition such as 'A>B', not {UNSEEN} and not a file of them") from None
-    return [line for line in found if line]
-
-
 SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 
 

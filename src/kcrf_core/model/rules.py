@@ -25,6 +25,7 @@ from ..system import listed
 ALL = "all"
 BEGIN, END = "^", "$"
 NOTHING = ("", "_")  # cells that allow all labels
+SEARCH_LIMIT = 1_000_000  # nodes of a search for the best labelling of a sequence
 
 
 def combined(stored: RulesConfig | None, given: RulesConfig) -> RulesConfig:
@@ -194,7 +195,7 @@ class LabelRules:
         labels, totals = chain.viterbi(scores, edges, offsets, checked=False)
         status = np.where(np.isfinite(totals), EXACT, IMPOSSIBLE).astype(np.uint8)
         wanted = np.flatnonzero(~self.runs.obeyed(labels, offsets) & (status == EXACT))
-        lists, status[wanted] = self.runs.best_labellings(scores, edges, offsets, wanted, 1, self.config.search_limit)
+        lists, status[wanted] = self.runs.best_labellings(scores, edges, offsets, wanted, 1, SEARCH_LIMIT)
         for k, one in zip(wanted.tolist(), lists, strict=True):
             if len(one.labels):
                 labels[offsets[k] : offsets[k + 1]] = one.labels[0]
@@ -209,7 +210,7 @@ class LabelRules:
             lists = best_labellings(*own, offsets, number)
             status = np.array([EXACT if len(one.labels) else IMPOSSIBLE for one in lists], dtype=np.uint8)
         else:
-            lists, status = self.runs.best_labellings(*own, offsets, np.arange(S), number, self.config.search_limit)
+            lists, status = self.runs.best_labellings(*own, offsets, np.arange(S), number, SEARCH_LIMIT)
         if (status > LIMITED).any():
             others = best_labellings(scores, edges, offsets, number)
             lists = [one if len(one.labels) else other for one, other in zip(lists, others, strict=True)]
@@ -257,7 +258,7 @@ class LabelRules:
         """Return a warning for each sequence without a proven labelling; an error where rules say so."""
         out = []
         for s in np.flatnonzero(status != EXACT).tolist():
-            nodes = f"{self.config.search_limit:,} nodes of the search"
+            nodes = f"{SEARCH_LIMIT:,} nodes of the search"
             if status[s] == LIMITED:
                 text = f"the labels obey the rules, but {nodes} do not prove that they are the best"
             else:
