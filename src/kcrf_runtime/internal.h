@@ -29,7 +29,7 @@ enum section_kind {
 struct header {
     char magic[8];
     uint32_t version, sections;
-    uint64_t size, checksum; /* the checksum is that of all bytes behind the header */
+    uint64_t size;
 };
 
 struct section {
@@ -206,7 +206,6 @@ struct entry {
 int kcrf_fail(kcrf_error *error, int status, const char *format, ...);
 void *kcrf_grow(kcrf_tagger *tagger, struct room *room, size_t items, size_t item);
 uint64_t kcrf_mix(uint64_t value);
-uint64_t kcrf_checksum(const uint8_t *data, size_t size); /* a multiple of 8 bytes */
 kcrf_text kcrf_comment(const kcrf_model *model, size_t number);
 
 /* A text after a transform, in `room` or in its own place; NULL: no memory. `table` has the properties of characters. */

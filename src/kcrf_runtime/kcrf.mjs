@@ -28,7 +28,7 @@ class Tagger {
     const data = this.#allocate(model.length), error = this.#allocate(256);
     this.#bytes().set(model, data);
     const opened = library.kcrf_open_memory(data, model.length, error);
-    if (!opened || library.kcrf_verify(opened, error)) throw new Error(this.#message(error));
+    if (!opened) throw new Error(this.#message(error));
     const names = (count, name) => Array.from({ length: count }, (_, k) => (name(error, opened, k), this.#text(error)));
     this.labelNames = names(library.kcrf_label_count(opened), library.kcrf_label_name);
     this.columnNames = names(library.kcrf_column_count(opened), library.kcrf_column_name);

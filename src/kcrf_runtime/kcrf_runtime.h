@@ -54,10 +54,9 @@ typedef struct kcrf_model kcrf_model;
 typedef struct kcrf_tagger kcrf_tagger;
 
 /* Open a file, which is mapped where the system can do that, or a file's bytes, which must stay and begin at a multiple
-   of 8. NULL where that fails. Header, section table and plan are checked; `kcrf_verify` also checks the checksum. */
+   of 8. NULL where that fails. Header, section table and plan are checked. */
 kcrf_model *kcrf_open(const char *path, kcrf_error *error);
 kcrf_model *kcrf_open_memory(const void *data, size_t size, kcrf_error *error);
-int kcrf_verify(const kcrf_model *model, kcrf_error *error);
 void kcrf_close(kcrf_model *model); /* after all of its taggers */
 
 size_t kcrf_label_count(const kcrf_model *model);

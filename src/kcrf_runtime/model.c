@@ -44,18 +44,6 @@ static bool table_within(uint64_t first, uint32_t bits, uint64_t size)
     return bits < 32 && within(first, (uint64_t)1 << bits, size);
 }
 
-uint64_t kcrf_checksum(const uint8_t *data, size_t size)
-{
-    uint64_t sum = 0x9E3779B97F4A7C15ull ^ size;
-    for (; size >= 8; data += 8, size -= 8) {
-        uint64_t word;
-        memcpy(&word, data, 8);
-        sum = (sum ^ word) * 0xFF51AFD7ED558CCDull;
-        sum ^= sum >> 32;
-    }
-    return sum;
-}
-
 static int check_names(const kcrf_model *model, kcrf_error *error)
 {
     const struct meta *meta = model->meta;
@@ -468,15 +456,6 @@ kcrf_model *kcrf_open(const char *path, kcrf_error *error)
     }
     model->data = model->owned;
     return finish(model, error);
-}
-
-int kcrf_verify(const kcrf_model *model, kcrf_error *error)
-{
-    struct header header;
-    memcpy(&header, model->data, sizeof header);
-    if (kcrf_checksum(model->data + sizeof header, model->size - sizeof header) != header.checksum)
-        return damaged(error, "its checksum is wrong");
-    return KCRF_OK;
 }
 
 void kcrf_close(kcrf_model *model)

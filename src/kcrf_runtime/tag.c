@@ -30,7 +30,6 @@ static const char HELP[] =
     "is copied to stdout, with the predicted label as a new last column, as `kcrf tag` does.\n\n"
     "  -t, --threads N          threads that label; default: 1\n"
     "      --marginals best|all add columns LABEL:p with the probability of the label, or of all labels\n"
-    "      --verify             check the checksum of the model before use\n"
     "      --help               print this and exit\n\n"
     "Example:\n"
     "  kcrf export model.npz --to runtime -o model.kcrf\n"
@@ -606,7 +605,7 @@ int main(int count, char **arguments)
     struct program program = {.threads = 1};
     const char *paths[2] = {NULL, "-"};
     int given = 0, input = 0;
-    bool verify = false, options = true;
+    bool options = true;
     for (int k = 1; k < count; k++) {
         const char *one = arguments[k], *value = k + 1 < count ? arguments[k + 1] : NULL;
         bool takes = options && (!strcmp(one, "-t") || !strcmp(one, "--threads") || !strcmp(one, "--marginals"));
@@ -618,8 +617,6 @@ int main(int count, char **arguments)
             return 0;
         } else if (options && !strcmp(one, "--"))
             options = false;
-        else if (options && !strcmp(one, "--verify"))
-            verify = true;
         else if (takes && (one[1] == 't' || one[2] == 't')) {
             char *end;
             long number = strtol(value, &end, 10);
@@ -641,7 +638,7 @@ int main(int count, char **arguments)
         return usage("the model is missing", NULL);
     kcrf_error error;
     program.model = kcrf_open(paths[0], &error);
-    if (!program.model || (verify && kcrf_verify(program.model, &error))) {
+    if (!program.model) {
         fprintf(stderr, "kcrf-tag: %s: %s\n", paths[0], error.status == KCRF_IO ? "cannot be read, or is empty" : error.text);
         return error.status == KCRF_FORMAT ? DATA : SYSTEM;
     }

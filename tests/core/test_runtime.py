@@ -494,25 +494,20 @@ def test_every_character_is_as_in_python(kind, end):
 def test_damaged_files_are_refused():
     model, _ = random_model("conjunctions")
     data = runtime_image(model)
-    RuntimeModel(data).verify()
     for bad, message in (
         (b"", "not a model"),
         (b"PK" + data[2:], "not a model"),
         (data[:-8], "cut off"),
         (data[:8] + struct.pack("<I", 99) + data[12:], "version 99"),
-        (data[:48] + b"\xff" * 8 + data[56:], "damaged"),
+        (data[:40] + b"\xff" * 8 + data[48:], "damaged"),
     ):
         with pytest.raises(ValueError, match=message):
             RuntimeModel(bad)
-    changed = bytearray(data)
-    changed[-200] ^= 1
-    with pytest.raises(ValueError, match="checksum"):
-        RuntimeModel(bytes(changed)).verify()
 
 
 def section(data: bytes, name: str) -> tuple[int, int]:
     """Return the place of a section in a file, and its number of items."""
-    return struct.unpack_from("<QQ", data, 32 + 24 * SECTIONS.index(name) + 8)
+    return struct.unpack_from("<QQ", data, 24 + 24 * SECTIONS.index(name) + 8)
 
 
 def test_sizes_that_a_damaged_file_asks_for_are_refused():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..errors import ConfigError
-from ..runtime import QUANTIZED, checksum, pair_table, text_table, weight_rows
+from ..runtime import QUANTIZED, pair_table, text_table, weight_rows
 
 if TYPE_CHECKING:
     from ..chains import Edges
@@ -182,7 +182,7 @@ class Image:
 
     def packed(self, meta: bytes) -> bytes:
         """Return the file."""
-        body, table, at = list[Any](), list[int](), 32 + 24 * len(SECTIONS)
+        body, table, at = list[Any](), list[int](), 24 + 24 * len(SECTIONS)
         self.add("meta", np.frombuffer(meta, np.uint8)[None])
         for number, (name, item) in enumerate(zip(SECTIONS, ITEM_BYTES, strict=True)):
             size = self.sizes[name] * item
@@ -191,5 +191,5 @@ class Image:
             body += *self.parts[name], bytes(-size % 8)
             at += size + -size % 8
         rest = b"".join([np.array(table, "<u8").tobytes(), *body])
-        head = np.array([FILE_VERSION | len(SECTIONS) << 32, 32 + len(rest), checksum(rest)], "<u8")
+        head = np.array([FILE_VERSION | len(SECTIONS) << 32, 24 + len(rest)], "<u8")
         return MAGIC + head.tobytes() + rest

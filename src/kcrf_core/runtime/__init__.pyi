@@ -2,7 +2,6 @@ from ._runtime import (
     ItemRows as ItemRows,
     RuntimeModel as RuntimeModel,
     RuntimeTagger as RuntimeTagger,
-    checksum as checksum,
     pair_table as pair_table,
     text_table as text_table,
     weight_rows as weight_rows,

@@ -38,7 +38,6 @@ cdef extern from "kcrf_runtime.h" nogil:
     int KCRF_MEMORY
     int KCRF_NUMERIC
     kcrf_model* kcrf_open_memory(const void* data, size_t size, kcrf_error* error)
-    int kcrf_verify(const kcrf_model* model, kcrf_error* error)
     void kcrf_close(kcrf_model* model)
     int kcrf_takes_attributes(const kcrf_model* model)
     size_t kcrf_label_count(const kcrf_model* model)
@@ -58,7 +57,6 @@ cdef extern from "kcrf_runtime.h" nogil:
 cdef extern from "internal.h" nogil:
     uint64_t kcrf_hash(const char* text, size_t size)
     uint64_t kcrf_mix(uint64_t value)
-    uint64_t kcrf_checksum(const uint8_t* data, size_t size)
     const char* kcrf_transformed(
         room* scratch, kcrf_text table, uint32_t transform, uint32_t length, const char* text, size_t* size
     )
@@ -167,10 +165,6 @@ def pair_table(const uint64_t[::1] keys, const uint32_t[::1] numbers, const uint
             slot = (slot + 1) & mask
         slots[slot, 0], slots[slot, 1] = keys[k], numbers[k] | <uint64_t>flags[k] << 32
     return out, bits
-
-
-def checksum(const uint8_t[::1] data):
-    return kcrf_checksum(&data[0] if data.shape[0] else NULL, data.shape[0])
 
 
 def transformed(values, uint32_t kind, uint32_t length, bytes table):
@@ -439,12 +433,6 @@ cdef class RuntimeModel:
 
     def __dealloc__(self):
         kcrf_close(self.model)
-
-    def verify(self):
-        """Raise an error unless the checksum is right."""
-        cdef kcrf_error error
-        if kcrf_verify(self.model, &error) != KCRF_OK:
-            raise ValueError(error.text.decode("utf-8", "replace"))
 
     cdef RuntimeTagger borrowed(self):
         return self.idle.pop() if self.idle else RuntimeTagger(self)
