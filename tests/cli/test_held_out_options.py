@@ -142,3 +142,22 @@ def test_a_calibration_keeps_to_groups(kcrf, tmp_path):
         for more in ((), ("--group", "c1"))
     ]
     assert found[1] > found[0] + 0.05
+
+
+def test_near_copies_are_held_out_together(kcrf, sample_data, tmp_path):
+    sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")[:40]
+    sequences[0] = "\n".join(sequences[0].split("\n")[:4])  # too short to be a copy
+    path = tmp_path / "twice.conll"
+    path.write_text("\n\n".join([*sequences, *sequences[:10]]) + "\n")
+    line = "near copies: 18 of 50 sequences resemble others, and are held out in 9 groups (--near-copies)"
+    assert kcrf("featurize", path, "-o", tmp_path / "data.npz").code == 0
+    for data in (path, tmp_path / "data.npz"):
+        figures, told = trained(kcrf, data, tmp_path)
+        assert told.count(line) == 1 and figures["held_out"]["units"] == 41
+    figures, told = trained(kcrf, path, tmp_path, "--near-copies", "ignore")
+    assert "near copies" not in told and figures["held_out"]["units"] == 50
+    done = kcrf("crossval", path, "--sigma2", "1", "--folds", "2", "--threads", "1")
+    assert done.code == 0 and done.err.count(line) == 1
+    one = ("--folds", "25", "--only-fold", "0", "--journal", tmp_path / "journal")
+    done = kcrf("crossval", path, "--sigma2", "1", *one, "--threads", "1")
+    assert done.code == 0 and "16 sequences in 8 groups are too many to be kept together" in done.err

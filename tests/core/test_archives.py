@@ -318,7 +318,7 @@ def alter(path, change):
     write_container(path, header["kind"], header, arrays)
 
 
-OPTIONAL = {"gold", "weights"}  # a dataset without them is another dataset, not a damaged one
+OPTIONAL = {"gold", "weights", "hashes"}  # a dataset without them is another dataset, not a damaged one
 
 
 def test_every_array_is_needed_and_checked(saved):

@@ -152,7 +152,7 @@ def _by_folds(run: AuditArguments) -> Audit:
     numbers = files.fold_numbers(held_out.folds_file, corpus)
     folds, seed = run.folds or options.DEFAULT_FOLDS, base_seed(raw, chosen)
     division = Division(folds, held_out.group, numbers, seed=seed, block=held_out.block)
-    plan = make_plan(corpus, raw, source, make_settings({}, chosen), division)
+    plan = make_plan(corpus, raw, source, make_settings({}, chosen), division, tell=files.unless(run.quiet))
     with (
         open_engine(engine, threads=threads, memory=run.engine.memory, tell=files.unless(run.quiet)) as workers,
         progress(run.quiet, "folds", len(plan.folds)) as moved,

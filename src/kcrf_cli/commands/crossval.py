@@ -172,7 +172,7 @@ def crossval(run: CrossvalArguments) -> None:
             tell(f"one fold for each of the {number} groups (--folds K for fewer)")
     division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
     weighed = Decision(None, decision.cost)  # a model says how it decodes
-    plan = make_plan(corpus, raw, source, settings, division, weighed)
+    plan = make_plan(corpus, raw, source, settings, division, weighed, tell)
     if run.only_fold:
         unknown = [k for k in run.only_fold if k >= len(plan.folds)]
         options.refuse((bool(unknown), f"there is no fold {max(run.only_fold)}: there are 0 to {len(plan.folds) - 1}"))

@@ -28,7 +28,7 @@ class TuneArguments:
         common=True,
     )
     configuration: options.Configuration = options.group(
-        options.Configuration, "layout", "encoding", "unobserved", "seed"
+        options.Configuration, "layout", "encoding", "unobserved", "seed", "near_copies"
     )
     format: str | None
     effort: str | None = options.OPTIMISATION.option(

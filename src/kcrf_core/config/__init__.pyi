@@ -3,6 +3,7 @@ from .config import (
     GRADIENT as GRADIENT,
     MAPS as MAPS,
     MODEL_SECTIONS as MODEL_SECTIONS,
+    NEAR_COPIES as NEAR_COPIES,
     PRECISIONS as PRECISIONS,
     RUN_TRANSFORMS as RUN_TRANSFORMS,
     Config as Config,

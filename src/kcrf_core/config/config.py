@@ -31,6 +31,7 @@ MAPS = (AUTO, "explicit", "reduced", "full")
 GRADIENT = "gradient"  # pivots are chosen during training
 PRECISIONS = ("single", "double")
 SCHEME_VIOLATIONS = ("error", "drop", "free")  # treatment of training data that violates its label scheme
+NEAR_COPIES = ("together", "ignore")  # treatment of near copies where sequences are held out
 WHEN_IMPOSSIBLE = ("keep", "blank", "fail")  # treatment of sequences without a labelling that obeys the rules
 SCALES = (AUTO, "standard", "unit", "none")
 LEXICON_CASES = ("fold", "keep")
@@ -277,6 +278,13 @@ class TrainingConfig:
         "Metric to choose by: F1 of spans (f1), the unweighted mean of F1 over types of spans or over labels, "
         "accuracy, or log-loss of labels. Default: auto, f1 if the labels follow a scheme (B-X, I-X, O), else "
         "accuracy.",
+        heading="Validation",
+    )
+    near_copies: str = declared(
+        OneOf(NEAR_COPIES),
+        "together",
+        "Hold out near copies of a sequence (Jaccard similarity of n-grams of 5 input values at least 0.8) together, "
+        "or ignore that they are; `group`, `folds_file` and `block` come first. Default: together.",
         heading="Validation",
     )
     observed_transitions: bool = declared(

@@ -4,6 +4,7 @@ from .dataset import (
     Amount as Amount,
     Dataset as Dataset,
     join_datasets as join_datasets,
+    joined_hashes as joined_hashes,
 )
 from .defaults import (
     NUMBER_KERNEL as NUMBER_KERNEL,
@@ -24,6 +25,7 @@ from .encoding import (
     column_names as column_names,
     fit_encoding as fit_encoding,
     fit_to as fit_to,
+    input_hashes as input_hashes,
     missing_remarks as missing_remarks,
 )
 from .exporting import export as export, literal_names as literal_names
@@ -37,6 +39,13 @@ from .features import (
     Vocabulary as Vocabulary,
     vector_rows as vector_rows,
     window_text as window_text,
+)
+from .hashing import (
+    GOLDEN as GOLDEN,
+    SHORTEST as SHORTEST,
+    found_among as found_among,
+    mixed as mixed,
+    sequence_hashes as sequence_hashes,
 )
 from .lookup_feature import (
     LookupFeature as LookupFeature,

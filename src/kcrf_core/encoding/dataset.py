@@ -39,6 +39,7 @@ class Dataset:
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values, and their numbers; for messages only
     cut: np.ndarray | None = None  # [S, 2] bool, True where the beginning or end of a sequence was cut off
     partitions: np.ndarray | None = None  # [P+1] int64, sequences where partitions begin and end; None: by positions
+    hashes: np.ndarray | None = None  # [N] uint64 of inputs as they were (`hashing`), of training data
 
     @property
     def borders(self) -> np.ndarray:
@@ -84,6 +85,7 @@ class Dataset:
             real=self.real[rows],
             bag=None if self.bag is None else self.bag[rows],
             bag_unseen=self.bag_unseen[rows],
+            hashes=None if self.hashes is None else self.hashes[rows],
         )
 
     def subset(self, which: Sequence[int] | np.ndarray) -> Dataset:
@@ -128,7 +130,14 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
         source=first.source,
         missing=tuple(missing.items()),
         cut=None if all(part.cut is None for part in parts) else np.concatenate(cuts),
+        hashes=joined_hashes([part.hashes for part in parts]),
     )
+
+
+def joined_hashes(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    """Return the hashes of all parts; None if one of them has none."""
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if len(known) == len(parts) else None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from ..corpora import (
     BREAKS,
     FORMATS,
     MOST_LABELS,
+    NUMBER_TRANSFORMS,
     PLAIN,
     AttributeRows,
     Clusters,
@@ -65,6 +66,7 @@ from .features import (
     view_called,
     window_text,
 )
+from .hashing import column_hashes
 from .lookup_feature import LookupFeature, find_table, fit_lookup, table_keys
 from .names import ATTRIBUTE, REAL, FeatureNames, ValueText, field_name, real_names, vector_texts
 from .template_feature import LineFeature, TemplateFeature, template_counts, template_macros, template_width
@@ -188,8 +190,25 @@ class Encoding:
         places = {name: place for place, name in enumerate(there)}
         return [*(places.get(name, -1) for name in own[:-1]), len(there) if len(there) < width else -1]
 
-    def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
-        """Encode a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
+    @cached_property
+    def numeric(self) -> set[int]:
+        """Places of the columns that features read as numbers."""
+        real = [one for one in self.features if isinstance(one, RealFeature) and one.table is None]
+        readers = ("identity", *NUMBER_TRANSFORMS)
+        return {place for feature in real if feature.config.transform in readers for place in feature.columns}
+
+    def position_hashes(self, columns: Columns) -> np.ndarray:
+        """Return the hash of the inputs of each position, [N] uint64, by columns in the order of this encoding."""
+        places = [(at, name, at in self.numeric) for at, name in enumerate(self.columns[:-1]) if name in self.used]
+        return column_hashes(columns, places, self.vectors)
+
+    def encode(
+        self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False, hashed: bool = False
+    ) -> Dataset:
+        """Encode a corpus, with or without labels.
+
+        `weighed` if it is training data: the column of weights is read, and inputs are hashed; `hashed`: the latter.
+        """
         self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
         with_labels, places = self.with_labels(corpus), self.places(corpus)
         if -1 in places[:-1]:
@@ -227,6 +246,7 @@ class Encoding:
             bag_unseen=bag_unseen,
             source=corpus.source,
             missing=missing,
+            hashes=self.position_hashes(columns) if weighed or hashed else None,
         )
 
     def encoded_shards(self, spool: Spool, workers: Workers) -> Iterator[Dataset]:
@@ -531,6 +551,12 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     columns = Columns(corpus, config.missing, fitting=True)
     encoding = fit_to(config, columns)
     return encoding, encoding.encode(corpus, columns, weighed=True)
+
+
+def input_hashes(config: Config, corpus: Corpus) -> np.ndarray:
+    """Return the hash of the inputs of each position, [N] uint64, in columns that a configuration looks at."""
+    columns = Columns(corpus, config.missing, fitting=True)
+    return fit_to(config, columns).position_hashes(columns)
 
 
 def fit_to(config: Config, columns: TrainingColumns) -> Encoding:

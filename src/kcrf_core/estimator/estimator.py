@@ -282,6 +282,7 @@ class KernelCRF:
     decode: str | None = "auto"
     span_bonus: float | str | None = "auto"
     metric: str | None = "auto"
+    near_copies: str = "together"
     cost: Mapping[LabelValue, float] | None = None
     rules: Mapping[str, object] | None = None
     lag: int | None = None
@@ -745,8 +746,8 @@ class KernelCRF:
             if "features" not in raw and form == COLUMNS and data.columns is None:
                 raw["plain"] = True  # as `fit` takes columns without a configuration
             division = _division(folds, X, seed_of(self.random_state))
-            plan = make_plan(corpus, raw, source, make_settings({}, options), division)
             with self._computing() as (observer, workers):
+                plan = make_plan(corpus, raw, source, make_settings({}, options), division, tell=observer.report)
                 found = audit_by_folds(
                     plan, workers=workers, done=lambda task: observer.note(f"{plan.describe(task)} is judged")
                 )

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..config import Config
 from ..corpora import spread_sequences
-from ..encoding import UNKNOWN, UNOBSERVED, Amount, Dataset, Encoding, join_datasets
+from ..encoding import UNKNOWN, UNOBSERVED, Amount, Dataset, Encoding, join_datasets, joined_hashes
 from ..errors import FileFormatError
 from ..features import stored_config
 from ..files import (
@@ -79,7 +79,7 @@ def dataset_arrays(dataset: Dataset) -> dict[str, np.ndarray]:
     }
     found |= {"gold": dataset.labels, "weights": dataset.weights}
     found |= {} if dataset.bag is None else pack_sparse(dataset.bag, "bag")
-    found["portions"] = dataset.partitions
+    found |= {"portions": dataset.partitions, "hashes": dataset.hashes}
     return {name: array for name, array in found.items() if array is not None}
 
 
@@ -113,9 +113,9 @@ def unpack_arrays(contents: Contents, encoding: Encoding) -> Dataset:
     sizes = encoding.inputs(like, encoding.names).sizes
     if codes.size and (codes.min() < -2 or (codes >= sizes).any()):
         raise contents.error("'codes' are out of range")
-    kinds = {"gold": "int32", "weights": "float64", "portions": "int64"}
+    kinds = {"gold": "int32", "weights": "float64", "portions": "int64", "hashes": "uint64"}
     found = {name: contents.array(name, kind, 1) for name, kind in kinds.items() if name in contents.arrays}
-    labels, weights, partitions = map(found.get, kinds)
+    labels, weights, partitions, hashes = map(found.get, kinds)
     least = UNKNOWN if encoding.unobserved is None else UNOBSERVED
     if labels is not None and (len(labels) != N or labels.min() < least or labels.max() >= len(encoding.labels)):
         raise contents.error("'gold' does not fit its labels")
@@ -123,11 +123,14 @@ def unpack_arrays(contents: Contents, encoding: Encoding) -> Dataset:
         raise contents.error("'weights' do not fit its sequences")
     if partitions is not None and not _are_borders(partitions, S):
         raise contents.error("'portions' do not fit its sequences")
+    if hashes is not None and len(hashes) != N:
+        raise contents.error("'hashes' do not fit its positions")
     bag_unseen = contents.array("bag_unseen", "float64", 1)
     if len(bag_unseen) != N or np.any(bag_unseen < 0):
         raise contents.error("'bag_unseen' does not fit its positions")
     bag = None if like.bag is None else contents.sparse("bag", N, like.bag.shape[1])
-    return Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path, partitions=partitions)
+    inputs = codes, real, bag, bag_unseen
+    return Dataset(offsets, lines, labels, weights, *inputs, contents.path, partitions=partitions, hashes=hashes)
 
 
 def _are_borders(values: np.ndarray, end: int) -> bool:
@@ -208,13 +211,14 @@ class ShardFolder:
 
     def outline(self) -> Dataset:
         """Return all sequences with their labels and weights, without inputs; every shard is read and checked once."""
-        lengths, lines, labels, weights = [], [], [], []
+        lengths, lines, labels, weights, hashes = [], [], [], [], []
         for dataset in self.datasets():
             lengths.append(np.diff(dataset.offsets))
             lines.append(dataset.lines)
             if self.labelled:
                 labels.append(dataset.known_labels)
             weights.append(np.ones(dataset.sequences) if dataset.weights is None else dataset.weights)
+            hashes.append(dataset.hashes)
         N, every = self.positions, np.concatenate(weights)
         nothing = np.zeros((N, 0))
         return Dataset(
@@ -229,6 +233,7 @@ class ShardFolder:
             source=self.path,
             missing=self.amount.missing,
             partitions=np.cumsum([0, *(shard.sequences for shard in self.shards)], dtype=np.int64),
+            hashes=joined_hashes(hashes),
         )
 
 

@@ -26,7 +26,16 @@ from .._version import __version__
 from ..chains import Problem, pieces_of
 from ..config import Config
 from ..corpora import CodedColumn, Corpus
-from ..encoding import Dataset, Encoding, column_names, configured, described, fit_encoding, with_tables
+from ..encoding import (
+    Dataset,
+    Encoding,
+    column_names,
+    configured,
+    described,
+    fit_encoding,
+    input_hashes,
+    with_tables,
+)
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model
 from ..scoring import (
@@ -42,7 +51,18 @@ from ..scoring import (
     readable_column,
 )
 from ..system import Budget, Whole, Workers, available_threads, piece_rows, sequence_rows
-from ..training import Blocks, Units, apart, blocks_of, groups_of, size_contents, train, without_column
+from ..training import (
+    Blocks,
+    HoldOut,
+    Units,
+    apart,
+    blocks_of,
+    groups_of,
+    kept_together,
+    size_contents,
+    train,
+    without_column,
+)
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
 from .processes import process_pool, submit
@@ -165,6 +185,7 @@ def make_plan(
     settings: tuple[Setting, ...],
     division: Division,
     decision: Decision = AS_STORED,
+    tell: Callable[[str], None] = lambda text: None,  # remarks for users
 ) -> Plan:
     """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
     configs = [described(raw, setting.options, source) for setting in settings]
@@ -182,12 +203,18 @@ def make_plan(
         problem = Problem(codes, corpus.offsets, np.ones(corpus.sequences), int(codes.max(initial=0)) + 1)
         blocks = blocks_of(problem, division.block, reach)
     divided = corpus if blocks is None else _pieces(corpus, blocks.pieces.first, blocks.pieces.last)
-    units = _units(divided, division, names)
     groups: Sequence[str] = ()
+    wishes = HoldOut(folds=division.numbers)
     if division.group is not None:
+        wishes = HoldOut(groups_of(divided, division.group, names))
         column = divided.columns[list(names).index(division.group)]
         groups = [column[first] for first in divided.offsets[:-1].tolist()]
         raw = without_column(raw, configs[0], names, division.group, corpus.vectors)
+    if blocks is None:
+        hashes = input_hashes(configured(raw, settings[0].options, corpus, source)[0], corpus)
+        wanted = configs[0].training.near_copies
+        wishes = kept_together(wishes, hashes, corpus.offsets, wanted, division.count, tell)
+    units = _units(divided, division, wishes)
     everything, seed = np.arange(divided.sequences), division.seed
     if division.numbers is not None:
         named = [(int(number), np.flatnonzero(division.numbers == number)) for number in np.unique(division.numbers)]
@@ -229,7 +256,8 @@ def _pieces(corpus: Corpus, first: np.ndarray, last: np.ndarray) -> Corpus:
     return corpus.pieces(first, last, pieces_of(corpus.offsets, first, last, None)[2])
 
 
-def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
+def _units(corpus: Corpus, division: Division, wishes: HoldOut) -> Units:
+    """Return the units that no fold may divide."""
     contents = None
     if division.stratify:  # [S, Y + 1], counts of each label in each sequence, and a one for the sequence itself
         column = CodedColumn.of(corpus.columns[-1])
@@ -238,9 +266,8 @@ def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
         contents = np.zeros((corpus.sequences, len(labels) + 1))
         contents[:, -1] = 1
         np.add.at(contents, (sequence, column.numbered(labels)), 1)
-    if division.group is not None:
-        groups = groups_of(corpus, division.group, names)
-        return Units(groups, "groups", size_contents(corpus.offsets) if contents is None else contents)
+    if wishes.groups is not None:
+        return Units(wishes.groups, "groups", size_contents(corpus.offsets) if contents is None else contents)
     if division.numbers is not None:  # its folds may stand for speakers or documents: inner folds keep them whole
         return Units(division.numbers, "folds", size_contents(corpus.offsets))
     what = "sequences" if division.block is None else "blocks"

@@ -19,6 +19,7 @@ from ..encoding import (
     column_names,
     find_table,
     fit_encoding,
+    input_hashes,
     kernel_is_open,
     lookups,
     with_defaults,
@@ -28,7 +29,7 @@ from ..errors import ConfigError, DataError, Interrupted
 from ..model import Model
 from ..scoring import Yardstick, choose_yardstick
 from ..system import Workers, positions_within
-from ..training import HoldOut, Report, train
+from ..training import HoldOut, Report, kept_together, train
 from . import EFFORTS
 from .arena import PRIOR_SHARE, CorpusArena, Outcome, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
@@ -255,6 +256,9 @@ def tune(
         )
     yardstick = choose_yardstick(labels, metric or config.training.metric)
     began = None if budget is None else time.perf_counter()
+    if dev is None and hold_out.free:
+        hashes, wanted = input_hashes(config, corpus), config.training.near_copies
+        hold_out = kept_together(hold_out, hashes, corpus.offsets, wanted, tell=listener.note)
     work = total if began is None else total * 1e9  # a small rung keeps one core busy
     rungs, least = affordable_rungs(
         lambda most: make_rungs(corpus, hold_out, config.training.seed, dev, most),

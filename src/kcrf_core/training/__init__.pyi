@@ -23,6 +23,7 @@ from .held_out import (
     make_splits as make_splits,
     size_contents as size_contents,
 )
+from .near_copies import kept_together as kept_together
 from .preparing import (
     Prepared as Prepared,
     groups_of as groups_of,

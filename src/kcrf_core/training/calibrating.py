@@ -20,7 +20,8 @@ from ..model import Model, ScoreCalibration
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
 from ..system import Workers, offsets_of
 from .checkpoint import Checkpoint
-from .held_out import HoldOut, Units, size_contents
+from .held_out import HoldOut, whole_folds
+from .near_copies import kept_together
 from .training import Report, train
 
 FOLDS = 5
@@ -85,12 +86,16 @@ def fit_calibration(
     `interrupted` returns True. Fits of folds are kept in `checkpoint`, which that of the model has begun.
     """
     interrupted, hold_out = interrupted or (lambda: False), hold_out or HoldOut()
-    unit_of, folds = _divided(dataset, hold_out, config.training.seed)
+    hold_out = kept_together(hold_out, dataset.hashes, dataset.offsets, config.training.near_copies)
+    sequences = np.arange(dataset.sequences)
+    units, folds = whole_folds(dataset.offsets, sequences, hold_out, FOLDS, [config.training.seed, 7])
+    if hold_out.folds is None:
+        units.check(sequences, FOLDS, dataset.source, "folds to calibrate on")
     terms = tuple(replace(term, sigma2=report.sigma2.get(term.name, term.sigma2)) for term in config.terms)
     config = replace(config, terms=terms)
     parts: list[list[Scored]] = []
     for test in folds:
-        rest = np.setdiff1d(np.arange(dataset.sequences), test)
+        rest = np.setdiff1d(sequences, test)
         held_out = dataset.subset(test)
         own, _ = train(
             encoding, dataset.subset(rest), config, workers=workers, interrupted=interrupted, checkpoint=checkpoint
@@ -106,11 +111,11 @@ def fit_calibration(
         for part in held:
             first.append(yardstick.counts(part.gold, None, _logs(part, None), part.offsets))
             second.append(yardstick.counts(part.gold, None, _logs(part, calibration), part.offsets))
-    units = unit_of[np.concatenate(folds)]  # counts stand fold by fold
+    unit = units.of_sequence[np.concatenate(folds)]  # counts stand fold by fold
     totals = []
     for counts in map(np.concatenate, (first, second)):
-        totals.append(np.zeros((units.max() + 1, counts.shape[1])))
-        np.add.at(totals[-1], units, counts)
+        totals.append(np.zeros((unit.max() + 1, counts.shape[1])))
+        np.add.at(totals[-1], unit, counts)
     before, after = totals
     gain, error = yardstick.difference(after, before)
     calibration = _fitted([part for each in parts for part in each], workers)
@@ -120,19 +125,6 @@ def fit_calibration(
     )
     info = {**model.info, "calibration": found.to_dict()}
     return replace(model, info=info, calibration=calibration if kept else None), found
-
-
-def _divided(dataset: Dataset, hold_out: HoldOut, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the unit of each sequence, [S], and the sequences of each fold in ascending order."""
-    sequences, groups = np.arange(dataset.sequences), hold_out.groups
-    if hold_out.folds is not None:
-        return sequences, [np.flatnonzero(hold_out.folds == fold) for fold in np.unique(hold_out.folds)]
-    if groups is None:
-        units = Units(sequences, "sequences", None)
-    else:
-        units = Units(np.unique(groups, return_inverse=True)[1], "groups", size_contents(dataset.offsets))
-    units.check(sequences, FOLDS, dataset.source, "folds to calibrate on")
-    return units.of_sequence, units.dealt(sequences, FOLDS, [seed, 7])
 
 
 def _logs(part: Scored, calibration: ScoreCalibration | None) -> np.ndarray:

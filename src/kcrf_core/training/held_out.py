@@ -220,6 +220,21 @@ def size_contents(offsets: np.ndarray) -> np.ndarray:
     return np.stack([np.diff(offsets).astype(np.float64), np.ones(len(offsets) - 1)], axis=1)
 
 
+def whole_folds(
+    offsets: np.ndarray, which: np.ndarray, wishes: HoldOut, count: int, seed: Sequence[int]
+) -> tuple[Units, list[np.ndarray]]:
+    """Divide the whole sequences numbered `which` into `count` folds, or those of `wishes`; return the units, too."""
+    sequences, groups = np.arange(len(offsets) - 1), wishes.groups
+    if wishes.folds is not None:
+        own = wishes.folds[which]
+        return Units(sequences, SEQUENCES, None), [which[own == fold] for fold in np.unique(own)]
+    if groups is None:
+        units = Units(sequences, SEQUENCES, None)
+    else:
+        units = Units(np.unique(groups, return_inverse=True)[1], GROUPS, size_contents(offsets))
+    return units, units.dealt(which, count, seed)
+
+
 @dataclass(frozen=True)
 class Blocks:
     """Sequences in blocks, and the distance between positions fitted on and positions held out."""

@@ -395,7 +395,8 @@ class ShardRun(TrainingRun):
         if rehearsal.training.precision != self.training.precision:  # single is not enough for some pivots
             self.training = replace(self.training, precision=rehearsal.training.precision)
             self._config = replace(self._config, training=self.training)
-        self._hold_out = options.hold_out
+        if self._options.select_terms or None in self._given.values():
+            self.hold_out = rehearsal.hold_out
         return task
 
     def _on_shards(self, names: Sequence[str], chosen: Mapping[str, FittedTerm]) -> ShardedTask:

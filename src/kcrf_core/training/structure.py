@@ -36,6 +36,7 @@ from ..objective.solvers import (
     TermJudgement,
 )
 from ..system import positions_within
+from .held_out import HoldOut, whole_folds
 from .task import Minimiser, TrainingTask
 
 # A term whose gain in P is proven to be less, in nats, is left out.
@@ -73,15 +74,18 @@ def check_choice(config: Config) -> None:
 
 
 def choose_structure(
-    task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser
+    task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser, wishes: HoldOut
 ) -> Structure:
-    """Choose the terms that are worth having; `given` has the sigma2 of each, None where it is to be chosen."""
+    """Choose the terms that are worth having; `given` has the sigma2 of each, None where it is to be chosen.
+
+    Whole sequences are held out, those together that `wishes` name.
+    """
     observer = minimiser.observer
     names = tuple(term.config.name for term in task.terms)
     if task.problem.label_count == 1:
         observer.report("one label only: there is nothing to choose terms by, all are kept")
         return Structure(names, tuple(TermJudgement(name, UNDECIDED) for name in names))
-    selection = Selection(task, given, seed, minimiser)
+    selection = Selection(task, given, seed, minimiser, wishes)
     selection.run()
     chosen = tuple(name for name in names if name in selection.now.sigma2)
     structure = Structure(chosen, tuple(selection.judgements[name] for name in names))
@@ -108,11 +112,18 @@ class Fit:
 class Selection:
     """The terms chosen so far, fits of them, each from the one before it, and the last judgement of every term."""
 
-    def __init__(self, task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser):
+    def __init__(
+        self,
+        task: TrainingTask,
+        given: Mapping[str, float | None],
+        seed: int,
+        minimiser: Minimiser,
+        wishes: HoldOut,
+    ):
         self._task, self._given, self._seed = task, given, seed
         self._observer, self._minimiser = minimiser.observer, minimiser
         self._terms = {term.config.name: term for term in task.terms}
-        self._folds = _folds(task.problem, seed)
+        self._folds = _folds(task.problem, seed, wishes)
         if not self._folds:
             self._observer.report("too few sequences to hold some out: terms are judged by their nulls alone")
         always = [name for name, term in self._terms.items() if isinstance(term.config.clique, Edge)]
@@ -296,16 +307,15 @@ class Selection:
         return self._minimiser.prepare(objective, theta, TOLERANCE, MAX_PASSES).theta
 
 
-def _folds(problem: Problem, seed: int) -> list[np.ndarray]:
+def _folds(problem: Problem, seed: int, wishes: HoldOut) -> list[np.ndarray]:
     """Return sequences to hold out in turn, [S] bool each; none where there are too few to tell anything."""
     lengths = np.diff(problem.offsets)
     useful = np.flatnonzero((problem.weights > 0) & (lengths > 0))
-    if len(useful) < LEAST_SEQUENCES:
+    units, folds = whole_folds(problem.offsets, useful, wishes, FOLDS, [seed, 2])
+    if units.count(useful) < LEAST_SEQUENCES:
         return []
-    place = np.full(len(lengths), -1)
-    place[np.random.default_rng([seed, 2]).permutation(useful)] = np.arange(len(useful)) % FOLDS
-    wanted = int(np.ceil(ENOUGH_HELD_OUT * FOLDS / lengths[useful].sum()))
-    return [place == fold for fold in range(min(wanted, FOLDS))]
+    wanted = int(np.ceil(ENOUGH_HELD_OUT * len(folds) / lengths[useful].sum()))
+    return [np.isin(np.arange(len(lengths)), fold) for fold in folds[:wanted]]
 
 
 def exchanged(offsets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:

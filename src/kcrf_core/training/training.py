@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -45,6 +45,7 @@ from .checkpoint import Checkpoint
 from .dev import DevReport, DevSet
 from .growth import Growing, Growth
 from .held_out import DecoderChoice, HoldOut, Splits
+from .near_copies import kept_together
 from .prior_search import HeldOut, Prior, choose_prior, plan_splits
 from .problems import (
     Violations,
@@ -235,7 +236,7 @@ class TrainingRun:
         dataset, self._problem, self._violations = kept_to_scheme(encoding, dataset, training)
         self._problem = replace(self._problem, least_count=options.min_frequency or 0.0)
         self._tolerance = Tolerance.of(training.tolerance, self._problem)
-        self._hold_out = options.hold_out
+        self._hold_out = options.hold_out or HoldOut()
         if self._violations is not None and self._violations.kept is not None:
             self._hold_out = self._hold_out.subset(self._violations.kept)
         self._yardstick = choose_yardstick(encoding.labels, training.metric)
@@ -346,6 +347,12 @@ class TrainingRun:
             "data": self.data_digest(),  # last, since it depends on the encoding
         }
 
+    @cached_property
+    def hold_out(self) -> HoldOut:
+        """Sequences that are held out together: as users say, else near copies."""
+        data, wanted = self._dataset, self.training.near_copies
+        return kept_together(self._hold_out, data.hashes, data.offsets, wanted, tell=self._observer.report)
+
     def _once(self, stage: Callable[[], Found]) -> Found:
         """Return the results of a stage, from the checkpoint if that has them."""
         return stage() if self._checkpoint is None else self._checkpoint.stage(stage)
@@ -376,7 +383,7 @@ class TrainingRun:
         """Leave out terms that are not useful, with `select_terms`."""
         structure = None
         if self._options.select_terms:
-            about = self._given, self.training.seed, self._minimiser
+            about = self._given, self.training.seed, self._minimiser, self.hold_out
             structure = self._once(partial(choose_structure, task, *about))
             task = replace(task, terms=task.present(structure.chosen))
         if all(term.clique.mapped for term in task.terms):
@@ -396,7 +403,7 @@ class TrainingRun:
         if not free:
             return choose_prior(task, given, None, self._yardstick, self._minimiser)
         reach = max(self._encoding.reach([name for term in task.terms for name in term.features]))
-        splits = plan_splits(task, free, self._hold_out, self.training.seed, reach)
+        splits = plan_splits(task, free, self.hold_out, self.training.seed, reach)
         return choose_prior(task, given, splits, self._yardstick, self._minimiser, decoder=self._decoder)
 
     def judge(self, splits: Splits, **how: Any) -> Prior:
