@@ -208,6 +208,8 @@ def crossval(run: CrossvalArguments) -> None:
         of_positions = None if groups is None else np.repeat(groups, np.diff(corpus.offsets))
         pooled = judge(replace(labelling, groups=of_positions), None, wanted)
         results["pooled"] = pooled.to_dict()
+        if pooled.trained_on is not None:
+            tell(pooled.trained_on.text("the training data of their fold, too"))
         last.callback(_print, run, results, pooled)  # even if a file cannot be written
         if run.predictions is not None:
             written = named_layout(run.data, named_layout(run.predictions, configs[0].layout))

@@ -241,6 +241,8 @@ def evaluate(run: EvaluateArguments) -> None:
             block=run.block,
         ),
     )
+    if found.trained_on is not None:
+        tell(found.trained_on.text())
     counts = first.rules
     if run.model is None:
         from kcrf_core.model import broken_sequences

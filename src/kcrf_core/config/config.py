@@ -300,6 +300,13 @@ class TrainingConfig:
         "much smaller (explicit maps). Default: automatic, for words and at least four labels.",
         heading="Model",
     )
+    omit_hashes: bool = declared(
+        boolean,
+        False,
+        "Store no hashes of the training sequences in the model; `evaluate` then cannot tell which sequences it was "
+        "trained on. Default: hashes of 64 bits are stored.",
+        heading="Model",
+    )
     forbid: tuple[str, ...] = ()  # those of the rules
 
 

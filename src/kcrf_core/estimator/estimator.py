@@ -283,6 +283,7 @@ class KernelCRF:
     span_bonus: float | str | None = "auto"
     metric: str | None = "auto"
     near_copies: str = "together"
+    omit_hashes: bool = False
     cost: Mapping[LabelValue, float] | None = None
     rules: Mapping[str, object] | None = None
     lag: int | None = None

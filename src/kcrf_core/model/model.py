@@ -17,7 +17,7 @@ import numpy as np
 from ..chains import NODE, Potentials, chain
 from ..config import RulesConfig, parse_config
 from ..corpora import Corpus
-from ..encoding import Dataset, Encoding
+from ..encoding import Dataset, Encoding, found_among
 from ..errors import ConfigError, DataError, NumericError
 from ..features import TERMS, Term, read_terms
 from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
@@ -133,6 +133,7 @@ class Model:
     seen: Transitions | None = None  # transitions of the training data; None: not known
     span_bonus: float = 0.0  # what each span adds to the score of a labelling in Viterbi decoding
     permitted: Transitions | None = None  # transitions that are left by rules and not by edges, see `softened`
+    trained_on: np.ndarray | None = None  # uint64, ascending: hashes of its training sequences (`encoding.hashing`)
 
     def __post_init__(self) -> None:
         _freeze(self.terms)
@@ -268,6 +269,15 @@ class Model:
         )
         return np.concatenate([np.empty((0, len(self.labels))), *parts])
 
+    def has_seen(self, part: Dataset) -> np.ndarray | None:
+        """Return True for sequences that the model was trained on, [S] bool; None where that is not known.
+
+        Sequences of fewer than `encoding.SHORTEST` positions may be equal by chance, and count as new.
+        """
+        if self.trained_on is None or part.hashes is None:
+            return None
+        return found_among(part.hashes, part.offsets, self.trained_on)
+
     def on_device(self, device: Device) -> tuple[Model, list[str]]:
         """Return the model with pivots scored on a device, and the names of terms that stay on threads."""
         moved = [term.on_device(device) for term in self.terms]
@@ -312,6 +322,8 @@ class Model:
                 arrays[f"{name}.allowed"] = possible
         if self.edges.triples is not None:
             arrays["triples"] = self.edges.triples
+        if self.trained_on is not None:
+            arrays["trained_on"] = self.trained_on
         return header, arrays
 
     @classmethod
@@ -362,7 +374,13 @@ class Model:
             seen = Transitions(*(contents.array(f"seen.{name}", "bool", 1 + (name == "pairs")) for name in SEEN))
             if seen.pairs.shape != (Y, Y) or seen.first.shape != (Y,) or seen.last.shape != (Y,):
                 raise contents.error("'seen' does not fit the labels")
-        return cls(encoding, tuple(terms), edges, contents.get("info", dict), decode, calibration, rules, seen, bonus)
+        known = None
+        if "trained_on" in contents.arrays:
+            known = contents.array("trained_on", "uint64", 1)
+            if (known[1:] <= known[:-1]).any():
+                raise contents.error("'trained_on' does not ascend")
+        about = contents.get("info", dict), decode, calibration, rules, seen, bonus
+        return cls(encoding, tuple(terms), edges, *about, trained_on=known)
 
 
 def _freeze(value: Any) -> None:

@@ -55,7 +55,7 @@ def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decisio
     return _labelled(
         model,
         found,
-        lambda *span: model.encoding.encode(corpus.span(*span)),
+        lambda *span: model.encoding.encode(corpus.span(*span), hashed=model.trained_on is not None),
         spans,
         workers,
         decision,
@@ -131,11 +131,13 @@ def _labelled(
         kept = slice(None) if kept.all() else kept  # which copies nothing
         return best, Probabilities.of(node[kept], part.known_labels[kept], best[kept]), remarks
 
-    def work(span: tuple[int, int]) -> tuple[list[Any], np.ndarray, dict[str, int]]:
+    def work(span: tuple[int, int]) -> tuple[list[Any], np.ndarray, dict[str, int], np.ndarray | None]:
         part = encoded(*span)
-        return list(model.over_parts(part, judged)), part.known_labels != UNOBSERVED, dict(part.missing)
+        known = model.has_seen(part)
+        known = None if known is None else np.repeat(known, np.diff(part.offsets))
+        return list(model.over_parts(part, judged)), part.known_labels != UNOBSERVED, dict(part.missing), known
 
-    runs, kept, lacking = zip(*workers.map(work, spans), strict=True)
+    runs, kept, lacking, known = zip(*workers.map(work, spans), strict=True)
     missing: Counter[str] = sum(map(Counter, lacking), Counter())
     labels, probabilities, remarks = zip(*(each for run in runs for each in run), strict=True)
     found = replace(
@@ -147,6 +149,7 @@ def _labelled(
         span_bonus=model.span_bonus if model.decode == "viterbi" else 0.0,
         remarks=(*found.remarks, *(one for part in remarks for one in part)),
         missing=tuple((name, missing[name]) for name in model.encoding.names if missing[name]),
+        trained_on=None if any(part is None for part in known) else np.concatenate(known),
     )
     observed = np.flatnonzero(np.concatenate(kept))
     if model.rules is not None and model.rules.rules:
@@ -164,5 +167,6 @@ def _labelled(
         lines=found.lines[observed],
         words=None if found.words is None else CodedColumn.of(found.words).take(observed),
         seen=None if found.seen is None else replace(found.seen, values=found.seen.values[observed]),
+        trained_on=None if found.trained_on is None else found.trained_on[observed],
         left_out=left_out,
     )

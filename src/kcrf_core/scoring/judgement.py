@@ -16,7 +16,7 @@ from ..errors import DataError
 from ..system import counted, without_empty
 from .calibration import Calibration, calibrate
 from .error_analysis import ErrorAnalysis, analyse_errors
-from .evaluation import Evaluation, evaluate_labelling
+from .evaluation import Evaluation, evaluate, evaluate_labelling
 from .labelling import Labelling
 from .significance import Difference, Interval, bootstrap, differences, figures, unit_offsets
 from .spans import Score, SpanScores
@@ -131,6 +131,44 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class TrainedOn:
+    """Sequences that the model was trained on, and the scores of the others; short ones are among the others."""
+
+    sequences: int
+    of: int  # all sequences
+    others: Evaluation | None  # None if there are none
+
+    @classmethod
+    def among(cls, labelling: Labelling, scores: Evaluation) -> TrainedOn | None:
+        """Count sequences that the model was trained on; None if that is not known, or there are none."""
+        if labelling.trained_on is None or not labelling.trained_on.any():
+            return None
+        first = without_empty(labelling.offsets)[:-1]
+        known, others, new = int(labelling.trained_on[first].sum()), None, np.flatnonzero(~labelling.trained_on)
+        if len(new):
+            gold, predicted = (CodedColumn.of(own).take(new) for own in (labelling.gold, labelling.predicted))
+            offsets = np.unique(np.searchsorted(new, labelling.offsets))
+            others = evaluate(gold, predicted, offsets, scheme=scores.scheme, known_labels=labelling.known_labels)
+        return cls(known, len(first), others)
+
+    def text(self, where: str = "the training data") -> str:
+        out = f"{self.sequences:,} of {counted(self.of, 'sequence')} were in {where}"
+        if self.others is None:
+            return out
+        spans = self.others.spans
+        name, value = ("accuracy", self.others.accuracy) if spans is None else ("F1", spans.total.f1)
+        return f"{out} (without them {name} {100 * value:.2f} %)"
+
+    def to_dict(self) -> dict:
+        others, spans = self.others, None if self.others is None else self.others.spans
+        return {
+            "sequences": self.sequences,
+            "accuracy_without": None if others is None else others.accuracy,
+            "f1_without": None if spans is None else spans.total.f1,
+        }
+
+
+@dataclass(frozen=True)
 class Judgement:
     """The result of `judge`."""
 
@@ -145,6 +183,7 @@ class Judgement:
     errors: ErrorAnalysis
     units: ResamplingUnits  # resampled and exchanged
     rules: dict[str, int] | None = None  # sequences, and those whose gold and predicted labels break given rules
+    trained_on: TrainedOn | None = None  # None if no sequence was, or that is not known
 
     @property
     def spans(self) -> SpanScores | None:
@@ -167,6 +206,7 @@ class Judgement:
             **({"span_bonus": self.span_bonus} if self.span_bonus else {}),
             "metric": self.headline.to_dict(),
             **({} if self.rules is None else {"rules": self.rules}),
+            **({} if self.trained_on is None else {"trained_on": self.trained_on.to_dict()}),
             **({} if self.units.kind == "sequence" else {f"{self.units.kind}s": len(self.units)}),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             "intervals": intervals,
@@ -225,6 +265,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         comparison=comparison,
         errors=analyse_errors(first, scores.scheme, options.strict),
         units=units,
+        trained_on=TrainedOn.among(first, scores),
     )
 
 

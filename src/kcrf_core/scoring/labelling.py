@@ -61,6 +61,7 @@ class Labelling:
     remarks: tuple[str, ...] = ()  # remarks for the user on the file that they were read from, and on sequences
     rules: dict[str, int] | None = None  # whole sequences, and those whose gold and predicted labels break given rules
     groups: np.ndarray | None = None  # [N] numbers of groups of sequences, such as speakers, if they are given
+    trained_on: np.ndarray | None = None  # [N] bool, positions of sequences that the model was trained on, if known
 
     @cached_property
     def right(self) -> np.ndarray:
@@ -159,6 +160,7 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
     missing = sum((Counter(dict(part.missing)) for part in parts), Counter[str]())
     rules = sum((Counter(part.rules) for part in parts), Counter[str]())
     given = [part.probabilities for part in parts if part.probabilities is not None]
+    known = [part.trained_on for part in parts if part.trained_on is not None]
     return replace(
         parts[0],
         gold=joined_columns([CodedColumn.of(part.gold).packed() for part in parts]),
@@ -168,6 +170,7 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         words=None,
         seen=None,
         probabilities=Probabilities.joined(given) if len(given) == len(parts) else None,
+        trained_on=np.concatenate(known) if len(known) == len(parts) else None,
         left_out=sum(part.left_out for part in parts),
         missing=tuple(missing.items()),
         remarks=tuple(remark for part in parts for remark in part.remarks),

@@ -33,7 +33,9 @@ from ..encoding import (
     configured,
     described,
     fit_encoding,
+    found_among,
     input_hashes,
+    sequence_hashes,
     with_tables,
 )
 from ..errors import ConfigError, DataError, KcrfError
@@ -50,7 +52,7 @@ from ..scoring import (
     evaluate,
     readable_column,
 )
-from ..system import Budget, Whole, Workers, available_threads, piece_rows, sequence_rows
+from ..system import Budget, Whole, Workers, available_threads, offsets_of, piece_rows, sequence_rows
 from ..training import (
     Blocks,
     HoldOut,
@@ -104,6 +106,7 @@ class Plan:
     folds: tuple[Fold, ...]
     decision: Decision = AS_STORED
     blocks: Blocks | None = None  # the units that are divided; None: whole sequences
+    hashes: np.ndarray | None = None  # [N] of inputs; None for blocks
     units: int = field(init=False)  # number of sequences or blocks
     labels: tuple[str, ...] = field(init=False)  # of the corpus, sorted
     costs: dict[str, float] = field(init=False)  # of missing each label of the corpus; empty if all are equal
@@ -165,6 +168,16 @@ class Plan:
         held = self.blocks.pieces.take(test)
         return piece_rows(held.first, held.last)
 
+    def trained_on(self, task: Task) -> np.ndarray:
+        """Return True for the test positions of a task whose sequence is in its training part, too, [n] bool."""
+        rest, test = self.parts(task)
+        if self.hashes is None:
+            return np.zeros(len(self.rows(test)), dtype=bool)
+        every = sequence_hashes(self.hashes, self.corpus.offsets)
+        lengths = np.diff(self.corpus.offsets)[test]
+        known = found_among(self.hashes[self.rows(test)], offsets_of(lengths), every[rest])
+        return np.repeat(known, lengths)
+
     def describe(self, task: Task) -> str:
         inner = "" if task.inner is None else f", inner fold {task.inner}"
         setting = "" if len(self.settings) == 1 else f", {self.settings[task.setting].name}"
@@ -210,6 +223,7 @@ def make_plan(
         column = divided.columns[list(names).index(division.group)]
         groups = [column[first] for first in divided.offsets[:-1].tolist()]
         raw = without_column(raw, configs[0], names, division.group, corpus.vectors)
+    hashes = None
     if blocks is None:
         hashes = input_hashes(configured(raw, settings[0].options, corpus, source)[0], corpus)
         wanted = configs[0].training.near_copies
@@ -232,7 +246,7 @@ def make_plan(
         folds.append(Fold(_group_name(own) if own else name, test, tuple(inner), own))
     if groups:
         folds.sort(key=lambda fold: int(fold.test[0]))
-    return Plan(corpus, raw, source, settings, tuple(folds), decision, blocks)
+    return Plan(corpus, raw, source, settings, tuple(folds), decision, blocks, hashes)
 
 
 def _group_name(groups: Sequence[str]) -> str:
@@ -333,9 +347,10 @@ def out_of_fold(plan: Plan, found: Found, settings: Sequence[int]) -> tuple[Labe
     """Return labels that models gave to the test part of each fold, by a setting for each, and folds of positions."""
     N, corpus = plan.corpus.positions, plan.corpus
     labels, three = np.zeros(N, dtype=np.int32), np.zeros((N, 3), dtype=np.float32)
-    folds = np.zeros(N, dtype=np.int64)
+    folds, known = np.zeros(N, dtype=np.int64), np.zeros(N, dtype=bool)
     for f, s in enumerate(settings):
         rows, packed = plan.rows(plan.folds[f].test), found[Task(s, f)]["predictions"]
+        known[rows] = plan.trained_on(Task(s, f))
         unpacked = {name: zlib.decompress(b64decode(text)) for name, text in packed.items()}
         labels[rows], folds[rows] = np.frombuffer(unpacked["labels"], "<i4"), f
         three[rows] = np.frombuffer(unpacked["probabilities"], "<f4").reshape(-1, 3)
@@ -349,6 +364,7 @@ def out_of_fold(plan: Plan, found: Found, settings: Sequence[int]) -> tuple[Labe
         words=readable_column(corpus.columns[:-1]),
         probabilities=Probabilities(*three.T.astype(np.float64)),
         decode=decoders.pop() if len(decoders) == 1 else None,
+        trained_on=None if plan.hashes is None else known,
     )
     return labelling, [plan.folds[f].name for f in folds.tolist()]
 

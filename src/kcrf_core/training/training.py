@@ -11,7 +11,7 @@ import numpy as np
 
 from ..chains import NODE, Clique
 from ..config import GRADIENT, Config, RulesConfig, variance_text
-from ..encoding import Dataset, Encoding
+from ..encoding import Dataset, Encoding, sequence_hashes
 from ..features import (
     DTYPES,
     DataInMemory,
@@ -298,6 +298,7 @@ class TrainingRun:
             objective.engine.potentials(found),
             rules=None if self._rules == RulesConfig() else self._rules,
             seen=seen_transitions(self._problem),
+            trained_on=self.sequence_hashes(),
         )
         dev = None if self._options.dev is None else DevSet(self._options.dev, self._yardstick, self._workers)
         decoder = self.choose_decoder(model, prior, dev)
@@ -535,6 +536,13 @@ class TrainingRun:
 
     def data_digest(self) -> str:
         return digest(self._dataset)
+
+    def sequence_hashes(self) -> np.ndarray | None:
+        """Return the hashes of sequences that have weight, ascending; None if they are not known, or not wanted."""
+        data = self._dataset
+        if data.hashes is None or self.training.omit_hashes:
+            return None
+        return np.unique(sequence_hashes(data.hashes, data.offsets)[self._problem.weights > 0])
 
 
 def _grows(task: TrainingTask) -> bool:
