@@ -74,7 +74,7 @@ INLINE const struct pair *find_pair(const kcrf_model *model, uint64_t first, uin
 
 /* ---------------------------------------------------------------------------------------------------- Unicode */
 
-enum { PAGE = 128, PAGES = 0x110000 / PAGE, RECORDS = 256, HEAD = PAGES * 2 + RECORDS * 4 + 4 };
+enum { PAGE = 128, PAGES = 0x110000 / PAGE, RECORDS = 256, HEAD = PAGES * 2 + RECORDS * 4 };
 enum { KIND = 3, CASED = 4, IGNORABLE = 8, SPECIAL = 16 };
 
 static uint32_t number_at(const uint8_t *data)
@@ -92,28 +92,8 @@ static uint32_t record_of(kcrf_text table, uint32_t c)
     if (table.size < HEAD || c >= 0x110000)
         return 0;
     memcpy(&page, data + 2 * (c / PAGE), 2);
-    uint64_t place = HEAD + 16 * (uint64_t)number_at(data + HEAD - 4) + (uint64_t)page * PAGE + c % PAGE;
+    uint64_t place = HEAD + (uint64_t)page * PAGE + c % PAGE;
     return place < table.size ? number_at(data + PAGES * 2 + 4 * data[place]) : 0;
-}
-
-/* Where the case folding of a character stands, 0 if that is its small letter. */
-static uint64_t folding_of(kcrf_text table, uint32_t c)
-{
-    const uint8_t *data = (const uint8_t *)table.text;
-    uint64_t low = 0, high = table.size < HEAD ? 0 : number_at(data + HEAD - 4);
-    if (high > (table.size - (high ? HEAD : 0)) / 16)
-        return 0;
-    while (low < high) {
-        uint64_t middle = (low + high) / 2;
-        uint32_t there = number_at(data + HEAD + 16 * middle);
-        if (there == c)
-            return HEAD + 16 * middle + 4;
-        if (there < c)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return 0;
 }
 
 /* The next character and its number of bytes; a byte that is no UTF-8 is a character of its own. */
@@ -166,7 +146,7 @@ static bool final_sigma(kcrf_text table, const uint8_t *text, size_t size, size_
     return true;
 }
 
-static size_t lower(kcrf_text table, bool fold, const char *text, size_t size, char *out)
+static size_t lower(kcrf_text table, const char *text, size_t size, char *out)
 {
     size_t count = 0;
     uint32_t c;
@@ -178,15 +158,7 @@ static size_t lower(kcrf_text table, bool fold, const char *text, size_t size, c
         }
         size_t bytes = next_character((const uint8_t *)text + at, size - at, &c);
         uint32_t record = record_of(table, c);
-        uint64_t folding = fold ? folding_of(table, c) : 0;
-        if (folding) {
-            const uint8_t *data = (const uint8_t *)table.text + folding;
-            for (int k = 0; k < 3 && number_at(data + 4 * k); k++)
-                count += put_character(number_at(data + 4 * k) & 0x1FFFFF, out + count);
-            at += bytes;
-            continue;
-        }
-        if (c == 0x3A3 && !fold && final_sigma(table, (const uint8_t *)text, size, at))
+        if (c == 0x3A3 && final_sigma(table, (const uint8_t *)text, size, at))
             c = 0x3C2;
         else
             c += (uint32_t)((int32_t)record >> 8);
@@ -255,9 +227,9 @@ const char *kcrf_transformed(
         *size = count;
         return text;
     default:
-        out = grown(room, *size + 1, 12); /* a byte that is no UTF-8 may become three characters of four bytes */
+        out = grown(room, *size + 1, 8); /* lower case takes 6 bytes for one at most */
         if (out)
-            *size = transform == SHAPE ? shape(table, text, *size, out) : lower(table, transform == FOLD, text, *size, out);
+            *size = transform == SHAPE ? shape(table, text, *size, out) : lower(table, text, *size, out);
         return out;
     }
 }
@@ -277,10 +249,10 @@ static int variant_code(kcrf_tagger *tagger, const struct family *family, const 
     kcrf_text table = {model->at[UNICODE], model->count[UNICODE]};
     if ((*code = find_text(model, family, text, size, hash)) != NONE)
         return KCRF_OK;
-    char *both = kcrf_grow(tagger, &tagger->text, size + 1, 8); /* lower case takes 6 bytes for one at most */
+    char *both = kcrf_grow(tagger, &tagger->text, size + 1, 8);
     if (!both)
         return tagger->error.status;
-    size_t lower_size = lower(table, false, text, size, both);
+    size_t lower_size = lower(table, text, size, both);
     char *zeros = both + lower_size;
     if ((*code = find_text(model, family, both, lower_size, kcrf_hash(both, lower_size))) != NONE)
         return KCRF_OK;

@@ -479,7 +479,7 @@ def shape(value: str) -> str:
     return "".join(kind for kind, _ in groupby(kinds))
 
 
-CHARACTERS = {"lower": str.lower, "shape": shape, "fold": str.casefold}
+CHARACTERS = {"lower": str.lower, "shape": shape}
 
 
 @pytest.mark.skipif(unicodedata.unidata_version != VERSION, reason=f"this Python does not have Unicode {VERSION}")

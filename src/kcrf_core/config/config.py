@@ -422,7 +422,7 @@ class Config:
     )
     lexicon_case: str | None = declared(
         OneOf(LEXICON_CASES),
-        help="Compare words with those of lexicons in folded case, so that paris is Paris, or keep their case. "
+        help="Compare words with those of lexicons in lower case, so that paris is Paris, or keep their case. "
         "Default: fold.",
     )
     clusters: str | None = declared(

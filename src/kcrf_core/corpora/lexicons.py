@@ -30,7 +30,7 @@ SPACES = re.compile("[ \\t\\r\\n]+")
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """Distinct entries, the words of each separated by one space; in folded case if `fold`."""
+    """Distinct entries, the words of each separated by one space; in lower case if `fold`."""
 
     source: str  # name of the file
     entries: Sequence[str]  # sorted
@@ -39,7 +39,7 @@ class Lexicon:
     @classmethod
     def of(cls, source: str, entries: Iterable[str], fold: bool) -> Lexicon:
         found = {" ".join(filter(None, SPACES.split(entry))) for entry in entries} - {""}
-        return cls(source, sorted(set(by_characters(list(found), "fold")) if fold else found), fold)
+        return cls(source, sorted(set(by_characters(list(found), "lower")) if fold else found), fold)
 
     @cached_property
     def digest(self) -> str:
@@ -87,7 +87,7 @@ class Lexicon:
     def numbers(self, values: Sequence[str]) -> np.ndarray:
         """Return the number of each value among the words of entries, [n] int32, -1 for none."""
         get = self.index.get
-        texts = by_characters(values, "fold") if self.fold else values
+        texts = by_characters(values, "lower") if self.fold else values
         return np.fromiter((get(text, -1) for text in texts), np.int32, len(values))
 
     def places(self, words: np.ndarray, offsets: np.ndarray) -> np.ndarray:

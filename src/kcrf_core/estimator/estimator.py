@@ -198,7 +198,7 @@ class KernelCRF:
     embeddings : dictionaries only: file with a table of word vectors, as `kcrf train --embeddings` takes it.
     lexicons : dictionaries only: lists of entries of one or several words, or files with one on each line, by name:
         {"city": ["New York", "Paris"], "person": "people.txt"}. Their words get the features B-city and I-city.
-    lexicon_case : "fold" compares words with them in folded case, "keep" as they are.
+    lexicon_case : "fold" compares words with them in lower case, "keep" as they are.
     clusters : dictionaries only: file with paths of words in a binary tree, as `kcrf train --clusters` takes it.
     lookup_column : the key of the words that are looked up. None: "word", or the first column of words of a data frame.
 

@@ -51,7 +51,7 @@ FROM_ENDS, WAPITI, LAST_OF_LINE = 1, 2, 4
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
 MOST_WORDS = 100_000  # of an entry of a lexicon
 FEWEST_LED = 3  # families of a column whose codes stand beside those of its values
-OF_CHARACTERS = ("lower", "shape", "fold", "variants")  # transforms that need the table of characters
+OF_CHARACTERS = ("lower", "shape", "variants")  # transforms that need the table of characters
 WORDS_AT_ONCE = 4096
 
 
@@ -219,7 +219,7 @@ class _ModelImage(Image):
             raise RuntimeLimitError(f"an entry of the lexicon {table.source} has {counted(table.longest, 'word')}")
         key = id(table), found.column
         if key not in self.families:
-            words = Family(VALUE, len(table.index), found.column, TRANSFORMS["fold" if table.fold else "identity"])
+            words = Family(VALUE, len(table.index), found.column, TRANSFORMS["lower" if table.fold else "identity"])
             words.encode = table.numbers
             words.table = self._table(table.index, np.arange(len(table.index)))
             self.families[key] = words
