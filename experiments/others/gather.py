@@ -437,7 +437,7 @@ def telugu(files: Files) -> Parts:
 
 def spanish(files: Files) -> Parts:
     def read(name: str) -> Groups:
-        text = archive(files).read(f"conll2002/{name}").decode("latin-1")
+        text = archive(files).read(f"conll2002/{name}").decode("utf-8")
         sentences = [[tuple(line.split(" ")) for line in part.split("\n") if line] for part in text.split("\n\n")]
         return {f"{k:05d}": [rows] for k, rows in enumerate(sentences) if rows}
 
