@@ -4,15 +4,21 @@ columns     words and tags in a window of five, their pairs and the triples of t
             and CRF++'s templates `chunking` and `JapaneseNE` have them
 words       words, lower case, prefixes and suffixes of 1 to 3, shape, in a window of five: names in text without tags
 entities    words with the many tests of letters, digits and marks of CRFsuite's example for names
+tagged      `words` of the first column and `columns` of all; `tagged_entities` has `entities` in the place of `words`
+symbols3    values of all columns in a window of three to either side and pairs of neighbours; `symbols5` has five to
+            either side, pairs and triples; of single characters also their kind, such as LATIN, DIGIT or KATAKANA
 bins        numbers in ten bins of equal size, at the position; `bins5` in a window of five
+numbers2    standardised values and bins of numbers, values of other columns, two to either side; `numbers5`
 given       those of an attribute file
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 Rows = list[list[str]]  # of one sequence, the label last
@@ -174,12 +180,93 @@ class Bins:
         ]
 
 
+def tagged(rows: Rows, first: Callable[[Rows], Attributes] = words) -> Attributes:
+    return [list(dict.fromkeys([*a, *b])) for a, b in zip(first(rows), columns(rows), strict=True)]
+
+
+def tagged_entities(rows: Rows) -> Attributes:
+    return tagged(rows, entities)
+
+
+def symbols(rows: Rows, reach: int, longest: int) -> Attributes:
+    """Values up to `reach` away, runs of 2 to `longest` values of each column, all columns at the position."""
+    inputs = list(zip(*(row[:-1] for row in rows), strict=True))
+    runs = [(offset,) for offset in range(-reach, reach + 1)]
+    for length in range(2, longest + 1):
+        runs += [tuple(range(begin, begin + length)) for begin in range(-3, 5 - length)]
+    out = [
+        [_together(f"c{number}", values, t, offsets) for number, values in enumerate(inputs) for offsets in runs]
+        for t in range(len(rows))
+    ]
+    if len(inputs) > 1:
+        for row, here in zip(rows, out, strict=True):
+            here.append("all=" + "|".join(row[:-1]))
+    elif all(len(value) == 1 for value in inputs[0]):
+        scripts = [unicodedata.name(value, "none").split()[0] for value in inputs[0]]
+        for t, here in enumerate(out):
+            here += [_together("script", scripts, t, offsets) for offsets in [*SINGLE, *PAIRS]]
+    return out
+
+
+class Numbers:
+    """Standardised values and tenths of columns of numbers, values of other columns, in a window."""
+
+    def __init__(self, sequences: Sequence[Rows], reach: int):
+        self._window = range(-reach, reach + 1)
+        self._scales: dict[int, tuple[float, float, list[float]]] = {}  # mean, deviation, edges
+        for number, column in enumerate(zip(*(row[:-1] for rows in sequences for row in rows), strict=True)):
+            try:
+                values = [float(value) for value in column]
+            except ValueError:
+                continue
+            mean = sum(values) / len(values)
+            deviation = (sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
+            self._scales[number] = mean, deviation or 1.0, Bins._tenths(column)
+
+    def __call__(self, rows: Rows) -> list[dict[str, float]]:
+        made = [self._at(row) for row in rows]
+        return [
+            {
+                f"{name}[{offset}]": value
+                for offset in self._window
+                if 0 <= t + offset < len(made)
+                for name, value in made[t + offset].items()
+            }
+            for t in range(len(rows))
+        ]
+
+    def _at(self, row: list[str]) -> dict[str, float]:
+        out = {}
+        for number, value in enumerate(row[:-1]):
+            if number in self._scales:
+                mean, deviation, edges = self._scales[number]
+                out[f"v{number}"] = max(-5.0, min(5.0, (float(value) - mean) / deviation))
+                out[f"b{number}={bisect_right(edges, float(value))}"] = 1.0
+            else:
+                out[f"c{number}={value}"] = 1.0
+        return out
+
+
 def given(rows: Rows) -> Attributes:
     return [row[:-1] for row in rows]
 
 
-def maker(kind: str, training: Sequence[Rows]) -> Callable[[Rows], Attributes]:
+PLAIN: dict[str, Callable[[Rows], Attributes]] = {
+    "columns": columns,
+    "words": words,
+    "entities": entities,
+    "tagged": tagged,
+    "tagged_entities": tagged_entities,
+    "symbols3": partial(symbols, reach=3, longest=2),
+    "symbols5": partial(symbols, reach=5, longest=3),
+    "given": given,
+}
+
+
+def maker(kind: str, training: Sequence[Rows]) -> Callable[[Rows], Attributes | list[dict[str, float]]]:
     """What turns sequences into attributes of a kind."""
     if kind.startswith("bins"):
         return Bins(training, WINDOW if kind == "bins5" else (0,))
-    return {"columns": columns, "words": words, "entities": entities, "given": given}[kind]
+    if kind.startswith("numbers"):
+        return Numbers(training, int(kind.removeprefix("numbers")))
+    return PLAIN[kind]
