@@ -575,7 +575,7 @@ class HeldOutOptions:
     )
     block: int | None = VALIDATION.count(
         "Hold out blocks of about N positions; positions beside a block are not used for training. Default: whole "
-        "sequences, or blocks if there are fewer than 20 sequences.",
+        "sequences, or blocks if there are fewer than five sequences.",
     )
 
     def __post_init__(self) -> None:

@@ -157,6 +157,22 @@ def test_short_sequences_stay_whole_and_many_do(rng):
     assert len(asked.pieces.first) == 80
 
 
+def test_from_five_sequences_on_whole_ones_are_held_out(rng):
+    assert make_splits(runs(rng, [400] * 4), seed=0).kind == "blocks"
+    splits = make_splits(runs(rng, [400] * 5), seed=0, folds=5)
+    assert (splits.kind, splits.units, splits.gap) == ("sequences", 5, 0)
+
+
+def test_a_sample_of_long_sequences_has_a_part_of_each(rng):
+    problem = runs(rng, [400, 300, 500, 200, 600, 1000])
+    splits = make_splits(problem, seed=0, folds=3, most_positions=300)
+    assert splits.units == 6 and splits.positions == 300
+    for split in splits.splits:
+        assert not set(split.fit.unit) & set(split.held.unit)
+        for first, last, unit in zip(split.held.first, split.held.last, split.held.unit, strict=True):
+            assert problem.offsets[unit] <= first < last <= problem.offsets[unit + 1]
+
+
 def test_one_fold_fits_to_a_third(rng):
     splits = make_splits(runs(rng, rng.integers(8, 12, 60)), seed=0, folds=1)
     (split,) = splits.splits
@@ -299,6 +315,14 @@ def test_the_metric_may_want_more_than_log_p(workers):
     value = by_f1.judged.yardstick.value
     assert value(by_f1.judged.counts["viterbi"]) > value(by_log_p.judged.counts["viterbi"])
     assert by_f1.judged.log_probability < by_log_p.judged.log_probability
+
+
+def test_folds_that_are_given_do_not_end_the_search_after_one_setting(workers, monkeypatch):
+    monkeypatch.setattr("kcrf_core.training.prior_search.FREE_OPERATIONS", 0)
+    config = parse_config({"window": [0]})
+    encoding, dataset = fit_encoding(config, rare_spans())
+    splits = make_splits(problem_of(encoding, dataset), seed=0, folds=5)
+    assert len(judge(encoding, dataset, config, splits=splits, workers=workers).tried) > 1
 
 
 def test_a_bonus_finds_spans_that_probabilities_are_careful_about(workers):

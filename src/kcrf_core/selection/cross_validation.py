@@ -41,7 +41,6 @@ from ..encoding import (
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model
 from ..scoring import (
-    FEW_SEQUENCES,
     Decision,
     Labelling,
     Probabilities,
@@ -54,6 +53,7 @@ from ..scoring import (
 )
 from ..system import Budget, Whole, Workers, available_threads, offsets_of, piece_rows, sequence_rows
 from ..training import (
+    FEW_WHOLE,
     Blocks,
     HoldOut,
     Units,
@@ -206,7 +206,7 @@ def make_plan(
         corpus = with_tables(corpus, config)
     names = column_names(configs[0], corpus)
     blocks = None
-    few = corpus.sequences < FEW_SEQUENCES and division.group is None and division.numbers is None
+    few = corpus.sequences < max(FEW_WHOLE, division.count) and division.group is None and division.numbers is None
     if few or division.block is not None:
         reach = 0
         for one in settings:

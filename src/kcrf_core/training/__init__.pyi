@@ -9,6 +9,7 @@ from .dev import DevReport as DevReport
 from .engines import open_engine as open_engine
 from .growth import Growth as Growth
 from .held_out import (
+    FEW_WHOLE as FEW_WHOLE,
     SEQUENCES as SEQUENCES,
     Blocks as Blocks,
     DecoderChoice as DecoderChoice,

@@ -1,7 +1,9 @@
-"""Sequences, groups of them or blocks of a few long ones, held out in turn while choices are made.
+"""Sequences, groups of them or blocks of very few long ones, held out in turn while choices are made.
 
-A block is a run of positions. Where it is cut off from its neighbours, neither it nor they have a clique of a first or
-last label; a gap of the longer of a window and the median run of a label beside it is neither fitted on nor judged by.
+Sequences differ (days, speakers, recordings), which blocks beside the training data do not show: from FEW_WHOLE on,
+whole sequences are held out. A block is a run of positions. Where it is cut off from its neighbours, neither it nor
+they have a clique of a first or last label; a gap of the longer of a window and the median run of a label beside it is
+neither fitted on nor judged by.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from ..system import counted
 
 LEAST_POSITIONS = 10  # to fit on or to judge by
 HANDFUL = 10  # fewer units are too few to choose by without a warning
+FEW_WHOLE = 5  # sequences from which on whole ones are held out
+LEAST_UNITS = 20  # of a sample; where they are too long for it, it has a part of each
 
 SEQUENCES, GROUPS, BLOCKS = "sequences", "groups", "blocks"  # kinds of units
 
@@ -41,6 +45,13 @@ class Pieces:
 
     def take(self, which: np.ndarray) -> Pieces:
         return Pieces(self.first[which], self.last[which], self.unit[which])
+
+    def shortened(self, share: float, rng: np.random.Generator) -> Pieces:
+        """Return a run of this share of each piece, from a random place."""
+        lengths = self.last - self.first
+        kept = np.clip(np.rint(share * lengths).astype(np.int64), 1, lengths)
+        first = self.first + rng.integers(0, lengths - kept, endpoint=True)
+        return Pieces(first, first + kept, self.unit)
 
 
 @dataclass(frozen=True)
@@ -130,7 +141,8 @@ def make_splits(
     wishes = wishes or HoldOut()
     lengths = np.diff(problem.offsets)
     there = np.flatnonzero((problem.weights > 0) & (lengths > 0))
-    blocks = None if wishes.groups is not None or wishes.folds is not None else blocks_of(problem, wishes.block, reach)
+    few = wishes.free and len(there) < FEW_WHOLE
+    blocks = blocks_of(problem, wishes.block, reach) if few or wishes.block is not None else None
     gap = 0
     if blocks is not None:
         pieces, gap, kind = blocks.pieces, blocks.gap, BLOCKS
@@ -144,9 +156,11 @@ def make_splits(
         units, of_piece = np.unique(pieces.unit, return_inverse=True)
         sizes = np.bincount(of_piece, pieces.last - pieces.first)
         order = rng.permutation(len(units))
-        taken = order[: int(np.searchsorted(np.cumsum(sizes[order]), most_positions)) + 1]
-        kept = np.isin(of_piece, taken)
+        enough = int(np.searchsorted(np.cumsum(sizes[order]), most_positions)) + 1
+        kept = np.isin(of_piece, order[: max(enough, LEAST_UNITS)])
         pieces, together = pieces.take(kept), together[kept]
+        if enough < LEAST_UNITS:
+            pieces = pieces.shortened(most_positions / pieces.positions, rng)
     # Pieces with the same number in one fold, about as many positions in each.
     numbers, of_piece = np.unique(together, return_inverse=True)
     sizes = np.bincount(of_piece, pieces.last - pieces.first)

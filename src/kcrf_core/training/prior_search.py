@@ -30,6 +30,7 @@ from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
 from ..system import counted
 from .held_out import (
+    BLOCKS,
     BONUS,
     HANDFUL,
     VITERBI,
@@ -319,6 +320,8 @@ class _Search:
             f"choosing sigma2 on {splits.describe()}, fits on {splits.splits[0].fit.positions:,} "
             f"of {task.problem.positions:,} positions"
         )
+        if splits.kind == BLOCKS:
+            minimiser.observer.report("blocks of sequences are held out: differences between sequences are not seen")
         if splits.units < HANDFUL:
             minimiser.observer.report(
                 f"warning: the choice of sigma2 rests on {counted(splits.units, splits.kind.rstrip('s'))}: "
@@ -421,7 +424,8 @@ class _Search:
     def _look(self, steps: Steps, label: str) -> bool:
         """Fit and judge a setting. Return False where the budget of the search is spent."""
         if self._found:
-            fit = WORK_SHARE * self._task.problem.positions * self._passes[self._choice()]
+            positions = max(self._task.problem.positions, 3 * self._splits.fitted)  # as if a third was fitted on
+            fit = WORK_SHARE * positions * self._passes[self._choice()]
             if self._work >= max(fit, FREE_OPERATIONS / operations(self._task)):
                 self._ended = True
                 return False
