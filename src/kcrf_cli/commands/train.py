@@ -135,7 +135,8 @@ def train(run: TrainArguments) -> None:
     """Train a model on the labelled sequences of DATA.
 
     No option but -o is needed: features follow from the columns (--dump-config shows them), the kernel is linear, or
-    rbf over numbers without words, and the prior variance is chosen on held-out sequences.
+    rbf over numbers without words, and the prior variance is chosen on held-out sequences. Without words, a few other
+    features and kernels are compared with these.
 
     Words and tags are recognised and get features that suit them; --plain uses columns as they are. Training stops when
     the objective is proven to be within --tolerance of its optimum. The first Ctrl-C or SIGTERM ends the final fit and
@@ -183,7 +184,8 @@ def train(run: TrainArguments) -> None:
     began = time.perf_counter()
     run.check_files()
     threads = run.engine.threads
-    prepare = partial(files.prepare, run, run.basis, run.held_out.group)
+    compared = None if run.init or run.select_terms else run.held_out
+    prepare = partial(files.prepare, run, run.basis, run.held_out.group, held_out=compared)
     if files.configuration_printed(run, prepare):
         return
     with RunLog(run.log) as run_log:

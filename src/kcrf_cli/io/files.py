@@ -18,7 +18,7 @@ from kcrf_core._version import __version__
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.files import naming
 
-from ..options import PreparedArguments
+from ..options import HeldOutOptions, PreparedArguments
 from ..render.visible import shown_lines
 from .progress import progress, say
 
@@ -72,22 +72,34 @@ def prepare(
     basis_path: str | None = None,
     group: str | None = None,
     otherwise: dict[str, Any] | None = None,
+    held_out: HeldOutOptions | None = None,
 ) -> Prepared:
-    """Read and encode training data under a configuration file and options; see `kcrf_core.training.prepare`."""
-    from kcrf_core.training import prepare as encoded
+    """Read and encode training data under a configuration file and options; see `kcrf_core.training.prepare`.
 
-    return encoded(
-        run.data,
-        None if run.configuration.config is None else load_config(run.configuration.config),
-        run.configuration.chosen,
-        source=run.configuration.config or "options",
-        format_=run.format,
-        vectors=run.vectors,
-        group=group,
-        basis_path=basis_path,
-        otherwise=otherwise,
-        read=partial(read_data, threads=run.engine.threads, quiet=run.quiet, vectors=run.vectors),
-    )
+    With `held_out`, the default configuration is compared with others.
+    """
+    from kcrf_core.system import Workers
+    from kcrf_core.training import HoldOut, prepare as encoded
+
+    def held_out_of(corpus: Corpus, groups: np.ndarray | None) -> HoldOut:
+        path, block = (None, None) if held_out is None else (held_out.folds_file, held_out.block)
+        return HoldOut(groups, fold_numbers(path, corpus), block)
+
+    with Workers(run.engine.threads, run.engine.memory) as workers:
+        return encoded(
+            run.data,
+            None if run.configuration.config is None else load_config(run.configuration.config),
+            run.configuration.chosen,
+            source=run.configuration.config or "options",
+            format_=run.format,
+            vectors=run.vectors,
+            group=group,
+            basis_path=basis_path,
+            otherwise=otherwise,
+            read=partial(read_data, threads=run.engine.threads, quiet=run.quiet, vectors=run.vectors),
+            workers=None if held_out is None else workers,
+            held_out=held_out_of,
+        )
 
 
 def configuration_printed(run: PreparedArguments, prepared: Callable[[], Prepared]) -> bool:

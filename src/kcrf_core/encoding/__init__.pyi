@@ -1,3 +1,9 @@
+from .candidates import (
+    alternatives as alternatives,
+    around as around,
+    conjunctions as conjunctions,
+    grams as grams,
+)
 from .dataset import (
     UNKNOWN as UNKNOWN,
     UNOBSERVED as UNOBSERVED,

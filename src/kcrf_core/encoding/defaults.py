@@ -81,6 +81,9 @@ class Defaults:
     parts: tuple[str, ...] = ()  # descriptions of features added to the columns
     numbers: tuple[str, ...] = ()  # default features of columns of numbers, where those have a kernel by default
     all_numbers: bool = False  # True if these are all features
+    columns: tuple[str, ...] = ()  # of numbers
+    words: tuple[str, ...] = ()  # columns of words that are not mostly characters
+    tags: tuple[str, ...] = ()  # other columns of categories that change within sequences
 
     @property
     def said(self) -> str | None:
@@ -131,7 +134,9 @@ def with_defaults(
     elif terms:
         labels = len(maker.columns.distinct(corpus.width - 1)[0])
         out = with_terms(out, labels, maker.numbers | set(corpus.vectors), source)
-    return Defaults(out, parts, numbers, all_numbers)
+    real = tuple(name for name in maker.places if name in maker.numbers)
+    words = tuple(name for name in maker.words if name not in maker.varied)
+    return Defaults(out, parts, numbers, all_numbers, real, words, tuple(maker.varied))
 
 
 def configured(
@@ -216,6 +221,7 @@ class _Maker:
         self.words: list[str] = []
         self.parts: set[str] = set()  # transforms of words
         self.tags: list[str] = []
+        self.varied: list[str] = []  # categories that are no words and change within sequences
         self.codes: list[str] = []
         self.wide: dict[str, tuple[int, ...]] = {}  # windows of columns of numbers, if they have one
         self.numbers: set[str] = set()
@@ -361,7 +367,10 @@ class _Maker:
             self.words.append(name)
             self.parts.update(feature["transform"] for feature in derived)
             out += derived
-        if (1 < V < MANY_VALUES and not words) or share(lambda value: len(value) == 1) >= CHARACTERS:
+        characters = share(lambda value: len(value) == 1) >= CHARACTERS
+        if characters or not words:
+            self.varied.append(name)
+        if (1 < V < MANY_VALUES and not words) or characters:
             together = self._together(name, codes, V)
             if together:
                 self.tags.append(name)

@@ -59,6 +59,7 @@ from ..training import (
     Units,
     apart,
     blocks_of,
+    choose_configuration,
     groups_of,
     kept_together,
     size_contents,
@@ -136,12 +137,15 @@ class Plan:
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
-    def config(self, setting: int, training_part: Corpus | None = None) -> Config:
-        """Return the configuration of a setting, with features that the training part of a fold suggests, if given."""
+    def config(self, setting: int, training_part: Corpus | None = None, workers: Workers | None = None) -> Config:
+        """Return the configuration of a setting, with features that the training part of a fold suggests, if given.
+
+        With `workers`, the default features are compared with others.
+        """
         options = self.settings[setting].options
         if training_part is None:
             return described(self.raw, options, self.source)
-        return configured(self.raw, options, training_part, self.source)[0]
+        return choose_configuration(self.raw, options, training_part, self.source, workers)[0]
 
     def parts(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
         """Return the sequences or blocks to train on and to judge by."""
@@ -294,7 +298,7 @@ def run_task(
     """Train on the training part of a fold and judge by its test part, on new threads unless there are some."""
     began = time.perf_counter()
     with Workers(threads, memory) if workers is None else nullcontext(workers) as workers:
-        data = fold_data(plan, task)
+        data = fold_data(plan, task, workers)
         test, test_part = data.test, data.test_part
         model, report = train(data.encoding, data.dataset, data.config, workers=workers)
         costs = np.array([plan.costs[label] for label in model.labels]) if plan.costs else None
@@ -381,13 +385,13 @@ class FoldData:
     rows: np.ndarray  # places of its positions in the corpus
 
 
-def fold_data(plan: Plan, task: Task) -> FoldData:
-    """Return the training and the test part of a task, encoded as the training part suggests."""
+def fold_data(plan: Plan, task: Task, workers: Workers | None = None) -> FoldData:
+    """Return the training and the test part of a task, encoded as the training part suggests; see `Plan.config`."""
     rest, test = plan.parts(task)
     corpus, blocks = plan.corpus, plan.blocks
     if blocks is None:
         training_part, test_part = corpus.subset(rest), corpus.subset(test)
-        config = plan.config(task.setting, training_part)
+        config = plan.config(task.setting, training_part, workers)
         encoding, dataset = fit_encoding(config, training_part)
         return FoldData(config, encoding, dataset, encoding.encode(test_part), test_part, plan.rows(test))
     held = blocks.pieces.take(test)
@@ -400,7 +404,7 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
             settings=["block"],
         )
     training_part = _pieces(corpus, fit.first, fit.last)
-    config = plan.config(task.setting, training_part)
+    config = plan.config(task.setting, training_part, workers)
     encoding, _ = fit_encoding(config, training_part)
     everything = encoding.encode(corpus, weighed=True)  # windows look across cuts
     parts = []

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from ..chains import CLIQUES
 from ..config import RUN_TRANSFORMS
+from ..encoding import around, conjunctions, grams
 
 # Pivots on a rung: no more than this part of its positions, since more would add nothing.
 POSITIONS_PER_PIVOT = 4
@@ -30,12 +31,9 @@ USUAL, NONE = "default", "none"
 FORMS = ("plain", "rank", "log1p", "clip")
 CHANGES = (NONE, "difference", "speed")
 WIDTHS = (NONE, "5", "15", "60")
-# n-grams of letters and other tags, all within so many positions.
-GRAMS, LONGEST_GRAM, GRAM_REACH = "n-grams", 4, 3
+GRAMS = "n-grams"  # of letters and other tags
 # Columns that pairs and triples are made of.
 MOST_PAIRED, MOST_TRIPLED = 60, 24
-# A conjunction of three that occurs once adds nothing to its parts.
-TRIPLE_CUT_OFF = 2
 
 LABELS = ("first-order transitions", "second-order transitions", "no transitions")
 PIVOT_CHOICE, LABEL_CHOICE, PENALTY_CHOICE = "pivots", "labels", "c1"
@@ -100,11 +98,6 @@ class ColumnBlock(ABC):
     @abstractmethod
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         """Return the features and terms of these choices; the terms have so many pivots."""
-
-
-def around(reach: int | str) -> str | list[int]:
-    """Return the window that reaches so far to both sides, perhaps in steps, as configurations write it."""
-    return [0] if str(reach) == "0" else f"-{str(reach).partition('/')[0]}..{reach}"
 
 
 def _offsets(reach: str) -> int:
@@ -193,26 +186,16 @@ class TextBlock(ColumnBlock):
             fresh = [column for column in (*self.words, *self.tags) if column not in known]
             features += [{"conjunction": [f"{name}[-1]", name], "window": [0, 1], **cut} for name in fresh]
         if bigrams == GRAMS:
-            features += [_gram(name, length, rare) for name in self.tags for length in range(2, LONGEST_GRAM + 1)]
+            features += grams(self.tags, rare)
         if (mark := chosen.get(self.PLACE, NONE)) != NONE:
             features += [{"column": mark, "transform": transform, "window": [0]} for transform in RUN_TRANSFORMS]
         linear = tuple(_name(one) for one in features)
         terms = []
         kind, _, radius = chosen["conjunctions"].partition(" ")
         if kind != NONE:
-            degree = {"pairs": 2, "triples": 3}[kind]
-            own_map = {"type": "explicit"} | ({"cut_off": TRIPLE_CUT_OFF} if kind == "triples" else {})
-            terms.append({"name": "near", "features": self.paired, "window": around(int(radius)),
-                          "kernel": _poly(degree), "map": own_map})  # fmt: skip
+            terms.append(conjunctions(self.paired, {"pairs": 2, "triples": 3}[kind], int(radius)))
         observed = chosen.get("weights") == "observed"
         return BlockShare((*features, *hidden), linear, tuple(terms), observed)
-
-
-def _gram(name: str, length: int, rare: int) -> dict[str, Any]:
-    """Return the conjunctions of so many neighbours that lie near the position; long ones that recur."""
-    parts = [name, *(f"{name}[{step}]" for step in range(1, length))]
-    cut = {"min_count": max(rare, 2)} if length > 2 else {"min_count": rare} if rare > 1 else {}
-    return {"conjunction": parts, "window": f"-{GRAM_REACH}..{GRAM_REACH + 1 - length}", **cut}
 
 
 def _name(feature: Mapping[str, Any]) -> str:

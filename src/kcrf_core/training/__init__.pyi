@@ -34,6 +34,7 @@ from .preparing import (
 )
 from .prior_search import Prior as Prior
 from .problems import problem_of as problem_of
+from .screening import choose_configuration as choose_configuration
 from .shard_run import (
     SAMPLE_POSITIONS as SAMPLE_POSITIONS,
     check_shard_terms as check_shard_terms,

@@ -46,12 +46,21 @@ class Pieces:
     def take(self, which: np.ndarray) -> Pieces:
         return Pieces(self.first[which], self.last[which], self.unit[which])
 
-    def shortened(self, share: float, rng: np.random.Generator) -> Pieces:
-        """Return a run of this share of each piece, from a random place."""
-        lengths = self.last - self.first
-        kept = np.clip(np.rint(share * lengths).astype(np.int64), 1, lengths)
-        first = self.first + rng.integers(0, lengths - kept, endpoint=True)
-        return Pieces(first, first + kept, self.unit)
+    def sampled(self, most_positions: int, rng: np.random.Generator) -> Pieces:
+        """Return random units with about so many positions; of few long ones, a run of each piece."""
+        if self.positions <= most_positions:
+            return self
+        units, of_piece = np.unique(self.unit, return_inverse=True)
+        sizes = np.bincount(of_piece, self.last - self.first)
+        order = rng.permutation(len(units))
+        enough = int(np.searchsorted(np.cumsum(sizes[order]), most_positions)) + 1
+        taken = self.take(np.isin(of_piece, order[: max(enough, LEAST_UNITS)]))
+        if enough >= LEAST_UNITS:
+            return taken
+        lengths = taken.last - taken.first
+        kept = np.clip(np.rint(lengths * (most_positions / taken.positions)).astype(np.int64), 1, lengths)
+        first = taken.first + rng.integers(0, lengths - kept, endpoint=True)
+        return Pieces(first, first + kept, taken.unit)
 
 
 @dataclass(frozen=True)
@@ -151,16 +160,9 @@ def make_splits(
         pieces = Pieces(problem.offsets[there], problem.offsets[there + 1], unit)
         kind = SEQUENCES if wishes.groups is None else GROUPS
     rng = np.random.default_rng([seed, 1])
-    together = pieces.unit if wishes.folds is None else wishes.folds[there]
-    if most_positions is not None and pieces.positions > most_positions:  # units at random, with so many positions
-        units, of_piece = np.unique(pieces.unit, return_inverse=True)
-        sizes = np.bincount(of_piece, pieces.last - pieces.first)
-        order = rng.permutation(len(units))
-        enough = int(np.searchsorted(np.cumsum(sizes[order]), most_positions)) + 1
-        kept = np.isin(of_piece, order[: max(enough, LEAST_UNITS)])
-        pieces, together = pieces.take(kept), together[kept]
-        if enough < LEAST_UNITS:
-            pieces = pieces.shortened(most_positions / pieces.positions, rng)
+    if most_positions is not None:
+        pieces = pieces.sampled(most_positions, rng)
+    together = pieces.unit if wishes.folds is None else wishes.folds[pieces.unit]
     # Pieces with the same number in one fold, about as many positions in each.
     numbers, of_piece = np.unique(together, return_inverse=True)
     sizes = np.bincount(of_piece, pieces.last - pieces.first)

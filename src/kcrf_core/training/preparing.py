@@ -18,7 +18,6 @@ from ..encoding import (
     Encoding,
     RealFeature,
     column_names,
-    configured,
     described,
     fit_encoding,
     kernel_is_open,
@@ -31,10 +30,14 @@ from ..files import is_encoded, refuse_vectors
 from ..kernels import KernelConfig
 from ..model import ShardFolder, load_dataset, load_folder
 from ..objective.solvers import Observer
-from ..system import counted, listed
+from ..system import Workers, counted, listed
+from .held_out import HoldOut
+from .screening import choose_configuration
 
 VectorPaths = Sequence[tuple[str, str]]  # names of embeddings, and the files that hold them
 # Reads a text file, given its path, format, columns and layout; None leaves format and columns to the file.
+# What is held out of a corpus, whose sequences may have groups.
+HeldOutOf = Callable[[Corpus, np.ndarray | None], HoldOut]
 Reader = Callable[[str, str | None, Sequence[str] | None, Layout], Corpus]
 
 
@@ -48,6 +51,7 @@ class Prepared:
     basis: StoredBasis | None = None
     groups: np.ndarray | None = None  # [S] numbers of groups that stay together, where a column gives them
     suggested: str | None = None  # remark on features that the data suggested
+    compared: str | None = None  # remark on configurations that were compared with the default one
     folder: ShardFolder | None = None  # of shards, of which the dataset is the outline
 
     def describe(self, observer: Observer) -> None:
@@ -55,6 +59,8 @@ class Prepared:
         amount = self.dataset if self.folder is None else self.folder.amount
         for remark in self.encoding.remarks(amount, self.suggested):
             observer.report(remark)
+        if self.compared is not None:
+            observer.report(self.compared)
         if self.suggested is not None:
             observer.note(self.encoding.kinds())
         if (reason := self._python_only()) is not None:
@@ -86,13 +92,16 @@ def prepare(
     basis_path: str | None = None,
     otherwise: Mapping[str, Any] | None = None,
     read: Reader | None = None,
+    workers: Workers | None = None,
+    held_out: HeldOutOf = lambda corpus, groups: HoldOut(groups),
 ) -> Prepared:
     """Read and encode training data under a configuration with options laid over it, and perhaps a basis.
 
     `raw` is a configuration as YAML has it, and `source` its name in messages. If it is None, the configuration is
     `otherwise` for data that is text. A basis or an encoded dataset brings its own encoding: what contradicts it is an
     error. The column `group` says what belongs together, and is no feature unless the configuration says so. `read` is
-    for callers that show progress, and takes `vectors` into account itself.
+    for callers that show progress, and takes `vectors` into account itself. With `workers`, the default
+    configuration is compared with others, on the parts that `held_out` names, unless some are given.
 
     >>> from kcrf_core import Workers, train
     >>> from kcrf_core.training import prepare
@@ -104,6 +113,7 @@ def prepare(
     """
     options, read = dict(options or {}), read or partial(_read, vectors)
     if basis_path is None and not is_encoded(data):
+        given = raw is not None or bool(otherwise)
         raw = raw if raw is not None else otherwise or {}
         config, groups = described(raw, options, source), None  # mistakes of a configuration come before any reading
         corpus = read(data, format_, config.columns, config.layout)
@@ -111,9 +121,10 @@ def prepare(
             names = column_names(config, corpus)
             groups = groups_of(corpus, group, names)
             raw = without_column(raw, config, names, group, corpus.vectors)
-        config, suggested = configured(raw, options, corpus, source)
+        about = raw, options, corpus, source, None if given else workers, held_out(corpus, groups)
+        config, suggested, compared = choose_configuration(*about)
         encoding, dataset = fit_encoding(config, corpus)
-        return Prepared(encoding, dataset, config, groups=groups, suggested=suggested)
+        return Prepared(encoding, dataset, config, groups=groups, suggested=suggested, compared=compared)
     basis = None if basis_path is None else load_basis(basis_path)
     raw, origin = raw or {}, basis_path or data
     groups = folder = None

@@ -1,0 +1,119 @@
+"""A few configurations beside the default one, by the kind of the columns; training compares them on held-out data.
+
+numbers   linear weights of the numbers themselves, no ranks; these and speeds; an rbf kernel over them in a window, or
+          over them with means and deviations of a wider one
+tags      n-grams; these, triples and a wider window; pairs and a still wider window
+
+`experiments/defaults` has the figures that the lists were chosen by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..config import Config, option_paths, parse_config, with_options
+from ..corpora import Corpus
+from .defaults import LINEAR_WISHES, Defaults, kernel_is_open, number_terms, with_defaults
+
+# n-grams of tags, all within so many positions.
+LONGEST_GRAM, GRAM_REACH = 4, 3
+# A conjunction of three that occurs once adds nothing to its parts.
+TRIPLE_CUT_OFF = 2
+NEAR, WIDTH = 2, 15  # positions to both sides, and those of means and deviations
+WIDEST_ROW = 600  # numbers of a position, its window included
+
+# Paths of options that choose features or kernels.
+CHOICES = (
+    *("features", "terms", "window", "plain", "min_count", "order", "unobserved"),
+    *("embeddings", "lexicons", "clusters", *(f"training.{wish}" for wish in LINEAR_WISHES)),
+)
+
+Raw = dict[str, Any]
+
+
+def alternatives(raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str) -> dict[str, Config]:
+    """Return configurations beside the default one, by name; none if users have made such choices, or data has none."""
+    known = option_paths()
+    paths = [known.get(name) or name for name in options]
+    if set(raw) - {"ignore"} or any(path.startswith(CHOICES) for path in paths) or corpus.attributes is not None:
+        return {}
+    is_open = kernel_is_open(raw, options, corpus.positions)
+    default = with_defaults(with_options(raw, options), corpus, source, is_open=is_open)
+    found: dict[str, Raw] = {}
+    if default.numbers and is_open:
+        found = _of_numbers(default)
+    elif default.tags and not default.words and not default.columns:
+        found = _of_tags(default)
+    return {name: parse_config(own, source) for name, own in found.items()}
+
+
+def around(reach: int | str) -> str | list[int]:
+    """Return the window that reaches so far to both sides, perhaps in steps, as configurations write it."""
+    return [0] if str(reach) == "0" else f"-{str(reach).partition('/')[0]}..{reach}"
+
+
+def grams(names: Iterable[str], rare: int = 1) -> list[Raw]:
+    """Return conjunctions of two to four neighbours near the position; long ones, and others if `rare`, that recur."""
+    out = []
+    for name in names:
+        for length in range(2, LONGEST_GRAM + 1):
+            parts, least = [name, *(f"{name}[{step}]" for step in range(1, length))], max(rare, 2 if length > 2 else 1)
+            window = f"-{GRAM_REACH}..{GRAM_REACH + 1 - length}"
+            out.append({"conjunction": parts, "window": window} | ({"min_count": least} if least > 1 else {}))
+    return out
+
+
+def conjunctions(features: Sequence[str], degree: int, reach: int) -> Raw:
+    """Return the term of conjunctions of up to `degree` features in a window."""
+    own_map = {"type": "explicit"} | ({"cut_off": TRIPLE_CUT_OFF} if degree > 2 else {})
+    kernel = {"type": "poly", "degree": degree}
+    return {"name": "near", "features": list(features), "window": around(reach), "kernel": kernel, "map": own_map}
+
+
+def _of_numbers(default: Defaults) -> dict[str, Raw]:
+    raw = default.raw
+    columns = default.columns
+    real = [one for one in raw["features"] if one.get("column") in columns and one.get("type") != "categorical"]
+    others = [one for one in raw["features"] if one not in real]
+    plain = [{key: value for key, value in one.items() if key != "transform"} for one in real]
+    codes = [one["name"] for one in others if one.get("column") in columns]
+
+    def made(numbers: Sequence[Raw], rbf: bool) -> Raw:
+        out = {**raw, "features": [*numbers, *others]}
+        del out["terms"]
+        if rbf:
+            names = [*(one.get("name") or one["column"] for one in numbers), *codes]
+            out["terms"] = number_terms(() if default.all_numbers else names)
+        return out
+
+    over = [{"name": f"window.{kind}", "columns": list(columns), "transform": kind, "width": WIDTH, "window": [0]}
+            for kind in ("mean", "std")]  # fmt: skip
+    speed = {"name": "window.speed", "columns": list(columns), "transform": "speed", "window": around(NEAR)}
+    near = [{**one, "window": around(NEAR)} for one in plain]
+    out = {"linear": made(plain, False), "linear with speed": made([*plain, speed], False)}
+    if len(real) * (2 * NEAR + 1) <= WIDEST_ROW:
+        out[f"rbf at -{NEAR}..{NEAR}"] = made(near, True)
+        out[f"rbf with means and deviations over {WIDTH}"] = made([*plain, *over], True)
+    return out
+
+
+def _of_tags(default: Defaults) -> dict[str, Raw]:
+    raw, tags = default.raw, default.tags
+    others = [one for one in raw["features"] if "conjunction" not in one]
+    edge = {"name": "edge", "type": "edge"}
+
+    def wide(reach: int) -> list[Raw]:
+        plain = [one.get("column") in tags and "transform" not in one for one in others]
+        return [{**one, "window": around(reach)} if own else one for one, own in zip(others, plain, strict=True)]
+
+    linear = {"name": "node"}
+    return {
+        "n-grams": {**raw, "features": [*others, *grams(tags)]},
+        "n-grams, triples, -5..5": {
+            **raw,
+            "features": [*wide(5), *grams(tags)],
+            "terms": [linear, conjunctions(tags, 3, 1), edge],
+        },
+        "pairs of 2, -8..8": {**raw, "features": wide(8), "terms": [linear, conjunctions(tags, 2, 2), edge]},
+    }
