@@ -318,20 +318,26 @@ def _called(make: Callable[[], Any]) -> Any:
 
 
 class _RuleWarnings:
-    """Warnings about sequences and rules: the first of them, and how many there are."""
+    """Warnings about sequences: the first about rules, and how many there are, and numbers that are new."""
 
     def __init__(self, tell: Callable[[str], None]):
-        self._tell, self._count, self._impossible = tell, 0, 0
+        self._tell, self._count, self._impossible, self._outside, self._looked_at = tell, 0, 0, 0, 0
 
     def add(self, found: Decoded) -> None:
+        if found.outside is not None:
+            self._outside, self._looked_at = self._outside + found.outside, self._looked_at + len(found.labels)
         for remark in found.remarks[: max(MOST_WARNINGS - self._count, 0)]:
             self._tell(f"warning: {remark}")
         self._count += len(found.remarks)
         self._impossible += found.impossible
 
     def finish(self) -> None:
+        from kcrf_core.encoding import outside_remarks
+
         if self._count > MOST_WARNINGS:
             self._tell(f"warning: {self._count - MOST_WARNINGS:,} more such warnings")
+        for remark in outside_remarks(self._outside, self._looked_at):
+            self._tell(remark)
         if self._impossible:
             self._tell(f"no labelling that obeys the rules was found for {counted(self._impossible, 'sequence')}")
 

@@ -33,6 +33,7 @@ from .encoding import (
     fit_to as fit_to,
     input_hashes as input_hashes,
     missing_remarks as missing_remarks,
+    outside_remarks as outside_remarks,
 )
 from .exporting import export as export, literal_names as literal_names
 from .features import (

@@ -316,6 +316,24 @@ class Encoding:
             out[view.feature.config.name] = group
         return out
 
+    def outside(self, dataset: Dataset) -> int:
+        """Return the number of positions with a number outside the range of the training data.
+
+        Of ranks these are the numbers beyond all of it, of others those more than FAR standard deviations away.
+        """
+        found, begin = np.zeros(dataset.positions, dtype=bool), 0
+        for feature in self.features:
+            if isinstance(feature, RealFeature):
+                window, r = feature.config.window or (0,), len(feature.mean)
+                if 0 in window and not feature.is_vector:
+                    first = begin + window.index(0) * r
+                    values, low, high = dataset.real[:, first : first + r], np.full(r, -FAR), np.full(r, FAR)
+                    if feature.config.transform == "rank":
+                        low, high = ((end - feature.mean) / feature.scale for end in (0.0, 1.0))
+                    found |= ((values <= low) | (values >= high)).any(axis=1)
+                begin += len(window) * r
+        return int(found.sum())
+
     def reach(self, names: Iterable[str]) -> tuple[int, int]:
         """Return how many positions behind and ahead the windows of the named features reach."""
         seen = [0]
@@ -534,6 +552,17 @@ def missing_remarks(missing: Sequence[tuple[str, int]]) -> list[str]:
     return [f"{counted(sum(number for _, number in missing), 'missing value')} taken for the training mean: {shown}"]
 
 
+def outside_remarks(outside: int, positions: int) -> tuple[str, ...]:
+    """Return a line about numbers outside the range of the training data, if a good part of the positions has some."""
+    if outside <= OUTSIDE_SHARE * positions:
+        return ()
+    share = f"{100 * outside / positions:.0f} % of the positions have numbers outside the range of the training data"
+    return (f"warning: {share}: labels there are guesses",)
+
+
+# Standard deviations from the mean of the training data that numbers rarely have, and the share of positions with such
+# numbers that is worth a warning.
+FAR, OUTSIDE_SHARE = 5.0, 0.1
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
 EMBEDDINGS_WINDOW = (-1, 0, 1)

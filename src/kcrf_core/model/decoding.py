@@ -57,6 +57,7 @@ class Decoded:
     explanations: list[Explanation[int] | None] | None = None  # [n], None where they are not wanted
     remarks: tuple[str, ...] = ()  # warnings about single sequences
     impossible: int = 0  # sequences that no labelling obeys the rules of
+    outside: int | None = None  # positions outside the range of the training data; None: not counted
 
 
 class Decoder:
@@ -158,7 +159,7 @@ class Decoder:
                 labels[np.repeat(impossible, np.diff(offsets))] = len(self.model.labels)
             remarks = rules.remarks(status, part.lines[offsets[:-1]], source)
         novelty = None if self._novelty is None else self._novelty.of(part)
-        more = novelty, explanations, remarks, int(impossible.sum())
+        more = novelty, explanations, remarks, int(impossible.sum()), self.model.encoding.outside(part)
         return Decoded(offsets, labels, marginals, log_probabilities, nbest, *more)
 
     def _by_library(self, part: CorpusPart, source: str, listed: np.ndarray | None) -> Decoded:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..corpora import FORMATS, CodedColumn, Corpus
-from ..encoding import UNOBSERVED, CategoricalFeature, ConjunctionFeature, Dataset, Encoding
+from ..encoding import UNOBSERVED, CategoricalFeature, ConjunctionFeature, Dataset, Encoding, outside_remarks
 from ..errors import ConfigError, DataError
 from ..scoring import (
     Decision,
@@ -131,13 +131,13 @@ def _labelled(
         kept = slice(None) if kept.all() else kept  # which copies nothing
         return best, Probabilities.of(node[kept], part.known_labels[kept], best[kept]), remarks
 
-    def work(span: tuple[int, int]) -> tuple[list[Any], np.ndarray, dict[str, int], np.ndarray | None]:
+    def work(span: tuple[int, int]) -> tuple[list[Any], np.ndarray, dict[str, int], np.ndarray | None, int]:
         part = encoded(*span)
-        known = model.has_seen(part)
+        known, outside = model.has_seen(part), model.encoding.outside(part)
         known = None if known is None else np.repeat(known, np.diff(part.offsets))
-        return list(model.over_parts(part, judged)), part.known_labels != UNOBSERVED, dict(part.missing), known
+        return list(model.over_parts(part, judged)), part.known_labels != UNOBSERVED, dict(part.missing), known, outside
 
-    runs, kept, lacking, known = zip(*workers.map(work, spans), strict=True)
+    runs, kept, lacking, known, outside = zip(*workers.map(work, spans), strict=True)
     missing: Counter[str] = sum(map(Counter, lacking), Counter())
     labels, probabilities, remarks = zip(*(each for run in runs for each in run), strict=True)
     found = replace(
@@ -147,7 +147,11 @@ def _labelled(
         known_labels=model.labels,
         decode=model.decode,
         span_bonus=model.span_bonus if model.decode == "viterbi" else 0.0,
-        remarks=(*found.remarks, *(one for part in remarks for one in part)),
+        remarks=(
+            *found.remarks,
+            *(one for part in remarks for one in part),
+            *outside_remarks(sum(outside), len(found.lines)),
+        ),
         missing=tuple((name, missing[name]) for name in model.encoding.names if missing[name]),
         trained_on=None if any(part is None for part in known) else np.concatenate(known),
     )
