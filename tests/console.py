@@ -65,7 +65,7 @@ _ANY, _EXACT = (float("inf"), 0.0), (0.0, 0.0)
 _PERCENTAGES, _OTHERS = (0.0, 0.7), (0.02, 0.005)
 _DECISION = r"(selected|dropped|like noise|always kept)$"
 _TOLERANCES = [
-    (re.compile(r"# s\b|# [KMG]i?B\b"), _ANY),  # time and memory
+    (re.compile(r"# s\b|# [KMG]i?B\b|takes # times"), _ANY),  # time and memory
     (re.compile(r"# passes"), (0.5, 0.0)),
     (re.compile(r"# bytes for"), (0.2, 0.0)),
     (re.compile(r"^# of [\d,]+ labels of"), (0.02, 5.0)),

@@ -74,7 +74,7 @@ def test_evaluate_reads_what_tag_writes(kcrf, accent, tmp_path, more):
 
 
 def test_probability_of_a_labelling_is_that_of_the_first_of_nbest(kcrf, trained, accent):
-    rows = columns(kcrf("tag", "-m", trained, accent, "--sequence-probability").out)
+    rows = columns(kcrf("tag", "-m", trained, accent, "--sequence-probability", "--decode", "viterbi").out)
     nbest = kcrf("tag", "-m", trained, accent, "--nbest", 3).text
     heads = re.findall(r"^# 1 (\S+)$", nbest, re.MULTILINE)
     told = [row[6] for row in rows]
@@ -84,7 +84,7 @@ def test_probability_of_a_labelling_is_that_of_the_first_of_nbest(kcrf, trained,
 
 
 def test_nbest_blocks(kcrf, trained, accent):
-    """The first labelling is that of plain tagging, in its form; probabilities fall and sum to no more than one."""
+    """The first labelling is that of Viterbi decoding, in its form; probabilities fall and sum to no more than one."""
     blocks = kcrf("tag", "-m", trained, accent, "--nbest", 4).text.removesuffix("\n\n").split("\n\n")
     first, sums = [], []
     for block in blocks:
@@ -95,7 +95,7 @@ def test_nbest_blocks(kcrf, trained, accent):
             sums.append([])
         assert int(rank) == len(sums[-1]) + 1 and len(lines) == first[-1].count("\n") + 1
         sums[-1].append(float(p))
-    assert "\n\n".join(first) == plain(kcrf, trained, accent).decode().rstrip("\n")
+    assert "\n\n".join(first) == kcrf("tag", "-m", trained, accent, "--decode", "viterbi").text.rstrip("\n")
     assert all(ps == sorted(ps, reverse=True) and sum(ps) <= 1 + 1e-5 for ps in sums)
     assert {len(ps) for ps in sums} <= {2, 4}  # a sequence of one position has two labellings
 

@@ -672,7 +672,8 @@ def test_decoder_of_the_model_unless_a_parameter_says_otherwise(rng, tmp_path):
     assert loaded.set_params(decode="viterbi").predict(X) == path.set_params(decode="viterbi").predict(X)
     by_dev = KernelCRF(sigma2=1).fit(X, gait, X_dev=X, y_dev=gait)
     assert by_dev.model_.decode == "posterior" and by_dev.report_["decoder"]["data"] == "dev"
-    assert KernelCRF(sigma2=1).fit(X, gait).model_.decode == "viterbi"
+    assert KernelCRF(sigma2=1).fit(X, gait).model_.decode == "posterior"
+    assert KernelCRF(sigma2=1, metric="macro-f1").fit(X, gait).model_.decode == "viterbi"
     with pytest.raises(ValueError, match="viterbi finds the most probable labelling as a whole"):
         KernelCRF(sigma2=1, decode="viterbi", cost={1: 3}).fit(X, gait)
 

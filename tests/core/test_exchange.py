@@ -211,7 +211,7 @@ TEMPLATES = (FOREIGN / "template").read_text(), (FOREIGN / "patterns").read_text
 
 
 def fitted(corpus, raw, workers):
-    config = parse_config(raw | {"training": {"sigma2": 1.0}})
+    config = parse_config(raw | {"training": {"sigma2": 1.0, "decode": "viterbi"}})
     encoding, dataset = fit_encoding(config, corpus)
     return train(encoding, dataset, config, workers=workers)[0]
 

@@ -155,7 +155,7 @@ class TagArguments:
         decode = "posterior" if self.lag is not None else "viterbi"
         if self.lag is None and self.nbest is None:
             decode = decision.decoder(model.decode)
-            if decision == Decision() and (model.decode, model.span_bonus) != ("viterbi", 0.0):
+            if decision == Decision() and model.span_bonus:
                 decoder = decoder_text(model.decode, model.span_bonus)
                 files.unless(self.quiet)(f"decoder: {decoder} (stored in the model)")
         return Wishes(

@@ -65,8 +65,11 @@ def training_figures(
     """Return the figures of `--json` of a training that began then and wrote a model."""
     from kcrf_core.model import term_sizes
 
+    out = report.to_dict()
+    if report.tagging_time is not None:
+        out["decoder"]["tagging_time"] = report.tagging_time
     return {
-        **report.to_dict(),
+        **out,
         "sequences": data.sequences,
         "positions": data.positions,
         "labels": len(model.labels),
@@ -103,7 +106,7 @@ def report_lines(
         nats = f"{1000 * (result.value - result.lower) / max(figures['positions'], 1):.2g} nats per 1,000 positions"
         allowed = f"(tolerance {tolerance:g}, or {NATS_PER_1000:g} nats per 1,000 positions)"
         reasons["certified"] = f"certified: within {gap_text(result.gap)} of the optimum, {nats} {allowed}"
-    lines = [model_text(report, config, figures["terms"]), choice_text(report)]
+    lines = [model_text(report, config, figures["terms"]), choice_text(report), *decoder_lines(report)]
     if report.growth is not None:
         why = {
             "tolerance": f"more would gain no more than {report.growth.tolerance:g} of P",
@@ -167,6 +170,19 @@ def choice_text(report: Report) -> str:
     elif chosen.data is not None and chosen.yardstick is not None:
         why = f", by {chosen.yardstick.title} of {chosen.data} data"
     return f"sigma2: {sigma2}; {decoder_text(chosen.decode, chosen.span_bonus)}{why}"
+
+
+def decoder_lines(report: Report) -> list[str]:
+    """Return whole sequences labelled right by both decoders, and the time of tagging, where they were compared."""
+    chosen, parts = report.decoder, []
+    if chosen.yardstick is None or chosen.yardstick.name == "f1":
+        return []
+    if chosen.whole is not None:
+        both = " and ".join(f"{percent(chosen.whole[key])} % by {name}" for key, name in DECODERS.items())
+        parts.append(f"whole {chosen.data} sequences right {both}")
+    if report.tagging_time is not None:
+        parts.append(f"tagging by posterior decoding takes {report.tagging_time:.2f} times as long")
+    return ["; ".join(parts)] if parts else []
 
 
 def calibration_text(found: CalibrationReport) -> str:

@@ -260,8 +260,8 @@ class TrainingConfig:
         OneOf((AUTO, *DECODINGS)),
         AUTO,
         "Decoder of the model: the most probable labelling as a whole (viterbi), or the label of the largest marginal "
-        "at each position (posterior). Default: auto, posterior if it is better on held-out data by more than a "
-        "standard error.",
+        "at each position (posterior). Default: auto; for accuracy, posterior unless viterbi is better on held-out "
+        "data by more than a standard error, for F1 the other way round.",
         heading="Decoding",
     )
     span_bonus: float | None = declared(

@@ -49,9 +49,9 @@ def export_model(model: Model, program: str, quantize: str = "float32") -> tuple
         return runtime_image(model, quantize), []
     ways = {"posterior decoding": model.decode != DECODINGS[0], "a bonus for spans": model.span_bonus}
     lost = " and ".join(way for way, used in {**ways, "rules": model.rules}.items() if used)
-    remarks = [f"{PROGRAMS[program]} decodes without {lost}: some labels will differ from those of kcrf tag"] * bool(
-        lost
-    )
+    remarks = [
+        f"{PROGRAMS[program]} decodes by Viterbi, without {lost}: some labels will differ from those of kcrf tag"
+    ] * bool(lost)
     if program == "crfsuite":
         found, more = crfsuite_of(model)
         return write_crfsuite(found), [*remarks, *more]

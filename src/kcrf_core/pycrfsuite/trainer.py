@@ -263,6 +263,7 @@ class BaseTrainer:
                     # The starting point takes a pass, and is no iteration.
                     "max_passes": min(max(self.get("max_iterations"), 1), MOST_PASSES) + 1,
                     "observed_features": not states,
+                    "decode": "viterbi",
                 },
             }
         )

@@ -243,6 +243,8 @@ class CorpusArena:
         labels = [len(np.unique(CodedColumn.of(rung.corpus.columns[-1]).codes)) for rung in rungs]
         costs = [POSITION_COST + LABEL_COST * count**2 for count in labels]
         self.fitted = [rung.fitted * cost for rung, cost in zip(rungs, costs, strict=True)]
+        # Positions that training on all data fits to.
+        self._positions = int(rungs[-1].corpus.offsets[rungs[-1].corpus.sequences - rungs[-1].dev])
         self._known: dict[str, dict[str, Any]] = {}  # by configurations, which pivots of a small rung have in common
         self._splits: dict[int, Splits | None] = {}
         self._complexities: dict[tuple[Candidate, int], float] = {}
@@ -324,6 +326,7 @@ class CorpusArena:
                 enough=lambda: longer(limit),
                 sigma2=start,
                 together=not thorough,
+                positions=self._positions,
             )
         except Interrupted:
             return None

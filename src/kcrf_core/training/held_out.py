@@ -25,6 +25,9 @@ HANDFUL = 10  # fewer units are too few to choose by without a warning
 FEW_WHOLE = 5  # sequences from which on whole ones are held out
 LEAST_UNITS = 20  # of a sample; where they are too long for it, it has a part of each
 
+# Digits after the point of log p and of a metric that are compared; rounding errors are smaller by far.
+DIGITS = 7
+
 SEQUENCES, GROUPS, BLOCKS = "sequences", "groups", "blocks"  # kinds of units
 
 VITERBI, POSTERIOR = DECODINGS
@@ -116,6 +119,10 @@ class Splits:
     def fitted(self) -> int:
         """Number of positions that are fitted on, in all folds together: the cost of a pass over all of them."""
         return sum(split.fit.positions for split in self.splits)
+
+    def fits_most(self, positions: int) -> bool:
+        """Return True if fits have two thirds of so many positions: transitions of smaller fits are softer."""
+        return 3 * self.fitted >= 2 * len(self.splits) * positions
 
     def describe(self) -> str:
         held = sum(split.held.positions for split in self.splits)
@@ -303,6 +310,7 @@ class DecoderChoice:
     error: float = 0.0  # the standard error of that
     units: int = 0  # sequences or blocks that it was judged by
     span_bonus: float = 0.0
+    whole: dict[str, float] | None = None  # shares of whole sequences labelled right, by decoder
 
     @property
     def counted_as(self) -> str:
@@ -321,6 +329,7 @@ class DecoderChoice:
             "difference": self.difference,
             "standard_error": self.error if math.isfinite(self.error) else None,
             "units": self.units,
+            **({} if self.whole is None else {"whole_sequences": self.whole}),
         }
 
 
@@ -339,19 +348,40 @@ def try_bonus(yardstick: Yardstick, counts: dict[str, np.ndarray], counted: Call
     return bonus
 
 
+def right_sequences(gold: np.ndarray, labels: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weight of sequences without a wrong label, and that of all, [2]; negative gold labels are unknown."""
+    wrong = np.unique(np.searchsorted(offsets, np.flatnonzero((labels != gold) & (gold >= 0)), side="right") - 1)
+    return np.array([weights.sum() - weights[wrong].sum(), weights.sum()])
+
+
+def default_decoder(yardstick: Yardstick) -> str:
+    """Return the decoder where no data decides: posterior decoding has the best expected accuracy."""
+    return POSTERIOR if yardstick.of_labels.name == "accuracy" else VITERBI
+
+
 def choose_decoder(
-    yardstick: Yardstick, counts: Mapping[str, np.ndarray], data: str, span_bonus: float = 0.0
+    yardstick: Yardstick,
+    counts: Mapping[str, np.ndarray],
+    data: str,
+    span_bonus: float = 0.0,
+    sequences: Mapping[str, np.ndarray] | None = None,  # of `right_sequences`, by decoder
+    decisive: bool = True,  # False if models were fitted to too little for a decision against the default
 ) -> DecoderChoice:
     """Choose the decoder by counts of a yardstick on the same units, one for each decoder.
 
-    Posterior decoding is chosen where it is better than Viterbi by more than one standard error. A `span_bonus`, if
-    there are counts with one, was not chosen by these data but follows from F1, so that it only must not be worse. A
+    The default decoder is kept unless the other is better by more than one standard error. A `span_bonus`, if there
+    are counts with one, was not chosen by these data but follows from F1, so that it only must not be worse. A
     yardstick that looks at probabilities cannot tell decoders apart: counts are those of `Yardstick.of_labels`.
     """
+    usual, whole = default_decoder(yardstick), None
+    if sequences is not None:
+        whole = {name: float(right / total) for name, (right, total) in sequences.items() if total}
     values = {name: yardstick.value(own) for name, own in counts.items()}
-    differences = {name: yardstick.difference(own, counts[VITERBI]) for name, own in counts.items() if name != VITERBI}
-    better = [name for name, (gain, error) in differences.items() if gain > (0 if name == BONUS else error)]
-    best = max(better, key=lambda name: values[name], default=VITERBI)
-    difference, error = differences[POSTERIOR if best == VITERBI else best]
+    gains = {name: yardstick.difference(own, counts[usual]) for name, own in counts.items() if name != usual}
+    better = [
+        name for name, (gain, error) in gains.items() if round(gain - (0 if name == BONUS else error), DIGITS) > 0
+    ]
+    best = max(better if decisive or usual == VITERBI else [], key=lambda name: values[name], default=usual)
+    difference, error = yardstick.difference(counts[POSTERIOR if best == VITERBI else best], counts[VITERBI])
     decode, bonus = (VITERBI, span_bonus) if best == BONUS else (best, 0.0)
-    return DecoderChoice(decode, data, yardstick, values, difference, error, len(counts[VITERBI]), bonus)
+    return DecoderChoice(decode, data, yardstick, values, difference, error, len(counts[VITERBI]), bonus, whole)

@@ -32,6 +32,7 @@ from ..system import counted
 from .held_out import (
     BLOCKS,
     BONUS,
+    DIGITS,
     HANDFUL,
     VITERBI,
     DecoderChoice,
@@ -40,6 +41,7 @@ from .held_out import (
     Splits,
     choose_decoder,
     make_splits,
+    right_sequences,
     try_bonus,
 )
 from .task import Minimiser, TrainingTask
@@ -58,8 +60,6 @@ START_BITS = 4
 # Standard errors within which settings are alike, and those where log p alone decides: of the several settings that a
 # search compares, one is often better than the beginning by one standard error by chance.
 ERRORS, ERRORS_OF_LOG_P = 1.0, 2.0
-# Digits after the point of log p and of a metric that are compared; rounding errors are smaller by far.
-DIGITS = 7
 
 # Passes that a search takes over its sample: for the common variance, and for each other term.
 PASSES_OF_PATH, PASSES_PER_TERM = 120, 60
@@ -132,6 +132,7 @@ def choose_prior(
     judged: bool = False,  # True if given values are to be judged, too, where none is to be chosen
     together: bool = False,  # True if free terms only move together, which takes far fewer settings
     enough: Callable[[], bool] = lambda: False,  # ends the search once a setting has been judged
+    positions: int = 0,  # of all data that the final fit has; 0: of the task
 ) -> Prior:
     """Return the given prior variances and, for terms that have none, those that predict held-out data best."""
     terms = {term.config.name: term for term in task.terms}
@@ -143,7 +144,8 @@ def choose_prior(
         minimiser.observer.report(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
         chosen = fixed | {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
         return Prior({name: chosen[name] for name in terms})
-    return _Search(task, splits, yardstick, fixed, scales, minimiser, decoder, start or {}, enough).run(together)
+    about = decoder, start or {}, enough, positions
+    return _Search(task, splits, yardstick, fixed, scales, minimiser, *about).run(together)
 
 
 def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach: int) -> Splits | None:
@@ -287,6 +289,7 @@ class _Found:
     logs: np.ndarray  # [units, 2] of the log-loss
     counts: dict[str, np.ndarray]  # [units, k] of the yardstick, by decoder
     bonus: float  # of spans, among these decoders
+    sequences: dict[str, np.ndarray]  # of `right_sequences`, by decoder
 
 
 class _Search:
@@ -303,6 +306,7 @@ class _Search:
         decoder: DecoderChoice | None,
         start: Mapping[str, float],
         enough: Callable[[], bool],
+        positions: int,
     ):
         self._task, self._splits, self._fixed, self._scales = task, splits, fixed, scales
         self._names, self._decoder, self._note = list(scales), decoder, minimiser.observer.note
@@ -313,6 +317,7 @@ class _Search:
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
         self._start = {name: start.get(name, value) for name, value in _beginnings(task, scales).items()}
         self._folds = [_Fold(task, split) for split in splits.splits]
+        self._decisive = splits.fits_most(positions or task.problem.positions)
         self._work = 0.0
         self._passes: dict[Steps, float] = {}  # from zero to each setting, over its sample
         self._ended = self._cut_short = False
@@ -382,7 +387,9 @@ class _Search:
             self._note(f"sigma2 search stopped after {counted(len(self._found), 'setting')} (budget reached)")
         chosen, found = self._fixed | self._values(best), self._found[best]
         sigma2 = {term.config.name: chosen[term.config.name] for term in self._task.terms}
-        decoder = choose_decoder(self._yardstick, found.counts, "held-out", found.bonus)
+        whole = None if self._splits.kind == BLOCKS else found.sequences
+        about = self._yardstick, found.counts, "held-out", found.bonus, whole
+        decoder = choose_decoder(*about, self._decisive)
         held_out = HeldOut(
             self._splits,
             self._yardstick,
@@ -445,6 +452,7 @@ class _Search:
         """Fit and judge a setting on all folds."""
         logs: list[np.ndarray] = []
         counts: dict[str, list[np.ndarray]] = {name: [] for name in DECODINGS}
+        sequences = {name: np.zeros(2) for name in DECODINGS}
         variance, values, folds = 0.0, self._values(steps), len(self._folds)
         sigma2 = self._fixed | values
         if self._names:  # that of the term that has moved, or of the first one where all have
@@ -465,6 +473,9 @@ class _Search:
             fitted.append((fold, partial(held.engine.best_labels, theta)))
             own = held.engine.predictions(theta)
             self._judge(fold, own.labels, own.gold, counts, logs)
+            problem = fold.held.problem
+            for name, labels in own.labels.items():
+                sequences[name] += right_sequences(problem.labels, labels, problem.offsets, problem.weights)
         all_logs, pooled = np.concatenate(logs), {name: np.concatenate(each) for name, each in counts.items()}
         counted = partial(self._with_bonus, fitted)
         if self._decoder is None:
@@ -474,7 +485,7 @@ class _Search:
         figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
         log_probability, metric = self._log_loss.value(all_logs), self._yardstick.name
         trial = Trial(label, variance, values, log_probability, metric, figures)
-        return _Found(trial, all_logs, pooled, bonus)
+        return _Found(trial, all_logs, pooled, bonus, sequences)
 
     def _fit(self, fold: _Fold, steps: Steps, objective: Objective) -> Vector:
         """Fit a setting on a fold, with parameters rounded now and then."""

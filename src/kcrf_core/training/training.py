@@ -42,9 +42,9 @@ from ..objective.solvers import (
 from ..scoring import DECODINGS, Decision, choose_yardstick, span_bonuses
 from ..system import AUTO, Workers, counted, hand_back
 from .checkpoint import Checkpoint
-from .dev import DevReport, DevSet
+from .dev import DevReport, DevSet, tagging_time
 from .growth import Growing, Growth
-from .held_out import DecoderChoice, HoldOut, Splits
+from .held_out import DecoderChoice, HoldOut, Splits, default_decoder
 from .near_copies import kept_together
 from .prior_search import HeldOut, Prior, choose_prior, plan_splits
 from .problems import (
@@ -109,6 +109,9 @@ class Report:
     pruned: PruneReport | None = None  # results of pruning, if any
     violations: Violations | None = None  # of the label scheme, if the data has some
     held_out: HeldOut | None = None  # held-out data that sigma2 was chosen on, if any
+    # Time of tagging by posterior decoding, in times of that by Viterbi, where they were compared. Model files do not
+    # have it: their bytes depend on no clock.
+    tagging_time: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
@@ -185,11 +188,13 @@ def judge(
     enough: Callable[[], bool] = lambda: False,
     sigma2: Mapping[str, float] | None = None,
     together: bool = False,
+    positions: int = 0,
 ) -> Prior:
     """Fit a configuration to the folds of `splits` and score it on the held-out parts, as `train` would.
 
     The same search as in `train` finds a sigma2 for terms without one; it begins at `sigma2`. With `together`, all of
-    them change together only. Splits belong to the dataset: see `make_splits`. When `enough` returns True, the search
+    them change together only. Splits belong to the dataset, see `make_splits`, which may be a part of the data, with
+    `positions` in all. When `enough` returns True, the search
     ends with the settings that it has, if any; when `interrupted` does, `Interrupted` is raised.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus
@@ -204,7 +209,7 @@ def judge(
     """
     options = TrainOptions(basis, observer or Observer(), interrupted or (lambda: False))
     run = TrainingRun(encoding, dataset, config, workers, options)
-    return run.judge(splits, start=sigma2, together=together, enough=enough)
+    return run.judge(splits, start=sigma2, together=together, enough=enough, positions=positions)
 
 
 @dataclass(frozen=True)
@@ -325,6 +330,7 @@ class TrainingRun:
             held_out=prior.held_out,
             decoder=decoder,
             metric=self._yardstick.name,
+            tagging_time=None if decoder.values is None else self.tagging_time(model),
         )
         names = [term.config.name for term in solution.task.terms]
         config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
@@ -405,7 +411,8 @@ class TrainingRun:
             return choose_prior(task, given, None, self._yardstick, self._minimiser)
         reach = max(self._encoding.reach([name for term in task.terms for name in term.features]))
         splits = plan_splits(task, free, self.hold_out, self.training.seed, reach)
-        return choose_prior(task, given, splits, self._yardstick, self._minimiser, decoder=self._decoder)
+        about = given, splits, self._yardstick, self._minimiser
+        return choose_prior(task, *about, decoder=self._decoder, positions=self._problem.positions)
 
     def judge(self, splits: Splits, **how: Any) -> Prior:
         """Run the first stages, and score them on held-out data; `how` are arguments of `choose_prior`."""
@@ -466,15 +473,21 @@ class TrainingRun:
         return solution, growth
 
     def choose_decoder(self, model: Model, prior: Prior, dev: DevSet | None) -> DecoderChoice:
-        """Return the given decoder, or the best on held-out data, or, without any, that of the initial model."""
+        """Return the given decoder, or by held-out data, or, without any, that of the initial model or the default."""
         if self._decoder is not None:
             return self._decoder
         if prior.held_out is not None:
             return prior.held_out.decoder
         if dev is not None:
             return dev.decoder(model)
-        initial = model if self._options.start is None else self._options.start.model
+        if self._options.start is None:
+            return DecoderChoice(default_decoder(self._yardstick))
+        initial = self._options.start.model
         return DecoderChoice(initial.decode, span_bonus=initial.span_bonus)
+
+    def tagging_time(self, model: Model) -> float | None:
+        """Return the time of posterior decoding, in times of Viterbi."""
+        return tagging_time(model, self._dataset)
 
     def prune(self, model: Model, solution: Solution) -> tuple[Model, Solution, PruneReport | None]:
         """Drop weights and pivots that change no score by more than `prune`, and evaluate P without them."""
