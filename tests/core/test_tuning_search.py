@@ -29,6 +29,9 @@ class Hills:
     def complexity(self, candidate, rung=-1):
         return 100.0 + sum(self.costs.get(pair, 0.0) for pair in candidate.choices)
 
+    def kind(self, candidate):
+        return ""
+
     def settings(self, candidate, like, thorough):
         return 6 if thorough else 1
 
@@ -191,7 +194,7 @@ class Clocked(Hills):
         outcome = super().judge(candidate, rung, limit, like, thorough)
         seconds = outcome.work / 1e5
         self.now += seconds
-        return Outcome(**{**vars(outcome), "seconds": seconds})
+        return Outcome(**{**vars(outcome), "seconds": seconds, "fit_seconds": seconds})
 
 
 def test_the_budget_includes_training():
@@ -202,6 +205,35 @@ def test_the_budget_includes_training():
     chosen = search.run()
     assert search.training(chosen.candidate) == pytest.approx(training)
     assert arena.now + training <= 1.1 * 4 * training
+
+
+def test_training_times_are_calibrated_by_kind_on_the_largest_judgements():
+    """Work of an L1 penalty takes ten times as long, and one judgement is disturbed."""
+
+    class Uneven(Clocked):
+        def kind(self, candidate):
+            return "c1" if candidate["b"] == "1" else ""
+
+        def judge(self, candidate, rung, limit, like, thorough):
+            outcome = Hills.judge(self, candidate, rung, limit, like, thorough)
+            passes = outcome.work * self.seconds(candidate) * (20 if len(self.judged) == 12 else 1)
+            # Encoding and calls take most of the time of small judgements.
+            took = {"seconds": passes + 3.0, "fit_seconds": passes + 1.0}
+            self.now += passes + 3.0
+            return Outcome(**{**vars(outcome), **took, "kind": self.kind(candidate)})
+
+        def seconds(self, candidate):
+            return 1e-5 if self.kind(candidate) else 1e-6
+
+    arena = Uneven(GAINS, sizes=(1000, 400_000))
+    search = Search([START], neighbours, arena, 1e5, Listener(), began=0.0, clock=lambda: arena.now)
+    search.run()
+    for outcome in search.on(1):
+        real = outcome.training * arena.seconds(outcome.candidate)
+        assert search.training(outcome.candidate) == pytest.approx(real, rel=0.1)
+    unknown = START.changed(b="1", c="1")
+    assert search.training(unknown) == pytest.approx(100.0 * 400_000 * 1e-5, rel=0.1)
+    assert {outcome.kind for outcome in search.on(1)} == {"", "c1"}
 
 
 def test_what_cannot_be_trained_in_the_rest_of_the_budget_is_not_chosen():

@@ -70,6 +70,8 @@ class Outcome:
     seconds: float  # of the judgement
     found: dict[str, Any] = field(repr=False)  # further results of the judgement
     repeated: bool = False  # another candidate has the same configuration on this rung and the same outcome
+    kind: str = ""  # of the candidate; the estimates of work of one kind are wrong in the same way
+    fit_seconds: float = 0.0  # those of `seconds` that are not spent on encoding
 
 
 @dataclass(frozen=True)
@@ -257,6 +259,11 @@ class CorpusArena:
             return 1
         return PATH_SETTINGS + (TERM_SETTINGS * free if thorough and free > 1 else 0)
 
+    def kind(self, candidate: Candidate) -> str:
+        """Return the kind of a candidate: with an L1 penalty, with pivots, or neither."""
+        config = self.config(candidate, 0)
+        return "c1" if config.training.c1 else "pivots" if any(term.map.size for term in config.mapped_terms) else ""
+
     def config(self, candidate: Candidate, rung: int) -> Config:
         config = _rung_config(self._space, candidate, self._rungs[rung])
         # A rung may lack some labels, so its yardstick numbers them by itself.
@@ -290,8 +297,8 @@ class CorpusArena:
         self._known[key] = found
         self._complexities[candidate, rung] = found["complexity"]
         counts = np.array(found["counts"])
-        figures = {key: found[key] for key in ("settings", "work", "seconds")}
-        figures["training"] = self._training(candidate, rung, found["passes"])
+        figures = {key: found[key] for key in ("settings", "work", "seconds", "fit_seconds")}
+        figures |= {"training": self._training(candidate, rung, found["passes"]), "kind": self.kind(candidate)}
         value, error = self._yardstick.value(counts), self._yardstick.standard_error(counts)
         result = {**found, "counts": counts}
         return Outcome(candidate, rung, self.sizes[rung], value, error, found=result, repeated=repeated, **figures)
@@ -316,6 +323,7 @@ class CorpusArena:
             if splits is None:
                 raise DataError("there is too little data to hold some out and choose by it", rung.corpus.source)
             cost = pass_cost(encoding, dataset, config)
+            encoded = time.perf_counter()
             prior = judge(
                 encoding,
                 dataset,
@@ -352,6 +360,7 @@ class CorpusArena:
             "passes": found.work / max(len(prior.tried), 1) / max(splits.fitted, 1),
             "work": found.work * (cost + once * len(splits.splits) / max(splits.fitted, 1)),
             "seconds": round(time.perf_counter() - began, 3),
+            "fit_seconds": round(time.perf_counter() - encoded, 3),
         }
 
     def difference(self, first: Outcome, second: Outcome) -> tuple[float, float]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from statistics import NormalDist
+from dataclasses import replace
+from statistics import NormalDist, median
 
 from ..scoring import Yardstick
 from .arena import LARGEST_SHARE, CorpusArena, Outcome
@@ -91,12 +92,18 @@ class Search:
         """Work or seconds that the search has taken."""
         return self._work if self._began is None else self._clock() - self._began
 
-    @property
-    def unit(self) -> float:
-        """Cost of a unit of work: 1, or the seconds that it has taken so far."""
-        own = [outcome for outcome in self.history if not outcome.repeated]
-        work = math.fsum(outcome.work for outcome in own)
-        return 1.0 if self._began is None else math.fsum(outcome.seconds for outcome in own) / work if work else 1e-9
+    def unit(self, kind: str) -> float:
+        """Return the cost of a unit of work: 1, or the seconds that it took for candidates of a kind, or of any.
+
+        They are the median over the largest rung that there are judgements on: on small ones, much time is not spent
+        in passes.
+        """
+        if self._began is None:
+            return 1.0
+        known = [one for one in self.history if not one.repeated and min(one.work, one.fit_seconds) > 0]
+        alike = [one for one in known if one.kind == kind] or known
+        last = max((one.rung for one in alike), default=0)
+        return median([one.fit_seconds / one.work for one in alike if one.rung == last] or [1e-9])
 
     def training(self, candidate: Candidate) -> float:
         """Estimate the cost of training a candidate on all data, by its own judgements or by those of the leader."""
@@ -104,9 +111,9 @@ class Search:
         if known is None:
             if self.leader is None:
                 return 0.0
-            known = self.leader
+            known = replace(self.leader, kind=self._arena.kind(candidate))
             ratio = self._arena.complexity(candidate) / max(self._arena.complexity(known.candidate), 1.0)
-        return known.training * ratio * self.unit
+        return known.training * ratio * self.unit(known.kind)
 
     @property
     def available(self) -> float:

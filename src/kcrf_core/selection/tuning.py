@@ -55,14 +55,14 @@ class Tuning:
     history: tuple[Outcome, ...]  # as they came
     sizes: tuple[int, ...]  # positions of the rungs
     positions: int  # of all data, that of `dev` included
-    unit: float  # seconds of a unit of work: of this machine if there is a budget, else of a core
+    units: Mapping[str, float]  # seconds of a unit of work, by kind of candidate: of a core without a budget
     timed: bool = False  # True if there was a budget of seconds
     too_long: bool = False  # True if the rest of the budget is less than the training of the best one
     interrupted: bool = False
 
     def training_time(self, outcome: Outcome) -> float:
         """Estimate the seconds that training a candidate on all data takes."""
-        return outcome.training * self.unit
+        return outcome.training * self.units[outcome.kind]
 
     @property
     def raw(self) -> dict[str, Any]:
@@ -292,7 +292,7 @@ def tune(
         history=tuple(search.history),
         sizes=tuple(arena.sizes),
         positions=corpus.positions + (0 if dev is None else dev.positions),
-        unit=1e-9 if began is None else search.unit,
+        units={one.kind: 1e-9 if began is None else search.unit(one.kind) for one in search.history},
         timed=budget is not None,
         too_long=search.training(best.candidate) > total - search.spent,
         interrupted=stopped(),
