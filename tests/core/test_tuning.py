@@ -104,12 +104,41 @@ def test_a_wrong_shape_is_refused(sample_data):
         make_space(read_corpus(sample_data / "digits.conll").subset(range(5)), {}, "test", (5, 3))
 
 
-def test_what_the_configuration_says_is_kept(accents, tiny):
-    raw = {"features": [{"column": "c1"}], "training": {"tolerance": 0.01}}
+def test_a_configuration_with_features_is_the_second_candidate(accents, sample_data):
+    raw = load_yaml((sample_data / "accent.yaml").read_text(), "accent.yaml")
+    raw["training"] = {"sigma2": 3.0, "tolerance": 0.01}
+    space = make_space(accents, raw, "test")
+    first, given, free = space.seeds[:3]
+    default, _ = configured({"columns": raw["columns"], "training": {"tolerance": 0.01}}, {}, accents, "test")
+    assert parse_config(space.raw(first)) == replace(default, suggested=False)
+    assert parse_config(space.raw(given)) == parse_config(raw)
+    assert (space.title(given), space.title(free)) == ("features given, sigma2 given", "features given")
+    assert parse_config(space.raw(free)).training.sigma2 is None
+    configs = {space.title(one): parse_config(space.raw(one)) for one in space.neighbours(free)}
+    assert configs["features given, kernel rbf"].mapped_terms[0].kernel.type == "rbf"
+    windows = [one.window for one in configs["features given, window 1"].features]
+    assert windows == [(-1, 0, 1), (0,), (-1, 0, 1), (-1, 0, 1)]
+    assert configs["labels second-order transitions, features given"].order == 2
+    assert [term.name for term in configs["labels no transitions, features given"].terms] == ["lexical", "acoustic"]
+    assert space.first == 2
+    raw["training"] = {"sigma2": "auto"}
+    assert "sigma2" not in make_space(accents, raw, "test").choices
+    assert "sigma2" not in make_space(accents, {"features": [{"column": "c0"}]}, "test").choices
+
+
+def test_features_of_a_configuration_are_found_to_be_better(tiny):
+    rng = np.random.default_rng(0)
+    X = [[[str(rng.integers(4))] for _ in range(20)] for _ in range(40)]
+    y = [[rows[max(t - 6, 0)][0] for t in range(20)] for rows in X]  # further away than default windows look
+    raw = {"features": [{"column": "c0", "window": [-6]}], "training": {"tolerance": 0.01}}
     with Workers(1) as workers:
-        found = tune(accents, raw, effort=tiny, workers=workers)
-    assert found.raw["features"] == [{"column": "c1"}]
+        found = tune(rows_corpus(X, y), raw, effort=tiny, workers=workers)
+    assert found.chosen.candidate["features"] == "given" and found.raw["features"] == raw["features"]
+    assert found.usual.value < found.chosen.value
     assert found.raw["training"]["tolerance"] == 0.01
+
+
+def test_terms_of_a_configuration_without_features_are_kept(accents, tiny):
     given = {"terms": [{"name": "mine", "kernel": {"type": "rbf"}, "map": {"size": 20}}]}
     with Workers(1) as workers:
         found = tune(accents, given, effort=tiny, workers=workers)

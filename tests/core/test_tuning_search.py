@@ -107,6 +107,15 @@ def test_hopeless_candidates_do_not_go_on():
     assert any(candidate == good and rung == 1 for candidate, rung, _ in arena.judged)
 
 
+def test_a_configuration_that_is_given_is_judged_before_cheaper_ones():
+    given, cheap = START.changed(b="1"), START.changed(a="1")
+    for first in (1, 2):
+        arena = Hills(GAINS, costs={("b", "1"): 500.0})
+        run(arena, 1e8, [START, given, cheap], first=first)
+        order = list(dict.fromkeys(candidate for candidate, _, _ in arena.judged))
+        assert order[:3] == ([START, given, cheap] if first == 2 else [START, cheap, given])
+
+
 def test_of_two_that_cannot_be_told_apart_the_simpler_is_chosen():
     gains = {"a": {"0": 0.0, "1": 0.0005, "2": 0.0}, "b": {"0": 0.0, "1": 0.0}, "c": {"0": 0.0, "1": 0.0}}
     arena = Hills(gains, costs={("a", "1"): 1000.0}, own_noise=0.05)

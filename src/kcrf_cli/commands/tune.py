@@ -95,14 +95,15 @@ def tune(run: TuneArguments) -> None:
     that is clearly better than the default is written as YAML for `kcrf train -c`, else the default; -m trains it, too.
 
     Candidates are scored on held-out sequences, first on small subsets of the data; the better ones go on to larger
-    subsets. The YAML file has a leaderboard in comments. If a configuration file is given, its features and terms are
-    kept and the rest is searched for. Ctrl-C ends the search with the best candidate so far; the same command continues
-    a search that ended in another way.
+    subsets. The YAML file has a leaderboard in comments. A configuration or template with features is the first
+    candidate besides the default, and is varied in kernels, windows, transitions and prior variances. Ctrl-C ends the
+    search with the best candidate so far; the same command continues a search that ended in another way.
 
     \b
     Example:
       kcrf tune sample_data/pitch_accent.conll --budget 5s -o config.yaml
       kcrf train sample_data/pitch_accent.conll -c config.yaml -o model.npz
+      kcrf tune sample_data/pitch_accent.conll -c sample_data/accent.yaml --budget 5s -o config.yaml
       kcrf tune sample_data/addresses.conll --effort small -o config.yaml -m model.npz
       kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml
     """

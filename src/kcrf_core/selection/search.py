@@ -77,10 +77,11 @@ class Search:
         began: float | None = None,
         setting: float = 0.0,  # estimate of the cost of one setting of prior variances of the first seed
         clock: Callable[[], float] = time.perf_counter,
+        first: int = 1,  # seeds that are judged in this order, whatever they cost
     ):
         self._seeds, self._neighbours, self._arena, self.total = list(dict.fromkeys(seeds)), neighbours, arena, total
         self._listener, self._stopped, self._began, self._work = listener, stopped, began, 0.0
-        self._setting, self._clock, self.sizes = setting, clock, arena.sizes
+        self._setting, self._clock, self._first, self.sizes = setting, clock, first, arena.sizes
         self._outcomes: list[dict[Candidate, Outcome]] = [{} for _ in arena.sizes]
         self.history: list[Outcome] = []  # all outcomes, as they came
         self._failed: set[tuple[Candidate, int, bool]] = set()
@@ -148,7 +149,8 @@ class Search:
         """Search, and return the outcome to choose, or None if no candidate was judged."""
         shares = [SHARE_FACTOR**rung for rung in range(len(self._outcomes))]
         default = self._seeds[0]
-        going = [*self._seeds[:1], *self._cheapest_first(self._seeds[1:])]
+        leading = self._seeds[: self._first]
+        going = [*leading, *self._cheapest_first(self._seeds[self._first :])]
         for rung, positions in enumerate(self.sizes):
             share = shares[rung] / math.fsum(shares[rung:])
             limit = self.spent + (self.available - self.spent) * (share if rung else max(share, SEED_SHARE))
@@ -166,7 +168,7 @@ class Search:
             waiting = []
             for candidate in going:
                 before = self._outcomes[rung - 1].get(candidate) if rung else self.leader
-                exempt = not self._outcomes[rung] or candidate == default
+                exempt = not self._outcomes[rung] or candidate == default or (not rung and candidate in leading)
                 most = self.total if exempt else limit
                 first = self._setting * self._arena.settings(candidate, None, True) <= FIRST_SHARE * self.total
                 outcome = self._judge(candidate, rung, most, before, thorough=self.leader is None and first)
@@ -283,9 +285,11 @@ class Search:
             return None
         most = min(LARGEST_SHARE * self.total, self.available - self.spent)
         expected = self._expected(candidate, rung, like, thorough)
-        if expected > min(most, 1.5 * (limit - self.spent)):
+        # An estimate may be wrong, and the clock ends a judgement that takes too long: a given one is always begun.
+        begun = self._began is not None and not rung and candidate in self._seeds[: self._first]
+        if not begun and expected > min(most, 1.5 * (limit - self.spent)):
             return None
-        if candidate != self._seeds[0] and expected + self.training(candidate) > self.total - self.spent:
+        if not begun and candidate != self._seeds[0] and expected + self.training(candidate) > self.total - self.spent:
             return None  # it could not be trained
         if thorough:
             self._searched.add((candidate, rung))

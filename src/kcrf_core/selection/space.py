@@ -35,6 +35,9 @@ GRAMS = "n-grams"  # of letters and other tags
 # Columns that pairs and triples are made of.
 MOST_PAIRED, MOST_TRIPLED = 60, 24
 
+# Where a configuration has features: those of the default, or those of the configuration.
+FEATURE_CHOICE, GIVEN = "features", "given"
+SIGMA2_CHOICE, AUTOMATIC = "sigma2", "auto"
 LABELS = ("first-order transitions", "second-order transitions", "no transitions")
 PIVOT_CHOICE, LABEL_CHOICE, PENALTY_CHOICE = "pivots", "labels", "c1"
 # L1 penalties beside sigma2: typical values of CRFsuite's users.
@@ -324,26 +327,33 @@ def _without_defaults(feature: dict[str, Any]) -> dict[str, Any]:
 class GivenBlock(ColumnBlock):
     """Features, and perhaps terms, that the user has chosen, or attributes as CRFsuite's files have them.
 
-    Features beside attributes are lookups, which are linear.
+    Features beside attributes are lookups, which are linear. Terms without features stay as they are; with features,
+    other kernels and windows are tried, too.
     """
 
     features: tuple[dict[str, Any], ...] = ()
     terms: tuple[dict[str, Any], ...] | None = None
     attributes: bool = False
+    WINDOW: ClassVar[str] = "window"
 
     def __post_init__(self) -> None:
         name = self.choice = "attributes" if self.attributes else "kernel"
+        kernels = (LINEAR, LINEAR_AND_PAIRS, PAIRS, RBF)
         if self.terms is None:
-            self.choices = (Choice(name, (LINEAR, LINEAR_AND_PAIRS, PAIRS, RBF), LINEAR),)
-            self.seeds = tuple({name: kernel} for kernel in (LINEAR_AND_PAIRS, RBF, PAIRS))
+            self.choices = (Choice(name, kernels, LINEAR),)
+        elif self.features:
+            self.choices = (Choice(name, (GIVEN, *kernels), GIVEN), Choice(self.WINDOW, (GIVEN, *WINDOWS[1:5]), GIVEN))
+            self.seeds = tuple({name: kernel} for kernel in (LINEAR_AND_PAIRS, RBF))
         if self.attributes:
             self.choices = (*self.choices, Choice("min_count", ("1", "2", "3"), "1", True))
             self.seeds = ({name: LINEAR_AND_PAIRS}, {name: PAIRS}, {"min_count": "2"})
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
-        if self.terms is not None:
-            return BlockShare(self.features, (), self.terms)
-        features, seen, kernel = self.features, "*", chosen[self.choice]
+        features, seen, kernel = self.features, "*", chosen.get(self.choice, GIVEN)
+        if (reach := chosen.get(self.WINDOW, GIVEN)) != GIVEN:
+            features = tuple({**one, "window": around(reach)} if _moves(one) else one for one in features)
+        if self.terms is not None and kernel == GIVEN:
+            return BlockShare(features, (), self.terms)
         if self.attributes:
             seen, rare = "attributes", int(chosen["min_count"])
             features = ({"type": seen, "name": seen} | ({} if rare == 1 else {"min_count": rare}), *features)
@@ -353,6 +363,12 @@ class GivenBlock(ColumnBlock):
         terms = () if kernel == LINEAR else ({"name": "together", "features": [seen], **own},)
         looked_up = tuple(map(_name, self.features)) if self.attributes else ()
         return BlockShare(features, (*((seen,) if kernel.startswith(LINEAR) else ()), *looked_up), terms)
+
+
+def _moves(feature: Mapping[str, Any]) -> bool:
+    """Return True if a feature that was given looks around itself by a window."""
+    alone = feature.get("window") == [0] or "lookup" in feature
+    return ("column" in feature or "columns" in feature) and not alone
 
 
 class Space:
@@ -366,13 +382,20 @@ class Space:
         label_terms: bool = True,
         usual: Mapping[str, Any] | None = None,  # the configuration that data gets by default: that of the start
         pivots: int = PIVOTS[1],  # of the start
+        given: Mapping[str, Any] | None = None,  # a configuration with features and terms to begin with, too
     ):
         self._blocks, self._usual = tuple(blocks), usual
         self._raw = {key: value for key, value in raw.items() if key not in ("features", "terms")}
-        self._given_labels = None if label_terms else [
-            term for term in raw.get("terms") or () if not CLIQUES[term.get("type", "node")].mapped
-        ]  # fmt: skip
+        mapped, labels = by_input((raw if given is None else given).get("terms") or ())
+        self._given_labels = None if label_terms and given is None else labels
+        self._given = None if given is None else GivenBlock(tuple(given["features"]), mapped)
+        fixed = ((given or {}).get("training") or {}).get("sigma2")
+        self._sigma2 = None if fixed == AUTOMATIC else fixed
         choices = [choice for block in blocks for choice in block.choices]
+        if self._given is not None:
+            choices[:0] = [Choice(FEATURE_CHOICE, (USUAL, GIVEN), USUAL), *self._given.choices]
+            if self._sigma2 or any("sigma2" in term for term in (*mapped, *labels)):
+                choices.append(Choice(SIGMA2_CHOICE, (AUTOMATIC, GIVEN), AUTOMATIC))
         if label_terms:
             choices.insert(0, Choice(LABEL_CHOICE, LABELS, LABELS[0]))
         most = max(PIVOTS[0], positions // 2)
@@ -387,13 +410,20 @@ class Space:
     @property
     def seeds(self) -> list[Candidate]:
         """Candidates to begin with, the start first."""
-        out = [self.start]
+        out, choices, first = [self.start], self.choices, []
+        if self._given is not None:
+            first = [{FEATURE_CHOICE: GIVEN, **own} for own in ({SIGMA2_CHOICE: GIVEN}, {}, *self._given.seeds)]
         # The best of each block come before the second best of any.
-        for seed in filter(None, chain.from_iterable(zip_longest(*(block.seeds for block in self._blocks)))):
-            choices = self.choices
+        by_block = filter(None, chain.from_iterable(zip_longest(*(block.seeds for block in self._blocks))))
+        for seed in (*first, *by_block):
             known = {name: value for name, value in seed.items() if name in choices and value in choices[name].values}
             out.append(self._plain(self.start.changed(**known)))
         return list(dict.fromkeys(out))
+
+    @property
+    def first(self) -> int:
+        """Number of seeds to judge in any case: the default and the configuration that was given."""
+        return 1 if self._given is None else 2
 
     def neighbours(self, candidate: Candidate) -> Iterable[Candidate]:
         """Yield the candidates that differ in one choice, in the order of choices."""
@@ -434,7 +464,8 @@ class Space:
         linear: list[str] = []
         terms: list[dict[str, Any]] = []
         observed = False
-        for block in self._blocks:
+        given = self._given if chosen.get(FEATURE_CHOICE) == GIVEN else None
+        for block in self._blocks if given is None else [given]:
             part = block.part(chosen, pivots)
             observed = observed or part.observed
             features += part.features
@@ -446,7 +477,7 @@ class Space:
             names = ["*"] if whole else linear
             terms.insert(0, {"name": "node", "features": names, "kernel": {"type": LINEAR}})
         order = chosen.get(LABEL_CHOICE)
-        if self._given_labels is not None:
+        if self._given_labels is not None and (order is None or (given is not None and order == LABELS[0])):
             terms += self._given_labels
         elif order != LABELS[2]:
             terms.append({"type": "edge"})
@@ -454,6 +485,10 @@ class Space:
                 terms.append({"type": "edge2"})
         out = {**self._raw, **({"features": features} if features else {}), "terms": terms}
         training: dict[str, Any] = {}
+        if given is not None and chosen.get(SIGMA2_CHOICE) == GIVEN:
+            training = {} if self._sigma2 is None else {SIGMA2_CHOICE: self._sigma2}
+        elif given is not None:
+            out["terms"] = [{key: value for key, value in term.items() if key != SIGMA2_CHOICE} for term in terms]
         if observed and not any(_has_pivots(term) for term in terms):
             training["observed_features"] = True
         penalty = float(chosen.get(PENALTY_CHOICE, 0))
@@ -465,6 +500,15 @@ class Space:
         """Describe a candidate by the choices that differ from the default."""
         changed = [f"{name} {value}" for name, value in candidate.choices if value != self.choices[name].start]
         return ", ".join(changed) or "default"
+
+
+def by_input(terms: Sequence[dict[str, Any]]) -> tuple[tuple[dict[str, Any], ...], list[dict[str, Any]]]:
+    """Return the terms that look at the input, and those over labels alone."""
+
+    def looks(term: Mapping[str, Any]) -> bool:
+        return CLIQUES[term.get("type", "node")].mapped
+
+    return tuple(filter(looks, terms)), [term for term in terms if not looks(term)]
 
 
 def _bounded(term: Mapping[str, Any], most: int) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import CLIQUES
 from ..config import EMBEDDINGS, default_terms, parse_config
 from ..corpora import Columns, Corpus, WordVectors
 from ..encoding import (
@@ -34,7 +33,7 @@ from . import EFFORTS
 from .arena import PRIOR_SHARE, CorpusArena, Outcome, affordable_rungs, make_rungs, setting_cost
 from .journal import Journal
 from .search import Listener, Search
-from .space import LINEAR, LINEAR_AND_RBF, PIVOTS, RBF, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
+from .space import LINEAR, LINEAR_AND_RBF, PIVOTS, RBF, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock, by_input
 
 NUMBERS = "numbers"  # what real columns are called together
 FEW_COLUMNS = 12  # of numbers, which may have kernels of their own
@@ -87,22 +86,29 @@ class Tuning:
 
 def make_space(
     corpus: Corpus, raw: Mapping[str, Any], source: str, shape: tuple[int, int] | None = None,
-    left_out: Sequence[str] = (),
+    left_out: Sequence[str] = (), given: Mapping[str, Any] | None = None,
 ) -> Space:  # fmt: skip
-    """Return the candidates for a corpus, under a configuration that may have made some choices already."""
+    """Return the candidates for a corpus, under a configuration that may have made some choices already.
+
+    A configuration with features is `given`: one of the candidates, beside those without its features and terms.
+    """
     config = parse_config(raw, source)
+    if raw.get("features") is not None:
+        training = {key: value for key, value in (raw.get("training") or {}).items() if key != "sigma2"}
+        plain = {key: value for key, value in raw.items() if key not in ("features", "terms", "training")}
+        given = {**raw, "terms": raw.get("terms") or _usual_terms()}
+        return make_space(
+            corpus, {**plain, **({"training": training} if training else {})}, source, shape, left_out, given
+        )
     names = column_names(config, corpus)
     terms = raw.get("terms")
     label_terms = terms is None
     raw = {**raw, "ignore": sorted({*config.ignore, *left_out})} if left_out else raw
     is_open = kernel_is_open(raw, {}, corpus.positions)
     found = with_defaults(raw, corpus, source, is_open=is_open)
-    if raw.get("features") is not None or terms is not None:
-        features = raw.get("features")
-        mapped = None if terms is None else tuple(t for t in terms if CLIQUES[t.get("type", "node")].mapped)
-        blocks: list[ColumnBlock] = [GivenBlock(tuple(features or ()), mapped)]
-        return Space(blocks, raw, corpus.positions, label_terms)
-    blocks = []
+    if terms is not None:
+        return Space([GivenBlock((), by_input(terms)[0])], raw, corpus.positions, label_terms)
+    blocks: list[ColumnBlock] = []
     if corpus.attributes is not None:
         looked_up = lookups(config, corpus.tables)
         blocks.append(GivenBlock(tuple(one for one in looked_up if one["lookup"] != EMBEDDINGS), attributes=True))
@@ -118,9 +124,13 @@ def make_space(
         feature = {"vectors": name, "name": name}
         blocks.append(NumberBlock(name, (feature,), (), array.shape[1], reach=0))
     usual = {key: value for key, value in found.raw.items() if key != "suggested"}
-    usual["terms"] = usual.get("terms") or [{"name": one.name, "type": one.type} for one in default_terms()]
+    usual["terms"] = usual.get("terms") or _usual_terms()
     pivots = NUMBER_PIVOTS if is_open and found.numbers else PIVOTS[1]
-    return Space(blocks, raw, corpus.positions, label_terms, usual, pivots)
+    return Space(blocks, raw, corpus.positions, label_terms, usual, pivots, given)
+
+
+def _usual_terms() -> list[dict[str, Any]]:
+    return [{"name": one.name, "type": one.type} for one in default_terms()]
 
 
 def _column_blocks(
@@ -233,7 +243,8 @@ def tune(
 ) -> Tuning:
     """Search for the configuration that does best on held-out parts of a corpus.
 
-    Features and terms of `raw` stay as they are; the search is over the rest. Held-out parts are those that
+    The first candidate is the default. If `raw` has features, it is the second one, which the search varies, too; terms
+    without features stay as they are. The search is over the rest. Held-out parts are those that
     `train` would hold out (`hold_out`), or all of `dev`. Once `stopped` is true the best so far comes back.
 
     >>> from kcrf_core import Workers, read_corpus
@@ -273,7 +284,7 @@ def tune(
         space, yardstick, workers, rungs, config.training.seed, journal, stopped, budget is not None, listener.note
     )
     setting = least if began is None else least / 1e9
-    search = Search(space.seeds, space.neighbours, arena, total, listener, stopped, began, setting)
+    search = Search(space.seeds, space.neighbours, arena, total, listener, stopped, began, setting, first=space.first)
     listener.begin(search, space.title, yardstick)
     chosen, best = search.run(), search.best
     if chosen is None or best is None:
