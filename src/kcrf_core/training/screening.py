@@ -23,8 +23,8 @@ from ..kernels import KernelConfig
 from ..objective.solvers import Event, Observer, Trial
 from ..scoring import Yardstick, choose_yardstick
 from ..system import Remark, Workers
-from .held_out import BLOCKS, FEW_WHOLE, HoldOut, Pieces, Splits, make_splits
-from .prior_search import DIGITS, EXPONENTIALS, SPARSE_ROW
+from .held_out import BLOCKS, DIGITS, FEW_WHOLE, HoldOut, Pieces, Splits, make_splits
+from .prior_search import EXPONENTIALS, SPARSE_ROW
 from .problems import problem_of
 from .training import judge
 
