@@ -49,6 +49,13 @@ def kcrf(capsysbinary, monkeypatch):
     signal.signal(signal.SIGTERM, sigterm)
 
 
+@pytest.fixture(autouse=True)
+def default_features(request, monkeypatch):
+    """Leave out the comparison of default features with others, which takes seconds, but where it is tested."""
+    if not request.path.name.startswith("test_compared"):
+        monkeypatch.setattr("kcrf_core.training.screening.alternatives", lambda *about: {})
+
+
 @pytest.fixture
 def first_accents(sample_data, tmp_path):
     """`first_accents(60)` is a file with the first sequences of the pitch accent data; 150 make three shards."""

@@ -3,8 +3,8 @@
 Each is fitted to the same folds of a sample, with a few values of sigma2, the same steps for all terms. Paired
 differences of log p over held-out units decide: the default stays unless another one is better by more than a standard
 error. Linear weights go on beyond the range of the training data, where a kernel has nothing to say: where whole
-sequences do not tell both apart, they are taken. Work is counted in operations, never in time, so that the same data
-give the same choice on every machine.
+sequences do not tell them from a default with a kernel, they are taken. Work is counted in operations, never in time,
+so that the same data give the same choice on every machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFAULT = "default"
 SHARE, FINAL_PASSES, FREE_OPERATIONS = 0.2, 100, 5e9
 # Passes of a candidate on each fold, and the positions of a sample.
 PASSES, LEAST_SAMPLE, MOST_SAMPLE = 100, 1_000, 6_000
-SETTINGS = 4  # of sigma2
+SETTINGS = 3  # of sigma2: where the search begins, and a step to either side, or two to one
 FOLDS = 3  # so that two thirds are fitted on
 REACH = 15  # of windows and transforms of all candidates, for gaps beside blocks
 
@@ -118,7 +118,7 @@ def screen(
 def choose(log_loss: Yardstick, logs: Mapping[str, np.ndarray], simpler: Collection[str] = ()) -> str:
     """Return the best one if it is better than the first by more than a standard error; else the first.
 
-    If some of the `simpler` ones are not told apart from it, the best of them is returned.
+    In its place comes the first of the `simpler` ones that it is not better than by more than a standard error.
     """
 
     def value(name: str) -> float:
@@ -129,9 +129,9 @@ def choose(log_loss: Yardstick, logs: Mapping[str, np.ndarray], simpler: Collect
         return round(difference - error, DIGITS) > 0
 
     first, best = next(iter(logs)), max(logs, key=value)
-    chosen = best if beats(best, first) else first
-    alike = [name for name in simpler if not beats(chosen, name)]
-    return chosen if chosen in simpler or not alike else max(alike, key=value)
+    if beats(best, first):
+        return best
+    return first if first in simpler else next((name for name in simpler if not beats(first, name)), first)
 
 
 class _Settings(Observer):
