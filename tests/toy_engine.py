@@ -107,13 +107,6 @@ class ToyVectors:
         rows = numbers(vector)[first : first + len(matrix) * width].reshape(len(matrix), width)
         self._replace(target, first, (matrix @ rows).ravel())
 
-    def multiply_columns(self, target, vector, number, matrices):
-        C, m, _ = matrices.shape
-        first = self.blocks[number].start
-        rows = numbers(vector)[first : first + m * C].reshape(m, C)
-        product = np.stack([matrices[c] @ rows[:, c] for c in range(C)], axis=1)
-        self._replace(target, first, product.ravel())
-
     def widened(self, vector, narrow):
         out = self.zeros()
         for few, whole in zip(narrow.blocks, self.blocks, strict=True):
@@ -282,13 +275,6 @@ class ToyBlocks:
         Phi, weights = self.engine.features[term], self.engine.problem.position_weights()
         return ((weights[:, None] * Phi**2).T @ (self.node * (1 - self.node))).ravel()
 
-    def leading(self, term, columns, sigma2, negligible):
-        curvature = self.engine.problem.position_weights()[:, None] * self.node * (1 - self.node) / 2
-        inverses = [
-            np.linalg.inv((columns * q[:, None]).T @ columns + np.eye(columns.shape[1]) / sigma2) for q in curvature.T
-        ]
-        return np.stack(inverses), 0
-
 
 class ToyEngine:
     """Node terms over given features [N, D] each, and transitions; more than two labels.
@@ -386,9 +372,6 @@ class ToyEngine:
         blocks = self.blocks(theta)
         q = self.problem.position_weights() * (blocks.node * (1 - blocks.node)).mean(axis=1)
         return {j: (self.features[j] * q[:, None]).T @ self.features[j] for j in most}, blocks.variance_share
-
-    def leading_columns(self, term, m):
-        return self.features[term][:, :m]
 
     def narrowed(self, sizes):
         return ToyEngine(self.problem, [Phi[:, : sizes.get(j, Phi.shape[1])] for j, Phi in enumerate(self.features)])

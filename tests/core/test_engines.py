@@ -123,7 +123,7 @@ def test_the_toy_has_what_solvers_ask_for(protocol, engine):
     asked = {name: value for name, value in asked.items() if protocol is not Vectors or name not in ("empty", "cast")}
     if protocol is Engine:
         asked = {name: value for name, value in asked.items() if hasattr(engine, name)}
-    assert len(asked) > 3
+    assert len(asked) >= 3
     for name, value in asked.items():
         there = inspect.signature(getattr(engine, name))
         assert list(there.parameters) == list(inspect.signature(value).parameters), name

@@ -36,7 +36,7 @@ from kcrf_core.objective.solvers.initial_inverse import (
     InitialInverse,
     Preconditioner,
 )
-from kcrf_core.objective.solvers.metric import BlockMetric, LeadingColumns
+from kcrf_core.objective.solvers.metric import BlockMetric, leading_columns
 from problems import on_threads, random_inputs, random_offsets
 
 
@@ -137,17 +137,24 @@ def test_part_and_whole_agree_on_the_objective(rng, workers, monkeypatch):
     np.testing.assert_allclose(objective.evaluate(found.theta).value, found.value, rtol=1e-12)
 
 
-def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
-    """With all columns leading and nothing left out, two labels have the exact block of (30)."""
-    monkeypatch.setattr("kcrf_core.objective.solvers.metric.SMALLEST_VARIANCE", 0.0)
-    monkeypatch.setattr("kcrf_core.objective.solvers.metric.PASSES_TO_BUILD", 1000)
-    objective = random_objective(rng, workers, 2, 12, RBFKernel(0.3))
+@pytest.mark.parametrize("Y", [2, 4])
+def test_metric_is_the_inverse_of_the_mean_block(rng, workers, Y, monkeypatch):
+    """(v Phi^T Phi + I / sigma^2)^-1 on leading columns, v the variance of labels; a diagonal beside it."""
+    monkeypatch.setattr("kcrf_core.objective.solvers.metric.POSITIONS_PER_COLUMN", 1000)  # all positions
+    monkeypatch.setattr("kcrf_core.objective.solvers.metric.MOST_COLUMNS", 5)
+    objective = random_objective(rng, workers, Y, 12, RBFKernel(0.3), 9)
     blocks, run = objective.hessian_blocks(rng.normal(size=objective.size)), Run(1e-3, 10)
-    metric = BlockMetric(blocks, LeadingColumns(objective, run), run)
-    node, edge = objective.blocks
+    metric = BlockMetric(blocks, leading_columns(objective, run))
+    (node, edge), (m, C) = objective.blocks, (5, objective.terms[0].columns)
+    phi, weights = objective.terms[0].map.features(workers)[:, :m], objective.problem.position_weights()
+    variance, precision = blocks.variance_share * (1 - 1 / Y) / Y, 1 / objective.sigma2[0]
+    curvature = variance * (phi * weights[:, None]).T @ phi + np.eye(m) * precision
+    diagonal = blocks.variance_share * (objective.initial_curvature()[node] - precision) + precision
     vector = rng.normal(size=objective.size)
-    np.testing.assert_allclose(blocks.product(0, metric(vector)[node]), vector[node], rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(blocks.small(1) @ metric(vector)[edge], vector[edge], rtol=1e-8, atol=1e-10)
+    found, rows = metric(vector), vector[: m * C].reshape(m, C)
+    np.testing.assert_allclose(curvature @ found[: m * C].reshape(m, C), rows, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose((diagonal * found[node])[m * C :], vector[node][m * C :], rtol=1e-8)
+    np.testing.assert_allclose(blocks.small(1) @ found[edge], vector[edge], rtol=1e-8, atol=1e-10)
     assert run.work > 0
 
 
@@ -155,7 +162,7 @@ def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
 def test_metric_is_symmetric_and_positive(rng, workers, Y):
     objective = random_objective(rng, workers, Y, 30, RBFKernel(0.3), 12)
     run = Run(1e-3, 10)
-    metric = BlockMetric(objective.hessian_blocks(np.zeros(objective.size)), LeadingColumns(objective, run), run)
+    metric = BlockMetric(objective.hessian_blocks(np.zeros(objective.size)), leading_columns(objective, run))
     dense = np.array([metric(unit) for unit in np.eye(objective.size)])
     np.testing.assert_allclose(dense, dense.T, rtol=1e-8, atol=1e-10)
     assert np.linalg.eigvalsh((dense + dense.T) / 2).min() > 0
@@ -219,7 +226,7 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     run = Run(1e-4, 500)
     found = InitialInverse(objective, run).at(np.zeros(objective.size))
     assert isinstance(found, Preconditioner) and run.work > 0
-    [phi], weights = objective.engine.leading_columns(0, m), objective.problem.position_weights()
+    phi, weights = objective.terms[0].map.features(workers), objective.problem.position_weights()
     curvature = (phi * weights[:, None]).T @ phi * (1 - 1 / Y) / Y + np.eye(m) / objective.sigma2[0]
     values, vectors = np.linalg.eigh(curvature)
     vector = rng.normal(size=objective.size)

@@ -367,10 +367,6 @@ class LentMap(FeatureMap):
             return out
         return found
 
-    def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
-        assert inverse is not None
-        return self._place.backend.numpy(self.features_there(inverse))
-
     def features_there(self, inverse: np.ndarray) -> Array:
         """Return kernel values times a matrix as an array of the device."""
         own, right = map_on(self._place, self.here, self._dtype), self._place.backend.array(inverse, self._dtype)

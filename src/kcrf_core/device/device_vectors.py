@@ -42,14 +42,13 @@ class DeviceVectors(Vectors):
         block = self.blocks[number]
         return DeviceVectors([slice(0, block.stop - block.start)], self.backend)
 
-    def _held(self, matrix: np.ndarray) -> Array:
-        """Return a matrix there; the last few stay."""
-        for known, there in self._matrices:
+    def _multiplied(self, matrix: np.ndarray, rows: Array) -> Array:
+        for known, copied in self._matrices:
             if known is matrix:
-                return there
-        self._matrices.append((matrix, self.backend.array(matrix, DOUBLE)))
+                return copied @ rows
+        self._matrices.append((matrix, self.backend.array(matrix, DOUBLE)))  # the last few stay on the device
         del self._matrices[: -2 * max(len(self.blocks), 1)]
-        return self._matrices[-1][1]
+        return self._matrices[-1][1] @ rows
 
     def _each_slice(
         self, work: Callable[[slice, float], Sequence[Array | float]], width: int, variances: np.ndarray | None = None

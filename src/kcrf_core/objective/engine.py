@@ -19,7 +19,7 @@ import numpy as np
 from ..chains import Clique, Edges, Problem
 from ..maps import Evaluated, Extent, Head, Partitions, PivotHead, Rounding
 from ..scoring import DECODINGS
-from ..system import Workers, linear_algebra
+from ..system import Workers
 from .executors import Deal, Executor, Handle, InMemory, Method, Result
 from .inverse_powers import inverse_power
 from .partition import Parameters, Partition, PartitionBlocks, TermPlace
@@ -292,11 +292,6 @@ class Engine:
         gram = self.executor.total(self.handles, Partition.sampled_gram, arguments)
         return gram * (weights.sum() / weights[rows].sum())
 
-    def leading_columns(self, term: int, m: int) -> list[Handle]:
-        """Return the first m columns of a nested map, for `EngineBlocks.leading`."""
-        inverse = self.pivot_head(term).inverse(m, self.dtype)
-        return self.executor.derive(self.handles, Partition.leading_features, self._each(term, inverse))
-
     def real_grams(self, theta: Vector, most: Mapping[int, int]) -> tuple[dict[int, np.ndarray], float]:
         """Return Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and `EngineBlocks.variance_share`.
 
@@ -376,19 +371,3 @@ class EngineBlocks:
         engine = self._engine
         raw: Any = engine.executor.total(self._handles, PartitionBlocks.raw_diagonal, engine._each(term))
         return engine.terms[term].scaled_squares(raw.ravel(), engine.head(term).scale)
-
-    def leading(self, term: int, columns: Sequence[Handle], sigma2: float, negligible: float) -> tuple[np.ndarray, int]:
-        """Return inverses [C, m, m] of the block on leading columns, for each label, and the number of operations.
-
-        The prior is included. Nearly deterministic positions, with a variance up to `negligible`, are left out.
-        """
-        arguments = [(term, part, negligible) for part in columns]
-        grams, counts = self._engine.executor.total(self._handles, PartitionBlocks.leading_grams, arguments)
-        m = grams.shape[1]
-
-        def inverted(gram: np.ndarray) -> np.ndarray:
-            gram[np.diag_indices(m)] += 1 / sigma2
-            return linear_algebra.inv(gram, overwrite_a=True, check_finite=False)
-
-        inverses = list(self._engine.workers.map(inverted, list(grams)))
-        return np.stack(inverses), sum(int(rows) * m * m + m**3 for rows in counts)

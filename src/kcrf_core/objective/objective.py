@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -315,7 +314,3 @@ class HessianBlocks:
                 own = self.variance_share * small if small.ndim == 1 else small.diagonal()
                 out[part] = own + 1 / objective.sigma2[j]
         return out
-
-    def leading(self, term: int, columns: Any, negligible: float) -> tuple[np.ndarray, int]:
-        """Return inverses [C, m, m] on leading columns, label by label, and the operations that they took."""
-        return self._loss.leading(term, columns, self.objective.sigma2[term], negligible)

@@ -294,12 +294,6 @@ class Partition:
         grams = [tree_sum([reduce(add, (grams[j] for grams, _ in part)) for part in by_run]) for j in rows]
         return grams, tree_sum([math.fsum(left for _, left in part) for part in by_run])
 
-    def leading_features(self, term: int, inverse: np.ndarray) -> np.ndarray:
-        """Return kernel values with the first m pivots times a matrix [m, m], [N, m]."""
-        leading = self.maps[term].leading(len(inverse))
-        rows = (np.arange(part.start, part.stop) for part in self.runs.slices)
-        return np.concatenate([leading.subset(numbers).features(self.workers, inverse) for numbers in rows])
-
     def errors(self, theta: Parameters, clique: Clique) -> np.ndarray:
         """Return w (p - e_y) of the cliques of each position, [N, columns]."""
         assert isinstance(clique, MappedClique)
@@ -558,29 +552,6 @@ class PartitionBlocks:
 
         partition.workers.run(work, range(shape.columns))
         return partition.part_of(term, out, squares=True)
-
-    def leading_grams(self, term: int, columns: np.ndarray, negligible: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return sums [C, m, m] over positions of q_ty phi_t phi_t^T, and how many went into each [C].
-
-        q_ty = p_ty (1 - p_ty) / 2: labels share the curvature. With two labels one column holds all of it, 2 p (1 - p).
-        """
-        p = self._marginals[NODE]
-        variance = p * (1 - p)
-        curvature = variance / 2 if self._partition.terms[term].columns > 1 else variance.sum(axis=1, keepdims=True)
-        curvature *= self._weights[:, None]
-
-        def work(label: int) -> tuple[np.ndarray, int]:
-            rows = np.flatnonzero(curvature[:, label] > negligible)
-
-            def of_partition(part: slice) -> np.ndarray:
-                chosen = rows[part]
-                phi = columns[chosen].astype(np.float64)
-                return (phi * curvature[chosen, label][:, None]).T @ phi
-
-            return summed_by(self._partition.runs.within(rows), len(rows), of_partition), len(rows)
-
-        grams = list(self._partition.workers.map(work, range(curvature.shape[1])))
-        return np.stack([gram for gram, _ in grams]), np.array([rows for _, rows in grams])
 
 
 # Work on one task, or on one chunk and its potentials.

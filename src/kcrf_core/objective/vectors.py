@@ -160,21 +160,9 @@ class Vectors(ABC):
         rows = self._double(vector[part]).reshape(len(matrix), width)
         target[part] = self._multiplied(matrix, rows).reshape(-1)
 
+    @abstractmethod
     def _multiplied(self, matrix: np.ndarray, rows: Vector) -> Vector:
         """Multiply a matrix [m, m] by rows [m, C] beside vectors."""
-        return self._held(matrix) @ rows
-
-    def multiply_columns(self, target: Vector, vector: Vector, number: int, matrices: np.ndarray) -> None:
-        """Put matrices [C, m, m] times C columns [m, C] of a vector's block into the same place of a target."""
-        C, m, _ = matrices.shape
-        first = self.blocks[number].start
-        part = slice(first, first + m * C)
-        leading = self._double(vector[part]).reshape(m, C)
-        target[part] = (self._held(matrices) @ leading.T[:, :, None])[:, :, 0].T.reshape(-1)
-
-    def _held(self, matrix: np.ndarray) -> Vector:
-        """Return a matrix that is multiplied with again and again as an array beside vectors."""
-        return matrix
 
     def widened(self, vector: Vector, narrow: Vectors) -> Vector:
         """Return a vector of other, shorter blocks as one of these: their values come first, the others are zero."""

@@ -1,7 +1,7 @@
 """The paper's estimator: Newton steps with the blocks of (30), one block per term, all terms at once.
 
 A node term's block is an operator of two products with the map, solved by conjugate gradients that leading columns
-precondition (see `metric`); the edge term's is a small matrix, solved by Cholesky (`ThreadBlocks`). Plain steps with
+precondition (see `metric`); the edge term's is a small matrix, solved by Cholesky (`EngineBlocks`). Plain steps with
 blocks zigzag (OCR, poly-2, 500 pivots: no gap of 1e-3 after 314): the pairs of L-BFGS laid over them learn what they
 leave out (72 steps to 1e-4). Every step is searched along, since (30) can underestimate the curvature.
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import HessianBlocks, Objective, Point, Vector
 from .lbfgs import Memory, step
-from .metric import BlockMetric, LeadingColumns, conjugate_gradients
+from .metric import BlockMetric, conjugate_gradients, leading_columns
 from .run import Run
 
 FORCING = 0.2
@@ -33,10 +33,10 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, on
     """Take steps until the run stops them, or rounding hides all progress."""
     if now is None:
         now = run.evaluate(objective, theta)
-    columns, memory = LeadingColumns(objective, run), Memory(objective.vectors)
+    columns, memory = leading_columns(objective, run), Memory(objective.vectors)
     while True:
         blocks = run.blocks(objective, theta)
-        metric = BlockMetric(blocks, columns, run)
+        metric = BlockMetric(blocks, columns)
         which: Iterable[int] = range(len(objective.blocks))
         if one_term:
             squares = objective.vectors.block_dots(now.gradient, now.gradient)

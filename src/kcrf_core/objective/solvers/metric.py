@@ -1,8 +1,9 @@
 """Conjugate gradients, and their preconditioner: an approximate inverse Hessian at one point, by blocks.
 
-The first columns of a reduced map hold most of the curvature: for m of them the block of (30) is inverted label by
-label (`ThreadBlocks.leading`). The other columns have the diagonal of the mean, transitions their own block. Newton
-steps to a gap of 1e-4 on OCR (poly-2, 500 pivots) need 209 products where a diagonal needs 535.
+The first columns of a reduced map hold most of the curvature. On them the block of (30) is taken for the matrix that
+`initial_inverse` has, v Phi^T Phi + I / sigma^2, with Phi^T Phi from a sample of positions, and v the mean variance of
+labels at the point: a diagonal in the eigenvectors of Phi^T Phi. The other columns have the diagonal of the mean,
+transitions their own block.
 """
 
 from __future__ import annotations
@@ -11,79 +12,77 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...chains import MappedClique
 from ...system import linear_algebra
 from .. import HessianBlocks, Objective, Vector, Vectors
+from .initial_inverse import POSITIONS_PER_COLUMN
 from .run import Run
 
 MOST_STEPS = 200  # of conjugate gradients
 MOST_COLUMNS = 300
-# The blocks are to cost about two passes: m^2 q / (4 D) <= 2, with a part q of about 2 / C of the variances left.
-PASSES_TO_BUILD = 2
-SMALLEST_VARIANCE = 0.003  # of labels: positions below it are left out of the blocks
-REBUILD = 0.25  # blocks are built anew when the variance of labels has changed by this part
+OPERATIONS_FOR_EIGENVECTORS = 9  # of a matrix [m, m], times m^3
 
 
-class LeadingColumns:
-    """Phi[:, :m] of each node term with a reduced map, and the blocks on them, kept from one metric to the next."""
+def leading_columns(objective: Objective, run: Run) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Return eigenvalues [m] and eigenvectors [m, m] of Phi^T Phi, for the first m columns of each reduced map.
 
-    def __init__(self, objective: Objective, run: Run):
-        self._columns: dict[int, object] = {}  # by the number of their term
-        self._inverses: dict[int, np.ndarray] = {}  # likewise, [C, m, m]
-        self._variance_share = 0.0  # when those were built
-        for j in objective.mapped:
-            term = objective.terms[j]
-            if isinstance(term.clique, MappedClique) and term.clique.axes == 1 and term.nested:
-                wanted = np.sqrt(4 * PASSES_TO_BUILD * term.rows * max(1, term.columns / 2))
-                m = int(min(term.rows, MOST_COLUMNS, wanted))
-                self._columns[j] = objective.engine.leading_columns(j, m)
-                run.add_operations(objective, objective.problem.positions * m * m)
-
-    def inverses(self, blocks: HessianBlocks, run: Run) -> dict[int, np.ndarray]:
-        """Return inverse blocks of each term, built anew where variances have changed much since the last time."""
-        if not self._inverses or abs(blocks.variance_share - self._variance_share) > REBUILD * self._variance_share:
-            self._variance_share = blocks.variance_share
-            for j, columns in self._columns.items():
-                self._inverses[j], operations = blocks.leading(j, columns, SMALLEST_VARIANCE)
-                run.add_operations(blocks.objective, operations)
-        return dict(self._inverses)
+    They are by the number of the map's term.
+    """
+    columns = {}
+    for j in objective.mapped:
+        term = objective.terms[j]
+        if term.nested:
+            m = min(term.rows, MOST_COLUMNS)
+            gram = objective.engine.leading_gram(j, m, POSITIONS_PER_COLUMN * m)
+            columns[j] = linear_algebra.eigh(gram, overwrite_a=True, check_finite=False)
+            run.add_operations(objective, (OPERATIONS_FOR_EIGENVECTORS + 4 * POSITIONS_PER_COLUMN) * m**3)
+    return columns
 
 
 class BlockMetric:
     """An approximate inverse Hessian of P at one point."""
 
-    def __init__(self, blocks: HessianBlocks, columns: LeadingColumns, run: Run):
-        objective = blocks.objective
+    def __init__(self, blocks: HessianBlocks, columns: dict[int, tuple[np.ndarray, np.ndarray]]):
+        objective = self._objective = blocks.objective
         prior = np.repeat(1 / objective.sigma2, [part.stop - part.start for part in objective.blocks])
         # [size] the diagonal at zero, less the variance that has vanished since
         diagonal = blocks.variance_share * (objective.initial_curvature() - prior) + prior
-        self._inverses = columns.inverses(blocks, run)  # by the number of their term, [C, m, m]
-        self._vectors, self._factors = objective.vectors, {}  # of small blocks that are matrices, likewise
+        self._factors, self._rotations = {}, {}  # of small blocks that are matrices, and of leading columns, by term
         for j, (part, term) in enumerate(zip(objective.blocks, objective.terms, strict=True)):
-            if not term.clique.mapped:
+            if j in columns:
+                eigenvalues, eigenvectors = columns[j]
+                squares = blocks.variance_share * np.maximum(eigenvalues, 0.0)
+                curvature = np.repeat(objective.curvature_at_zero(j, squares), term.columns)
+                diagonal[part][: len(curvature)] = curvature
+                self._rotations[j] = eigenvectors.T, eigenvectors
+            elif not term.clique.mapped:
                 block = blocks.small(j)
                 if block.ndim == 2:
                     self._factors[j] = linear_algebra.cho_factor(block)
                 else:
                     diagonal[part] = block
-        self._diagonal = self._vectors.from_array(diagonal)
-        self._parts = [self._vectors.of_block(j) for j in range(len(objective.terms))]
+        self._diagonal = objective.vectors.from_array(diagonal)
+        self._parts = [objective.vectors.of_block(j) for j in range(len(objective.terms))]
 
     def __call__(self, vector: Vector) -> Vector:
         """Multiply it by a vector like theta."""
-        out = self._vectors.zeros()
+        vectors = self._objective.vectors
+        out = vectors.zeros()
         for j in range(len(self._parts)):
-            self._vectors.put(out, j, self.of_term(j, self._vectors.take(vector, j)))
+            vectors.put(out, j, self.of_term(j, vectors.take(vector, j)))
         return out
 
     def of_term(self, term: int, block: Vector) -> Vector:
         """Multiply the block of one term by a block of a vector."""
-        vectors = self._parts[term]
+        vectors, diagonal = self._parts[term], self._objective.vectors.take(self._diagonal, term)
         if term in self._factors:
             return vectors.from_array(linear_algebra.cho_solve(self._factors[term], vectors.to_array(block)))
-        out = vectors.quotient(block, self._vectors.take(self._diagonal, term))
-        if term in self._inverses:
-            vectors.multiply_columns(out, block, 0, self._inverses[term])
+        if term not in self._rotations:
+            return vectors.quotient(block, diagonal)
+        (forward, backward), width = self._rotations[term], self._objective.terms[term].columns
+        rotated = vectors.copy(block)
+        vectors.multiply_rows(rotated, block, 0, forward, width)
+        out = vectors.quotient(rotated, diagonal)
+        vectors.multiply_rows(out, out, 0, backward, width)
         return out
 
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from .. import Objective, Point, Vector
-from .metric import BlockMetric, LeadingColumns, conjugate_gradients
+from .metric import BlockMetric, conjugate_gradients, leading_columns
 from .run import Run
 from .wolfe import line_search
 
@@ -21,10 +21,10 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
     """Take steps until the run stops them, or rounding hides all progress."""
     if now is None:
         now = run.evaluate(objective, theta)
-    columns, vectors = LeadingColumns(objective, run), objective.vectors
+    columns, vectors = leading_columns(objective, run), objective.vectors
     first_norm = None
     while True:
-        metric = BlockMetric(run.blocks(objective, theta, diagonals=True), columns, run)
+        metric = BlockMetric(run.blocks(objective, theta, diagonals=True), columns)
         norm = float(np.sqrt(vectors.dot(now.gradient, metric(now.gradient))))
         first_norm = first_norm or max(norm, 1e-300)
         forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / first_norm)))
