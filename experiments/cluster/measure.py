@@ -64,7 +64,7 @@ def main() -> None:
 
     from kcrf_core.chains import EDGE, NODE
     from kcrf_core.cluster import DaskExecutor, on_workers
-    from kcrf_core.objective import Engine, HostVectors, Objective, Partition, TermShape, block_slices
+    from kcrf_core.objective import DistantRows, Engine, HostVectors, Objective, ObjectiveTerm, Partition, block_slices
     from kcrf_core.system import Workers
 
     threads = arguments.workers * arguments.worker_threads
@@ -97,12 +97,11 @@ def main() -> None:
             executor.check()
             if arguments.what == "pivots":
                 problem, specs, head = data.problem(range(arguments.partitions)), data.specs(), data.head(workers)
-                shapes = [
-                    TermShape.of(clique, own, None, problem.label_count) for clique, own in ((NODE, head), (EDGE, None))
-                ]
+                terms = [ObjectiveTerm(NODE, distant=DistantRows(head, 1.0, ())), ObjectiveTerm(EDGE)]
+                terms = [term.for_labels(problem.label_count) for term in terms]
                 parts = executor, executor.load(specs), [spec.places for spec in specs]
-                vectors = HostVectors(block_slices(shapes), workers)
-                engine = Engine(problem, shapes, {0: head}, *parts, vectors, workers, DTYPE, None)
+                vectors = HostVectors(block_slices(terms), workers)
+                engine = Engine(problem, terms, *parts, vectors, workers, DTYPE, None)
                 objective = Objective(engine, [1.0, 1.0])
             else:
                 objective = Objective.on(Engine.over(problem, terms, executor, workers, dtype), terms)

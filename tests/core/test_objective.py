@@ -377,9 +377,7 @@ def test_edge_block_against_enumeration(rng, workers):
     objective = explicit(problem, random_inputs(rng, problem.positions, 2, 2), workers)
     theta = rng.normal(size=objective.size)
     edges = objective.engine.potentials(theta)
-    prepared = (
-        objective.engine.handles[0].terms[0].map.prepare(objective.weights_of(theta, 0), np.dtype(np.float64))
-    )
+    prepared = objective.engine.handles[0].terms[0].map.prepare(objective.weights_of(theta, 0), np.dtype(np.float64))
     scores = np.zeros((problem.positions, 3))
     objective.engine.handles[0].terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)
     expected = np.eye(9) / 3.0

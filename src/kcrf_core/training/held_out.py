@@ -1,9 +1,9 @@
 """Sequences, groups of them or blocks of very few long ones, held out in turn while choices are made.
 
 Sequences differ (days, speakers, recordings), which blocks beside the training data do not show: from FEW_WHOLE on,
-whole sequences are held out. A block is a run of positions. Where it is cut off from its neighbours, neither it nor
-they have a clique of a first or last label; a gap of the longer of a window and the median run of a label beside it is
-neither fitted on nor judged by.
+whole sequences are held out unless one of them has most positions. A block is a run of positions. Where it is cut off
+from its neighbours, neither it nor they have a clique of a first or last label; a gap of the longer of a window and the
+median run of a label beside it is neither fitted on nor judged by.
 """
 
 from __future__ import annotations
@@ -157,7 +157,8 @@ def make_splits(
     wishes = wishes or HoldOut()
     lengths = np.diff(problem.offsets)
     there = np.flatnonzero((problem.weights > 0) & (lengths > 0))
-    few = wishes.free and len(there) < FEW_WHOLE
+    one_is_most = 2 * lengths[there].max(initial=0) > lengths[there].sum()  # the rest is too little to fit on
+    few = wishes.free and (len(there) < FEW_WHOLE or one_is_most)
     blocks = blocks_of(problem, wishes.block, reach) if few or wishes.block is not None else None
     gap = 0
     if blocks is not None:
