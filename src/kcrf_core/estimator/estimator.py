@@ -59,7 +59,6 @@ from ..model import (
     LagDecoder,
     LibraryLabels,
     Model,
-    NamedWeights,
     Wishes,
     state_weights,
 )
@@ -941,8 +940,8 @@ class KernelCRF:
         return self._model().file_size
 
     @property
-    def state_features_(self) -> NamedWeights:
-        """Weights by (attribute, label) of a linear kernel; columns, named c0, c1, ..., are scaled."""
+    def state_features_(self) -> dict[tuple[str, LabelValue], float]:
+        """Weights, but zeros, by (attribute, label) of a linear kernel; columns, named c0, c1, ..., are scaled."""
         return state_weights(self._model(), self._label_values())
 
     @property

@@ -21,7 +21,6 @@ from .decoding import (
 from .explanation import Explanation as Explanation, scores_in_place as scores_in_place
 from .importance import Importance as Importance, importances as importances
 from .inspection import (
-    NamedWeights as NamedWeights,
     dump as dump,
     forbidden_in_training as forbidden_in_training,
     state_weights as state_weights,

@@ -7,7 +7,7 @@ pivot is named by its line of the training data and shown with its coefficient.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,40 +108,16 @@ def dump(model: Model) -> Iterator[list[str]]:
                 yield [kind, *(labels[y] for y in cell), f"{table[cell]:.6g}"]
 
 
-class NamedWeights(Mapping[tuple[str, LabelValue], float]):
-    """Weights by (feature, label), like a dictionary, and no larger than the array behind it."""
-
-    def __init__(self, names: Sequence[str], labels: Sequence[LabelValue], values: np.ndarray):
-        self._rows = {name: row for row, name in enumerate(names)}
-        self._columns = {label: column for column, label in enumerate(labels)}
-        self._values = values  # [D, Y]
-
-    def __getitem__(self, key: tuple[str, LabelValue]) -> float:
-        try:
-            name, label = key
-            return float(self._values[self._rows[name], self._columns[label]])
-        except (TypeError, ValueError):
-            raise KeyError(key) from None
-
-    def __iter__(self) -> Iterator[tuple[str, LabelValue]]:
-        return ((name, label) for name in self._rows for label in self._columns)
-
-    def __len__(self) -> int:
-        return self._values.size
-
-    def __repr__(self) -> str:
-        return f"<{len(self):,} weights of {len(self._rows):,} features and {len(self._columns)} labels>"
-
-
-def state_weights(model: Model, labels: Sequence[LabelValue]) -> NamedWeights:
-    """Return the weights of the only term of a linear model, with `labels` in the place of its own."""
+def state_weights(model: Model, labels: Sequence[LabelValue]) -> dict[tuple[str, LabelValue], float]:
+    """Return the weights, but zeros, of the only term of a linear model, with `labels` in the place of its own."""
     if len(model.terms) != 1:
         raise AttributeError("weights of features exist only if the model has one term")
     term = model.terms[0]
     if not isinstance(term, FeatureTerm) or not term.is_linear or term.clique.axes > 1:
         raise AttributeError("weights of features exist only if the kernel is linear")
     weights = term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))
-    return NamedWeights(plain_names(model.encoding.features), labels, weights)
+    names = plain_names(model.encoding.features)
+    return {(names[row], labels[y]): float(weights[row, y]) for row, y in np.argwhere(weights).tolist()}
 
 
 def unpack(contents: Contents) -> Stored:
