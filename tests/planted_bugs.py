@@ -209,7 +209,7 @@ BUGS = [
         "self.sigma2).sum()",
         "core/test_sparse_weights_training.py",
     ),
-    Bug("kcrf_core/pycrfsuite/kcrf_models.py", ".get(text, 0.0) + value", ".get(text, 0.0)", "core/test_pycrfsuite.py"),
+    Bug("kcrf_core/pycrfsuite/trainer.py", ".get(text, 0.0) + value", ".get(text, 0.0)", "core/test_pycrfsuite.py"),
     Bug(
         "kcrf_core/scoring/spans.py",
         "if rules.closed:",

@@ -7,9 +7,8 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
 
 if TYPE_CHECKING:
     from ..model import Model
-    from .kcrf_models import ModelItems
 
 ARCHIVE = b"PK\x03\x04"
 
@@ -57,8 +55,8 @@ class ParsedDump:
 class _Open(threading.local):
     """An open model; each thread has its own sequence, for which `__init__` is called again."""
 
-    def __init__(self, make: Callable[[], RuntimeTagger | ModelItems], source: CrfsuiteModel | Model):
-        self.source, self.items = source, make()
+    def __init__(self, model: RuntimeModel, source: CrfsuiteModel | Model):
+        self.source, self.items = source, RuntimeTagger(model)
         self._rules = None if isinstance(source, CrfsuiteModel) else source.label_rules
         self.numbers = {label: number for number, label in enumerate(source.labels)}
         self._marginals: np.ndarray | None = None
@@ -93,12 +91,11 @@ def _open_crfsuite(data: bytes, source: str) -> _Open:
     Y = len(found.labels)
     edges = Edges(found.transitions, np.zeros(Y), np.zeros(Y))
     names, weights = (found.text, found.starts, found.lengths), (Y, found.ends, found.columns, found.values)
-    made = RuntimeModel(attribute_image(found.labels, names, weights, edges))
-    return _Open(partial(RuntimeTagger, made), found)
+    return _Open(RuntimeModel(attribute_image(found.labels, names, weights, edges)), found)
 
 
 class Tagger:
-    """A tagger by a model of CRFsuite, with Viterbi decoding, or by one of kcrf for attributes, with its own decoder.
+    """A tagger by a model of CRFsuite, with Viterbi decoding, or by a linear model of kcrf, with its decoder.
 
     Threads may share a tagger. A sequence that is set, by `set` or by `tag(xseq)`, is that of the calling thread:
     `tag()`, `probability` and `marginal` are about the last one that the same thread has set.

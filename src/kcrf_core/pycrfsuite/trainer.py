@@ -29,7 +29,6 @@ from ..objective.solvers import Event, Note, Observer, Progress
 from ..scoring import Evaluation, metrics
 from ..system import Workers
 from ..training import train as fit
-from .kcrf_models import summed_items
 from .tagger import ItemSequence, Tagger
 
 if TYPE_CHECKING:
@@ -244,7 +243,7 @@ class BaseTrainer:
         if not kept:
             return None, "no sequences: an empty model\n"
         labels = [own for _, own, _ in kept]
-        corpus = replace(corpus_of([summed_items(items) for items, _, _ in kept], ITEMS, labels), source="the data")
+        corpus = replace(corpus_of([_summed_items(items) for items, _, _ in kept], ITEMS, labels), source="the data")
         least = self.get("feature.minfreq")
         # A pair that the data does not have sums to zero.
         states, transitions = (
@@ -279,6 +278,17 @@ class BaseTrainer:
             model, report = fit(encoding, dataset, config, workers=workers, observer=observer, min_frequency=frequency)
         result = report.result
         return model, f"{result.reason}: loss {result.value:f}, {result.passes} passes\n"
+
+
+def _summed_items(rows: ItemSequence) -> list[dict[str, float]]:
+    """Return the attributes of each item by name, their values added up."""
+    items: list[dict[str, float]] = []
+    for own in rows.attributes():
+        items.append({})
+        for name, value in own:
+            text = name.decode("utf-8", "backslashreplace")
+            items[-1][text] = items[-1].get(text, 0.0) + value
+    return items
 
 
 class _Listener(Observer):
