@@ -532,12 +532,11 @@ def test_an_interrupt_of_the_final_fit_writes_a_usable_model(kcrf, first_digits,
         pytest.param("pdf", b"%PDF", marks=pytest.mark.slow),
     ],
 )
-def test_select_basis_draws_what_is_left(kcrf, first_digits, tmp_path, suffix, magic):
+def test_what_a_basis_leaves_is_drawn(kcrf, first_digits, tmp_path, suffix, magic):
+    basis = tmp_path / "basis.npz"
+    kcrf("select-basis", first_digits, "--kernel", "rbf", "--size", "30", "-q", "-o", basis)
     for name in ("a", "b"):
-        kcrf(
-            "select-basis", first_digits, "--kernel", "rbf", "--size", "30", "-q",
-            "-o", tmp_path / "basis.npz", "--plot", tmp_path / f"{name}.{suffix}",
-        )  # fmt: skip
+        kcrf("inspect", basis, "--plot", tmp_path / f"{name}.{suffix}")
     drawn = (tmp_path / f"a.{suffix}").read_bytes()
     assert drawn.startswith(magic)
     if suffix == "png":

@@ -17,7 +17,6 @@ OUTPUTS = {
     "featurize": ["featurize", "DATA", "-q", "-o"],
     "export": ["featurize", "DATA", "-q", "--export", "crfsuite", "-o"],
     "select-basis": ["select-basis", "DATA", "--kernel", "rbf", "--size", "5", "-q", "-o"],
-    "curve": ["select-basis", "DATA", "--kernel", "rbf", "--size", "5", "-q", "-o", "HERE/b.npz", "--plot"],
     "train": ["train", "DATA", "--sigma2", "1", "-q", "-o"],
     "log": ["train", "DATA", "--sigma2", "1", "-q", "-o", "HERE/n.npz", "--log"],
     "tag": ["tag", "-m", "MODEL", "DATA", "-o"],
@@ -30,7 +29,7 @@ OUTPUTS = {
     "weights": ["inspect", "MODEL", "--plot"],
 }
 OUTPUTS["figure"] = [word for word in OUTPUTS["figure"] if word not in ("--sigma2", "1")]
-PLOTS = ("curve", "figure", "figures", "weights")
+PLOTS = ("figure", "figures", "weights")
 
 
 @pytest.fixture

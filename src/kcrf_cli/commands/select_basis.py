@@ -17,10 +17,6 @@ class BasisArguments(options.PreparedArguments):
     configuration: options.Configuration = options.group(
         options.Configuration, "kernel", "layout", "encoding", "unobserved", "precision", "seed"
     )
-    plot: str | None = options.plot(
-        "Plot the unexplained part of the kernel against the number of pivots (.png, .svg or .pdf; needs matplotlib). "
-        "Default: no plot."
-    )
     verbose: bool = options.verbose("memory, kinds of columns")
 
 
@@ -29,7 +25,7 @@ def select_basis(run: BasisArguments) -> None:
     """Choose pivots among the positions of DATA, for `train --basis`.
 
     A kernel model with M pivots (inducing points) scores a position by its kernel values with them. Pivots are chosen
-    to leave little of the kernel's trace unexplained; the unexplained part is printed.
+    to leave little of the kernel's trace unexplained; the unexplained part is printed (`inspect --plot` draws it).
 
     The basis file has the kernel, the encoding and the source line of each pivot. From a folder of shards (see
     `featurize`) pivots are chosen on a sample.
@@ -50,7 +46,7 @@ def select_basis(run: BasisArguments) -> None:
 
     engine, threads = run.engine.choice(), run.engine.threads
     vectors = (path for _, path in run.vectors)
-    files.check_outputs((run.output, run.plot), run.data, run.configuration.config, *vectors)
+    files.check_outputs([run.output], run.data, run.configuration.config, *vectors)
     prepared = files.prepare(run)
     if files.configuration_printed(run, lambda: prepared):
         return
@@ -74,10 +70,6 @@ def select_basis(run: BasisArguments) -> None:
         pivots, left = counted(len(term.pivots), "pivot"), 100 * term.curve[-1]
         messages.report(f"term {term.name}: {term.kernel.type} kernel, {pivots}, {left:.2g} % of the trace unexplained")
     messages.report(written_text(run.output, f"kcrf train {shlex.quote(run.data)} --basis {{}} -o model.npz"))
-    if run.plot is not None:
-        from ..report.plots import residual_curves
-
-        residual_curves(run.plot, {term.name: term.curve for term in basis.terms})
     if run.json:
         terms = [
             {
