@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -615,26 +615,17 @@ class RuleOptions:
     typed: Mapping[str, Any] = settings("rules")
     no_rules: bool = DECODING.switch("Ignore the rules that the model stores. Default: labels obey them.")
 
-    def given(self) -> RulesConfig:
-        """Return the rules that were typed."""
-        from kcrf_core.config import parse_config
-
-        return parse_config({"rules": dict(self.typed)}).rules
-
     def softened(self, model: Model) -> Model:
         """Return the model with impossible transitions as rules if sequences that break all of them have an option."""
         return model.softened() if "when_impossible" in self.typed else model
 
-    def of(self, model: Model, trained: bool = False) -> RulesConfig:
-        """Return the rules that were typed, together with those of the model unless they are to be ignored.
+    def of(self, model: Model) -> RulesConfig:
+        """Return the rules that were typed, together with those of the model unless they are to be ignored."""
+        from kcrf_core.config import parse_config
+        from kcrf_core.model import combined
 
-        Transitions that training forbade are impossible anyhow, and among the rules only if they are asked for.
-        """
-        from kcrf_core.model import combined, forbidden_in_training
-
-        found = combined(None if self.no_rules else model.rules, self.given())
-        if trained and not self.no_rules:
-            found = replace(found, forbid=(*found.forbid, *forbidden_in_training(model)))
+        typed = parse_config({"rules": dict(self.typed)}).rules
+        found = combined(None if self.no_rules else model.rules, typed)
         some = found.rules or model.permitted is not None
         idle = [name for name in self.typed if not some or (name == "allowed_separator" and not found.allowed)]
         if idle:

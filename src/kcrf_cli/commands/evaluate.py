@@ -136,8 +136,6 @@ class EvaluateArguments:
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and files that cannot be written."""
-        from kcrf_core.config import UNSEEN
-
         decided = (self.decode, self.span_bonus, self.weighing.cost) != (None, None, ())
         twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
@@ -155,11 +153,7 @@ class EvaluateArguments:
                 self.rules.typed.get("when_impossible") == "blank",
                 "labels that are left blank cannot be compared: give --when-impossible keep or fail",
             ),
-            (self.rules.typed.get("allowed") and not model, "--allowed is for labels of a model: give -m, too"),
-            (
-                UNSEEN in self.rules.typed.get("forbid", ()) and not model,
-                "--forbid unseen is about the training data of a model: give -m, too",
-            ),
+            (self.rules.typed and not model, "rules are for labels of a model: give -m, too"),
             (
                 decided and not model,
                 "--decode, --cost and --span-bonus are for a model: give -m, too",
@@ -243,12 +237,6 @@ def evaluate(run: EvaluateArguments) -> None:
     )
     if found.trained_on is not None:
         tell(found.trained_on.text())
-    counts = first.rules
-    if run.model is None:
-        from kcrf_core.model import broken_sequences
-
-        counts = broken_sequences(run.rules.given(), first)
-    found = replace(found, rules=counts)
     if run.html is not None:
         from kcrf_core.corpora import display_name
 
@@ -371,7 +359,7 @@ def _labellings(run: EvaluateArguments, decision: Decision) -> tuple[Labelling, 
 
     def labelled(name: str, model: Model) -> Labelling:
         encoding, model = model.encoding, run.rules.softened(model)
-        model = replace(model, rules=run.rules.of(model, trained=True))
+        model = replace(model, rules=run.rules.of(model))
         vectors = [pair for pair in run.vectors if pair[0] in encoding.vectors or pair[0] not in wanted]
         with Workers(run.threads) as workers:
             if is_encoded(data):

@@ -189,11 +189,6 @@ def totals(found: Judgement, details: bool = False) -> list[str]:
         malformed = malformed_text(scores)
         # The mode asked for stands last, the other one only where it tells something else.
         lines += ([malformed, told[1]] if malformed else []) + told[:1]
-    if found.rules is not None:
-        gold, predicted, sequences = (found.rules[name] for name in ("gold", "predicted", "sequences"))
-        lines.append(
-            f"rules: {gold:,} gold and {predicted:,} predicted labellings of {sequences:,} sequences break them"
-        )
     if scores.unknown_gold:
         lines.append(
             f"{counted(scores.unknown_gold, 'gold label is', 'gold labels are')} unknown to the model and counted wrong"

@@ -22,7 +22,6 @@ from .explanation import Explanation as Explanation, scores_in_place as scores_i
 from .importance import Importance as Importance, importances as importances
 from .inspection import (
     dump as dump,
-    forbidden_in_training as forbidden_in_training,
     state_weights as state_weights,
     strongest_edges as strongest_edges,
     summarise as summarise,
@@ -42,7 +41,6 @@ from .model import (
 from .model_labelling import from_model as from_model, from_model_and_encoded as from_model_and_encoded
 from .rules import (
     LabelRules as LabelRules,
-    broken_sequences as broken_sequences,
     combined as combined,
 )
 from .runtime_files import runtime_image as runtime_image

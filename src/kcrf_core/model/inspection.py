@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..config import layout_dict, parse_config
+from ..config import layout_dict
 from ..corpora import LabelValue
 from ..encoding import (
     UNKNOWN,
@@ -25,7 +25,6 @@ from ..encoding import (
     RealFeature,
     plain_names,
 )
-from ..errors import ConfigError
 from ..features import FeatureTerm, StoredBasis, Term, WeightTable, unpack_basis
 from ..files import Contents
 from ..maps import as_dense, matrix_of
@@ -190,15 +189,6 @@ def trained_by(model: Model) -> str | None:
     training = config.get("training") if isinstance(config, dict) else None
     metric = training.get("metric") if isinstance(training, dict) else None
     return metric if isinstance(metric, str) and metric in METRICS else None
-
-
-def forbidden_in_training(model: Model) -> tuple[str, ...]:
-    """Return the transitions, as A>B, that rules forbade when a model was trained."""
-    config = model.info.get("config")
-    try:
-        return parse_config({"rules": config.get("rules", {})}).rules.forbid if isinstance(config, dict) else ()
-    except ConfigError:
-        return ()
 
 
 def term_sizes(model: Model) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from ..scoring import (
 from ..system import Workers, sequence_chunks
 from .dataset_files import ShardFolder, StoredDataset
 from .model import Model
-from .rules import LabelRules, broken_sequences
+from .rules import LabelRules
 
 AS_STORED = Decision()
 NOT_OBSERVED = "no gold labels to compare with: none is observed"
@@ -156,10 +156,6 @@ def _labelled(
         trained_on=None if any(part is None for part in known) else np.concatenate(known),
     )
     observed = np.flatnonzero(np.concatenate(kept))
-    if model.rules is not None and model.rules.rules:
-        whole = np.diff(np.searchsorted(observed, found.offsets)) == np.diff(found.offsets)
-        counts = broken_sequences(model.rules, found, model.seen, lambda own: allowed(own, slice(None)), whole)
-        found = replace(found, rules=counts)
     left_out = len(found.lines) - len(observed)
     if not left_out:
         return found

@@ -8,7 +8,7 @@ labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
@@ -17,9 +17,9 @@ import numpy as np
 
 from ..chains import EXACT, IMPOSSIBLE, LIMITED, Edges, Labellings, RunRules, best_labellings, chain
 from ..config import UNSEEN, RulesConfig
-from ..corpora import CodedColumn, Corpus
+from ..corpora import Corpus
 from ..errors import ConfigError, DataError, suggestion
-from ..scoring import Labelling, SpanFinder, Transitions, detect_scheme
+from ..scoring import SpanFinder, Transitions, detect_scheme
 from ..system import listed
 
 ALL = "all"
@@ -37,38 +37,6 @@ def combined(stored: RulesConfig | None, given: RulesConfig) -> RulesConfig:
         old, new = getattr(stored, item.name), getattr(given, item.name)
         found[item.name] = (*old, *new) if isinstance(new, tuple) else old if new == item.default else new
     return RulesConfig(**found)
-
-
-def broken_sequences(
-    config: RulesConfig,
-    found: Labelling,
-    seen: Transitions | None = None,
-    allowed: Callable[[LabelRules], np.ndarray | None] = lambda rules: None,
-    whole: np.ndarray | None = None,
-) -> dict[str, int] | None:
-    """Count sequences whose gold and predicted labels break rules; None without rules.
-
-    Sequences that are not `whole` [S] are left out. `seen` are the transitions of the training data, `allowed` gives
-    the labels [N, Y] that a column lists.
-    """
-    offsets, lengths = found.offsets, np.diff(found.offsets)
-    whole = np.ones(len(lengths), dtype=bool) if whole is None else whole
-    rows = np.flatnonzero(np.repeat(whole, lengths))
-    columns = {"gold": CodedColumn.of(found.gold), "predicted": CodedColumn.of(found.predicted)}
-    used = (column.values[code] for column in columns.values() for code in np.unique(column.codes[rows]))
-    names = list(dict.fromkeys((*(found.known_labels or ()), *used)))
-    if seen is not None:  # nothing follows labels that the training data lacks
-        more = len(names) - len(seen.first)
-        seen = Transitions(*(np.pad(part, (0, more)) for part in (seen.pairs, seen.first, seen.last)))
-    rules = LabelRules.of(config, names, seen)
-    if rules is None:
-        return None
-    listed = allowed(rules)
-    counts = {
-        name: int((rules.broken(column.numbered(names, 0), offsets, listed) & whole).sum())
-        for name, column in columns.items()
-    }
-    return {"sequences": int(whole.sum()), **counts}
 
 
 class _Names:

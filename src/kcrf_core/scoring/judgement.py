@@ -182,7 +182,6 @@ class Judgement:
     comparison: Comparison | None
     errors: ErrorAnalysis
     units: ResamplingUnits  # resampled and exchanged
-    rules: dict[str, int] | None = None  # sequences, and those whose gold and predicted labels break given rules
     trained_on: TrainedOn | None = None  # None if no sequence was, or that is not known
 
     @property
@@ -205,7 +204,6 @@ class Judgement:
             "decode": self.decode,
             **({"span_bonus": self.span_bonus} if self.span_bonus else {}),
             "metric": self.headline.to_dict(),
-            **({} if self.rules is None else {"rules": self.rules}),
             **({} if self.trained_on is None else {"trained_on": self.trained_on.to_dict()}),
             **({} if self.units.kind == "sequence" else {f"{self.units.kind}s": len(self.units)}),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),

@@ -59,7 +59,6 @@ class Labelling:
     decode: str | None = None  # the decoder that a model gave the labels by; None where they were read
     span_bonus: float = 0.0  # of that decoder
     remarks: tuple[str, ...] = ()  # remarks for the user on the file that they were read from, and on sequences
-    rules: dict[str, int] | None = None  # whole sequences, and those whose gold and predicted labels break given rules
     groups: np.ndarray | None = None  # [N] numbers of groups of sequences, such as speakers, if they are given
     trained_on: np.ndarray | None = None  # [N] bool, positions of sequences that the model was trained on, if known
 
@@ -158,7 +157,6 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
     """Concatenate labellings of several parts of the same data by one system."""
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
     missing = sum((Counter(dict(part.missing)) for part in parts), Counter[str]())
-    rules = sum((Counter(part.rules) for part in parts), Counter[str]())
     given = [part.probabilities for part in parts if part.probabilities is not None]
     known = [part.trained_on for part in parts if part.trained_on is not None]
     return replace(
@@ -174,7 +172,6 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         left_out=sum(part.left_out for part in parts),
         missing=tuple(missing.items()),
         remarks=tuple(remark for part in parts for remark in part.remarks),
-        rules=None if parts[0].rules is None else {name: rules[name] for name in parts[0].rules},
     )
 
 
