@@ -1,7 +1,6 @@
 """Output of `kcrf tag`: columns beside the input's own, n-best blocks, or JSON lines.
 
-Behind the input's columns stand novelty=R, probability=P, rules=P and LABEL:p ..., if asked for, then the predicted
-label.
+Behind the input's columns stand novelty=R, probability=P and LABEL:p ..., if asked for, then the predicted label.
 """
 
 from __future__ import annotations
