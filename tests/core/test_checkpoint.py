@@ -45,7 +45,7 @@ RUNS = {
     "rises-to-double": (pivots(size=40), {"sigma2": 1e4, "tolerance": 1e-5}, {}, 20),
     "growing": (pivots(size=100, select="gradient"), {"sigma2": 10.0}, {"dev": True}, 30),
     "dev": (LINEAR, {"sigma2": 10.0, "tolerance": 1e-5}, {"dev": True}, 30),
-    "terms": (SEVERAL, {"sigma2": 10.0}, {"select_terms": True}, 40),
+    "terms": (SEVERAL, {"sigma2": 1.0}, {"select_terms": True}, 40),
     "unobserved": (LINEAR, {"sigma2": 10.0}, {"unobserved": True}, 30),
 }
 
