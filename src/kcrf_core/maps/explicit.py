@@ -135,7 +135,9 @@ class ExplicitMap(FeatureMap):
         return values
 
     def in_double(self, held: bool) -> ExplicitMap:
-        return self
+        if not held or self.dense_rows(np.dtype(np.float64)) is not None:
+            return self
+        return ExplicitMap(self.rows, self.real(slice(None), np.dtype(np.float64)), np.float64, self._counts)
 
     def extent(self, scale: np.ndarray) -> Extent:
         rows = replace(self.rows, scale=scale)
