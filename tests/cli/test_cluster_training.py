@@ -104,6 +104,7 @@ def test_what_training_has(text, options, kcrf, engine, data, tmp_path):
     same_model(kcrf, engine, tmp_path, data, "-c", config, *OPTIONS, *options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [("--scheme", "iob2"), ("--c1", "0.5"), ("--observed-transitions", "--decode", "auto")]
 )

@@ -40,6 +40,7 @@ def test_a_model_is_within_the_gap_and_gives_the_same_labels(kcrf, data, tmp_pat
     assert "engine numpy: numpy, ready" in there.err
 
 
+@pytest.mark.slow
 def test_training_by_threads_imports_nothing_of_a_device(data, tmp_path):
     code = (
         f"import sys\nfrom kcrf_cli.main import main\n"

@@ -144,6 +144,7 @@ def test_a_calibration_keeps_to_groups(kcrf, tmp_path):
     assert found[1] > found[0] + 0.05
 
 
+@pytest.mark.slow
 def test_near_copies_are_held_out_together(kcrf, sample_data, tmp_path):
     sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")[:40]
     sequences[0] = "\n".join(sequences[0].split("\n")[:4])  # too short to be a copy

@@ -246,6 +246,7 @@ def test_hashes_of_attributes_do_not_depend_on_their_order():
     assert first[0] == mix(expected)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_hash_seed_of_python():
     code = (
         f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import test_near_copies as t; import hashlib;"

@@ -76,6 +76,7 @@ def test_too_little_data_keeps_the_default(rng, workers):
     assert compared is None and config.mapped_terms
 
 
+@pytest.mark.slow
 def test_the_choice_does_not_depend_on_threads(rng):
     corpus, found = letters(rng, 12), []
     for threads in (1, 2):

@@ -126,6 +126,7 @@ def test_a_configuration_with_features_is_the_second_candidate(accents, sample_d
     assert "sigma2" not in make_space(accents, {"features": [{"column": "c0"}]}, "test").choices
 
 
+@pytest.mark.slow
 def test_features_of_a_configuration_are_found_to_be_better(tiny):
     rng = np.random.default_rng(0)
     X = [[[str(rng.integers(4))] for _ in range(20)] for _ in range(40)]

@@ -63,6 +63,7 @@ def reports():
     return found
 
 
+@pytest.mark.slow
 def test_threads_and_engines_agree_at_every_width(reports):
     assert {case: found["width"] for case, found in reports.items()} == {case: case[0] for case in reports}
 
