@@ -400,19 +400,16 @@ static double log_messages(const struct chain *C, double *forward, double *backw
     return total + log_sum(scratch, C->P);
 }
 
-/* Sums over i of row[i] times row i of a table [Y, S], four rows at a time: half the time of one at a time. */
+/* Sums over i of row[i] times row i of a table [Y, S]. Eight columns at a time, so that sums stay in registers. */
 static inline void row_sums(const double *restrict row, const double *restrict table, size_t Y, size_t S, double *restrict out)
 {
-    size_t i = 0;
-    memset(out, 0, S * sizeof *out);
-    for (; i + 4 <= Y; i += 4) {
-        const double a = row[i], b = row[i + 1], c = row[i + 2], d = row[i + 3], *restrict at = table + i * S;
-        for (size_t j = 0; j < S; j++)
-            out[j] += (a * at[j] + b * at[S + j]) + (c * at[2 * S + j] + d * at[3 * S + j]);
+    for (size_t j = 0; j < S; j += 8) {
+        double sums[8] = {0};
+        for (size_t i = 0; i < Y; i++)
+            for (size_t k = 0; k < 8; k++)
+                sums[k] += row[i] * table[i * S + j + k];
+        memcpy(out + j, sums, sizeof sums);
     }
-    for (; i < Y; i++)
-        for (size_t j = 0; j < S; j++)
-            out[j] += row[i] * table[i * S + j];
 }
 
 /* Scaled messages of a chain of first order with shared transitions. False where an entry may have been lost by
