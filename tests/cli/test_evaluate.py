@@ -106,9 +106,9 @@ def test_probabilities_of_a_model_and_of_its_tagged_file_agree(kcrf, trained, sa
     alone = found(kcrf("evaluate", tmp_path / "best", "--json"))["calibration"]
     assert alone["calibration_error"] == pytest.approx(direct["calibration_error"], rel=1e-9)
     assert alone["log_loss"] is alone["brier"] is None
-    text = kcrf("evaluate", "-m", trained, data, "--details", "--bins", "5").text
+    text = kcrf("evaluate", "-m", trained, data, "--details").text
     assert f"probabilities: log-loss {direct['log_loss']:.4f}, Brier score {direct['brier']:.4f}, expected" in text
-    assert "80 to 100 %" in text
+    assert "90 to 100 %" in text
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_gold_labels_without_a_chance(kcrf):
 def test_intervals(kcrf, write):
     data = write("spans", SPANS + "\n" + SPANS)
     assert found(kcrf("evaluate", data, "--json"))["intervals"] is None
-    given = found(kcrf("evaluate", data, "--json", "--bootstrap", "200", "--confidence", "0.8", "--seed", "5"))
+    given = found(kcrf("evaluate", data, "--json", "--bootstrap", "200", "--seed", "5"))
     assert {key: given["intervals"][key] for key in ("confidence", "resamples", "seed")} == {
-        "confidence": 0.8,
+        "confidence": 0.95,
         "resamples": 200,
         "seed": 5,
     }
@@ -156,8 +156,8 @@ def test_intervals(kcrf, write):
         assert given["intervals"]["figures"][name]["low"] <= given[name] <= given["intervals"]["figures"][name]["high"]
     figures = given["intervals"]["figures"]["f1"]
     assert figures["low"] <= given["spans"]["f1"] <= figures["high"]
-    text = kcrf("evaluate", data, "--bootstrap", "200", "--confidence", "0.8", "--seed", "5").text
-    assert f", 80 % interval {100 * figures['low']:.2f} to {100 * figures['high']:.2f}\n" in text
+    text = kcrf("evaluate", data, "--bootstrap", "200", "--seed", "5").text
+    assert f", 95 % interval {100 * figures['low']:.2f} to {100 * figures['high']:.2f}\n" in text
     strict = found(kcrf("evaluate", data, "--json", "--bootstrap", "200", "--strict"))["intervals"]["figures"]["f1"]
     assert strict["low"] <= given["strict_spans"]["f1"] <= strict["high"] < figures["high"] + 1e-12
     single = kcrf("evaluate", write("one", "a X X\nb X Y\n"), "--bootstrap", "10").text
@@ -166,8 +166,8 @@ def test_intervals(kcrf, write):
 
 def test_comparison_of_tagged_files(kcrf, write):
     data, other = write("spans", SPANS), write("other", OTHER)
-    compared = found(kcrf("evaluate", data, "--compare", other, "--json", "--draws", "500"))["comparison"]
-    assert compared["draws"] == 500
+    compared = found(kcrf("evaluate", data, "--compare", other, "--json"))["comparison"]
+    assert compared["draws"] == 10_000
     assert compared["positions"] == {"both_right": 5, "only_first": 1, "only_second": 0, "both_wrong": 2}
     accuracy = compared["figures"]["accuracy"]
     assert (accuracy["first"], accuracy["second"], accuracy["difference"]) == (6 / 8, 5 / 8, 1 / 8)
@@ -276,7 +276,6 @@ def test_options_that_contradict_each_other(kcrf, write, trained, tmp_path):
         ((data, "--html", "-"), "stdout"),
         ((data, "--html", tmp_path), "directory"),
         ((data, "--scheme", "iob3"), "--scheme"),
-        ((data, "--confidence", "1"), "--confidence"),
         ((data, "--bootstrap", "-1"), "--bootstrap"),
     ):
         done = kcrf("evaluate", *arguments)

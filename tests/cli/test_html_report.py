@@ -88,8 +88,6 @@ def test_every_part_is_there(report, rng):
     assert "95 % interval" in page.text and "expected calibration error" in page.text
     assert "sequence " in page.text and text.count('class="sequence"') == 20
     assert text.count('class="t e"') > 20
-    assert report(tagged(rng, ["a", "b"]), "--worst", "3").count('class="sequence"') == 3
-    assert "Worst" not in report(tagged(rng, ["a", "b"]), "--worst", "0")
 
 
 def test_many_labels_take_the_width_of_the_page(report, rng):
@@ -140,7 +138,7 @@ def test_confusion_of_few_and_many_labels(report, labels):
     got = np.where(rng.random(len(gold)) < 0.8, gold, rng.integers(labels, size=len(gold)))
     counts = np.zeros((labels, labels), dtype=int)
     np.add.at(counts, (gold, got), 1)
-    text = report("".join(f"w\t{names[a]}\t{names[b]}\n\n" for a, b in zip(gold, got, strict=True)), "--worst", "0")
+    text = report("".join(f"w\t{names[a]}\t{names[b]}\n\n" for a, b in zip(gold, got, strict=True)))
     table = ElementTree.fromstring(re.search(r'<table class="matrix.*?</table>', text, re.DOTALL)[0])
     shown, small = plain.gathered(names, counts)
     assert small.sum() == counts.sum() and len(shown) == min(labels, plain.MOST_LABELS)
@@ -188,7 +186,7 @@ def test_worst_sequences_come_first_and_long_ones_are_cut(report):
         return "".join(f"w{t} X {'Y' if t in wrong else 'X'}\n" for t in range(length)) + "\n"
 
     content = sequence(3, {0, 1}) + sequence(2, {0, 1}) + sequence(300, {150, 299, 298}) + sequence(4, ())
-    text = report(content.replace(" ", "\t"), "--worst", "10")
+    text = report(content.replace(" ", "\t"))
     heads = re.findall(r'<p class="head">(.*?)</p>', text)
     assert heads == [
         "sequence 3, line 8: 3 of 300 wrong",

@@ -96,7 +96,7 @@ def test_vectors_are_looked_at(kcrf, files, model):
     without = json.loads(kcrf("evaluate", "-m", files / "plain.npz", *arguments).out)
     assert with_them["accuracy"] > without["accuracy"] + 0.03
     compared = kcrf(
-        *("evaluate", "-m", model, "--compare", files / "plain.npz", "--draws", 50, *arguments),
+        *("evaluate", "-m", model, "--compare", files / "plain.npz", *arguments),
         *vectors(files, "test"),
     )
     assert compared.code == 0, compared.err

@@ -87,19 +87,6 @@ class EvaluateArguments:
         "Resample and permute blocks of about N positions. Default: whole sequences, or blocks of long ones if there "
         "are fewer than 20 sequences.",
     )
-    confidence: float = options.STATISTICS.option(
-        "Confidence level of intervals. Default: 0.95.",
-        "C",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        default=0.95,
-    )
-    draws: int = options.STATISTICS.count("Permutations of the randomisation test of --compare. Default: 10000.", 10000)
-    bins: int = options.STATISTICS.option(
-        "Bins of the calibration error and the reliability curve. Default: 10.",
-        "N",
-        type=click.IntRange(1, 1000),
-        default=10,
-    )
     seed: int = options.STATISTICS.count("Random seed. Default: 0.", 0, least=0)
     details: bool = options.switch(
         "Print also the scores of each label, the confusion matrix, the reliability curve, errors of spans by type, "
@@ -110,7 +97,6 @@ class EvaluateArguments:
         "Write an HTML page with all scores, the confusion matrix and the sequences with most errors. Default: none.",
         common=True,
     )
-    worst: int = options.count("Number of sequences with most errors in the page. Default: 20.", 20, least=0)
     plot: str | None = options.plot(
         "Plot the scores (.pdf, .svg or .png; needs matplotlib), as wide as a column of a paper. Default: none.",
         "FIGURE",
@@ -228,9 +214,6 @@ def evaluate(run: EvaluateArguments) -> None:
             strict=run.strict,
             metric=metric,
             resamples=(REPORT_RESAMPLES if run.html or run.plot else 0) if run.bootstrap is None else run.bootstrap,
-            confidence=run.confidence,
-            draws=run.draws,
-            bins=run.bins,
             seed=run.seed,
             block=run.block,
         ),
@@ -243,7 +226,7 @@ def evaluate(run: EvaluateArguments) -> None:
         from ..report.html import origin_of, page
 
         system, other = run.model or first.source, run.compare and display_name(run.compare)
-        files.write_out(page(found, first, system, other, run.worst, origin_of(run.data)), run.html, end="")
+        files.write_out(page(found, first, system, other, origin_of(run.data)), run.html, end="")
     if run.plot is not None:
         from ..report import plots
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kcrf_core.scoring import Evaluation, Judgement, Labelling
     from kcrf_core.selection import Audit, DoubtfulPosition
 
+WORST = 20  # sequences with most errors
 # Of a long sequence only what stands beside errors is shown, and not more than so many positions.
 SHOWN_WHOLE = 50  # positions
 BESIDE = 8  # positions on each side of an error
@@ -39,12 +40,12 @@ LONGEST_TABLE = 40  # rows; longer tables are folded away
 GAP = '<span class="t gap">… {:,} right …</span>'
 
 
-def worst_sequences(labelling: Labelling, number: int) -> str:
-    """Return at most `number` sequences: most errors first, of equal ones the shortest, then as in the data."""
+def worst_sequences(labelling: Labelling) -> str:
+    """Return some sequences: most errors first, of equal ones the shortest, then as in the data."""
     wrong = ~labelling.right
     offsets = without_empty(labelling.offsets)
     errors = np.add.reduceat(wrong, offsets[:-1], dtype=np.int64)  # [S]
-    order = np.lexsort((np.arange(len(errors)), np.diff(offsets), -errors))[:number]
+    order = np.lexsort((np.arange(len(errors)), np.diff(offsets), -errors))[:WORST]
     order = order[errors[order] > 0]
     if not len(order):
         return _note("None: every sequence is right.")
@@ -217,9 +218,7 @@ def document(title: str, sections: Sequence[Section], origin: Sequence[str], abo
 """
 
 
-def page(
-    found: Judgement, labelling: Labelling, system: str, other: str | None, worst: int, origin: Sequence[str]
-) -> str:
+def page(found: Judgement, labelling: Labelling, system: str, other: str | None, origin: Sequence[str]) -> str:
     """Return the page of an evaluation; the same judgement of the same files gives the same text.
 
     `system` and `other` are the files, models or tagged ones, that the labels come from; `origin` has the lines of the
@@ -236,8 +235,7 @@ def page(
     sections += map(_section, plain.tables(found))
     wide = len(found.scores.labels) > plain.WIDEST_MATRIX
     sections.append(Section("Confusion", _confusion(found.scores), whole=wide))
-    if worst:
-        sections.append(Section("Worst sequences", worst_sequences(labelling, worst), whole=True))
+    sections.append(Section("Worst sequences", worst_sequences(labelling), whole=True))
     return document(title, sorted(sections, key=lambda section: section.whole), origin)  # columns are not cut
 
 
