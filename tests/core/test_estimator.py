@@ -750,16 +750,11 @@ def test_an_audit_is_that_of_the_command(rng, tmp_path):
     assert {(one.sequence, one.position) for one in worst[: len(wrong)]} == wrong
     assert all(y[one.sequence][one.position] == one.gold for one in worst)
     assert found.doubts[worst[0].sequence][worst[0].position] == worst[0].doubt
-    again = found.corrected(least=worst[len(wrong) - 1].doubt)
-    changed = {(s, t) for s, labels in enumerate(y) for t, label in enumerate(labels) if again[s][t] != label}
-    assert changed == wrong
     crf = KernelCRF(c2=0.1).fit(X, y)
     kcrf("train", data, "--c2", "0.1", "-o", tmp_path / "m.npz", "-q")
     theirs = json.loads(kcrf("audit", data, "-m", tmp_path / "m.npz", "--json", "-q", "--most", 9))
     found = crf.audit(X, y, folds=None)
     assert [one.context for one in found.positions(9)] == [one["context"] for one in theirs["positions"]]
-    with pytest.raises(ValueError, match="audit by folds"):
-        found.corrected()
 
 
 def test_an_audit_of_spans_and_of_sequences_without_positions(rng):
@@ -770,7 +765,6 @@ def test_an_audit_of_spans_and_of_sequences_without_positions(rng):
     found = KernelCRF(sigma2=1, window=[0]).audit(X, y, folds=np.arange(40) % 2)
     assert {(one.sequence, one.position) for one in found.positions(2)} == {(6, 1), (6, 2)}
     assert len(found.doubts) == 40 and len(found.doubts[4]) == 0
-    assert [len(labels) for labels in found.corrected()] == [len(labels) for labels in y]
 
 
 @pytest.mark.parametrize(

@@ -37,17 +37,6 @@ class LabelAudit(Audit):
             out.append(replace(one, sequence=sequence, position=position, gold=gold, suggested=suggested))
         return out
 
-    def corrected(self, least: float = 0.0) -> list[list[LabelValue]]:
-        """Return y with suggested labels in the place of those that have at least this doubt."""
-        if not self.held_out:
-            raise ValueError("a model that has learnt from the labels cannot correct them: audit by folds")
-        names = self._names()
-        labels = [names[label] for label in self.corpus.columns[-1]]
-        for t in np.flatnonzero(self.evidence.doubt >= least).tolist():
-            labels[t] = self.values[int(self.evidence.suggested[t])]
-        ends = np.cumsum(self.lengths).tolist()
-        return [labels[end - length : end] for end, length in zip(ends, self.lengths.tolist(), strict=True)]
-
     def _names(self) -> dict[str, Any]:
         """Return labels as y has them by their texts."""
         return dict(zip(self.labels, self.values, strict=True))

@@ -721,8 +721,8 @@ class KernelCRF:
 
         Data frames are given as to `fit`.
 
-        The result has `positions()` and `spans()`, the worst first, the number of `doubtful` labels and of `places`
-        that they are in, the `doubts` of all labels, and y with suggested labels, `corrected()`.
+        The result has `positions()`, the worst first, the number of `doubtful` labels and of `places` that they are
+        in, and the `doubts` of all labels.
 
         >>> from kcrf_core import KernelCRF
         >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cat"}]] * 10
@@ -732,8 +732,6 @@ class KernelCRF:
         >>> [worst] = found.positions(1)
         >>> worst.sequence, worst.position, worst.gold, worst.suggested, worst.marginal < 0.1
         (4, 1, 'D', 'N', True)
-        >>> found.corrected(least=worst.doubt)[4]
-        ['D', 'N']
         """
         data = self._labelled(X, y, sample_weight, None, sequence, label)
         X, names = data.X, LabelNames.of(data.y)
