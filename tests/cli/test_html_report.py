@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import string
-import subprocess
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -99,7 +97,7 @@ def test_many_labels_take_the_width_of_the_page(report, rng):
 def test_it_needs_nothing_else(report, rng):
     text = report(tagged(rng, ["a", "b"]))
     page = Page(text)
-    assert not {"link", "img", "iframe", "object"} & set(page.tags) and page.tags.count("script") == 1
+    assert not {"link", "img", "iframe", "object", "script"} & set(page.tags)
     assert not {"src", "style"} & {name for name, _ in page.attributes}
     assert all(value.startswith("#") for name, value in page.attributes if name == "href")
     assert not re.search(r"url\(|@import|https?://", text)
@@ -123,7 +121,7 @@ def test_markup_in_words_and_labels_is_text(report, rng):
     labels = ["<script>alert(1)</script>", 'a&"b', "</svg>", "it's"]
     text = report(tagged(rng, labels, 60, words))
     page = Page(text)
-    assert page.tags.count("script") == 1 and "b" not in page.tags
+    assert "script" not in page.tags and "b" not in page.tags
     for shown in [*words[:6], *labels]:
         assert shown in page.text or shortened(shown) in page.text
     assert "\x01" not in text and "\ufffd\ufffd\ufffd" in text
@@ -209,26 +207,11 @@ def test_positions_without_words_show_their_labels(report):
     assert f'<span class="t e"><small><i>gold</i> b</small><small><i>got</i> c</small>{line}</span>' in text
 
 
-def test_tables_can_be_sorted(report, rng):
-    """The script makes buttons of their heads; totals are no rows that are sorted."""
+def test_totals_are_feet_of_tables(report, rng):
     text = report(tagged(rng, ["O", "B-x", "I-x", "B-y"], 20))
-    tables = re.findall(r"<table class=\"sortable\">\n<thead>\n(.*?)\n</thead>\n<tbody>(.*?)</tbody>", text, re.DOTALL)
+    tables = re.findall(r"<table>\n<thead>\n(.*?)\n</thead>\n<tbody>(.*?)</tbody>", text, re.DOTALL)
     assert len(tables) == 5 and all("<td>all</td>" not in body for _, body in tables)
-    assert text.count("<tfoot>") == 2 and 'querySelectorAll("table.sortable")' in text and "aria-sort" in text
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
-def test_sorting_in_a_browser(report, rng, tmp_path):
-    text = report(tagged(rng, ["O", "B-x", "I-x", "B-y", "B-z"], 40))
-    click = "<script>document.querySelectorAll('#s2 th button')[4].click();</script></body>"
-    (tmp_path / "page.html").write_text(text.replace("</body>", click))
-    options = ("--headless", "--no-sandbox", f"--user-data-dir={tmp_path}/profile", "--dump-dom")
-    done = subprocess.run(["chromium", *options, (tmp_path / "page.html").as_uri()], capture_output=True, text=True)
-    body = re.search(r'id="s2".*?<tbody>(.*?)</tbody>', done.stdout, re.DOTALL).group(1)
-    counts = [int(row.split("</td><td>")[4]) for row in re.findall("<tr>(.*?)</tr>", body)]
-    assert counts == sorted(counts, reverse=True) and len(counts) == 3
-    assert 'aria-sort="descending"' in done.stdout
+    assert text.count("<tfoot>") == 2
 
 
 def test_comparison_is_on_the_page(kcrf, tmp_path):

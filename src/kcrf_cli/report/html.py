@@ -1,7 +1,4 @@
-"""Results of `evaluate` and `audit` as one page that needs nothing else: no font and no other file.
-
-Everything can be read without its short script, which sorts tables.
-"""
+"""Results of `evaluate` and `audit` as one page that needs nothing else: no font, script or other file."""
 
 from __future__ import annotations
 
@@ -116,10 +113,6 @@ th:first-child, td:first-child { text-align: left; padding-left: 0; }
 th.name, td.name { text-align: left; }
 th { color: var(--dim); font-weight: 500; white-space: normal; vertical-align: bottom; line-height: 1.25; }
 tfoot td { font-weight: 600; }
-th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer;
-  text-align: inherit; line-height: inherit; }
-th button:hover { text-decoration: underline; }
-th[aria-sort] button::after { content: " \\25b2"; } th[aria-sort=descending] button::after { content: " \\25bc"; }
 summary { cursor: pointer; color: var(--dim); }
 .wide, .sequence { overflow-x: auto;  /* a shadow where there is more: some scroll bars show only while scrolling */
   background: linear-gradient(90deg, var(--back) 30%, transparent) 0 / 3rem 100% local,
@@ -148,28 +141,6 @@ footer code { overflow-wrap: anywhere; }
 """
     + "".join(f".d{n} {{ --share: {70 * n // SHADES}%; }}\n" for n in range(1, SHADES + 1))
 ).strip()
-
-
-# Heads of tables become buttons: the first use sorts numbers from the largest, words from the first; the next reverses.
-SCRIPT = """\
-for (const table of document.querySelectorAll("table.sortable")) {
-  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, column) => {
-    const button = document.createElement("button"), text = row => row.cells[column].textContent;
-    const number = row => parseFloat(text(row).replaceAll(",", ""));
-    button.type = "button";
-    button.textContent = head.textContent;
-    head.replaceChildren(button);
-    button.addEventListener("click", () => {
-      const rows = [...body.rows], numeric = !rows.some(row => isNaN(number(row)));
-      const old = head.getAttribute("aria-sort"), down = old ? old === "ascending" : numeric;
-      heads.forEach(each => each.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      rows.sort((a, b) => (numeric ? number(a) - number(b) : text(a).localeCompare(text(b))) * (down ? -1 : 1));
-      body.append(...rows);
-    });
-  });
-}"""
 
 
 def safe(text: str) -> str:
@@ -210,9 +181,6 @@ def document(title: str, sections: Sequence[Section], origin: Sequence[str], abo
 {body}
 </main>
 <footer><p>{"<br>".join(lines)}</p></footer>
-<script>
-{SCRIPT}
-</script>
 </body>
 </html>
 """
@@ -270,7 +238,7 @@ def _table(table: plain.ResultTable) -> str:
     rows = list(map(row, table.rows))
     foot = f"<tfoot>\n{rows.pop()}\n</tfoot>\n" if table.total else ""
     body = "\n".join(rows)
-    head = f'<div class="wide"><table class="sortable">\n<thead>\n{row(table.header, "th")}\n</thead>'
+    head = f'<div class="wide"><table>\n<thead>\n{row(table.header, "th")}\n</thead>'
     return f"{head}\n<tbody>\n{body}\n</tbody>\n{foot}</table></div>\n"
 
 
