@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from kcrf_core.chains import Edges, score_columns
+from kcrf_core.chains import Edges
+from kcrf_core.chains.problem import score_columns
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding

@@ -23,7 +23,8 @@ from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
-from kcrf_core.features import StoredBasis, TermBasis, load_basis, save_basis
+from kcrf_core.features import StoredBasis, load_basis, save_basis
+from kcrf_core.features.term import TermBasis
 from kcrf_core.files import pack_strings, read_container, replacing, write_container
 from kcrf_core.kernels.plain import LinearKernel
 from kcrf_core.model import digest, load_dataset, load_encoding, save_dataset

@@ -17,22 +17,18 @@ from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import DataError
 from kcrf_core.scoring import SCHEMES, allowed_transitions, detect_scheme
 from kcrf_core.selection import (
-    Channel,
-    Correction,
     Division,
-    PlantedRegression,
     audit_by_folds,
     audit_by_model,
     corrected,
-    gather,
-    learn_channel,
     make_plan,
     make_settings,
     read_worklist,
     worklist,
 )
-from kcrf_core.selection.evidence import errors_of_single_labels, log_odds
-from kcrf_core.selection.label_audit import HEADER
+from kcrf_core.selection.evidence import Channel, errors_of_single_labels, gather, learn_channel, log_odds
+from kcrf_core.selection.label_audit import HEADER, Correction
+from kcrf_core.selection.planted_regression import PlantedRegression
 from kcrf_core.selection.planting import ErrorKinds
 from kcrf_core.system import Workers
 from kcrf_core.training import Scored, train

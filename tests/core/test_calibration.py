@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from kcrf_core.scoring import Bin, from_marginals
-from kcrf_core.scoring.calibration import Probabilities, calibrate
+from kcrf_core.scoring.calibration import Bin, Probabilities, calibrate, from_marginals
 
 
 def test_figures_worked_by_hand():

@@ -14,7 +14,8 @@ from kcrf_core import KernelCRF
 from kcrf_core.chains import Edges
 from kcrf_core.errors import ConfigError
 from kcrf_core.model import Decoder, Wishes
-from kcrf_core.scoring import Decision, SpanFinder, evaluate, label_costs, span_bonuses
+from kcrf_core.scoring import Decision, SpanFinder, evaluate, span_bonuses
+from kcrf_core.scoring.costs import label_costs
 from kcrf_core.selection import Division, make_plan, make_settings, out_of_fold, run_plan
 
 

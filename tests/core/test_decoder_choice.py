@@ -5,8 +5,8 @@ import pytest
 
 from kcrf_core.chains import Problem
 from kcrf_core.scoring import choose_yardstick
-from kcrf_core.training import choose_decoder, make_splits
-from kcrf_core.training.held_out import right_sequences
+from kcrf_core.training import make_splits
+from kcrf_core.training.held_out import choose_decoder, right_sequences
 
 ACCURACY = choose_yardstick(["a", "b"])
 

@@ -14,15 +14,8 @@ import pytest
 
 from device_problems import KINDS, problem_of, terms_of
 from kcrf_core.chains import Edges
-from kcrf_core.device import (
-    Device,
-    DeviceChoice,
-    DeviceVectors,
-    device_engine,
-    device_maps,
-    device_vectors,
-    open_device,
-)
+from kcrf_core.device import Device, DeviceChoice, device_engine, device_maps, device_vectors, open_device
+from kcrf_core.device.device_vectors import DeviceVectors
 from kcrf_core.errors import DeviceError
 from kcrf_core.maps import PivotHead
 from kcrf_core.objective import HostVectors, Objective, Partition

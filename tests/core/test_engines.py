@@ -10,7 +10,8 @@ import scipy.sparse
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.objective import Engine, EngineBlocks, Objective, ObjectiveTerm, Vectors
+from kcrf_core.objective import Engine, Objective, ObjectiveTerm, Vectors
+from kcrf_core.objective.engine import EngineBlocks
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, nested
 from kcrf_core.objective.solvers.initial_inverse import InitialInverse, Preconditioner
 from kcrf_core.objective.vectors import Pairs

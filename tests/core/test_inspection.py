@@ -12,7 +12,8 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
-from kcrf_core.encoding import CONSTANT, fit_encoding
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding.names import CONSTANT
 from kcrf_core.features import KernelTerm
 from kcrf_core.kernels import gram
 from kcrf_core.maps import feature_base, sparse_block

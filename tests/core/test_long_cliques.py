@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, SEEN_TRANSITIONS, Edges, Problem
+from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, Edges, Problem
+from kcrf_core.chains.cliques import SEEN_TRANSITIONS
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap, pivot_choice as basis
 from kcrf_core.objective import ObjectiveTerm

@@ -6,7 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
-from kcrf_core.chains import EXACT, IMPOSSIBLE, LIMITED, NONE_FOUND, Edges, RunRules, chain
+from kcrf_core.chains import EXACT, IMPOSSIBLE, LIMITED, Edges, RunRules, chain
+from kcrf_core.chains.rules import NONE_FOUND
 from kcrf_core.config import RulesConfig
 from kcrf_core.errors import ConfigError
 from kcrf_core.model import LabelRules

@@ -10,7 +10,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kcrf_core import KernelCRF
-from kcrf_core.chains import Edges, score_columns
+from kcrf_core.chains import Edges
+from kcrf_core.chains.problem import score_columns
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kcrf_core.scoring import (
-    JudgementOptions,
-    Labelling,
-    bin_intervals,
-    f1_intervals,
-    from_marginals,
-    judge,
-)
+from kcrf_core.scoring import JudgementOptions, Labelling, bin_intervals, f1_intervals, judge
+from kcrf_core.scoring.calibration import from_marginals
 
 LABELS = ("a", "b")
 

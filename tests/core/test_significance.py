@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from kcrf_core.errors import DataError
-from kcrf_core.scoring import JudgementOptions, Labelling, choose_yardstick, evaluate, f1_intervals, judge, unit_offsets
-from kcrf_core.scoring.significance import bootstrap, differences, figures
+from kcrf_core.scoring import JudgementOptions, Labelling, choose_yardstick, evaluate, f1_intervals, judge
+from kcrf_core.scoring.significance import bootstrap, differences, figures, unit_offsets
 
 
 def labelling(sequences, predicted, source="data", gap=1):

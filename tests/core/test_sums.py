@@ -13,8 +13,8 @@ from test_training import fit, toy_corpus
 
 import models
 from kcrf_core.scoring.metrics import flat_f1_score
-from kcrf_core.selection import Channel, PlantedRegression, learn_channel
-from kcrf_core.selection.evidence import label_counts
+from kcrf_core.selection.evidence import Channel, label_counts, learn_channel
+from kcrf_core.selection.planted_regression import PlantedRegression
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from kcrf_core.corpora import corpus_of, read_corpus
 from kcrf_core.encoding import configured, defaults, fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
 from kcrf_core.scoring import choose_yardstick
-from kcrf_core.selection import Journal, Listener, arena as arena_module, make_space, tune, tuning as tuning_module
+from kcrf_core.selection import Journal, Listener, arena as arena_module, tune, tuning as tuning_module
 from kcrf_core.selection.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost
+from kcrf_core.selection.tuning import make_space
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, judge, make_splits, problem_of
 

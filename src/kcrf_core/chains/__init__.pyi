@@ -1,5 +1,4 @@
 from ..system import Registry
-from ._rules import Counters as Counters
 from .chain import Edges as Edges, Labellings as Labellings, best_labellings as best_labellings
 from .cliques import (
     ABOVE as ABOVE,
@@ -8,7 +7,6 @@ from .cliques import (
     EDGE_X as EDGE_X,
     MATRIX as MATRIX,
     NODE as NODE,
-    SEEN_TRANSITIONS as SEEN_TRANSITIONS,
     STATE as STATE,
     TRANSITIONS as TRANSITIONS,
     Clique as Clique,
@@ -26,18 +24,9 @@ from .problem import (
     Problem as Problem,
     borders_with_positions as borders_with_positions,
     borders_within as borders_within,
-    gathered as gathered,
     partition_borders as partition_borders,
     pieces_of as pieces_of,
-    score_columns as score_columns,
-    spread as spread,
 )
-from .rules import (
-    EXACT as EXACT,
-    IMPOSSIBLE as IMPOSSIBLE,
-    LIMITED as LIMITED,
-    NONE_FOUND as NONE_FOUND,
-    RunRules as RunRules,
-)
+from .rules import EXACT as EXACT, IMPOSSIBLE as IMPOSSIBLE, LIMITED as LIMITED, RunRules as RunRules
 
 CLIQUES: Registry[Clique]

@@ -54,15 +54,8 @@ from .hashing import (
     mixed as mixed,
     sequence_hashes as sequence_hashes,
 )
-from .lookup_feature import (
-    LookupFeature as LookupFeature,
-    find_table as find_table,
-    table_keys as table_keys,
-    with_tables as with_tables,
-)
+from .lookup_feature import LookupFeature as LookupFeature, find_table as find_table, with_tables as with_tables
 from .names import (
-    CONSTANT as CONSTANT,
-    FeatureNames as FeatureNames,
     conjunction_name as conjunction_name,
     field_name as field_name,
     plain_names as plain_names,

@@ -12,7 +12,7 @@ from .fitted import (
     TrainingData as TrainingData,
 )
 from .linear import ExplicitTerm as ExplicitTerm, FeatureTerm as FeatureTerm
-from .pivots import FittedPivots as FittedPivots, KernelTerm as KernelTerm, PivotPlan as PivotPlan
+from .pivots import FittedPivots as FittedPivots, KernelTerm as KernelTerm
 from .plans import (
     fit_terms as fit_terms,
     fit_to as fit_to,
@@ -24,9 +24,7 @@ from .plans import (
 )
 from .term import (
     StoredBasis as StoredBasis,
-    StoredTerm as StoredTerm,
     Term as Term,
-    TermBasis as TermBasis,
     WeightTable as WeightTable,
     load_basis as load_basis,
     read_terms as read_terms,

@@ -22,11 +22,6 @@ from .kinds import (
 )
 from .scratch_folders import ScratchFolder as ScratchFolder
 from .trees import pack_tree as pack_tree, unpack_tree as unpack_tree
-from .writing import (
-    NamedFile as NamedFile,
-    naming as naming,
-    replacing as replacing,
-    temporary_beside as temporary_beside,
-)
+from .writing import naming as naming, replacing as replacing, temporary_beside as temporary_beside
 
 LARGEST: float

@@ -15,7 +15,6 @@ from .kernel import (
     Kernel as Kernel,
     KernelConfig as KernelConfig,
     fit_kernel as fit_kernel,
-    fitted as fitted,
     kernel_from_dict as kernel_from_dict,
     kernel_settings as kernel_settings,
     kernel_types as kernel_types,
@@ -28,7 +27,6 @@ from .plain import (
     LinearKernel as LinearKernel,
     PolynomialKernel as PolynomialKernel,
     RBFKernel as RBFKernel,
-    mean_diagonal as mean_diagonal,
     median_distance as median_distance,
 )
 

@@ -14,7 +14,6 @@ from .columns import (
 )
 from .compressed import ColumnValues as ColumnValues, CompressedRows as CompressedRows
 from .conjunction_table import (
-    LARGEST_DEGREE as LARGEST_DEGREE,
     ConjunctionCounter as ConjunctionCounter,
     Conjunctions as Conjunctions,
     conjunction_count as conjunction_count,

@@ -31,13 +31,7 @@ from .inspection import (
 )
 from .lagging import LagDecoder as LagDecoder
 from .library_labels import CorpusPart as CorpusPart, LibraryLabels as LibraryLabels
-from .model import (
-    ROWS_AT_ONCE as ROWS_AT_ONCE,
-    VITERBI as VITERBI,
-    Inference as Inference,
-    Model as Model,
-    ScoreCalibration as ScoreCalibration,
-)
+from .model import VITERBI as VITERBI, Inference as Inference, Model as Model, ScoreCalibration as ScoreCalibration
 from .model_labelling import from_model as from_model, from_model_and_encoded as from_model_and_encoded
 from .rules import (
     LabelRules as LabelRules,

@@ -1,4 +1,4 @@
-from .engine import Engine as Engine, EngineBlocks as EngineBlocks
+from .engine import Engine as Engine
 from .executors import (
     Arguments as Arguments,
     Deal as Deal,
@@ -21,7 +21,6 @@ from .sums import Accumulator as Accumulator, SomeRows as SomeRows, plus as plus
 from .terms import (
     DistantRows as DistantRows,
     ObjectiveTerm as ObjectiveTerm,
-    Predictions as Predictions,
     Source as Source,
     block_slices as block_slices,
 )

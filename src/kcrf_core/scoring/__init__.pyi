@@ -1,18 +1,11 @@
 from ..system import Registry
 from .calibration import (
     SMALLEST_PROBABILITY as SMALLEST_PROBABILITY,
-    Bin as Bin,
     Calibration as Calibration,
     Probabilities as Probabilities,
     calibrate as calibrate,
-    from_marginals as from_marginals,
 )
-from .costs import (
-    Decision as Decision,
-    best_bonus as best_bonus,
-    label_costs as label_costs,
-    span_bonuses as span_bonuses,
-)
+from .costs import Decision as Decision, best_bonus as best_bonus, span_bonuses as span_bonuses
 from .error_analysis import SPAN_ERRORS as SPAN_ERRORS, ErrorAnalysis as ErrorAnalysis
 from .evaluation import Evaluation as Evaluation, check_label_count as check_label_count, evaluate as evaluate
 from .judgement import (
@@ -39,12 +32,10 @@ from .significance import (
     Interval as Interval,
     block_borders as block_borders,
     median_run as median_run,
-    unit_offsets as unit_offsets,
 )
 from .spans import (
     Score as Score,
     SpanFinder as SpanFinder,
-    SpanMatches as SpanMatches,
     Spans as Spans,
     Transitions as Transitions,
     allowed_transitions as allowed_transitions,

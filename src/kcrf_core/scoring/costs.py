@@ -66,7 +66,7 @@ class Decision:
 def label_costs(labels: Sequence[str], cost: Mapping[str, float]) -> np.ndarray:
     """Return costs [Y] of missing each label, 1 unless they are given: by a label, or by the type of labels.
 
-    >>> from kcrf_core.scoring import label_costs
+    >>> from kcrf_core.scoring.costs import label_costs
     >>> label_costs(["B-PER", "I-PER", "O"], {"PER": 5, "I-PER": 2})
     array([5., 2., 1.])
     """

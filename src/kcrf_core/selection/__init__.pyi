@@ -11,17 +11,11 @@ from .cross_validation import (
     summarise as summarise,
     task_count as task_count,
 )
-from .evidence import (
-    IMPROBABLE as IMPROBABLE,
-    Channel as Channel,
-    gather as gather,
-    learn_channel as learn_channel,
-)
+from .evidence import IMPROBABLE as IMPROBABLE
 from .grid import Setting as Setting, make_settings as make_settings, parse_grid as parse_grid
 from .journal import Journal as Journal
 from .label_audit import (
     Audit as Audit,
-    Correction as Correction,
     DoubtfulPosition as DoubtfulPosition,
     audit_by_folds as audit_by_folds,
     audit_by_model as audit_by_model,
@@ -29,14 +23,8 @@ from .label_audit import (
     read_worklist as read_worklist,
     worklist as worklist,
 )
-from .planted_regression import PlantedRegression as PlantedRegression
 from .search import Listener as Listener, Search as Search
 from .space import Candidate as Candidate
-from .tuning import (
-    Tuning as Tuning,
-    make_space as make_space,
-    train_chosen as train_chosen,
-    tune as tune,
-)
+from .tuning import Tuning as Tuning, train_chosen as train_chosen, tune as tune
 
 EFFORTS: dict[str, float]

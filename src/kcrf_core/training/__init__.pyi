@@ -7,12 +7,10 @@ from .calibrating import (
 from .checkpoint import EVERY as EVERY, Checkpoint as Checkpoint
 from .dev import DevReport as DevReport
 from .engines import open_engine as open_engine
-from .growth import Growth as Growth
 from .held_out import (
     FEW_WHOLE as FEW_WHOLE,
     SEQUENCES as SEQUENCES,
     Blocks as Blocks,
-    DecoderChoice as DecoderChoice,
     HoldOut as HoldOut,
     Pieces as Pieces,
     Split as Split,
@@ -20,7 +18,6 @@ from .held_out import (
     Units as Units,
     apart as apart,
     blocks_of as blocks_of,
-    choose_decoder as choose_decoder,
     make_splits as make_splits,
     size_contents as size_contents,
 )
@@ -32,7 +29,6 @@ from .preparing import (
     read_folds as read_folds,
     without_column as without_column,
 )
-from .prior_search import Prior as Prior
 from .problems import problem_of as problem_of
 from .screening import choose_configuration as choose_configuration
 from .shard_run import (
