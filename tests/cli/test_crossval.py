@@ -405,33 +405,6 @@ def test_nested_selection_judges_what_inner_folds_choose(kcrf, small, tmp_path):
         assert fold["accuracy"] == flat["settings"][fold["chosen"]]["folds"][f]["accuracy"]
 
 
-@pytest.mark.parametrize("suffix", ["png", *(pytest.param(name, marks=pytest.mark.slow) for name in ("svg", "pdf"))])
-def test_pictures_come_out_the_same(kcrf, small, tmp_path, suffix):
-    pytest.importorskip("matplotlib")
-    for name in ("a", "b"):
-        options = ("--grid", "sigma2=1,10", "--grid", "min-count=1,2", "--plot", tmp_path / f"{name}.{suffix}")
-        assert (
-            kcrf("crossval", small, "--folds", "2", "--kernel", "linear", "--max-passes", "3", "-q", *options).code == 0
-        )
-    assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
-
-
-@pytest.mark.parametrize(
-    "grid",
-    [
-        (),
-        ("--grid", "kernel=linear,rbf"),
-        ("--grid", "sigma2=0.1,1,10", "--nested"),
-        pytest.param(("--grid", "sigma2=1,auto"), marks=pytest.mark.slow),
-    ],
-)
-def test_pictures_of_any_grid(kcrf, small, tmp_path, grid):
-    pytest.importorskip("matplotlib")
-    options = ("--folds", "2", "--sigma2", "1") if "sigma2" not in str(grid) else ("--folds", "2")
-    done = kcrf("crossval", small, *options, *grid, "--plot", tmp_path / "p.png")
-    assert done.code == 0 and (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_labels_that_training_lacks_are_told_and_counted_wrong(kcrf, tmp_path):
     data = tmp_path / "d.conll"
     data.write_text("a B-X\nb O\n\na B-X\nb O\n\na B-NEW\nb I-NEW\n\na B-X\nb O\n")
@@ -463,7 +436,6 @@ def test_labels_that_training_lacks_are_told_and_counted_wrong(kcrf, tmp_path):
         (("--inner-folds", "2"), 2, "give a --grid"),
         (("--nested", "--inner-folds", "21", "--folds", "3", "--grid", "sigma2=1,2"), 3, "20 sequences cannot make 21"),
         (("--json", "-o", "-"), 2, "give one of them"),
-        (("--plot", "p.jpeg"), 2, ".png"),
     ],
 )
 def test_mistakes(kcrf, small, options, code, message):
@@ -480,7 +452,7 @@ def test_mistakes_with_files(kcrf, small, tmp_path):
         (("--folds-file", folds, "--folds", "3"), 2, "leave out"),
         (("--folds-file", folds, "--stratify"), 2, "leave out"),
         (("-o", small), 2, "also an input"),
-        (("--plot", tmp_path / "no" / "p.png"), 1, "no such directory"),
+        (("-o", tmp_path / "no" / "r.json"), 1, "no such directory"),
         (("-o", folds, "--folds-file", folds), 2, "also an input"),
         (("-o", out, "--predictions", out), 2, "same name"),
         (("--journal", small), 2, "also an input"),

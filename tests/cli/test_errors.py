@@ -331,13 +331,13 @@ def test_terms_to_choose_from(kcrf, tmp_path, write):
 
 def test_pictures_that_cannot_be_drawn(kcrf, write, tmp_path, monkeypatch):
     data = write("d.conll", GOOD)
-    call = ("crossval", data, "--folds", "2", "-o", tmp_path / "folds.json", "--plot")
-    done = kcrf(*call, tmp_path / "folds.gif")
+    call = ("evaluate", data, "--html", tmp_path / "page.html", "--plot")
+    done = kcrf(*call, tmp_path / "figure.gif")
     assert done.code == 2 and "must end in one of .png, .svg, .pdf" in done.err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = kcrf(*call, tmp_path / "folds.png")
+    done = kcrf(*call, tmp_path / "figure.png")
     assert done.code == 2 and "--plot needs matplotlib: pip install matplotlib\n" in done.err
-    assert not (tmp_path / "folds.json").exists()
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_a_tolerance_that_nothing_can_prove(kcrf, first_accents, tmp_path):

@@ -308,6 +308,15 @@ def test_pictures(kcrf, trained, sample_data, tmp_path, kind):
     assert path.read_text().startswith("<?xml")
 
 
+@pytest.mark.parametrize("suffix", ["png", *(pytest.param(name, marks=pytest.mark.slow) for name in ("svg", "pdf"))])
+def test_pictures_come_out_the_same(kcrf, write, tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    paths = [tmp_path / f"{name}.{suffix}" for name in "ab"]
+    for path in paths:
+        assert kcrf("evaluate", write("spans", SPANS), "--plot", path).code == 0
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
 def test_pictures_of_what_a_file_has(kcrf, write, tmp_path):
     pytest.importorskip("matplotlib")
     data, path = write("odd", "u $x_{$ $x_{$\nv 日本 $x_{$\n\nw $x_{$ 日本\n"), tmp_path / "p.png"

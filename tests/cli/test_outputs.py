@@ -24,12 +24,10 @@ OUTPUTS = {
     "page": ["evaluate", "-m", "MODEL", "DATA", "--html"],
     "crossval": [*QUICK, "-o"],
     "predictions": [*QUICK, "--predictions"],
-    "figure": [*QUICK, "--grid", "sigma2=1,2", "--plot"],
     "journal": [*QUICK, "--journal"],
     "weights": ["inspect", "MODEL", "--plot"],
 }
-OUTPUTS["figure"] = [word for word in OUTPUTS["figure"] if word not in ("--sigma2", "1")]
-PLOTS = ("figure", "figures", "weights")
+PLOTS = ("figures", "weights")
 
 
 @pytest.fixture

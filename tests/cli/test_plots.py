@@ -81,22 +81,6 @@ def test_two_systems_are_drawn(drawn, tagged, tmp_path):
     assert one != two
 
 
-def test_axes_of_accuracy_end_at_100(monkeypatch):
-    """Also where the mean and a standard deviation over folds are more than that."""
-    found, spread = [], {"accuracy": {"mean": 0.98, "deviation": 0.1}}
-    monkeypatch.setattr(plots, "save", lambda figure, path: found.append(figure))
-    folds = [{"fold": number, "accuracy": value} for number, value in enumerate((1.0, 1.0, 0.94))]
-    results = {"judged_by": "accuracy", "divided_by": "sequence", "folds": 3, "grid": {"sigma2": [1, 2]}}
-    plots.cross_validation("p.png", results | {"settings": [{"folds": folds, **spread}]})
-    settings = [{"setting": {"sigma2": value}, **spread} for value in (1, 2)]
-    plots.cross_validation("p.png", results | {"settings": settings})
-    for figure in found:
-        (axes,) = figure.axes
-        assert axes.get_ylim()[1] == 100 and axes.get_ylim()[0] < 94 and axes.get_ylabel() == "accuracy, %"
-    (bars,) = [each for each in found[1].axes[0].collections if len(each.get_segments()) == 2]
-    assert [segment[:, 1].tolist() for segment in bars.get_segments()] == [pytest.approx([88, 100])] * 2
-
-
 def test_rare_errors_have_a_colour(drawn, tmp_path):
     """One error in a hundred can be told from none, and the scale says what colours mean."""
     data = tmp_path / "d.conll"
@@ -119,12 +103,3 @@ def test_many_labels_make_a_wider_matrix(drawn, tmp_path):
     figure = drawn("evaluate", data, "--bootstrap", "0")  # no probabilities: two panels and a scale
     assert list(panels(figure)) == ["F1 by label, the 30 most frequent of 44", "Confusion matrix"]
     assert len(figure.axes) == 3
-
-
-def test_folds_of_one_setting(drawn, first_accents):
-    figure = drawn("crossval", first_accents(30), "--folds", "3", "--sigma2", "1", "--tolerance", "0.1", "-q")
-    (axes,) = figure.axes
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["0", "1", "2"] and axes.get_xlabel() == "fold"
-    (points,) = [line for line in axes.lines if line.get_marker() == "o"]
-    mean = float(axes.get_title().split()[1])
-    assert len(points.get_ydata()) == 3 and np.isclose(np.mean(points.get_ydata()), mean, rtol=1e-3)

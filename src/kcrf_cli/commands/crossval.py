@@ -37,10 +37,6 @@ class CrossvalArguments:
         "Default: none.",
         common=True,
     )
-    plot: str | None = options.plot(
-        "Plot (.png, .svg, .pdf) of F1 or accuracy of each fold, or of each setting of a grid, with means and standard "
-        "deviations over folds. Default: none."
-    )
     journal: str | None = options.written(
         "File that keeps finished fits, so that the same command continues an interrupted run. Default: the output "
         "file with .journal appended; it is removed when the output is written."
@@ -99,7 +95,7 @@ class CrossvalArguments:
             (bool(self.only_fold) and not self.journal, "--only-fold keeps its results in a --journal: give a FILE"),
         )
         inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
-        files.check_outputs((self.output, self.plot, self.journal, self.predictions), *inputs)
+        files.check_outputs((self.output, self.journal, self.predictions), *inputs)
         if is_encoded(self.data):
             about = "is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
             raise click.UsageError(f"{self.data} {about}")
@@ -120,7 +116,7 @@ def crossval(run: CrossvalArguments) -> None:
 
     \b
     Example:
-      kcrf crossval sample_data/pitch_accent.conll --folds 2 --sigma2 1 --predictions folds.tsv --plot folds.png
+      kcrf crossval sample_data/pitch_accent.conll --folds 2 --sigma2 1 --predictions folds.tsv
       kcrf evaluate folds.tsv --details
       kcrf crossval sample_data/pitch_accent.conll --folds 2 --grid degree=1,2 --kernel poly --size 100 \\
           --sigma2 1 -o results.json
@@ -216,10 +212,6 @@ def crossval(run: CrossvalArguments) -> None:
             files.write_out(crossval_text.predictions(corpus, written, labelling, fold_names), run.predictions)
         if output not in (None, "-"):
             files.write_out(render.as_json(results), output)
-        if run.plot is not None:
-            from ..report import plots
-
-            plots.cross_validation(run.plot, results)
 
 
 def _print(run: CrossvalArguments, results: dict[str, Any], pooled: Judgement) -> None:

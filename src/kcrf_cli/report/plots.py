@@ -17,7 +17,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from kcrf_core.files import replacing
 from kcrf_core.scoring import Interval, bin_intervals, f1_intervals, scores_shown
-from kcrf_core.system import counted
 
 from ..render.evaluation_text import MOST_LABELS, OTHERS, gathered
 from ..render.visible import replaced, shortened
@@ -32,9 +31,8 @@ FEW_LABELS = 12  # up to which numbers have two digits after the point, and a co
 COLUMN, HEIGHT = 3.4, 2.9  # inches, the first the width of a column of a paper with two
 MOST_ROWS = 30  # of F1 by label
 TINY, SMALL, MIDDLE = 5.5, 7, 8  # points
-COLOURS = BLUE, ORANGE = "#2f6db5", "#c8551b"
-# Styles of curves, which differ without colour.
-LINES, MARKS = ("-", "--", "-.", ":"), "os^DvPX*"
+COLOURS = "#2f6db5", "#c8551b"
+LINES, MARKS = ("-", "--"), "os"  # of two systems, which differ without colour
 # Sizes of all plots, and ids that are not drawn at random.
 matplotlib.rcParams.update({"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": MIDDLE, "axes.linewidth": 0.6,
                             "svg.hashsalt": "kcrf"})  # fmt: skip
@@ -99,71 +97,6 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
 def _plain(text: str) -> str:
     """Return text without formulas of matplotlib and characters that cannot be drawn."""
     return replaced(text).replace("$", "\\$")
-
-
-def cross_validation(path: str, results: Mapping[str, Any]) -> None:
-    """Draw the metric on each fold of one setting, or means of all settings of a grid with deviations over folds.
-
-    Values of the key with most values stand along the axis; other keys of the grid make lines. A dashed line and a band
-    are mean and deviation of the one setting, or of the settings that nested cross-validation chose.
-    """
-    measure, grid = results["judged_by"], results["grid"]
-    scale, digits, unit = (1, 4, "") if measure == "log_loss" else (100, 2, " %")
-    lines: dict[str, list[tuple[str, float, float]]] = {}  # place, mean and deviation of points
-    if len(results["settings"]) == 1:
-        (entry,) = results["settings"]
-        across, band, style = "group" if results["divided_by"] == "group" else "fold", entry[measure], ""
-        lines[""] = [(str(fold["fold"]), scale * fold[measure], 0.0) for fold in entry["folds"]]
-        mean, deviation = (f"{scale * band[key]:.{digits}f}" for key in ("mean", "deviation"))
-        title = f"Mean {mean}{unit}, standard deviation over folds {deviation} (band)"
-    else:
-        across, band = max(grid, key=lambda key: len(grid[key])), results.get("nested", {}).get(measure)
-        style = "-" if all(isinstance(value, int | float) for value in grid[across]) else ""
-        for entry in results["settings"]:
-            others = ", ".join(f"{key}={value}" for key, value in entry["setting"].items() if key != across)
-            figures = (scale * entry[measure][key] for key in ("mean", "deviation"))
-            lines.setdefault(others or "settings, inner folds", []).append((str(entry["setting"][across]), *figures))
-        title = f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds"
-    names = list(dict.fromkeys(point[0] for points in lines.values() for point in points))
-    figure, axes = _figure(min(max(6.0, 1.0 + 0.22 * len(names)), 40.0))
-    for number, (label, points) in enumerate(lines.items()):
-        _, means, deviations = zip(*points, strict=True)
-        # Bars of several lines do not hide each other.
-        apart = 0.15 * (number / (len(lines) - 1) - 0.5) if len(lines) > 1 else 0.0
-        places = [names.index(point[0]) + apart for point in points]
-        look = {"marker": MARKS[number % len(MARKS)], "ls": style and LINES[number % len(LINES)], "ms": 5, "lw": 1.2}
-        bars = _bars(means, deviations, measure) if any(deviations) else None
-        axes.errorbar(places, means, yerr=bars, capsize=3, label=label, clip_on=False, **look)
-    if band is not None:
-        mean, deviation = (scale * band[key] for key in ("mean", "deviation"))
-        axes.axhline(mean, color="0.3", lw=1, ls="--", label="chosen, outer folds")
-        axes.axhspan(mean - deviation, mean + deviation, color="0.3", alpha=0.1, lw=0)
-    tilted = sum(map(len, names)) > 60
-    shown = [_plain(shortened(name)) for name in names]
-    axes.set_xticks(range(len(names)), shown, rotation=45 if tilted else 0, ha="right" if tilted else "center")
-    axes.set_xlim(-0.6, len(names) - 0.4)
-    axes.set(title=title, xlabel=across, ylabel=_measure_title(measure))
-    axes.grid(True, axis="y", alpha=0.3)
-    _end_at_100(axes, measure)
-    if len(lines) > 1 or "nested" in results:
-        figure.legend(loc="outside upper center", ncols=3, fontsize=8)
-    save(figure, path)
-
-
-def _bars(values: Sequence[float], errors: Sequence[float], measure: str) -> np.ndarray:
-    """Return lengths of error bars, [2, n]; none is longer than to 100 %."""
-    most = np.inf if measure == "log_loss" else 100 - np.asarray(values)
-    return np.stack([errors, np.clip(errors, 0, most)])
-
-
-def _end_at_100(axes: Any, measure: str) -> None:
-    """Let an axis of per cent end at 100, or before."""
-    if measure != "log_loss":
-        axes.set_ylim(top=min(axes.get_ylim()[1], 100))
-
-
-def _measure_title(measure: str) -> str:
-    return {"f1": "span F1, %", "macro_f1": "macro F1, %", "log_loss": "log-loss, nats"}.get(measure, "accuracy, %")
 
 
 class System(NamedTuple):
