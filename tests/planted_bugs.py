@@ -219,7 +219,12 @@ BUGS = [
     Bug(
         "kcrf_core/objective/solvers/newton.py", "vectors.negated(now.gradient)", "now.gradient", "core/test_solvers.py"
     ),
-    Bug("kcrf_core/runtime/characters.py", "TRANSFORMS[transform]", 'TRANSFORMS["lower"]', "core/test_runtime.py"),
+    Bug(
+        "kcrf_core/runtime/characters.py",
+        "TRANSFORMS.index(transform)",
+        'TRANSFORMS.index("lower")',
+        "core/test_runtime.py",
+    ),
     Bug("kcrf_core/system/memory.py", "self._left += count", "self._left -= count", "core/test_memory.py"),
     Bug(
         "kcrf_core/exchange/crfpp_models.py",

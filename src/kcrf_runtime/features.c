@@ -194,6 +194,66 @@ static size_t shape(kcrf_text table, const char *text, size_t size, char *out)
     return count;
 }
 
+/* The part of a text from its first letter or digit to its last one; of size 0 if there is none. */
+static const char *between_edges(kcrf_text table, const char *text, size_t *size)
+{
+    size_t first = *size, last = *size;
+    uint32_t c;
+    for (size_t at = 0; at < *size;) {
+        size_t bytes = next_character((const uint8_t *)text + at, *size - at, &c);
+        if (record_of(table, c) & KIND) {
+            first = first < at ? first : at;
+            last = at + bytes;
+        }
+        at += bytes;
+    }
+    *size = last - first;
+    return text + first;
+}
+
+/* Punctuation before and behind the letters and digits of a text, and an x in their place; a text without any. */
+static size_t edges(kcrf_text table, const char *text, size_t size, char *out)
+{
+    size_t count = size;
+    const char *own = between_edges(table, text, &count);
+    size_t before = (size_t)(own - text), behind = size - before - count;
+    memcpy(out, text, before);
+    if (count)
+        out[before++] = 'x';
+    memcpy(out + before, own + count, behind);
+    return before + behind;
+}
+
+/* The kind of a word without punctuation around it: of a number by its digits, else by its capitals. */
+static const char *word_kind(kcrf_text table, const char *text, size_t size)
+{
+    static const char *const DIGITS[] = {"d", "dd", "ddd", "dddd", "ddddd"};
+    uint32_t counts[4] = {0, 0, 0, 0}, characters = 0, longest = 0, runs = 0, run = 0, c, first = 0;
+    text = between_edges(table, text, &size);
+    for (size_t at = 0; at < size; characters++) {
+        at += next_character((const uint8_t *)text + at, size - at, &c);
+        uint32_t kind = record_of(table, c) & KIND;
+        first = characters ? first : kind;
+        counts[kind]++;
+        runs += kind && !run;
+        run = kind ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    uint32_t capitals = counts[1], small = counts[2], digits = counts[3];
+    if (size == 0)
+        return "";
+    if (digits == 4 && small < 2 && size == 4 + small && (!small || text[4] > '9') && /* 1400 to 2099, 1999a */
+        (text[0] == '2' ? text[1] == '0' : text[0] == '1' && text[1] >= '4'))
+        return "year";
+    if (digits == characters)
+        return DIGITS[digits < 5 ? digits - 1 : 4];
+    if (digits)
+        return capitals + small ? "mixed" : runs == 2 ? "range" : "digits";
+    if (longest == 1)
+        return characters == 1 ? "letter" : "initials";
+    return capitals && !small ? "capitals" : first == 1 ? "capital" : "word";
+}
+
 /* Bytes of the first, or last, characters of a text. */
 static size_t affix(const char *text, size_t size, uint32_t length, bool first)
 {
@@ -226,10 +286,14 @@ const char *kcrf_transformed(
         text += *size - count;
         *size = count;
         return text;
+    case WORD_KIND:
+        text = word_kind(table, text, *size);
+        *size = strlen(text);
+        return text;
     default:
         out = grown(room, *size + 1, 8); /* lower case takes 6 bytes for one at most */
         if (out)
-            *size = transform == SHAPE ? shape(table, text, *size, out) : lower(table, text, *size, out);
+            *size = (transform == SHAPE ? shape : transform == EDGES ? edges : lower)(table, text, *size, out);
         return out;
     }
 }

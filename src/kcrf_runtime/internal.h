@@ -50,7 +50,7 @@ struct meta {
 
 enum family_kind { VALUE, CONJUNCTION, LEXICON, NUMBER, BAG };
 /* Variants: the first that the table has of the value, in lower case, with digits as 0, and with both. */
-enum transform { IDENTITY, LOWER, PREFIX, SUFFIX, SHAPE, VARIANTS };
+enum transform { IDENTITY, LOWER, PREFIX, SUFFIX, SHAPE, VARIANTS, EDGES, WORD_KIND };
 
 struct family {
     uint32_t kind, column, transform, length;

@@ -274,6 +274,26 @@ def test_windows_of_terms_that_the_data_was_not_encoded_for():
                 "a1B2": "xdXd",
             },
         ),
+        ("edges", None, {"(Bern:": "(x:", "O'Hara,": "x,", "...": "...", "«9»": "«x»"}),
+        (
+            "kind",
+            None,
+            {
+                "(1999a).": "year",
+                "1399": "dddd",
+                "7,": "d",
+                "123456": "ddddd",
+                "12–15;": "range",
+                "3.1.4": "digits",
+                "A4": "mixed",
+                "B.": "letter",
+                "J.-P.": "initials",
+                "USA,": "capitals",
+                "Bern:": "capital",
+                "the": "word",
+                "--": "",
+            },
+        ),
     ],
 )
 def test_string_transforms(transform, length, values):

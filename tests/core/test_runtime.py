@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import locale
 import pickle
+import re
 import shutil
 import struct
 import subprocess
@@ -63,6 +64,7 @@ WORDS = [
     "New",
     "York",
 ]
+WORDS += ["(1999a),", "pp.", "12–15;", "—", "J.-P.", "«Été»"]
 WORDS += ["ǅ", "e\u0301E", "a" * 40, "", "NA", "12", "-3.5e1", "é"]
 UNKNOWN = [f"{word}{end}" for word in WORDS for end in ("e", "Σ")]  # with prefixes that are known
 TAGS = ["A", "B", "C", "New York", "é"]
@@ -104,6 +106,8 @@ WORD_FEATURES = [
     {"name": "pre", "column": "c0", "transform": "prefix", "length": 2, "window": [0]},
     {"name": "suf", "column": "c0", "transform": "suffix", "length": 3, "window": [0, 3]},
     {"name": "shape", "column": "c0", "transform": "shape", "window": [-1, 0]},
+    {"name": "edges", "column": "c0", "transform": "edges", "window": [-1, 0]},
+    {"name": "kind", "column": "c0", "transform": "kind", "window": [0, 2]},
     {"column": "c1", "window": [-1, 0], "min_count": 2},
 ]
 CONJUNCTIONS = [
@@ -479,7 +483,27 @@ def shape(value: str) -> str:
     return "".join(kind for kind, _ in groupby(kinds))
 
 
-CHARACTERS = {"lower": str.lower, "shape": shape}
+def between_edges(value: str) -> str:
+    inner = [place for place, c in enumerate(value) if c.isupper() or c.isalpha() or c.isdigit()]
+    return value[inner[0] : inner[-1] + 1] if inner else ""
+
+
+def edges(value: str) -> str:
+    word = between_edges(value)
+    return value.replace(word, "x", 1) if word else value
+
+
+def kind(value: str) -> str:
+    word = between_edges(value)
+    marks = "".join("X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else "." for c in word)
+    return next(name for pattern, name in KINDS if re.fullmatch(pattern, f"{word} {marks}", re.DOTALL))
+
+
+KINDS = [(" ", ""), (r"(1[4-9]|20)[0-9][0-9][a-z]? d{4}x?", "year")]
+KINDS += [(rf".* d{{{count}}}", "d" * count) for count in (1, 2, 3, 4)] + [(".* d{5,}", "ddddd")]
+KINDS += [(r".* d+\.+d+", "range"), (r".* [d.]+", "digits"), (".* .*d.*", "mixed"), (".* [xX]", "letter")]
+KINDS += [(r".* ([xX]\.+)+[xX]", "initials"), (r".* [X.]+", "capitals"), (".* X.*", "capital"), (".*", "word")]
+CHARACTERS = {"lower": str.lower, "shape": shape, "edges": edges, "kind": kind}
 
 
 @pytest.mark.skipif(unicodedata.unidata_version != VERSION, reason=f"this Python does not have Unicode {VERSION}")
@@ -489,6 +513,13 @@ def test_every_character_is_as_in_python(kind, end):
     every = [chr(c) for c in range(end) if not 0xD800 <= c < 0xE000]
     for values in (every, [f"Aa{c}\u03a3" for c in every], [f"\u03a3{c}a" for c in every]):
         assert by_characters(values, kind) == list(map(CHARACTERS[kind], values))
+
+
+@pytest.mark.parametrize("kind", CHARACTERS)
+def test_transforms_of_random_texts_are_as_in_python(kind, rng):
+    letters = [*"aZéΣß中19٣.,-()– '_", "12", "19", "20", "e\u0301"]
+    values = ["", *("".join(rng.choice(letters, size)) for size in rng.integers(1, 9, 3000))]
+    assert by_characters(values, kind) == list(map(CHARACTERS[kind], values))
 
 
 def test_damaged_files_are_refused():

@@ -21,7 +21,7 @@ from ..scoring import DECODINGS, METRICS, SCHEMES
 from ..system import AUTO, Automatic, DeclaredSetting, Number, OneOf, Whole, boolean, declared, settings_of
 from . import values
 
-STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
+STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape", "edges", "kind")
 RUN_TRANSFORMS = ("start", "end")  # nearness to the ends of a run of one value, such as a word of letters
 COUNTING_TRANSFORMS = ("length", "position", *RUN_TRANSFORMS, "frequency")  # numbers of any column
 FEATURES = (AUTO, "categorical", "real", "conjunction", "templates", "attributes")

@@ -45,12 +45,11 @@ from ..corpora import (
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..files import Contents, pack_strings
 from ..kernels import Group, Inputs, matching_features
-from ..runtime import VERSION
+from ..runtime import OF_CHARACTERS, VERSION
 from ..system import AUTO, NotRegistered, Remark, Workers, counted, listed
 from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets
 from .feature_storage import pack_feature, pack_table, unpack_feature, unpack_table
 from .features import (
-    BY_CHARACTERS,
     AttributeFeature,
     CategoricalFeature,
     ConjunctionFeature,
@@ -479,7 +478,7 @@ class Encoding:
         if layout := layout_dict(self.layout):
             header["layout"] = layout
         parts = [f for one in self.features for f in (one.parts if isinstance(one, ConjunctionFeature) else (one,))]
-        if any(feature.config.transform in BY_CHARACTERS for feature in parts):
+        if any(feature.config.transform in OF_CHARACTERS for feature in parts):
             header["unicode"] = VERSION
         arrays = pack_strings(self.labels, "labels")
         for number, feature in enumerate(self.features):

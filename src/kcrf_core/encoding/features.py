@@ -34,7 +34,7 @@ from ..corpora import (
 from ..errors import DataError
 from ..kernels import NOTHING, UNSEEN
 from ..maps import NO_PAIR, empty_slots, fill_slots, number_pairs
-from ..runtime import by_characters
+from ..runtime import OF_CHARACTERS, by_characters
 from ..system import offsets_of, positions_within, shifted_real
 
 if TYPE_CHECKING:
@@ -45,19 +45,17 @@ LARGEST = 1e18
 
 # ----------------------------------------------------------------------------- transforms
 
-BY_CHARACTERS = ("lower", "shape")  # transforms that depend on properties of characters
-
 
 def transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
     """Apply the string transform of a feature to values.
 
     Shapes have X, x and d for runs of capital letters, small letters and digits, and others as they are:
-    `McDonald's-9` is `XxXx'x-d`.
+    `McDonald's-9` is `XxXx'x-d`. The edges of `(Bern:` are `(x:`, and its kind is `capital`.
     """
     length = config.length or 0
     if config.transform == "identity":
         return values
-    if config.transform in BY_CHARACTERS:
+    if config.transform in OF_CHARACTERS:
         return by_characters(values, config.transform)
     prefix = config.transform == "prefix"
     return [value[:length] if prefix else value[-length:] for value in values]

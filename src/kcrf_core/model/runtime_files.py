@@ -29,7 +29,7 @@ from ..encoding import (
 )
 from ..features import ConjunctionTerm, ExplicitTerm, Term
 from ..maps import SparseWeights, as_dense, matrix_of, squared_weights, without_zeros
-from ..runtime import QUANTIZED, TRANSFORMS, RuntimeModel, RuntimeTagger, unicode_table
+from ..runtime import OF_CHARACTERS, QUANTIZED, TRANSFORMS, RuntimeModel, RuntimeTagger, unicode_table
 from ..system import counted, ranges
 from .model import VITERBI, Model
 from .runtime_sections import (
@@ -51,7 +51,6 @@ FROM_ENDS, WAPITI, LAST_OF_LINE = 1, 2, 4
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
 MOST_WORDS = 100_000  # of an entry of a lexicon
 FEWEST_LED = 3  # families of a column whose codes stand beside those of its values
-OF_CHARACTERS = ("lower", "shape", "variants")  # transforms that need the table of characters
 WORDS_AT_ONCE = 4096
 
 
@@ -183,7 +182,7 @@ class _ModelImage(Image):
     def _embeddings(self, table: WordVectors, column: int) -> Family:
         """Return the family of the words of a table, and of one more: all that it has not."""
         words = len(table.words)
-        found = Family(VALUE, words + 1, column, TRANSFORMS["variants"], missing=words)
+        found = Family(VALUE, words + 1, column, TRANSFORMS.index("variants"), missing=words)
         found.table = self._table(table.words, np.arange(words))
         found.encode = lambda values: np.where((rows := table.numbers(values)) < 0, words, rows)
         return found
@@ -205,7 +204,7 @@ class _ModelImage(Image):
             assert isinstance(feature.table, Lexicon)
             self._lexicon(found, feature.table)
         else:
-            found.transform, found.length = TRANSFORMS[config.transform], config.length or 0
+            found.transform, found.length = TRANSFORMS.index(config.transform), config.length or 0
             found.encode = feature.encode
             if config.transform == "identity":
                 found.values = values
@@ -219,7 +218,8 @@ class _ModelImage(Image):
             raise RuntimeLimitError(f"an entry of the lexicon {table.source} has {counted(table.longest, 'word')}")
         key = id(table), found.column
         if key not in self.families:
-            words = Family(VALUE, len(table.index), found.column, TRANSFORMS["lower" if table.fold else "identity"])
+            folded = TRANSFORMS.index("lower" if table.fold else "identity")
+            words = Family(VALUE, len(table.index), found.column, folded)
             words.encode = table.numbers
             words.table = self._table(table.index, np.arange(len(table.index)))
             self.families[key] = words
@@ -397,7 +397,7 @@ class _ModelImage(Image):
         """Return the bytes of the file."""
         model, encoding, layout = self.model, self.encoding, self.encoding.layout
         families = self.families.values()
-        if {family.transform for family in families} & {TRANSFORMS[name] for name in OF_CHARACTERS}:
+        if {TRANSFORMS[family.transform] for family in families} & set(OF_CHARACTERS):
             self.add("unicode", np.frombuffer(unicode_table(), np.uint8))
         apart = any(term.clique is EDGE_X for term in model.terms)
         quoted = layout.quoted or layout.sequence is not None

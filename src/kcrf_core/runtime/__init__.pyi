@@ -9,4 +9,5 @@ from ._runtime import (
 from .characters import VERSION as VERSION, by_characters as by_characters, unicode_table as unicode_table
 
 QUANTIZED: dict[str, int]
-TRANSFORMS: dict[str, int]
+TRANSFORMS: tuple[str, ...]
+OF_CHARACTERS: tuple[str, ...]

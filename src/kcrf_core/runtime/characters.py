@@ -34,8 +34,8 @@ def unicode_table() -> bytes:
 
 
 def by_characters(values: Sequence[str], transform: str) -> list[str]:
-    """Return texts in lower case or as shapes (lower, shape), by the table."""
-    return transformed(values, TRANSFORMS[transform], 0, unicode_table())
+    """Return texts after a transform of `OF_CHARACTERS`, by the table."""
+    return transformed(values, TRANSFORMS.index(transform), 0, unicode_table())
 
 
 def built() -> bytes:
