@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -49,11 +50,16 @@ def kcrf(capsysbinary, monkeypatch):
     signal.signal(signal.SIGTERM, sigterm)
 
 
+def without_others():
+    """Leave out the comparison of default features with others, which takes seconds."""
+    return patch("kcrf_core.training.screening.alternatives", lambda *about: {})
+
+
 @pytest.fixture(autouse=True)
-def default_features(request, monkeypatch):
-    """Leave out the comparison of default features with others, which takes seconds, but where it is tested."""
-    if not request.path.name.startswith("test_compared"):
-        monkeypatch.setattr("kcrf_core.training.screening.alternatives", lambda *about: {})
+def default_features(request):
+    """Take default features but where others are tested."""
+    with nullcontext() if request.path.name.startswith("test_compared") else without_others():
+        yield
 
 
 @pytest.fixture
@@ -75,7 +81,7 @@ def trained_once(tmp_path_factory, sample_data):
     path, printed = tmp_path_factory.mktemp("trained") / "model.npz", io.StringIO()
     arguments = ["train", str(sample_data / "pitch_accent.conll"), "-o", str(path), "--sigma2", "1", "-q"]
     sigterm = signal.getsignal(signal.SIGTERM)
-    with redirect_stdout(printed), redirect_stderr(printed), pytest.raises(SystemExit) as done:
+    with redirect_stdout(printed), redirect_stderr(printed), pytest.raises(SystemExit) as done, without_others():
         main(arguments, prog_name="kcrf")
     signal.signal(signal.SIGTERM, sigterm)
     assert not done.value.code and printed.getvalue() == ""

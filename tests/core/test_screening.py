@@ -1,5 +1,7 @@
 """Configurations beside the default one, compared on held-out data before training."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,8 @@ from kcrf_core.encoding import alternatives, configured
 from kcrf_core.scoring import choose_yardstick
 from kcrf_core.training import HoldOut, choose_configuration
 from kcrf_core.training.screening import choose
+
+ALL_OF_WORDS = "pairs of shapes, kinds and edges"
 
 
 def of_columns(columns, length, name="toy"):
@@ -40,7 +44,19 @@ def noise(rng, sequences=12, length=20):
     return of_columns([[f"s{value}" for value in x], [f"y{value % 2}" for value in y]], length)
 
 
-@pytest.mark.parametrize(("make", "taken"), [(changing, "linear with speed"), (letters, "n-grams"), (noise, "default")])
+def references(rng, sequences=60, length=20):
+    """Words with punctuation; the label says whether a year stands four positions before."""
+    words = ["".join(rng.choice(list("abcdefgh"), 4)) + rng.choice(["", ",", "."]) for _ in range(sequences * length)]
+    years = rng.random((sequences, length)) < 0.4
+    texts = [f"({rng.integers(1800, 2000)})" if year else word for word, year in zip(words, years.ravel(), strict=True)]
+    labels = np.pad(years, ((0, 0), (4, 0)))[:, :length].ravel()
+    return of_columns([texts, np.where(labels, "after", "other")], length)
+
+
+@pytest.mark.parametrize(
+    ("make", "taken"),
+    [(changing, "linear with speed"), (letters, "n-grams"), (noise, "default"), (references, ALL_OF_WORDS)],
+)
 def test_what_the_labels_depend_on_is_taken_and_noise_keeps_the_default(rng, workers, make, taken):
     corpus = make(rng)
     config, said, compared = choose_configuration({}, {}, corpus, "test", workers)
@@ -95,3 +111,17 @@ def test_a_choice_needs_a_standard_error_and_linear_weights_win_ties():
     logs["rbf"][:, 0] = -3, -3, -4, -4
     assert choose(log_loss, logs, ["linear", "n"]) == "rbf"
     assert choose(log_loss, {"default": logs["n"], **logs}) == "rbf"
+
+
+def test_words_have_others_in_enough_data_and_beside_columns_of_their_names(rng):
+    corpus = references(rng)
+    assert list(alternatives({}, {}, corpus, "test")) == ["pairs of shapes", ALL_OF_WORDS]
+    assert not alternatives({}, {}, references(rng, 49), "test")
+    # Words in small letters have one shape.
+    small = of_columns([["".join(rng.choice(list("abcd"), 4)) for _ in range(1200)], ["x", "y"] * 600], 20)
+    assert not alternatives({}, {}, small, "test")
+    columns = [corpus.columns[0], ["s", "t"] * 600, corpus.columns[-1]]
+    named = replace(of_columns(columns, 20), header=("word", "word.kind", "label"))
+    made = alternatives({}, {}, named, "test")[ALL_OF_WORDS]
+    assert [one.columns for one in made.features if one.name == "word.kind"] == [("word.kind",)]
+    fit_encoding(made, named)

@@ -135,8 +135,8 @@ def train(run: TrainArguments) -> None:
     """Train a model on the labelled sequences of DATA.
 
     No option but -o is needed: features follow from the columns (--dump-config shows them), the kernel is linear, or
-    rbf over numbers without words, and the prior variance is chosen on held-out sequences. Without words, a few other
-    features and kernels are compared with these.
+    rbf over numbers without words, and the prior variance is chosen on held-out sequences. A few other features and
+    kernels are compared with these.
 
     Words and tags are recognised and get features that suit them; --plain uses columns as they are. Training stops when
     the objective is proven to be within --tolerance of its optimum. The first Ctrl-C or SIGTERM ends the final fit and

@@ -3,6 +3,8 @@
 numbers   linear weights of the numbers themselves, no ranks; these and speeds; an rbf kernel over them in a window, or
           over them with means and deviations of a wider one
 tags      n-grams; these, triples and a wider window; pairs and a still wider window
+words     pairs of shapes; these, kinds of words, such as years and ranges, and the punctuation around words, in a wide
+          window
 
 `experiments/defaults` has the figures that the lists were chosen by.
 """
@@ -14,7 +16,7 @@ from typing import Any
 
 from ..config import Config, option_paths, parse_config, with_options
 from ..corpora import Corpus
-from .defaults import LINEAR_WISHES, Defaults, kernel_is_open, number_terms, with_defaults
+from .defaults import LINEAR_WISHES, Defaults, kernel_is_open, number_terms, own_name, with_defaults
 
 # n-grams of tags, all within so many positions.
 LONGEST_GRAM, GRAM_REACH = 4, 3
@@ -22,6 +24,10 @@ LONGEST_GRAM, GRAM_REACH = 4, 3
 TRIPLE_CUT_OFF = 2
 NEAR, WIDTH = 2, 15  # positions to both sides, and those of means and deviations
 WIDEST_ROW = 600  # numbers of a position, its window included
+FEWEST_WORDS = 1_000  # positions; fewer hardly tell features of words apart
+SHAPE_PAIRS = "-2..1"  # window of shapes of neighbours; the offset is that of the first one
+PAIR_CUT_OFF = 2
+KINDS_REACH = 4  # of the window of kinds of words and of the punctuation around them
 
 # Paths of options that choose features or kernels.
 CHOICES = (
@@ -43,7 +49,10 @@ def alternatives(raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Cor
     found: dict[str, Raw] = {}
     if default.numbers and is_open:
         found = _of_numbers(default)
-    elif default.tags and not default.words and not default.columns:
+    elif default.words:
+        if corpus.positions >= FEWEST_WORDS and not corpus.vectors:
+            found = _of_words(default)
+    elif default.tags and not default.columns:
         found = _of_tags(default)
     return {name: parse_config(own, source) for name, own in found.items()}
 
@@ -96,6 +105,19 @@ def _of_numbers(default: Defaults) -> dict[str, Raw]:
         out[f"rbf at -{NEAR}..{NEAR}"] = made(near, True)
         out[f"rbf with means and deviations over {WIDTH}"] = made([*plain, *over], True)
     return out
+
+
+def _of_words(default: Defaults) -> dict[str, Raw]:
+    features = default.raw["features"]
+    names = {own_name(one) or one.get("column") for one in features}
+    words = [word for word in default.words if f"{word}.shape" in names]
+    beside: Raw = {"window": SHAPE_PAIRS, "min_count": PAIR_CUT_OFF}
+    pairs = [{"conjunction": [f"{word}.shape", f"{word}.shape[1]"], **beside} for word in words]
+    over: Raw = {"window": around(KINDS_REACH)}
+    made = [{"column": word, "transform": name, **over} for word in words for name in ("kind", "edges")]
+    kinds = [one for one in made if own_name(one) not in names]
+    lists = {"pairs of shapes": pairs, "pairs of shapes, kinds and edges": [*pairs, *kinds]}
+    return {name: {**default.raw, "features": [*features, *added]} for name, added in lists.items() if words}
 
 
 def _of_tags(default: Defaults) -> dict[str, Raw]:

@@ -244,13 +244,13 @@ class _Maker:
                     out.append({"name": as_code, "column": name, "type": "categorical"} | self._wide(name))
             else:
                 out += self._categorical(name, place)
-        out = [feature for feature in out if _own_name(feature) not in self.places]
+        out = [feature for feature in out if own_name(feature) not in self.places]
         if ranks and not self.words and not table_keys(self.config):
             free = [name for name in numbers if name not in codes and f"{name}.rank" not in self.places]
             self.ranked = [name for name in free if self._wants_ranks(name, numbers[name])]
             out = [one | ({"transform": "rank"} if one.get("column") in self.ranked else {}) for one in out]
         self.made_of_numbers = tuple(
-            one.get("name") or _own_name(one) or one["column"] for one in out if one.get("column") in numbers
+            one.get("name") or own_name(one) or one["column"] for one in out if one.get("column") in numbers
         )
         out += [*({"vectors": name} | self._wide(name) for name in self.corpus.vectors), *self.lookups()]
         if not out:
@@ -438,7 +438,7 @@ def lookups(config: Config, tables: Mapping[Hashable, Lookup], column: str | Non
     return out
 
 
-def _own_name(feature: Mapping[str, Any]) -> str | None:
+def own_name(feature: Mapping[str, Any]) -> str | None:
     """Return the name of a feature that is made of a column; None for the column itself and for tuples."""
     if "transform" in feature:
         return f"{feature['column']}.{feature['transform']}{feature.get('length', '')}"
