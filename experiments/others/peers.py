@@ -3,7 +3,7 @@
 KIND of the inputs is numbers, symbols or words (`gather.py`). Everything is chosen by five folds of whole training
 sequences (fewer where there are fewer sequences), pooled: first the kind of attributes (`../defaults/attributes.py`) or
 the window, then c2 or C and gamma. JOBS folds of CRFsuite are computed at the same time. TAGGED gets gold and predicted
-labels, FIGURES what was tried.
+labels, FIGURES what was tried. FIGURES.tried has what CRFsuite tried so far: a run that was stopped goes on with it.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def fold_labelled(attributes: str, c2: float, fold: int) -> Labels:
     return labelled(attributes, c2, *STATE["folds"][fold])
 
 
-def crfsuite(kind: str, training: Sequence[Rows], test: Sequence[Rows], jobs: int) -> tuple[Labels, dict]:
+def crfsuite(kind: str, training: Sequence[Rows], test: Sequence[Rows], jobs: int, memory: Path) -> tuple[Labels, dict]:
     """Choose attributes at c2 = 1, then c2 by steps of a decade as long as they help, then of half a decade."""
     STATE["folds"] = divided = folds(training)
     known = [labels for _, held in divided for labels in gold(held)]
-    tried: dict[str, float] = {}
+    tried: dict[str, float] = json.loads(memory.read_text()) if memory.exists() else {}
 
     def judge(attributes: str, place: int) -> float:
         name = f"{attributes} {C2[place]:.4g}"
@@ -85,6 +85,7 @@ def crfsuite(kind: str, training: Sequence[Rows], test: Sequence[Rows], jobs: in
             else:
                 found = [task(fold) for fold in range(len(divided))]
             tried[name] = peer.figure(known, [labels for part in found for labels in part])
+            memory.write_text(json.dumps(tried))
             print(name, f"{tried[name]:.4f}", file=sys.stderr, flush=True)
         return tried[name]
 
@@ -96,6 +97,7 @@ def crfsuite(kind: str, training: Sequence[Rows], test: Sequence[Rows], jobs: in
     around = [place for place in (best, best - 1, best + 1) if 0 <= place < len(C2)]
     best = max(around, key=lambda place: judge(attributes, place))
     found = labelled(attributes, C2[best], training, test)
+    memory.unlink()
     return found, {"attributes": attributes, "c2": C2[best], "tried": tried}
 
 
@@ -128,7 +130,7 @@ class Windows:
         return np.concatenate([padded[k : k + len(rows)] for k in range(2 * self._reach + 1)], axis=1)
 
 
-def svc(kind: str, training: Sequence[Rows], test: Sequence[Rows], jobs: int) -> tuple[Labels, dict]:
+def svc(kind: str, training: Sequence[Rows], test: Sequence[Rows], jobs: int, memory: Path) -> tuple[Labels, dict]:
     """Choose the window, then C and gamma."""
     divided = folds(training)
     tried: dict[str, float] = {}
@@ -180,7 +182,7 @@ def svc(kind: str, training: Sequence[Rows], test: Sequence[Rows], jobs: int) ->
     }
 
 
-PEERS: dict[str, Callable[[str, Sequence[Rows], Sequence[Rows], int], tuple[Labels, dict]]] = {
+PEERS: dict[str, Callable[[str, Sequence[Rows], Sequence[Rows], int, Path], tuple[Labels, dict]]] = {
     "crfsuite": crfsuite,
     "svc": svc,
 }
@@ -189,7 +191,7 @@ PEERS: dict[str, Callable[[str, Sequence[Rows], Sequence[Rows], int], tuple[Labe
 def main(name: str, kind: str, training: str, test: str, tagged: str, figures: str, jobs: str = "1") -> None:
     began = time.perf_counter()
     sequences = read_sequences(test)
-    found, about = PEERS[name](kind, read_sequences(training), sequences, int(jobs))
+    found, about = PEERS[name](kind, read_sequences(training), sequences, int(jobs), Path(f"{figures}.tried"))
     with open(tagged, "w", encoding="utf-8") as stream:
         for rows, labels in zip(sequences, found, strict=True):
             stream.writelines(f"{row[-1]}\t{label}\n" for row, label in zip(rows, labels, strict=True))
