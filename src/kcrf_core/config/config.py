@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..chains import CLIQUES
-from ..corpora import MISSING, NUMBER_TRANSFORMS, PLAIN, Layout
+from ..corpora import MISSING, NUMBER_TRANSFORMS, PLAIN, SPAN_LABELS, Layout
 from ..kernels import KERNELS, KernelConfig, kernel_settings, kernel_types
 from ..maps import METHODS
 from ..objective.solvers import SOLVERS
@@ -391,6 +391,19 @@ class Config:
         metavar="MARKS",
         section="layout",
         text=values.comma_separated,
+    )
+    tokens: str | None = declared(
+        values.token_rule,
+        help="Tokens of texts (XML, JSON, brat, `text`): whitespace, words (runs of letters and digits, and each other "
+        "mark), characters, or a regular expression that they match. Default: whitespace.",
+        metavar="RULE",
+        section="layout",
+    )
+    span_labels: str | None = declared(
+        OneOf(SPAN_LABELS),
+        help="Labels of the tokens of a span: its name at each of them (names), or B- at the first and I- at others "
+        "(iob2). Default: names for parts in XML, iob2 for others.",
+        section="layout",
     )
     missing: tuple[str, ...] = declared(
         values.marks,

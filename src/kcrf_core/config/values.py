@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..corpora import TOKEN_RULES
 from ..errors import ConfigError
 from ..system import AUTO, LEAST_TOLERANCE, Number, Whole, described
 
@@ -109,6 +110,17 @@ def separator(value: Any) -> str | None:
     if not isinstance(found, str) or len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n\0':
         raise ConfigError(f"must be one character such as , or ; (or tab, space), not {described(value)}")
     return found
+
+
+def token_rule(value: Any) -> str:
+    """Check the name of a rule for tokens, or an expression."""
+    rule = text(value)
+    try:
+        if re.compile(rule).match("") and rule not in TOKEN_RULES:
+            raise ConfigError(f"must match at least one character, and '{rule}' matches none")
+    except re.error as error:
+        raise ConfigError(f"must be one of {', '.join(TOKEN_RULES)} or a regular expression: {error}") from None
+    return rule
 
 
 def marks(value: Any) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from .corpus import (
     ones as ones,
 )
 from .crfsuite import WEIGHT as WEIGHT, escaped as escaped
+from .documents import DocumentBlock as DocumentBlock, tokens as tokens
 from .embeddings import (
     NamedVectors as NamedVectors,
     load_word_vectors as load_word_vectors,
@@ -31,7 +32,14 @@ from .formats import (
     stream_parsers as stream_parsers,
 )
 from .frames import ColumnNames as ColumnNames, Frame as Frame, FrameRows as FrameRows, is_frame as is_frame
-from .layout import MISSING as MISSING, PLAIN as PLAIN, Layout as Layout, column_place as column_place
+from .layout import (
+    MISSING as MISSING,
+    PLAIN as PLAIN,
+    SPAN_LABELS as SPAN_LABELS,
+    TOKEN_RULES as TOKEN_RULES,
+    Layout as Layout,
+    column_place as column_place,
+)
 from .lexicon_files import load_clusters as load_clusters, load_lexicon as load_lexicon
 from .lexicons import NONE as NONE, Clusters as Clusters, Lexicon as Lexicon, Lookup as Lookup
 from .lines import (

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from ..errors import ConfigError, DataError, suggestion
 from ..files import is_compressed
 from ..system import PAUSE, Pause, Workers, counted, listed
 from . import FORMATS
+from .annotated_files import annotated_reader
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
+from .documents import TEXT, DocumentReader, document_blocks
 from .layout import PLAIN, Layout
 from .lines import (
     Block,
@@ -22,9 +25,11 @@ from .lines import (
     append_labels,
     blocks_and_pauses,
     checked,
+    chunks_and_pauses,
     display_name,
     opened,
 )
+from .recognition import recognised
 
 SEPARATORS_BY_NAME = {".csv": ",", ".tsv": "\t"}
 
@@ -102,7 +107,8 @@ class Format:
 
     def check_layout(self, layout: Layout) -> None:
         """Refuse a layout for a format that has none."""
-        settings = [key for key in ("separator", "header", "comment", "sequence") if getattr(layout, key)]
+        keys = ("separator", "header", "comment", "sequence", "tokens", "span_labels")
+        settings = [key for key in keys if getattr(layout, key)]
         if settings and not self.has_layouts:
             message = f"'{settings[0]}' is for files of columns, and {self.title} has its own rules"
             raise ConfigError(message, settings=settings)
@@ -164,16 +170,55 @@ def stream_parsers(
     format: str | None = None,
     columns: Sequence[str] | None = None,
     layout: Layout = PLAIN,
+    text: bool = False,
 ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
-    """Yield functions that parse the blocks of a file, for any thread; see `Format.parsers`."""
+    """Yield functions that parse the blocks of a file, for any thread; see `Format.parsers`.
+
+    With `text`, each line is a sequence without labels. Else, where columns are expected and no separator, header or
+    column of sequences is given, a file that begins as XML, JSON or another labelled text becomes columns.
+    """
     chosen, name = FORMATS[guess_format(path) if format is None else format], display_name(path)
     layout = named_layout(path, layout) if chosen.has_layouts else layout
+    any_kind = chosen.name == COLUMN_FORMAT and not (layout.separator or layout.header or layout.sequence or text)
+    kind = TEXT if text else None
+    if any_kind and (kind := annotated_reader(path)) is not None:
+        yield from document_parsers((), kind, name, columns, layout)
+        return
     with opened(path) as stream:
-        cut = None
+        chunks, cut = chunks_and_pauses(stream), None
+        if any_kind:
+            begin, decided = b"", False
+            while not decided:
+                chunk = next(chunks, b"")
+                if chunk is PAUSE:
+                    yield PAUSE
+                    continue
+                begin += chunk
+                decided, kind = recognised(begin, not chunk, name)
+            chunks = chain([begin] if begin else [], chunks)
+        if kind is not None:
+            yield from document_parsers(chunks, kind, name, columns, layout)
+            return
         if chosen.cut is not None and layout.sequence is not None:
             cut = chosen.cut(layout, tuple(columns or ()))
-        parts = blocks_and_pauses(stream, name, chosen.sequence_per_line, layout, cut)
+        parts = blocks_and_pauses(chunks, name, chosen.sequence_per_line, layout, cut)
         yield from chosen.parsers(parts, name, columns, layout)
+
+
+def document_parsers(
+    chunks: Iterable[bytes | Pause], reader: DocumentReader, name: str, columns: Sequence[str] | None, layout: Layout
+) -> Iterator[Callable[[], ParsedBlock] | Pause]:
+    """Yield functions that parse the rows of documents."""
+
+    def parsed(parse: Callable[[], ParsedBlock]) -> ParsedBlock:
+        out = parse()
+        names = reader.columns if columns is None and out.corpus.width == 2 else None
+        return replace(out, corpus=replace(out.corpus, names=names, layout=layout, remarks=out.block.remarks))
+
+    parts = document_blocks(reader, chunks, name, layout)
+    rows = replace(layout, separator="\t", header=False, comment=(), sequence=None)
+    for parse in FORMATS[COLUMN_FORMAT].parsers(parts, name, columns, rows):
+        yield PAUSE if parse is PAUSE else partial(parsed, parse)
 
 
 def packed_parts(

@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from ..errors import ConfigError, suggestion
 from ..system import listed
 
+# Expressions of the rules for tokens; that of words is made of the table of characters where it is needed.
+TOKEN_RULES = {"whitespace": r"\S+", "words": "", "characters": r"\S"}
+
+# Labels of tokens in a span: the name of the span at each of them, or B- and I- before it.
+SPAN_LABELS = ("names", "iob2")
+
 # Texts for a missing measurement, unless a layout names others.
 MISSING = ("NA", "?", "_", "nan", "NaN", "NAN", "")
 
@@ -21,6 +27,8 @@ class Layout:
     comment: tuple[str, ...] = ()  # beginnings of lines that are skipped
     missing: tuple[str, ...] = MISSING  # what stands for numbers that are missing
     sequence: str | None = None  # column with the same value, or none, in consecutive rows of a sequence
+    tokens: str | None = None  # rule or expression for the tokens of texts; None: `whitespace`
+    span_labels: str | None = None  # one of SPAN_LABELS, for spans of texts; None: as the kind of file has them
 
     @property
     def quoted(self) -> bool:

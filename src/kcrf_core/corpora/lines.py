@@ -62,6 +62,7 @@ class Block:
     first_line: int  # number of the first one in the file, from 1
     data: bytes  # as it was read; once `checked`, UTF-8 without NULs and without carriage returns inside lines
     before: str | None = None  # value of the column `Layout.sequence` in the sequence that goes on in the block
+    remarks: tuple[str, ...] = ()  # for users, about how texts became the lines
 
     @property
     def ends_with_newline(self) -> bool:
@@ -167,32 +168,42 @@ def _has_more(stream: Stream) -> bool:
 
 def blocks(stream: Stream, name: str, sequence_per_line: bool = False, layout: Layout = PLAIN) -> Iterator[Block]:
     """Yield the blocks of `blocks_and_pauses`."""
-    return (block for block in blocks_and_pauses(stream, name, sequence_per_line, layout) if block is not PAUSE)
+    chunks = chunks_and_pauses(stream)
+    return (block for block in blocks_and_pauses(chunks, name, sequence_per_line, layout) if block is not PAUSE)
 
 
-def blocks_and_pauses(
-    stream: Stream,
-    name: str,
-    sequence_per_line: bool = False,
-    layout: Layout = PLAIN,
-    cut: Cut | None = None,
-) -> Iterator[Block | Pause]:
-    """Cut a stream after blank lines, after any line that is a sequence, or by `cut`, as late as it has arrived.
-
-    All sequences that are complete are handed out before more is asked for, so that a pipe is answered at
-    once; what is kept is never more than one unfinished sequence and one read. There is a `PAUSE` among the blocks
-    wherever more has to be waited for.
-    """
-    pending = bytearray()
-    first_line = 1
-    searched = 0  # no blank line ends before this byte, which begins a line
+def chunks_and_pauses(stream: Stream) -> Iterator[bytes | Pause]:
+    """Yield the bytes of a stream as they arrive, with a `PAUSE` wherever more has to be waited for."""
     waits = may_wait(stream)
     while True:
         if waits and not _has_more(stream):
             yield PAUSE
         chunk = stream.read1(READ_SIZE)
         if not chunk:
-            break
+            return
+        yield chunk
+
+
+def blocks_and_pauses(
+    chunks: Iterable[bytes | Pause],
+    name: str,
+    sequence_per_line: bool = False,
+    layout: Layout = PLAIN,
+    cut: Cut | None = None,
+) -> Iterator[Block | Pause]:
+    """Cut chunks of a file after blank lines, after any line that is a sequence, or by `cut`, as late as it has come.
+
+    All sequences that are complete are handed out before more is asked for, so that a pipe is answered at
+    once; what is kept is never more than one unfinished sequence and one read. A `PAUSE` among the chunks is one among
+    the blocks.
+    """
+    pending = bytearray()
+    first_line = 1
+    searched = 0  # no blank line ends before this byte, which begins a line
+    for chunk in chunks:
+        if chunk is PAUSE:
+            yield PAUSE
+            continue
         pending += chunk
         if len(pending) > LARGEST_BLOCK:
             line = first_line + pending.count(b"\n", 0, searched)
@@ -259,8 +270,8 @@ def _end_of_last_blank_line(data: bytearray, start: int, blanks: bytes) -> int:
     return 0
 
 
-def checked(block: Block, name: str) -> Block:
-    """Return the block, or raise an error where its bytes are not text."""
+def checked(block: Block, name: str, lone_returns: bool = False) -> Block:
+    """Return the block, or raise an error where its bytes are not text; carriage returns in lines may be allowed."""
     data = block.data
 
     def refuse(at: int, message: str) -> None:
@@ -273,7 +284,7 @@ def checked(block: Block, name: str) -> Block:
         refuse(error.start, f"byte 0x{data[error.start]:02x} is not UTF-8 (convert the file, for example with iconv)")
     if (zero := data.find(b"\0")) >= 0:
         refuse(zero, "a NUL character (if the file is UTF-16, convert it, for example with iconv)")
-    if b"\r" in data:
+    if b"\r" in data and not lone_returns:
         raw = np.frombuffer(data, np.uint8)
         returns = np.flatnonzero(raw[:-1] == ord("\r"))
         if len(lone := returns[raw[returns + 1] != ord("\n")]):

@@ -15,6 +15,7 @@ from .containers import (
 )
 from .kinds import (
     INDEX as INDEX,
+    TEXT_ENDINGS as TEXT_ENDINGS,
     is_archive as is_archive,
     is_encoded as is_encoded,
     is_folder as is_folder,

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from ..errors import ConfigError, FileFormatError
 
 INDEX = "index.npz"  # of a folder of shards
+TEXT_ENDINGS = (".ann", ".ttx")  # of files that stand for one text each, of which a folder is a corpus
 
 
 def is_archive(path: str) -> bool:
@@ -19,10 +20,12 @@ def is_archive(path: str) -> bool:
 
 
 def is_folder(path: str) -> bool:
-    """Return True if a path names a folder of shards; another directory is an error."""
+    """Return True if a path names a folder of shards, False if it has texts; another directory is an error."""
     if path == "-" or not os.path.isdir(path):
         return False
     if not os.path.exists(os.path.join(path, INDEX)):
+        if any(name.endswith(TEXT_ENDINGS) for name in os.listdir(path)):
+            return False
         raise FileFormatError(
             f"{path}: a directory without {INDEX}, so it is no complete folder of shards: give a file, or featurize "
             "the data again"

@@ -172,7 +172,7 @@ def _read(
 
 ENCODING_PARTS = (
     *("columns", "window", "min_count", "unobserved", "weight", "ignore", "plain", "features"),
-    *("separator", "header", "comment", "missing", "sequence"),
+    *("separator", "header", "comment", "missing", "sequence", "tokens", "span_labels"),
     *("embeddings", "lexicons", "lexicon_case", "clusters", "lookup_column"),
 )
 

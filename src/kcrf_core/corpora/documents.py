@@ -1,0 +1,226 @@
+"""Labelled texts become columns: readers of XML, JSON and others give documents, a rule makes tokens of them.
+
+A `Document` is a text with spans, or with the labels of its tokens, and becomes a sequence. Its tokens are matches of
+an expression, by default runs of other characters than white space. A span takes every token that it touches, and of
+spans that overlap the longest counts. A token that several spans touch is cut where the next of them begins.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from bisect import bisect_right, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby, pairwise, takewhile
+from typing import NamedTuple
+
+from ..errors import DataError
+from ..system import PAUSE, Pause, Remark, counted
+from . import lines
+from .layout import SPAN_LABELS, TOKEN_RULES, Layout
+from .lines import Block
+
+NAMES, IOB2 = SPAN_LABELS
+OUTSIDE = "O"  # the label of tokens outside of all spans
+LARGEST_DOCUMENT = 1 << 26  # bytes: a file of another kind must not fill the memory before an error
+
+# Characters that would end a value or a row of columns; U+FFFD takes their place there.
+_BREAKS = re.compile(r"[\0\t\r\n]")
+
+Chunks = Iterable[bytes | Pause]
+
+
+class Span(NamedTuple):
+    """Characters begin:end of a text with the name of their label."""
+
+    begin: int
+    end: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text that becomes a sequence."""
+
+    text: str
+    line: int  # of the file, where it begins
+    spans: Sequence[Span] | None = None  # None: it is not labelled, or has labels of tokens
+    places: Sequence[tuple[int, int]] | None = None  # characters of each token; None: a rule makes tokens
+    labels: Sequence[str] | None = None  # of the tokens in `places`
+    span_labels: str = IOB2  # unless a layout has it
+
+
+# What readers find and do not use, or use by a rule; each with its singular and plural behind a number.
+_FINDINGS = {
+    "cut": ("span reaches into a token and takes all of it", "spans reach into a token and take all of it"),
+    "shared": ("token is cut between two spans", "tokens are cut between two spans"),
+    "nested": ("span inside another one is left out", "spans inside others are left out"),
+    "overlapping": ("span that overlaps a longer one is left out", "spans that overlap longer ones are left out"),
+    "empty": ("span without a token is left out", "spans without a token are left out"),
+    "outside": (f"token outside of all parts gets {OUTSIDE}", f"tokens outside of all parts get {OUTSIDE}"),
+    "markup": ("element inside a part is ignored", "elements inside parts are ignored"),
+    "pieces": ("discontinuous span is cut into its pieces", "discontinuous spans are cut into their pieces"),
+    "lines": ("span is cut at line ends", "spans are cut at line ends"),
+    "labels": ("span keeps the first of several labels", "spans keep the first of several labels"),
+    "others": ("relation, attribute or note is ignored", "relations, attributes and notes are ignored"),
+    "annotations": ("further annotation of a text is ignored", "further annotations of texts are ignored"),
+    "rejected": ("text that was rejected or skipped is left out", "texts that were rejected or skipped are left out"),
+    "unlabelled": ("text without labels is left out", "texts without labels are left out"),
+}
+
+
+class Findings(Counter[str]):
+    """Counts of what was left out or resolved by a rule, by the keys above."""
+
+    def remarks(self, name: str) -> tuple[str, ...]:
+        """Return one line that lists the counts, if there are any."""
+        found = [counted(self[key], *words) for key, words in _FINDINGS.items() if self[key]]
+        return (Remark(f"warning: {name}: {'; '.join(found)}", settings=["tokens"] * bool(self["cut"])),) * bool(found)
+
+
+@dataclass(frozen=True)
+class DocumentReader:
+    """A kind of file: how its documents are read, and the columns of their tokens."""
+
+    read: Callable[[Chunks, str, Findings], Iterator[Document | Pause]]  # of chunks of bytes, and the name in messages
+    row: Callable[[str], str] | None = None  # values of a token, with TABs between them; None: the token itself
+    columns: tuple[str, ...] | None = ("word", "label")  # None: some are numbers, and columns have no names
+
+
+@dataclass(frozen=True)
+class DocumentBlock(Block):
+    """A block of rows that documents became, with the text of each and the places of its tokens."""
+
+    documents: tuple[tuple[str, Sequence[tuple[int, int]]], ...] = ()
+
+
+@cache
+def token_expression(rule: str | None) -> re.Pattern[str]:
+    """Return the expression that tokens match: that of a rule, or the one that is given."""
+    if rule == "words":  # marks that follow letters belong to words, and so `\\w` is not enough
+        every = (chr(code) for code in range(sys.maxunicode + 1))
+        apart = "".join(re.escape(mark) for mark in every if unicodedata.category(mark)[0] in "PS")
+        return re.compile(rf"[^\s{apart}]+|\S")
+    return re.compile(TOKEN_RULES.get(rule or "whitespace", rule or ""))
+
+
+def tokens(text: str, rule: str | None) -> list[tuple[int, int]]:
+    """Return the places of the tokens of a text."""
+    return [found.span() for found in token_expression(rule).finditer(text) if found.group().strip()]
+
+
+def labelled_tokens(
+    document: Document, layout: Layout, findings: Findings
+) -> tuple[Sequence[tuple[int, int]], Sequence[str] | None]:
+    """Return the places of tokens and their labels, None if the document has none."""
+    places = tokens(document.text, layout.tokens) if document.places is None else document.places
+    if document.labels is not None or document.spans is None:
+        return places, document.labels
+    spans, pieces = _chosen(document.spans, findings), list[tuple[int, int]]()
+    owners = list[int]()  # of each piece, the number of its span, -1 without one
+    cut, first = set[int](), 0
+    for begin, end in places:
+        while first < len(spans) and spans[first].end <= begin:
+            first += 1
+        here = list(takewhile(lambda number: spans[number].begin < end, range(first, len(spans))))  # noqa: B023
+        findings["shared"] += max(len(here) - 1, 0)
+        borders = [begin, *(spans[number].begin for number in here[1:]), end]
+        pieces += pairwise(borders)
+        owners += here or [-1]
+        for one, first_character, after in zip(here, borders, borders[1:], strict=False):
+            if first_character < spans[one].begin or after > spans[one].end:
+                cut.add(one)
+    findings["cut"] += len(cut)
+    findings["empty"] += len(spans) - len(set(owners) - {-1})
+    names = [OUTSIDE if owner < 0 else spans[owner].label for owner in owners]
+    if (layout.span_labels or document.span_labels) == NAMES:
+        findings["outside"] += owners.count(-1)
+        return pieces, names
+    first_of_span = [number == 0 for _, run in groupby(owners) for number, _ in enumerate(run)]
+    letters = ("B-" if first else "I-" for first in first_of_span)
+    return pieces, [name if o < 0 else mark + name for name, mark, o in zip(names, letters, owners, strict=True)]
+
+
+def _chosen(spans: Sequence[Span], findings: Findings) -> list[Span]:
+    """Return spans in order that do not overlap: of those that do, the longest, and of equal ones the first."""
+    if all(one.end <= other.begin for one, other in pairwise(spans)):
+        return list(spans)
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda span: span.begin - span.end):  # stable
+        at = bisect_right(kept, span.begin, key=lambda one: one.begin)
+        near = kept[max(at - 1, 0) : at + 1]
+        if any(one.begin <= span.begin and span.end <= one.end for one in near):
+            findings["nested"] += 1
+        elif any(one.begin < span.end and span.begin < one.end for one in near):
+            findings["overlapping"] += 1
+        else:
+            insort(kept, span)
+    return kept
+
+
+def document_blocks(reader: DocumentReader, chunks: Chunks, name: str, layout: Layout) -> Iterator[Block | Pause]:
+    """Yield rows of documents, in blocks as large as those of other files; the last one may have remarks alone."""
+    rows, held, size = list[str](), list[tuple[str, Sequence[tuple[int, int]]]](), 0
+    first_line, with_labels, findings = 1, None, Findings()
+
+    def block(remarks: tuple[str, ...] = ()) -> DocumentBlock:
+        nonlocal first_line, size
+        out = DocumentBlock(first_line, "".join(rows).encode(), documents=tuple(held), remarks=remarks)
+        first_line, size = first_line + len(rows), 0
+        rows.clear()
+        held.clear()
+        return out
+
+    for document in reader.read(chunks, name, findings):
+        if document is PAUSE:
+            if rows:
+                yield block()
+            yield PAUSE
+            continue
+        places, labels = labelled_tokens(document, layout, findings)
+        if with_labels is None and places:
+            with_labels = labels is not None
+        if places and with_labels != (labels is not None):
+            if not with_labels:
+                raise DataError("a text with labels after others without: give them apart", name, document.line)
+            findings["unlabelled"] += 1
+            continue
+        text = document.text
+        for number, (begin, end) in enumerate(places):
+            word = _BREAKS.sub("\ufffd", text[begin:end]) if reader.row is None else reader.row(text[begin:end])
+            rows.append(f"{word}\n" if labels is None else f"{word}\t{_label(labels[number], name, document.line)}\n")
+            size += len(rows[-1])
+        rows.append("\n")
+        held.append((text, places))
+        if size >= lines.READ_SIZE:
+            yield block()
+    if rows or findings.total():
+        yield block(findings.remarks(name))
+
+
+def _label(label: str, name: str, line: int) -> str:
+    if not label.strip() or _BREAKS.search(label):
+        raise DataError(f"a label without a name, or with a TAB or line end: {label!r}", name, line)
+    return label
+
+
+def text_lines(chunks: Chunks, name: str) -> Iterator[tuple[int, str] | Pause]:
+    """Yield the lines of a file with their numbers from 1, without line ends and byte order mark."""
+    for block in lines.blocks_and_pauses(chunks, name, sequence_per_line=True):
+        if block is PAUSE:
+            yield PAUSE
+        else:
+            yield from enumerate(lines.checked(block, name, lone_returns=True).content(), block.first_line)
+
+
+def read_text(chunks: Chunks, name: str, findings: Findings) -> Iterator[Document | Pause]:
+    """Yield each line of a text as a document without labels."""
+    for item in text_lines(chunks, name):
+        yield PAUSE if item is PAUSE else Document(item[1], item[0])
+
+
+TEXT = DocumentReader(read_text)

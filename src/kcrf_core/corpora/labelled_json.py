@@ -1,0 +1,223 @@
+"""JSON of labelling tools: an object for each text, on a line of its own or in an array.
+
+Offsets count characters; where a span has its text, too, and that fits offsets in UTF-16 alone, as JavaScript counts,
+they are taken so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from ..errors import DataError
+from ..system import PAUSE, Pause, counted
+from .documents import IOB2, LARGEST_DOCUMENT, Chunks, Document, DocumentReader, Findings, Span, text_lines
+from .layout import SPAN_LABELS
+
+SCHEME = "span_labels"  # key of objects that `kcrf tag` writes
+_SPANS = ("spans", "label", "labels", "entities")
+_TOKEN_LABELS = ("labels", "tags", "ner_tags", "label")
+_BEGIN, _END, _NAME = ("start", "start_offset", "begin"), ("end", "end_offset"), ("label", "labels", "type")
+_DEEPEST = 100
+_MARK = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)  # a whole string, or one that goes on
+_INVISIBLE = re.compile(r"(\s|\\n)+")  # Label Studio writes \n for line ends in the texts of spans
+
+
+def _documents(objects: Iterator[tuple[int, str] | Pause], name: str, findings: Findings) -> Iterator[Document | Pause]:
+    """Yield the texts of objects that are given with their lines."""
+    for item in objects:
+        if item is PAUSE:
+            yield PAUSE
+            continue
+        line, text = item
+        if not text.strip():
+            continue
+        try:
+            value = json.loads(text)
+            json.dumps(value, ensure_ascii=False).encode()  # half of a pair of surrogates is no text
+        except RecursionError:
+            raise DataError(f"nested too deeply (limit {_DEEPEST})", name, line) from None
+        except json.JSONDecodeError as error:
+            where, hint = line + text.count("\n", 0, error.pos), "expected an object on each line, or an array"
+            raise DataError(f"no JSON: {error.msg} ({hint})", name, where) from None
+        except ValueError as error:  # a number of thousands of digits, or text that is none
+            raise DataError(f"JSON that cannot be read: {error}", name, line) from None
+        document = _Object(value, name, line, findings).document()
+        if document is not None:
+            yield document
+
+
+def _elements(chunks: Chunks, name: str) -> Iterator[tuple[int, str] | Pause]:
+    """Yield the objects of one array as they are complete; there is nothing behind it."""
+    held, at, level, start, line = bytearray(), 0, 0, -1, 1  # of the bytes held, those before `at` are known
+    ended = False
+
+    def error(message: str) -> DataError:
+        return DataError(message, name, line + held.count(b"\n", 0, at))
+
+    for chunk in chunks:
+        if chunk is PAUSE:
+            yield PAUSE
+            continue
+        held += chunk
+        while (found := _MARK.search(held, at)) is not None:
+            mark = found.group()
+            if mark == b'"':
+                at = found.start()  # it may go on in the next chunk
+                break
+            at = found.end()
+            if ended:
+                raise error("text behind the array")
+            if mark[:1] == b'"':
+                if level == 1:
+                    raise error("expected objects in the array")
+            elif mark in b"{[":
+                level += 1
+                start = found.start() if level == 2 else start
+                if level > _DEEPEST:
+                    raise error(f"nested too deeply (limit {_DEEPEST})")
+            else:
+                level -= 1
+                ended = level == 0
+                if level == 1:
+                    line += held.count(b"\n", 0, start)
+                    try:
+                        yield line, held[start:at].decode()
+                    except UnicodeDecodeError:
+                        raise error("no UTF-8 text (convert the file, for example with iconv)") from None
+                    line += held.count(b"\n", start, at)
+                    del held[:at]
+                    at, start = 0, -1
+        else:
+            at = len(held)
+        if len(held) > LARGEST_DOCUMENT:
+            raise error("an object of more than 64 MiB")
+    if not ended:
+        raise error("the array does not end: is the file cut off?")
+
+
+class _Object:
+    """One object of a file."""
+
+    def __init__(self, value: Any, name: str, line: int, findings: Findings):
+        self._value, self._name, self._line, self._findings = value, name, line, findings
+
+    def _error(self, message: str) -> DataError:
+        return DataError(message, self._name, self._line)
+
+    def document(self) -> Document | None:
+        """Return its text with its labels, None if it is left out."""
+        value, line = self._value, self._line
+        if not isinstance(value, dict):
+            raise self._error("expected an object with a text or tokens")
+        if value.get("answer", "accept") != "accept":
+            self._findings["rejected"] += 1
+            return None
+        if isinstance(value.get("data"), dict):
+            return self._task(value)
+        text, tokens = value.get("text", value.get("data")), value.get("tokens")
+        if text is None and isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+            return self._tokens(value, tokens)
+        if not isinstance(text, str):
+            raise self._error("an object has neither a text ('text') nor tokens ('tokens', a list of words)")
+        items = next((value[key] for key in _SPANS if key in value), None)
+        spans = None if items is None else [self._span(text, item) for item in self._list(items)]
+        places = None
+        if isinstance(tokens, list) and tokens and isinstance(tokens[0], dict):
+            places = [self._place(text, token)[:2] for token in tokens]
+            places = [place for place in places if text[slice(*place)].strip()]  # spaCy has tokens of white space
+        scheme = value.get(SCHEME)
+        return Document(text, line, spans, places, span_labels=scheme if scheme in SPAN_LABELS else IOB2)
+
+    def _list(self, items: Any) -> list[Any]:
+        if not isinstance(items, list):
+            raise self._error("labels of a text are not a list of spans: is it a task without spans?")
+        return items
+
+    def _tokens(self, value: Mapping[str, Any], tokens: Sequence[str]) -> Document:
+        """Return tokens with a label each, with spaces between them."""
+        labels = next((value[key] for key in _TOKEN_LABELS if key in value), None)
+        if labels is not None:
+            if not isinstance(labels, list) or not all(isinstance(label, (str, int)) for label in labels):
+                raise self._error("labels of tokens are not a list of names")
+            if len(labels) != len(tokens):
+                raise self._error(f"{counted(len(labels), 'label')} for {counted(len(tokens), 'token')}")
+            labels = [str(label) for label in labels]
+        if not all(token.strip() for token in tokens):
+            raise self._error("a token without characters")
+        ends = list(accumulate(tokens, lambda end, token: end + 1 + len(token), initial=-1))[1:]
+        places = [(end - len(token), end) for end, token in zip(ends, tokens, strict=True)]
+        return Document(" ".join(tokens), self._line, None, places, labels)
+
+    def _task(self, value: Mapping[str, Any]) -> Document | None:
+        """Return the text of a task of Label Studio, with the spans of its first annotation."""
+        data = value["data"]
+        texts = [data["text"]] if "text" in data else [one for one in data.values() if isinstance(one, str)]
+        if len(texts) != 1 or not isinstance(texts[0], str):
+            raise self._error("a task has no 'text' in its 'data', and not exactly one other text")
+        annotations = self._list(value.get("annotations", []))
+        made = [one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")]
+        if annotations and not made:
+            self._findings["rejected"] += 1
+            return None
+        if not made:
+            return Document(texts[0], self._line)
+        self._findings["annotations"] += len(made) - 1
+        spans = []
+        for item in self._list(made[0].get("result", [])):
+            if isinstance(item, dict) and isinstance(item.get("value"), dict) and "labels" in item["value"]:
+                spans.append(self._span(texts[0], item["value"]))
+            else:
+                self._findings["others"] += 1
+        return Document(texts[0], self._line, spans)
+
+    def _span(self, text: str, item: Any) -> Span:
+        begin, end, label = self._place(text, item)
+        if isinstance(label, list) and label:
+            self._findings["labels"] += len(label) > 1
+            label = label[0]
+        if not isinstance(label, str):
+            raise self._error("a span without a label")
+        return Span(begin, end, label)
+
+    def _place(self, text: str, item: Any) -> tuple[int, int, Any]:
+        """Return the characters of a span or token, and its label."""
+        said = None
+        if isinstance(item, list) and len(item) == 3:
+            begin, end, label = item
+        elif isinstance(item, dict):
+            begin, end, label = (
+                next((item[key] for key in keys if key in item), None) for keys in (_BEGIN, _END, _NAME)
+            )
+            said = item.get("text")
+        else:
+            begin = end = label = None
+        if type(begin) is not int or type(end) is not int:
+            raise self._error("a span is [begin, end, label], or an object with start, end and label")
+        if not isinstance(said, str) or _same(text[max(begin, 0) : end], said):
+            places = begin, end
+        else:
+            places = _characters(text, begin, end)
+            if not _same(text[slice(*places)], said):
+                raise self._error(f"a span has the text {said!r}, and at {begin} to {end} there is {text[begin:end]!r}")
+        if not 0 <= places[0] < places[1] <= len(text):
+            raise self._error(f"a span from {begin} to {end} in a text of {counted(len(text), 'character')}")
+        return *places, label
+
+
+def _same(text: str, said: str) -> bool:
+    return text == said or _INVISIBLE.sub("", text) == _INVISIBLE.sub("", said)
+
+
+def _characters(text: str, begin: int, end: int) -> tuple[int, int]:
+    """Return places in characters for those in units of UTF-16."""
+    units = [0, *accumulate(1 + (ord(character) > 0xFFFF) for character in text)]
+    number = {unit: place for place, unit in enumerate(units)}
+    return number.get(begin, -1), number.get(end, -1)
+
+
+JSON_LINES = DocumentReader(lambda chunks, name, findings: _documents(text_lines(chunks, name), name, findings))
+JSON_ARRAY = DocumentReader(lambda chunks, name, findings: _documents(_elements(chunks, name), name, findings))
