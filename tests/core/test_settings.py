@@ -40,7 +40,9 @@ COMMAND = "about what a command prints or how it exits"
 NOT_THERE = {
     "data": "X",
     "ignore": "columns are left out of X",
-    **dict.fromkeys(("columns", "separator", "header", "comment", "format", "tokens", "span_labels"), FILES),
+    **dict.fromkeys(
+        ("columns", "separator", "header", "comment", "format", "tokens", "span_labels", "text", "to"), FILES
+    ),
     **dict.fromkeys(("vectors", "dev_vectors"), "arrays stand within the dictionaries of X"),
     **dict.fromkeys(("engine_timeout", "tls_ca", "tls_cert", "tls_key"), CONNECTION),
     **dict.fromkeys(("dump_config", "quiet", "log", "strict", "json_lines", "help_all", "explain_errors"), COMMAND),

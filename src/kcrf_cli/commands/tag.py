@@ -36,6 +36,14 @@ class TagArguments:
     data: str = options.argument("[INPUT]", options.DATA_FILE, default="-")
     model: str = options.DATA.model("Model to label with.", required=True)
     output: str | None = options.output("File to write. Default: stdout.", required=False, stdout=True)
+    text: bool = options.DATA.switch(
+        "INPUT is text without columns: each line is a sequence, and its tokens are the words of the model.",
+        common=True,
+    )
+    tokens: str | None = options.DATA.option(
+        "Tokens of texts: whitespace, words, characters, or a regular expression. Default: as in training.",
+        "RULE",
+    )
     decode: str | None
     span_bonus: float | None
     weighing: options.Weighing
@@ -86,6 +94,13 @@ class TagArguments:
         common=True,
     )
     explain_errors: bool = options.switch("With --explain: only positions whose label is not the gold label.")
+    to: str = options.option(
+        "Form of the output for texts (--text, XML, JSON, brat): a token and its label on each line (columns), or "
+        "labelled parts of each text as XML (xml) or as a JSON object with spans (json). Default: columns.",
+        type=click.Choice(["columns", "xml", "json"]),
+        default="columns",
+        common=True,
+    )
     json_lines: bool = options.switch("Write a JSON object for each sequence instead of its lines.", common=True)
     vectors: tuple[tuple[str, str], ...]
     format: str | None
@@ -115,6 +130,11 @@ class TagArguments:
                 "--free is the mark of missing labels for --force: give --force, too",
             ),
         )
+        for option in self.given("lag", "force", "format") if self.text else ():
+            raise click.UsageError(f"{option} is for files of columns: it does not go with --text")
+        more = self.given("marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines", "lag")
+        for option in more if self.to != "columns" else ():
+            raise click.UsageError(f"--to {self.to} writes labelled parts alone: it does not go with {option}")
         blank = self.rules.typed.get("when_impossible") == "blank"
         for option in self.given("marginals", "nbest", "explain") if blank else ():
             raise click.UsageError(f"labels that are left blank have no probabilities: {option} does not go with them")
@@ -193,6 +213,8 @@ def tag(run: TagArguments) -> None:
     columns, the label in the file and the predicted one. Probabilities stand before the predicted label, which is
     always last, so `kcrf evaluate` reads all of these.
 
+    Lines of text are labelled with --text; --to writes labelled parts of them, and of XML, JSON and brat's files.
+
     With --lag, sequences need not end: each label is printed after K more lines have been read. With --engine cuda, a
     GPU computes the scores of pivots.
 
@@ -208,8 +230,12 @@ def tag(run: TagArguments) -> None:
       kcrf tag -m model.npz --lag 3 < sample_data/digits.conll
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
       kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
+      printf '{"tokens": ["10", "Downing", "St"], "labels": ["number", "street", "street"]}' > addresses.jsonl
+      kcrf train addresses.jsonl --sigma2 1 -o address.npz
+      echo 221 Baker St | kcrf tag -m address.npz --text --to xml
     """
-    from kcrf_core.corpora import FORMATS, display_name, open_vectors, stream_parsers
+    from kcrf_core.config import parse_config
+    from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, display_name, open_vectors, stream_parsers
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
@@ -220,7 +246,10 @@ def tag(run: TagArguments) -> None:
     fitted = run.rules.softened(Model.load(run.model))
     opened = open_vectors(run.vectors)
     fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
-    format_ = run.format or fitted.encoding.format
+    format_ = COLUMN_FORMAT if run.text else run.format or fitted.encoding.format
+    layout = fitted.encoding.layout
+    if run.tokens is not None:
+        layout = replace(layout, tokens=parse_config({"tokens": run.tokens}).tokens)
     wishes = run.wishes(fitted)
     if run.lag is None and run.nbest is None:
         fitted = fitted.deciding(run.weighing.decision(run.decode, run.span_bonus))
@@ -240,14 +269,16 @@ def tag(run: TagArguments) -> None:
         with Workers(run.threads) as workers:
             steps = _steps(run, fitted, wishes, FORMATS[format_], tell)
             with files.output_stream(run.output) as stream:
-                parsers: Parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
+                parsers: Parsers = stream_parsers(data, format_, fitted.encoding.columns, layout, run.text)
                 if opened:
                     parsers = _with_vectors(parsers, opened, display_name(data), workers)
+                stream.write(steps.before)
                 for written in _tagged(parsers, steps, workers, missing, warned):
                     if written is PAUSE:
                         stream.flush()
                     else:
                         stream.write(written)
+                stream.write(steps.behind)
     for remark in missing_remarks(list(missing.items())):
         tell(remark)
     warned.finish()
@@ -321,13 +352,13 @@ class _RuleWarnings:
     """Warnings about sequences: the first about rules, and how many there are, and numbers that are new."""
 
     def __init__(self, tell: Callable[[str], None]):
-        self._tell, self._count, self._impossible, self._outside, self._looked_at = tell, 0, 0, 0, 0
+        self.tell, self._count, self._impossible, self._outside, self._looked_at = tell, 0, 0, 0, 0
 
     def add(self, found: Decoded) -> None:
         if found.outside is not None:
             self._outside, self._looked_at = self._outside + found.outside, self._looked_at + len(found.labels)
         for remark in found.remarks[: max(MOST_WARNINGS - self._count, 0)]:
-            self._tell(f"warning: {remark}")
+            self.tell(f"warning: {remark}")
         self._count += len(found.remarks)
         self._impossible += found.impossible
 
@@ -335,11 +366,11 @@ class _RuleWarnings:
         from kcrf_core.encoding import outside_remarks
 
         if self._count > MOST_WARNINGS:
-            self._tell(f"warning: {self._count - MOST_WARNINGS:,} more such warnings")
+            self.tell(f"warning: {self._count - MOST_WARNINGS:,} more such warnings")
         for remark in outside_remarks(self._outside, self._looked_at):
-            self._tell(remark)
+            self.tell(remark)
         if self._impossible:
-            self._tell(f"no labelling that obeys the rules was found for {counted(self._impossible, 'sequence')}")
+            self.tell(f"no labelling that obeys the rules was found for {counted(self._impossible, 'sequence')}")
 
 
 @dataclass(frozen=True)
@@ -351,6 +382,9 @@ class _Steps:
     labelled: Callable[[ParsedBlock, Any], Any]  # findings about some sequences of a block
     writer: Callable[[ParsedBlock], Writer]  # makes bytes of it
     own_form: bool = False  # lines without sequences are no part of the output
+    every_text: bool = False  # the writer writes texts without tokens, too
+    before: bytes = b""  # all that is written
+    behind: bytes = b""
 
 
 def _tagged(
@@ -386,9 +420,11 @@ def _tagged(
                 yield PAUSE
                 continue
             parsed, dataset, last, found = item
+            for remark in parsed.block.remarks if last else ():
+                warned.tell(remark)
             if dataset is None:
                 if not steps.own_form:
-                    header = parsed.header_end is not None
+                    header = parsed.header_end is not None or steps.every_text
                     yield steps.writer(parsed).rest if header else partial(bytes, parsed.block.data)
                 continue
             if write is None:
@@ -408,8 +444,10 @@ def _tagged(
 
 def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tell: Callable[[str], None]) -> _Steps:
     """Return the way to what was asked for."""
+    from kcrf_core.corpora import DocumentBlock
     from kcrf_core.model import CorpusPart, Decoder, given_labels
 
+    from ..render.labelled_text import OUTSIDE, JsonPartWriter, XmlPartWriter
     from ..render.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
 
     labels, marginals, free = model.labels, run.marginals, run.free_mark(model)
@@ -424,13 +462,18 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
         raise click.UsageError(f"{format_.title} has no column for {more[0]}: give --json-lines, too")
 
     def writer(parsed: ParsedBlock) -> Writer:
+        if run.to != "columns":
+            if not isinstance(parsed.block, DocumentBlock):
+                raise click.UsageError(f"--to {run.to} is for texts, and {run.data} has columns: is it --text?")
+            kind = XmlPartWriter if run.to == "xml" else JsonPartWriter
+            return kind(part_labels, parsed.block)
         if run.json_lines:
             names = [*labels, None] if blank else labels
             return JsonWriter(parsed.corpus, names, marginals, model.encoding.with_labels(parsed.corpus), free)
         if not more:
             return LabelWriter(format_, parsed, labels)
-        kind = ColumnWriter if run.nbest is None else NBestWriter
-        return kind(labels, marginals, run.more_columns, format_.with_columns(parsed))
+        columns_of = ColumnWriter if run.nbest is None else NBestWriter
+        return columns_of(labels, marginals, run.more_columns, format_.with_columns(parsed))
 
     def prepared(parsed: ParsedBlock) -> Dataset | CorpusPart:
         if free is None:
@@ -447,4 +490,6 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
         return decoder.decode_part(part, parsed.corpus.source, allowed)
 
     own_form = run.json_lines or run.nbest is not None
-    return _Steps(prepared, decoder.chunks, decoded, writer, own_form)
+    part_labels = [OUTSIDE if label == BLANK and blank else label for label in labels]
+    frame = XmlPartWriter.frame(part_labels) if run.to == "xml" else (b"", b"")
+    return _Steps(prepared, decoder.chunks, decoded, writer, own_form, run.to != "columns", *frame)

@@ -1,0 +1,108 @@
+"""Labelled parts of texts, as `kcrf tag --to` writes them: XML as AnyStyle has it, or JSON lines with spans.
+
+`kcrf_core.corpora` reads both, with the same tokens and labels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+
+from kcrf_core.corpora import SPAN_LABELS, DocumentBlock, tokens
+from kcrf_core.model import Decoded
+from kcrf_core.scoring import SpanFinder, detect_scheme
+
+from .tagged import Writer
+
+NAMES, IOB2 = SPAN_LABELS
+OUTSIDE = "O"
+PART = "part"  # an element for labels that are no names in XML
+_NAME = re.compile(r"(?!(?i:xml)|part$)[A-Za-z_][A-Za-z0-9_.-]*")
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+Part = tuple[int, int, str]  # begin and end of a part, and its label
+
+
+class PartWriter(Writer):
+    """Writes the texts of a block with their labelled parts; those without tokens, too, so that each line has one."""
+
+    def __init__(self, labels: Sequence[str], block: DocumentBlock):
+        self._labels, self._waiting = labels, iter(block.documents)
+        self._finder = SpanFinder(labels) if detect_scheme(labels) else None
+        self.span_labels = NAMES if self._finder is None else IOB2
+
+    def sequences(self, decoded: Decoded) -> bytes:
+        out: list[str] = []
+        for first, last in pairwise(decoded.offsets.tolist()):
+            text, places = next(self._with_tokens(out))
+            found = self._parts(decoded.labels[first:last])
+            out.append(self.written(text, places, [(places[a][0], places[b - 1][1], name) for a, b, name in found]))
+        return "".join(out).encode()
+
+    def _with_tokens(self, out: list[str]) -> Iterator[tuple[str, Sequence[tuple[int, int]]]]:
+        """Yield the texts that have tokens, and write those before them."""
+        for text, places in self._waiting:
+            if places:
+                yield text, places
+            else:
+                out.append(self.written(text, places, []))
+
+    def _parts(self, numbers: np.ndarray) -> Iterator[Part]:
+        """Yield the positions of each part of a sequence, given by the numbers of its labels."""
+        if self._finder is not None:
+            found = self._finder.find(numbers, np.array([0, len(numbers)]))
+            names = [self._finder.types[kind] for kind in found.kinds]
+            yield from zip(found.starts.tolist(), found.ends.tolist(), names, strict=True)
+            return
+        end = 0
+        for number, run in groupby(numbers.tolist()):
+            begin, end = end, end + len(list(run))
+            if self._labels[number] != OUTSIDE:
+                yield begin, end, self._labels[number]
+
+    def rest(self) -> bytes:
+        out: list[str] = []
+        list(self._with_tokens(out))
+        return "".join(out).encode()
+
+    @abstractmethod
+    def written(self, text: str, places: Sequence[tuple[int, int]], parts: Sequence[Part]) -> str:
+        """Return a text with its parts."""
+
+
+class JsonPartWriter(PartWriter):
+    """Writes an object on one line for each text."""
+
+    def written(self, text: str, places: Sequence[tuple[int, int]], parts: Sequence[Part]) -> str:
+        out: dict[str, object] = {"text": text}
+        if list(places) != tokens(text, None):
+            out["tokens"] = [{"text": text[begin:end], "start": begin, "end": end} for begin, end in places]
+        out["spans"] = [{"start": begin, "end": end, "label": label} for begin, end, label in parts]
+        if self.span_labels != IOB2:
+            out["span_labels"] = self.span_labels
+        return json.dumps(out, ensure_ascii=False) + "\n"
+
+
+class XmlPartWriter(PartWriter):
+    """Writes an element for each text, in which parts are elements."""
+
+    @classmethod
+    def frame(cls, labels: Sequence[str]) -> tuple[bytes, bytes]:
+        """Return what stands before and behind all texts."""
+        attribute = f' span-labels="{IOB2}"' if detect_scheme(labels) else ""
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n<dataset{attribute}>\n'.encode(), b"</dataset>\n"
+
+    def written(self, text: str, places: Sequence[tuple[int, int]], parts: Sequence[Part]) -> str:
+        text, at, out = _NOT_IN_XML.sub("\ufffd", text), 0, []
+        for begin, end, label in parts:
+            named = _NAME.fullmatch(label)
+            start, stop = (label, label) if named else (f"{PART} label={quoteattr(label)}", PART)
+            out += [escape(text[at:begin]), f"<{start}>", escape(text[begin:end]), f"</{stop}>"]
+            at = end
+        return f"  <sequence>{''.join(out)}{escape(text[at:])}</sequence>\n"

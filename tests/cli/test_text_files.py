@@ -1,0 +1,187 @@
+"""Commands on labelled texts, and `kcrf tag --text` with labelled parts as output."""
+
+from __future__ import annotations
+
+import json
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from kcrf_core.corpora import read_corpus
+
+ADDRESSES = [
+    [("number", "10"), ("street", "Downing St"), ("city", "London")],
+    [("number", "221B"), ("street", "Baker St"), ("city", "London")],
+    [("street", "Elm Rd"), ("number", "7"), ("city", "New York")],
+]
+
+
+def as_xml(addresses) -> str:
+    texts = (" ".join(f"<{name}>{text}</{name}>" for name, text in parts) for parts in addresses)
+    return "<a>\n" + "".join(f"<s>{text}</s>\n" for text in texts) + "</a>\n"
+
+
+def as_json(addresses) -> str:
+    out = []
+    for parts in addresses:
+        text, spans = "", []
+        for name, part in parts:
+            spans.append([len(text), len(text) + len(part), name])
+            text += f"{part} "
+        out.append(json.dumps({"text": text.strip(), "label": spans}))
+    return "\n".join(out) + "\n"
+
+
+def labels(path) -> list[str]:
+    return list(read_corpus(path).columns[-1])
+
+
+@pytest.fixture
+def run(kcrf, tmp_path, monkeypatch):
+    """Call a command in a folder of its own; `stdout` and `stderr` are texts."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, input: str = "", code: int = 0) -> SimpleNamespace:
+        done = kcrf(*arguments, stdin=input.encode())
+        assert done.code == code, done.err
+        return SimpleNamespace(stdout=done.text, stderr=done.err)
+
+    return call
+
+
+@pytest.fixture
+def model(run, tmp_path):
+    """A model that labels addresses, as the file of a kind that is given to it."""
+
+    def make(content: str, *more: str) -> str:
+        (tmp_path / "train").write_text(content)
+        run("train", "train", "--sigma2", "10", "-q", "-o", "model.npz", *more)
+        return "model.npz"
+
+    return make
+
+
+@pytest.mark.parametrize("write", [as_xml, as_json])
+def test_commands_take_labelled_texts_without_options(run, tmp_path, write):
+    (tmp_path / "data").write_text(write(ADDRESSES * 5))
+    assert "15 sequences, 65 positions" in run("train", "data", "--sigma2", "10", "-o", "model.npz").stderr
+    assert "accuracy 100.00 % (65 of 65 positions)" in run("evaluate", "-m", "model.npz", "data").stdout
+    tagged = run("tag", "-m", "model.npz", "data").stdout
+    assert tagged.splitlines()[0].split("\t")[0] == "10"
+    assert "accuracy 100.00 %" in run("evaluate", "-", input=tagged).stdout
+    run("featurize", "data", "-o", "dataset.npz")
+    assert "all " in run("crossval", "data", "--folds", "3", "--sigma2", "10").stdout
+    run("audit", "data", "--sigma2", "10", "--folds", "3", "-o", "list.tsv")
+    assert "word" in run("inspect", "model.npz").stdout
+
+
+@pytest.mark.parametrize("write", [as_xml, as_json])
+@pytest.mark.parametrize("rule", ["whitespace", "words", "characters", r"\d+|[A-Z]|\S"])
+@pytest.mark.parametrize("form", ["xml", "json"])
+def test_labelled_parts_are_read_back_unchanged(run, tmp_path, model, write, rule, form):
+    path = model(write(ADDRESSES), "--tokens", rule)
+    rng = random.Random(3)
+    words = ["10", "Baker", "St,", "😀", "a&b", "<x>", '"Q"', "\u00e9\u0301", "New", "York."]
+    text = "".join(" ".join(rng.choices(words, k=rng.randint(0, 6))) + "\n" for _ in range(40))
+    (tmp_path / "lines.txt").write_text("  \n" + text + "no newline at the end")
+    # An I- that no span can begin with would come back as the B- that it stands for.
+    call = ("tag", "-m", path, *(["--scheme", "iob2"] if write is as_json else []))
+    columns = run(*call, "--text", "lines.txt", "--to", "columns").stdout
+    parts = run(*call, "--text", "lines.txt", "--to", form).stdout
+    (tmp_path / "parts").write_text(parts)
+    lines = parts.splitlines()[2:-1] if form == "xml" else parts.splitlines()
+    assert len(lines) == 42  # one for each line of the text
+    # The rule is stored in the model, and the reader needs it for tokens of XML.
+    again = run(*call, "parts", "--to", form).stdout
+    assert again == parts.replace("<sequence>  </sequence>", "<sequence></sequence>")
+    back = run(*call, "parts").stdout
+    words_back = [line.split("\t") for line in back.splitlines() if line]
+    assert [row[:2] for row in words_back] == [line.split("\t") for line in columns.splitlines() if line]
+
+
+def test_json_has_offsets_of_characters(run, model):
+    path = model(as_json(ADDRESSES))
+    (found,) = map(
+        json.loads, run("tag", "-m", path, "--text", "--to", "json", input="😀 10 Downing St\n").stdout.splitlines()
+    )
+    assert found["text"] == "😀 10 Downing St"
+    assert {"start": 2, "end": 4, "label": "number"} in found["spans"]
+    assert all(span["label"] in ("number", "street", "city") for span in found["spans"])
+
+
+def test_labels_that_are_no_names_of_elements(run, tmp_path, model):
+    path = model('{"tokens": ["a", "b", "c"], "labels": ["1 <&> \\"x\\"", "xmlish", "part"]}\n' * 3)
+    written = run("tag", "-m", path, "--text", "--to", "xml", input="a b c\n").stdout
+    assert '<part label=\'1 &lt;&amp;&gt; "x"\'>a</part> <part label="xmlish">b</part>' in written
+    (tmp_path / "back.xml").write_text(written)
+    assert labels(tmp_path / "back.xml") == ['1 <&> "x"', "xmlish", "part"]
+
+
+def test_a_text_arrives_line_by_line(run, model):
+    path = model(as_xml(ADDRESSES))
+    alone = [
+        run("tag", "-m", path, "--text", "--to", "json", input=line).stdout for line in ("10 Elm Rd\n", "\n", "7 St")
+    ]
+    assert run("tag", "-m", path, "--text", "--to", "json", input="10 Elm Rd\n\n7 St").stdout == "".join(alone)
+
+
+def test_tokens_of_training_are_used_unless_others_are_given(run, model):
+    path = model(as_xml(ADDRESSES), "--tokens", "words")
+    words = run("tag", "-m", path, "--text", input="St.,\n").stdout
+    assert [line.split("\t")[0] for line in words.splitlines()] == ["St", ".", ",", ""]
+    whole = run("tag", "-m", path, "--text", "--tokens", "whitespace", input="St.,\n").stdout
+    assert whole.startswith("St.,\t")
+
+
+def test_warnings_of_tag_count_what_was_resolved(run, tmp_path, model):
+    path = model(as_xml(ADDRESSES))
+    (tmp_path / "new.jsonl").write_text('{"text": "10 St", "label": [[0, 1, "number"], [0, 5, "street"]]}\n')
+    assert "1 span inside another one is left out" in run("tag", "-m", path, "new.jsonl").stderr
+    assert run("tag", "-m", path, "new.jsonl", "-q").stderr == ""
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--text", "--lag", "2"], "--lag is for files of columns"),
+        (["--text", "--force"], "--force is for files of columns"),
+        (["--to", "xml", "--marginals", "best"], "does not go with --marginals"),
+        (["--to", "json", "--json-lines"], "does not go with --json-lines"),
+        (["--to", "json"], "has columns: is it --text?"),
+        (["--text", "--tokens", "("], "regular expression"),
+    ],
+)
+def test_options_that_do_not_fit(run, model, options, message):
+    path = model(as_xml(ADDRESSES))
+    result = run("tag", "-m", path, *options, input="a\tnumber\n", code=2)
+    assert message in result.stderr
+
+
+def test_a_model_of_several_columns_refuses_text(run, tmp_path, model):
+    path = model("a\tx\tA\nb\ty\tB\n")
+    assert "column" in run("tag", "-m", path, "--text", input="a b\n", code=3).stderr
+
+
+def test_models_of_other_formats_label_text_if_they_have_words_alone(run, tmp_path, sample_data, model):
+    run("train", str(sample_data / "sentences.conllu"), "--sigma2", "10", "-q", "-o", "words.npz")
+    (found,) = run("tag", "-m", "words.npz", "--text", "--to", "json", input="the dog").stdout.splitlines()
+    assert [span["label"] for span in json.loads(found)["spans"]] == ["DET", "NOUN"]
+    (tmp_path / "data.crfsuite").write_text("A\tw=a\n")
+    run("train", "data.crfsuite", "--sigma2", "1", "-q", "-o", "attributes.npz")
+    assert "crfsuite" in run("tag", "-m", "attributes.npz", "--text", input="a", code=3).stderr
+    assert (
+        '<part label="1">'
+        in run("tag", "-m", model("a,0\nb,1\n", "--separator", ","), "--text", "--to", "xml", input="b").stdout
+    )
+
+
+def test_a_folder_of_brat_files(run, tmp_path):
+    for number, (_, text) in enumerate([*ADDRESSES[0], *ADDRESSES[1]]):
+        (tmp_path / "notes").mkdir(exist_ok=True)
+        (tmp_path / "notes" / f"{number}.txt").write_text(f"see {text} now\n")
+        (tmp_path / "notes" / f"{number}.ann").write_text(f"T1\tplace 4 {4 + len(text)}\t{text}\n")
+    assert "6 sequences" in run("train", "notes", "--sigma2", "1", "-o", "model.npz").stderr
+    assert "accuracy 100.00 %" in run("evaluate", "-m", "model.npz", "notes").stdout
+    assert "<place>" in run("tag", "-m", "model.npz", "notes", "--to", "xml").stdout
+    assert 'span-labels="iob2"' in run("tag", "-m", "model.npz", "notes", "--to", "xml").stdout
