@@ -79,6 +79,14 @@ SENTENCES = """# text = vámonos ya
 
 1\t!\t!\tPUNCT\tf\t_\t0\troot\t_\t_
 """
+LABELLED = {
+    "xml": "<a><s><author>Être &amp; M.,</author> (<date>1927</date>)</s>\n<s><x>b <i>c</i></x></s></a>",
+    "json lines": '{"text": "a bc 😀", "label": [[0, 3, "X"], [2, 6, "Y"]]}\n'
+    '{"tokens": ["a", "b"], "labels": ["X", "O"]}',
+    "json array": '[{"data": {"text": "a b"}, "annotations": [{"result": [{"value": {"start": 2, "end": 3, '
+    '"text": "b", "labels": ["X"]}}]}]},\n {"text": "c", "spans": [], "tokens": [{"start": 0, "end": 1}]}]',
+    "ttx": "title         |    How Does It\n              | work? 1999\nblank         | \n",
+}
 TOKENS = (
     *("0", "-1", "1e999", "nan", "inf", "null", "true", "''", "%x[0,0]", "U", "B", "&a", "*a", "!!int", "<<", "{", "}"),
     *(
@@ -336,6 +344,9 @@ class Targets:
             ("compressed", CONLL, self._use_compressed),
         )
         # What came later has seeds of its own, so that those of earlier findings keep their meaning.
+        if seed % 17 == 3:
+            name = rng.choice(list(LABELLED))
+            return name, mutated_text(LABELLED[name], rng), lambda: read_corpus(self.path)
         if seed % 11 == 5:
             name, data = rng.choice(self.foreign)
             return name, _mutated_foreign(name, data, rng), self._use_foreign
