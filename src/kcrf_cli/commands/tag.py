@@ -272,13 +272,13 @@ def tag(run: TagArguments) -> None:
                 parsers: Parsers = stream_parsers(data, format_, fitted.encoding.columns, layout, run.text)
                 if opened:
                     parsers = _with_vectors(parsers, opened, display_name(data), workers)
-                stream.write(steps.before)
+                stream.write(steps.frame[0])
                 for written in _tagged(parsers, steps, workers, missing, warned):
                     if written is PAUSE:
                         stream.flush()
                     else:
                         stream.write(written)
-                stream.write(steps.behind)
+                stream.write(steps.frame[1])
     for remark in missing_remarks(list(missing.items())):
         tell(remark)
     warned.finish()
@@ -383,8 +383,7 @@ class _Steps:
     writer: Callable[[ParsedBlock], Writer]  # makes bytes of it
     own_form: bool = False  # lines without sequences are no part of the output
     every_text: bool = False  # the writer writes texts without tokens, too
-    before: bytes = b""  # all that is written
-    behind: bytes = b""
+    frame: tuple[bytes, bytes] = (b"", b"")  # before and behind all that is written
 
 
 def _tagged(
@@ -492,4 +491,4 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
     own_form = run.json_lines or run.nbest is not None
     part_labels = [OUTSIDE if label == BLANK and blank else label for label in labels]
     frame = XmlPartWriter.frame(part_labels) if run.to == "xml" else (b"", b"")
-    return _Steps(prepared, decoder.chunks, decoded, writer, own_form, run.to != "columns", *frame)
+    return _Steps(prepared, decoder.chunks, decoded, writer, own_form, run.to != "columns", frame)

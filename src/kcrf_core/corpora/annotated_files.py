@@ -1,14 +1,8 @@
 """Texts with a label for each line (.ttx, AnyStyle's finder), and texts with annotations beside them (.ann, brat).
 
 Both have one file for each text, and a folder stands for all of its files. In a .ttx file a line is a position, and the
-file a sequence:
-
-    title         | How Does Politics
-                  | Affect Central Banking?
-    text          | ...
-
-A line without a label has that of the line above. Columns of a line are its first two words, the last one, and numbers:
-indentation, words, and the shares of digits, capitals and punctuation.
+file a sequence: `title         | How Does Politics`. A line without a label has that of the line above. Columns of a
+line are its first two words, the last one, and numbers: indentation, words, shares of digits, capitals and punctuation.
 
 Of brat's files each line of the text is a sequence; spans that cross line ends are cut there.
 """

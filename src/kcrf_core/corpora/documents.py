@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby, pairwise, takewhile
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..errors import DataError
@@ -126,23 +126,27 @@ def labelled_tokens(
     for begin, end in places:
         while first < len(spans) and spans[first].end <= begin:
             first += 1
-        here = list(takewhile(lambda number: spans[number].begin < end, range(first, len(spans))))  # noqa: B023
-        findings["shared"] += max(len(here) - 1, 0)
-        borders = [begin, *(spans[number].begin for number in here[1:]), end]
-        pieces += pairwise(borders)
-        owners += here or [-1]
-        for one, first_character, after in zip(here, borders, borders[1:], strict=False):
-            if first_character < spans[one].begin or after > spans[one].end:
-                cut.add(one)
+        last = first  # spans first:last touch the token
+        while last < len(spans) and spans[last].begin < end:
+            last += 1
+        if last == first or (last == first + 1 and spans[first].begin <= begin and end <= spans[first].end):
+            pieces.append((begin, end))
+            owners.append(first if first < last else -1)
+            continue
+        borders = [*pairwise([begin, *(span.begin for span in spans[first + 1 : last]), end])]
+        pieces += borders
+        owners += range(first, last)
+        findings["shared"] += last - first - 1
+        cut.update(n for n, (a, b) in enumerate(borders, first) if a < spans[n].begin or spans[n].end < b)
     findings["cut"] += len(cut)
     findings["empty"] += len(spans) - len(set(owners) - {-1})
     names = [OUTSIDE if owner < 0 else spans[owner].label for owner in owners]
     if (layout.span_labels or document.span_labels) == NAMES:
         findings["outside"] += owners.count(-1)
         return pieces, names
-    first_of_span = [number == 0 for _, run in groupby(owners) for number, _ in enumerate(run)]
-    letters = ("B-" if first else "I-" for first in first_of_span)
-    return pieces, [name if o < 0 else mark + name for name, mark, o in zip(names, letters, owners, strict=True)]
+    before = [-1, *owners]
+    marks = ("" if owner < 0 else "I-" if owner == last else "B-" for last, owner in zip(before, owners, strict=False))
+    return pieces, [mark + name for mark, name in zip(marks, names, strict=True)]
 
 
 def _chosen(spans: Sequence[Span], findings: Findings) -> list[Span]:
@@ -165,7 +169,7 @@ def _chosen(spans: Sequence[Span], findings: Findings) -> list[Span]:
 def document_blocks(reader: DocumentReader, chunks: Chunks, name: str, layout: Layout) -> Iterator[Block | Pause]:
     """Yield rows of documents, in blocks as large as those of other files; the last one may have remarks alone."""
     rows, held, size = list[str](), list[tuple[str, Sequence[tuple[int, int]]]](), 0
-    first_line, with_labels, findings = 1, None, Findings()
+    first_line, with_labels, findings, known = 1, None, Findings(), set[str]()  # labels that were checked
 
     def block(remarks: tuple[str, ...] = ()) -> DocumentBlock:
         nonlocal first_line, size
@@ -189,12 +193,15 @@ def document_blocks(reader: DocumentReader, chunks: Chunks, name: str, layout: L
                 raise DataError("a text with labels after others without: give them apart", name, document.line)
             findings["unlabelled"] += 1
             continue
-        text = document.text
-        for number, (begin, end) in enumerate(places):
-            word = _BREAKS.sub("\ufffd", text[begin:end]) if reader.row is None else reader.row(text[begin:end])
-            rows.append(f"{word}\n" if labels is None else f"{word}\t{_label(labels[number], name, document.line)}\n")
-            size += len(rows[-1])
+        text, row = document.text, reader.row or _word
+        for label in set(labels or ()) - known:
+            if not label.strip() or _BREAKS.search(label):
+                raise DataError(f"a label without a name, or with a TAB or line end: {label!r}", name, document.line)
+            known.add(label)
+        ends = ("\n" for _ in places) if labels is None else (f"\t{label}\n" for label in labels)
+        rows += [row(text[begin:end]) + label for (begin, end), label in zip(places, ends, strict=True)]
         rows.append("\n")
+        size += len(text)
         held.append((text, places))
         if size >= lines.READ_SIZE:
             yield block()
@@ -202,10 +209,8 @@ def document_blocks(reader: DocumentReader, chunks: Chunks, name: str, layout: L
         yield block(findings.remarks(name))
 
 
-def _label(label: str, name: str, line: int) -> str:
-    if not label.strip() or _BREAKS.search(label):
-        raise DataError(f"a label without a name, or with a TAB or line end: {label!r}", name, line)
-    return label
+def _word(token: str) -> str:
+    return _BREAKS.sub("\ufffd", token)
 
 
 def text_lines(chunks: Chunks, name: str) -> Iterator[tuple[int, str] | Pause]:

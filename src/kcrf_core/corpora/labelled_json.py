@@ -185,16 +185,10 @@ class _Object:
 
     def _place(self, text: str, item: Any) -> tuple[int, int, Any]:
         """Return the characters of a span or token, and its label."""
-        said = None
-        if isinstance(item, list) and len(item) == 3:
-            begin, end, label = item
-        elif isinstance(item, dict):
-            begin, end, label = (
-                next((item[key] for key in keys if key in item), None) for keys in (_BEGIN, _END, _NAME)
-            )
-            said = item.get("text")
-        else:
-            begin = end = label = None
+        said = item.get("text") if isinstance(item, dict) else None
+        if isinstance(item, dict):
+            item = [next((item[key] for key in keys if key in item), None) for keys in (_BEGIN, _END, _NAME)]
+        begin, end, label = item if isinstance(item, list) and len(item) == 3 else (None, None, None)
         if type(begin) is not int or type(end) is not int:
             raise self._error("a span is [begin, end, label], or an object with start, end and label")
         if not isinstance(said, str) or _same(text[max(begin, 0) : end], said):
