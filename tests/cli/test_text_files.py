@@ -176,6 +176,22 @@ def test_models_of_other_formats_label_text_if_they_have_words_alone(run, tmp_pa
     )
 
 
+def test_accepted_corrections_become_columns(run, tmp_path):
+    (tmp_path / "data.xml").write_text(
+        as_xml(ADDRESSES * 4).replace("<city>New York</city>", "<number>New York</number>", 1)
+    )
+    run("audit", "data.xml", "--sigma2", "10", "--folds", "3", "--top", "2", "-o", "list.tsv")
+    text = (tmp_path / "list.tsv").read_text().splitlines()
+    header, *found = [line.split("\t") for line in text]
+    assert any(row[1] in ("New", "York") for row in found)
+    for row in found:
+        row[header.index("accept")] = "y"
+    (tmp_path / "list.tsv").write_text("\n".join("\t".join(row) for row in [header, *found]) + "\n")
+    run("audit", "data.xml", "--accept", "list.tsv", "--apply", "new.conll")
+    before, after = labels(tmp_path / "data.xml"), labels(tmp_path / "new.conll")
+    assert sum(one != other for one, other in zip(before, after, strict=True)) == len(found)
+
+
 def test_a_folder_of_brat_files(run, tmp_path):
     for number, (_, text) in enumerate([*ADDRESSES[0], *ADDRESSES[1]]):
         (tmp_path / "notes").mkdir(exist_ok=True)

@@ -185,6 +185,7 @@ OBJECTS = {
         "annotator": 1,
     },
     "tokens": {"tokens": ["Ann", "saw", "Paris."], "labels": ["B-PER", "O", "B-LOC"]},
+    "tokens of a text": {"text": PARIS, "tokens": ["Ann", "saw", "Paris."], "labels": ["B-PER", "O", "B-LOC"]},
     "tags": {"tokens": ["Ann", "saw", "Paris."], "tags": ["B-PER", "O", "B-LOC"]},
 }  # fmt: skip
 

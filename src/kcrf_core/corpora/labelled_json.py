@@ -119,8 +119,12 @@ class _Object:
         if isinstance(value.get("data"), dict):
             return self._task(value)
         text, tokens = value.get("text", value.get("data")), value.get("tokens")
-        if text is None and isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
-            return self._tokens(value, tokens)
+        labels = next((value[key] for key in _TOKEN_LABELS if key in value), None)
+        of_tokens = text is None or (
+            isinstance(labels, list) and all(isinstance(label, (str, int)) for label in labels)
+        )
+        if of_tokens and isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+            return self._tokens(tokens, labels)
         if not isinstance(text, str):
             raise self._error("an object has neither a text ('text') nor tokens ('tokens', a list of words)")
         items = next((value[key] for key in _SPANS if key in value), None)
@@ -137,9 +141,8 @@ class _Object:
             raise self._error("labels of a text are not a list of spans: is it a task without spans?")
         return items
 
-    def _tokens(self, value: Mapping[str, Any], tokens: Sequence[str]) -> Document:
+    def _tokens(self, tokens: Sequence[str], labels: Any) -> Document:
         """Return tokens with a label each, with spaces between them."""
-        labels = next((value[key] for key in _TOKEN_LABELS if key in value), None)
         if labels is not None:
             if not isinstance(labels, list) or not all(isinstance(label, (str, int)) for label in labels):
                 raise self._error("labels of tokens are not a list of names")
