@@ -134,6 +134,19 @@ def test_tokens_of_training_are_used_unless_others_are_given(run, model):
     assert whole.startswith("St.,\t")
 
 
+def test_labelled_parts_are_written_for_texts_with_labels_and_without(run, tmp_path, model):
+    path = model(as_json(ADDRESSES))
+    (tmp_path / "some.jsonl").write_text(
+        '{"text": "10 St", "label": [[0, 2, "x"], [1, 2, "y"]]}\n{"text": "7 London"}\n'
+    )
+    done = run("tag", "-m", path, "some.jsonl", "--to", "json")
+    assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == ["10 St", "7 London"]
+    assert done.stderr == ""
+    done = run("tag", "-m", path, "some.jsonl")
+    assert "London" not in done.stdout
+    assert "1 text without labels is left out" in done.stderr
+
+
 def test_warnings_of_tag_count_what_was_resolved(run, tmp_path, model):
     path = model(as_xml(ADDRESSES))
     (tmp_path / "new.jsonl").write_text('{"text": "10 St", "label": [[0, 1, "number"], [0, 5, "street"]]}\n')

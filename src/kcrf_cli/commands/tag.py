@@ -37,12 +37,10 @@ class TagArguments:
     model: str = options.DATA.model("Model to label with.", required=True)
     output: str | None = options.output("File to write. Default: stdout.", required=False, stdout=True)
     text: bool = options.DATA.switch(
-        "INPUT is text without columns: each line is a sequence, and its tokens are the words of the model.",
-        common=True,
+        "INPUT is text without columns: each line is a sequence, its tokens are the words.", common=True
     )
     tokens: str | None = options.DATA.option(
-        "Tokens of texts: whitespace, words, characters, or a regular expression. Default: as in training.",
-        "RULE",
+        "Tokens of texts: whitespace, words, characters, or a regular expression. Default: as in training.", "RULE"
     )
     decode: str | None
     span_bonus: float | None
@@ -269,7 +267,8 @@ def tag(run: TagArguments) -> None:
         with Workers(run.threads) as workers:
             steps = _steps(run, fitted, wishes, FORMATS[format_], tell)
             with files.output_stream(run.output) as stream:
-                parsers: Parsers = stream_parsers(data, format_, fitted.encoding.columns, layout, run.text)
+                form = (fitted.encoding.columns, layout, run.text, run.to == "columns")
+                parsers: Parsers = stream_parsers(data, format_, *form)
                 if opened:
                     parsers = _with_vectors(parsers, opened, display_name(data), workers)
                 stream.write(steps.frame[0])

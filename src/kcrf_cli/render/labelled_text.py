@@ -35,7 +35,6 @@ class PartWriter(Writer):
     def __init__(self, labels: Sequence[str], block: DocumentBlock):
         self._labels, self._waiting = labels, iter(block.documents)
         self._finder = SpanFinder(labels) if detect_scheme(labels) else None
-        self.span_labels = NAMES if self._finder is None else IOB2
 
     def sequences(self, decoded: Decoded) -> bytes:
         out: list[str] = []
@@ -84,8 +83,8 @@ class JsonPartWriter(PartWriter):
         if list(places) != tokens(text, None):
             out["tokens"] = [{"text": text[begin:end], "start": begin, "end": end} for begin, end in places]
         out["spans"] = [{"start": begin, "end": end, "label": label} for begin, end, label in parts]
-        if self.span_labels != IOB2:
-            out["span_labels"] = self.span_labels
+        if self._finder is None:
+            out["span_labels"] = NAMES
         return json.dumps(out, ensure_ascii=False) + "\n"
 
 

@@ -13,7 +13,7 @@ import unicodedata
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -89,6 +89,7 @@ class DocumentReader:
     read: Callable[[Chunks, str, Findings], Iterator[Document | Pause]]  # of chunks of bytes, and the name in messages
     row: Callable[[str], str] | None = None  # values of a token, with TABs between them; None: the token itself
     columns: tuple[str, ...] | None = ("word", "label")  # None: some are numbers, and columns have no names
+    labelled: bool = True  # else labels are left out
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,7 @@ def document_blocks(reader: DocumentReader, chunks: Chunks, name: str, layout: L
                 yield block()
             yield PAUSE
             continue
+        document = document if reader.labelled else replace(document, spans=None, labels=None)
         places, labels = labelled_tokens(document, layout, findings)
         if with_labels is None and places:
             with_labels = labels is not None

@@ -171,18 +171,20 @@ def stream_parsers(
     columns: Sequence[str] | None = None,
     layout: Layout = PLAIN,
     text: bool = False,
+    labelled: bool = True,
 ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
     """Yield functions that parse the blocks of a file, for any thread; see `Format.parsers`.
 
     With `text`, each line is a sequence without labels. Else, where columns are expected and no separator, header or
-    column of sequences is given, a file that begins as XML, JSON or another labelled text becomes columns.
+    column of sequences is given, a file that begins as XML, JSON or another labelled text becomes columns, the label's
+    only if it is to be `labelled`.
     """
     chosen, name = FORMATS[guess_format(path) if format is None else format], display_name(path)
     layout = named_layout(path, layout) if chosen.has_layouts else layout
     any_kind = chosen.name == COLUMN_FORMAT and not (layout.separator or layout.header or layout.sequence or text)
     kind = TEXT if text else None
     if any_kind and (kind := annotated_reader(path)) is not None:
-        yield from document_parsers((), kind, name, columns, layout)
+        yield from document_parsers((), replace(kind, labelled=labelled), name, columns, layout)
         return
     with opened(path) as stream:
         chunks, cut = chunks_and_pauses(stream), None
@@ -197,7 +199,7 @@ def stream_parsers(
                 decided, kind = recognised(begin, not chunk, name)
             chunks = chain([begin] if begin else [], chunks)
         if kind is not None:
-            yield from document_parsers(chunks, kind, name, columns, layout)
+            yield from document_parsers(chunks, replace(kind, labelled=labelled), name, columns, layout)
             return
         if chosen.cut is not None and layout.sequence is not None:
             cut = chosen.cut(layout, tuple(columns or ()))

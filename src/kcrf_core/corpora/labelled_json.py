@@ -163,11 +163,9 @@ class _Object:
             raise self._error("a task has no 'text' in its 'data', and not exactly one other text")
         annotations = self._list(value.get("annotations", []))
         made = [one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")]
-        if annotations and not made:
-            self._findings["rejected"] += 1
-            return None
         if not made:
-            return Document(texts[0], self._line)
+            self._findings["rejected"] += bool(annotations)
+            return None if annotations else Document(texts[0], self._line)
         self._findings["annotations"] += len(made) - 1
         spans = []
         for item in self._list(made[0].get("result", [])):

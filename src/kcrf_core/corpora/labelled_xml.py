@@ -102,8 +102,10 @@ def read_xml(chunks: Chunks, name: str, findings: Findings) -> Iterator[Document
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise DataError(f"no well-formed XML: {expat.ErrorString(error.code)}", name, error.lineno) from None
-    except LookupError as error:
-        raise DataError(f"XML in an encoding that is not known ({error})", name, 1) from None
+    except DataError:
+        raise
+    except (LookupError, ValueError) as error:
+        raise DataError(f"XML in an encoding that is not read ({error}): convert it to UTF-8", name, 1) from None
     yield from sequences.done
 
 
