@@ -1,0 +1,111 @@
+"""Plot and table of what measure.py wrote: plot.py RESULTS PLOT [README].
+
+P above the largest certified lower bound (or, where no run certified anything, above the smallest P), relative to it,
+against seconds from the start of the program; the smallest P so far, of both programs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+sys.path.append(str(Path(__file__).parent.parent))
+import readme
+
+NAMES = {
+    "kcrf-l1": "kcrf", "kcrf-l2": "kcrf", "wapiti-l1": "Wapiti, l-bfgs", "wapiti-rprop": "Wapiti, rprop",
+    "wapiti-l2": "Wapiti, l-bfgs",
+}  # fmt: skip
+TITLES = {"l1": "rho1 0.5, rho2 0.0001", "l2": "rho1 0, rho2 1"}
+COLOURS = {"kcrf": "C0", "Wapiti, l-bfgs": "C1", "Wapiti, rprop": "C2"}
+MODELS = ("header", "segmentation")
+
+
+def bound(runs: list[dict[str, Any]]) -> float:
+    """Return what P is at least: certified, or else seen."""
+    smallest = min(value for run in runs for _, value in run["points"])
+    known = max((run["lower_bound"] for run in runs if run.get("lower_bound")), default=0.0)
+    return known if known > 0.5 * smallest else smallest
+
+
+def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
+    figure, axes = plt.subplots(2, 2, figsize=(9, 6.5), sharex="row")
+    for row, model in enumerate(MODELS):
+        for column, penalty in enumerate(TITLES):
+            runs = [run for run in found.values() if (run["model"], run["penalty"]) == (model, penalty)]
+            axis = axes[row][column]
+            axis.set_title(f"{model}: {TITLES[penalty]}", fontsize=10)
+            if not runs:
+                continue
+            least = bound(runs)
+            for run in runs:
+                best, name = float("inf"), NAMES[run["run"]]
+                points = [(at, best := min(best, value)) for at, value in run["points"]]
+                excess = [max(value / least - 1, 1e-7) for _, value in points]
+                axis.plot([at for at, _ in points], excess, label=name, color=COLOURS[name])
+            axis.set_xscale("log")
+            axis.set_yscale("log")
+            axis.grid(alpha=0.3)
+            axis.legend(fontsize=8)
+            axis.set_xlabel("seconds, loading included", fontsize=8)
+            axis.set_ylabel("P above the bound, relative", fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def table(found: dict[str, dict[str, Any]]) -> str:
+    header = ("model", "penalty", "program", "stopped", "seconds", "iterations or passes", "last P", "P of its file",
+              "accuracy", "F1 of fields", "peak memory, MB", "model file, MB")  # fmt: skip
+    rows = []
+    for run in sorted(found.values(), key=lambda run: (run["model"], run["penalty"], run["run"])):
+        stored = run.get("stored_objective")
+        rows.append(
+            (
+                run["model"],
+                run["penalty"].upper(),
+                NAMES[run["run"]],
+                "by the limit" if run["interrupted"] else "by itself",
+                f"{run['seconds']:,.0f}",
+                str(len(run["points"])),
+                f"{run['points'][-1][1]:,.1f}" if run["points"] else "",
+                "" if stored is None else f"{stored:,.1f}",
+                f"{100 * run['accuracy']:.2f} %",
+                f"{100 * run['f1']:.2f}",
+                f"{run['memory'] / 1e6:,.0f}",
+                f"{run['bytes'] / 1e6:,.1f}",
+            )
+        )
+    return readme.table(header, rows, 4)
+
+
+def main() -> None:
+    results, path = Path(sys.argv[1]), Path(sys.argv[2])
+    found = {one.stem: json.loads(one.read_text()) for one in sorted(results.glob("*-*.json"))}
+    if not found:
+        sys.exit(f"{results}: no results")
+    draw(found, path)
+    text = table(found)
+    if len(sys.argv) <= 3:
+        print(text)
+    else:
+        first = next(iter(found.values()))
+        corpus = json.loads((results / "corpus.json").read_text())
+        sizes = "; ".join(
+            f"{model}: {own['train']['documents']} and {own['test']['documents']} documents, "
+            f"{own['train']['positions']:,} and {own['test']['positions']:,} positions, {own['train']['labels']} labels"
+            for model, own in corpus.items()
+        )
+        named = f"{text}\n\n{first['threads']} threads. {sizes}; training and test."
+        origin = readme.origins((run["run"], run["taken_with"]) for run in found.values())
+        readme.fill(Path(sys.argv[3]), named, name="results", taken_with=origin)
+
+
+if __name__ == "__main__":
+    main()
