@@ -97,6 +97,33 @@ def test_wapiti_of_earlier_versions(words):
         assert read_foreign(old, "old").to_model().tag_corpus(words) == last_columns(FOREIGN / "words.wapiti.tagged")
 
 
+def test_decimal_weights_of_wapiti():
+    data = WAPITI.read_bytes()
+    decimal = re.sub(rb"(?m)(?<=\d=)-?0x\S+$", lambda found: b"%r" % float.fromhex(found[0].decode()), data)
+    assert decimal != data and b"=0x" not in decimal
+    one, two = (read_foreign(each, "model").to_model() for each in (data, decimal))
+    assert export_model(one, "wapiti") == export_model(two, "wapiti")
+
+
+@pytest.mark.parametrize("stars", [1, 2])
+def test_lines_that_are_there_twice(stars, tmp_path):
+    """Their strings count twice, here and in the file; weights of pairs of labels are stored once."""
+    weights = b"0=0x1p-2\n1=-0x1p-1\n4=0x1.8p+0\n6=0x1p-3\n"
+    patterns = [b"u:%x[0,0]", b"u:%x[0,0]", *[b"*"] * stars]
+    head = b"#mdl#2#4\n#rdr#%d/0/0\n" % len(patterns) + b"".join(b"%d:%b,\n" % (len(one), one) for one in patterns)
+    data = head + b"#qrk#2\n1:A,\n1:B,\n#qrk#2\n3:u:a,\n1:*,\n" + weights
+    model = read_foreign(data, "model").to_model()
+    written, _ = export_model(model, "wapiti")
+    again = read_foreign(written, "written").to_model()
+    np.testing.assert_array_equal(model.edges.transitions, again.edges.transitions)
+    (tmp_path / "data.conll").write_text("a A\nb B\na A\n")
+    corpus = read_corpus(tmp_path / "data.conll")
+    for one in (model, again):
+        dataset = one.encoding.encode(corpus)
+        np.testing.assert_allclose(one.potentials(dataset)[0], model.potentials(dataset)[0], rtol=1e-15)
+    assert written.count(b"u:%x[0,0],") == 2 and written.count(b"1:*,\n") == stars + 1
+
+
 def test_wapiti_without_patterns(tmp_path):
     """Strings stand in the data; what begins with b and * looks at two labels."""
     head = b"#mdl#2#5\n#rdr#0/0/0\n#qrk#2\n1:A,\n1:B,\n#qrk#3\n3:u:a,\n3:b:b,\n3:*:c,\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -156,7 +157,7 @@ class _Templates:
         self.model, self.name = model, PROGRAMS[program]
         self.wants_wapiti, self.symbol = program == "wapiti", SYMBOLS[program]
         self.most = WAPITI_REACH if self.wants_wapiti else CRFPP_REACH
-        self.lines: dict[str, None] = {}
+        self.lines: Counter[str] = Counter()  # a string counts once for each line that gives it
         self.node: dict[str, np.ndarray] = {}  # weights [Y] of strings
         self.pairs: dict[str, np.ndarray] = {}  # weights [Y^2]
         self._own_lines = [line for feature in model.encoding.features for line in feature.config.templates]
@@ -170,12 +171,16 @@ class _Templates:
         for scores, letter, row, symbol in ((model.edges.start, "first", -1, "-1"), (model.edges.end, "last", 1, "+1")):
             if np.ptp(scores):
                 name = self._prefix("u", letter)
-                self.lines[f"{name}%x[{row},0]"] = None
+                self.lines[f"{name}%x[{row},0]"] = 1
                 self.node[f"{name}{self.symbol}{symbol}"] = scores
         if model.edges.transitions.any():
-            constant = self._prefix("b", "").rstrip(":")
-            self.lines[constant] = None
-            self.pairs[constant] = model.edges.transitions.reshape(Y * Y)
+            stars = (line for line in self._own_lines if line[0] == "*" and "%" not in line)
+            constant = next(stars, self._prefix("b", "").rstrip(":"))
+            times = self.lines[constant] = max(self.lines[constant], 1)
+            self.pairs[constant] = model.edges.transitions.reshape(Y * Y) / times
+        twice = [line for line, times in self.lines.items() if times > 1 and line[0] == "*" and "%" in line]
+        if twice:
+            raise ConfigError(f"the template has the line '{twice[0]}' twice, with weights of pairs: leave one out")
 
     def _prefix(self, kind: str, name: str) -> str:
         """Return the beginning of a new line, which no other line has."""
@@ -216,7 +221,7 @@ class _Templates:
                 field += len(places)
             found = self._lines_of(feature, places, term.clique.axes == 1)
             for first, (lines, strings) in zip(firsts, found, strict=True):
-                self.lines |= dict.fromkeys(lines)
+                self.lines |= Counter(lines)  # the larger number: labels and pairs of labels share * lines
                 for code, string in enumerate(strings):
                     if used[first + code]:
                         row = weights[first + code]
@@ -292,7 +297,7 @@ class _Templates:
                 raise ConfigError(f"the string {string!r} has a space, which CRF++ takes for the end of a column")
         strings = [*self.node, *self.pairs]
         weights = [*self.node.values(), *self.pairs.values()]
-        lines = sorted(self.lines, key=lambda line: line[0] != "U")  # U lines first, as CRF++ does
+        lines = sorted(self.lines.elements(), key=lambda line: line[0] != "U")  # U lines first, as CRF++ does
         return write_crfpp(self.model.labels, lines, strings, weights, self._width())
 
     def wapiti(self) -> bytes:
@@ -306,4 +311,4 @@ class _Templates:
                 parts.append(self.pairs.get(string, np.zeros(Y * Y)))
             strings.append(wapiti_bytes(string))
             weights.append(np.concatenate(parts))
-        return write_wapiti(self.model.labels, list(self.lines), strings, weights, self._width() - 1)
+        return write_wapiti(self.model.labels, list(self.lines.elements()), strings, weights, self._width() - 1)

@@ -4,7 +4,7 @@
     #rdr#3/1/0                patterns, the last column that they look at, and whether every string is a u (early: none)
     12:u:w=%x[0,0],           each pattern with its length
     #qrk#2                    labels, then strings, likewise
-    17=0x1.8p-3               weights that are not zero, by number
+    17=0x1.8p-3               weights that are not zero, by number; hexadecimal or decimal
 
 Weights are numbered string by string: of u one for each label, of b one for each pair, of * both. Without patterns the
 strings stand in the data as they are. Strings are bytes: patterns may cut a character in half (`readable`).
@@ -56,6 +56,11 @@ class _Parser:
         return out
 
 
+def _number(text: str) -> float:
+    """Return a weight; AnyStyle's models have decimal ones."""
+    return float.fromhex(text) if "x" in text else float(text)
+
+
 def read_wapiti(data: bytes, source: str, encoding: str) -> ForeignModel:
     parser = _Parser(data, source)
     kind, active = parser.numbers(_HEAD, "its head")
@@ -81,7 +86,7 @@ def read_wapiti(data: bytes, source: str, encoding: str) -> ForeignModel:
     pairs = [line.partition(b"=") for line in lines[:active]]
     try:
         places = np.array([int(place) for place, _, _ in pairs], dtype=np.int64)
-        values = np.array([float.fromhex(value.decode("ascii")) for _, _, value in pairs], dtype=np.float64)
+        values = np.array([_number(value.decode("ascii")) for _, _, value in pairs], dtype=np.float64)
     except (ValueError, OverflowError):
         raise parser.damaged("a weight cannot be read") from None
     kinds = np.array([string[:1] for string in strings], dtype="S1") if strings else np.zeros(0, "S1")
