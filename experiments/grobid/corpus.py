@@ -58,6 +58,10 @@ class Clone:
     def _output(self, *arguments: str) -> bytes:
         return subprocess.run([*self._git, *arguments], stdout=subprocess.PIPE, check=True).stdout
 
+    def paths(self) -> list[str]:
+        """Return all paths of the commit."""
+        return self._output("ls-tree", "-r", "-z", "--name-only", "HEAD").decode().rstrip("\0").split("\0")
+
     def files(self, folder: str) -> dict[str, bytes]:
         """Contents by name; files that a partial clone lacks are left out."""
         listed = self._output("ls-tree", "-z", f"HEAD:{folder}").decode().split("\0")

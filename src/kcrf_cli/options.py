@@ -452,7 +452,7 @@ class Configuration:
     """A configuration file, and options that set something in it."""
 
     config: str | None = FEATURES.file(
-        "YAML configuration or CRF++ template. Without it, features suit the columns: numbers, words or tags. Default: "
+        "YAML configuration or template. Without it, features suit the columns: numbers, words or tags. Default: "
         "automatic.",
         "FILE",
         "-c",
@@ -464,6 +464,11 @@ class Configuration:
         "terms and features by name or number. Can be repeated. Default: none.",
         "PATH=VALUE",
         multiple=True,
+    )
+    wapiti: bool = FEATURES.switch(
+        "Read the template as Wapiti does, also one in capitals alone, as those of GROBID, and train no weights of "
+        "first and last labels: `export` then writes exactly its lines and strings for Wapiti. Default: capitals as "
+        "CRF++ does.",
     )
     settings: dict[str, Any]
 

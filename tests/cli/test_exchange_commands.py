@@ -9,6 +9,18 @@ from pathlib import Path
 import pytest
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
+# As GROBID has them: capitals, one name for several lines, a line twice, five positions away.
+CAPITALS = """U00:%x[-1,0]
+U01:%x[0,0]
+U08:%x[4,0]
+U08:%x[5,0]
+U08:%x[0,1]
+U08:%x[0,1]
+U09:%x[-1,1]/%x[0,1]
+
+# Output
+B
+"""
 
 
 def test_a_model_of_each_program_tags(kcrf, tmp_path):
@@ -120,6 +132,54 @@ def test_imported_models_bring_their_template(kcrf, tmp_path, name):
     assert done.code == 0, done.err
     said = re.search(r"term node with ([0-9]+) of [0-9]+ features", done.err)
     assert said is not None and int(said[1]) > 100, done.err
+
+
+def wapiti_strings(path):
+    """Strings of a model of Wapiti, and numbers and values of its weights."""
+    head, _, strings, weights = re.fullmatch(
+        rb"#mdl#2#(\d+)\n(#rdr#.*?#qrk#.*?)#qrk#\d+\n(.*?,\n)((?:\d+=[^\n]*\n)*)", path.read_bytes(), re.DOTALL
+    ).groups()
+    pairs = [line.split(b"=") for line in weights.split()]
+    assert len(pairs) == int(head)
+    names = [line.partition(b":")[2][:-1].decode() for line in strings.splitlines()]
+    return names, [int(number) for number, _ in pairs], [float.fromhex(value.decode()) for _, value in pairs]
+
+
+def test_a_template_of_grobid_goes_to_wapiti_and_back(kcrf, tmp_path):
+    data, template, model = FOREIGN / "words.conll", tmp_path / "template", tmp_path / "model.npz"
+    template.write_text(CAPITALS)
+    plain = kcrf("train", data, "-c", template, "--sigma2", "1", "-o", model, "-q")
+    refused = kcrf("export", model, "-o", tmp_path / "model.wapiti")
+    assert plain.code == 0 and refused.code == 2 and "--wapiti" in refused.err
+    found = {}
+    for name, options in {"all": (), "sparse": ("--c1", "1"), "pruned": ("--prune", "0.5")}.items():
+        wishes = ("--wapiti", "--sigma2", "1", "--decode", "viterbi", *options)
+        done = kcrf("train", data, "-c", template, *wishes, "-o", model, "-q")
+        assert done.code == 0, done.err
+        assert kcrf("export", model, "-o", tmp_path / "model.wapiti", "-q").code == 0
+        strings, numbers, values = wapiti_strings(tmp_path / "model.wapiti")
+        assert all(values) and len(set(strings)) == len(strings)
+        labels = 3
+        ends = [sum(labels if one[0] == "u" else labels**2 for one in strings[: n + 1]) for n in range(len(strings))]
+        found[name] = strings
+        # Every string that is there has a weight.
+        assert all(any(end - 9 <= number < end for number in numbers) for end in ends)
+        kcrf("import", tmp_path / "model.wapiti", "-o", tmp_path / "again.npz", "-q")
+        wishes = (data, "-q", "--marginals", "all")
+        own, theirs = (kcrf("tag", "-m", tmp_path / one, *wishes).out for one in ("model.npz", "again.npz"))
+        assert own == theirs
+    assert {"u08:_x+#", "u08:_x+4", "u00:_x-1", "u09:_x-1/C", "b"} <= set(found["all"])
+    assert len(found["sparse"]) < len(found["all"]) / 2 and len(found["pruned"]) < len(found["all"])
+
+
+def test_wapiti_is_for_templates(kcrf, tmp_path):
+    for options in ((), ("-c", tmp_path / "config.yaml")):
+        (tmp_path / "config.yaml").write_text("features: [{name: w, column: c0, type: categorical}]\n")
+        done = kcrf("train", FOREIGN / "words.conll", "--wapiti", *options, "-o", tmp_path / "model.npz")
+        assert done.code == 2 and "--wapiti is for a template" in done.err and done.err.count("\n") == 1
+    (tmp_path / "bad").write_text("U00:%x[0,0]\n%UC3:%x[0,1]\n")
+    done = kcrf("train", FOREIGN / "words.conll", "--wapiti", "-c", tmp_path / "bad", "-o", tmp_path / "model.npz")
+    assert done.code == 2 and "bad:2: a line of a template starts with u, b or *, not '%'" in done.err
 
 
 def test_patterns_are_a_configuration(kcrf, tmp_path):

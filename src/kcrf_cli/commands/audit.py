@@ -144,7 +144,7 @@ def _by_folds(run: AuditArguments) -> Audit:
     options.refuse((is_encoded(run.data), encoded))
     options.refuse((held_out.folds_file and run.folds, "--folds-file gives the folds: leave out --folds"))
     chosen, source = run.configuration.chosen, run.configuration.source
-    raw = files.load_config(run.configuration.config)
+    raw = files.load_config(run.configuration)
     first = described(raw, chosen, source)  # its mistakes come before any reading
     if first.unobserved is not None:
         raise ConfigError(f"{source}: folds can only judge labels that are observed: leave out 'unobserved'")
@@ -174,7 +174,7 @@ def _apply_worklist(run: AuditArguments, accept: str, path: str) -> None:
         format_, columns, layout = format_ or encoding.format, encoding.columns, encoding.layout
     else:
         given = run.configuration
-        settings = described(files.load_config(given.config), given.chosen, given.source)
+        settings = described(files.load_config(given), given.chosen, given.source)
         columns, layout = settings.columns, settings.layout
     form = (format_ or guess_format(run.data), columns, layout)
     known = None

@@ -151,7 +151,7 @@ def crossval(run: CrossvalArguments) -> None:
         inner_folds = inner_folds or run.folds or options.DEFAULT_FOLDS
         options.refuse((not points, "--nested chooses among settings, and there is only one: give a --grid"))
     settings = make_settings(points, chosen)
-    raw = files.load_config(run.configuration.config)
+    raw = files.load_config(run.configuration)
     configs = [described(raw, setting.options, source) for setting in settings]  # mistakes come before any reading
     decoders = {each.training.decode for each in configs}
     decision = run.weighing.decision("viterbi" if "viterbi" in decoders else None)

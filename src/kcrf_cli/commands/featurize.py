@@ -148,7 +148,7 @@ def featurize(run: FeaturizeArguments) -> None:
         known, raw = load_encoding(run.like)
         settings = parse_config(raw, run.like)
     else:
-        given = files.load_config(run.configuration.config)
+        given = files.load_config(run.configuration)
         settings = described(given, chosen, source)  # its mistakes come before any reading
     if run.in_parts:
         _report(run, *_featurized_in_parts(run, known, given, settings))

@@ -118,7 +118,7 @@ def tune(run: TuneArguments) -> None:
 
     engine, threads, tell = run.engine.choice(), run.engine.threads, files.unless(run.quiet)
     source, group = run.configuration.source, run.held_out.group
-    raw = with_options(files.load_config(run.configuration.config), run.configuration.chosen)
+    raw = with_options(files.load_config(run.configuration), run.configuration.chosen)
     parsed = parse_config(raw, source)  # its mistakes come before any reading
     layout = parsed.columns, parsed.layout, threads, run.quiet
     corpus, judges = files.read_data(run.data, run.format, *layout, run.vectors), None

@@ -18,7 +18,7 @@ from kcrf_core._version import __version__
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.files import naming
 
-from ..options import HeldOutOptions, PreparedArguments
+from ..options import Configuration, HeldOutOptions, PreparedArguments
 from ..render.visible import shown_lines
 from .progress import progress, say
 
@@ -31,18 +31,22 @@ if TYPE_CHECKING:
     from kcrf_core.training import Prepared
 
 
-def load_config(path: str | None) -> dict[str, Any]:
-    """Read the raw configuration of a file: YAML, or a CRF++ template."""
+def load_config(given: Configuration, wapiti: bool = False) -> dict[str, Any]:
+    """Read the raw configuration of a file: YAML, or a template, in capitals that of CRF++ unless `wapiti`."""
     from kcrf_core.config import load_template, load_yaml, looks_like_template
 
-    if path is None:
-        return {}
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as stream:
-            text = stream.read().replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8 text") from None
-    return load_template(text, path) if looks_like_template(text) else load_yaml(text, path)
+    path, text = given.config, ""
+    if path is not None:
+        try:
+            with open(path, encoding="utf-8-sig", newline="") as stream:
+                text = stream.read().replace("\r\n", "\n")
+        except UnicodeDecodeError:
+            raise ConfigError(f"{path}: not UTF-8 text") from None
+    if path is not None and looks_like_template(text):
+        return load_template(text, path, wapiti or given.wapiti)
+    if given.wapiti:
+        raise ConfigError("--wapiti is for a template: give one with -c")
+    return {} if path is None else load_yaml(text, path)
 
 
 def read_data(
@@ -73,6 +77,7 @@ def prepare(
     group: str | None = None,
     otherwise: dict[str, Any] | None = None,
     held_out: HeldOutOptions | None = None,
+    wapiti: bool = False,
 ) -> Prepared:
     """Read and encode training data under a configuration file and options; see `kcrf_core.training.prepare`.
 
@@ -88,7 +93,7 @@ def prepare(
     with Workers(run.engine.threads, run.engine.memory) as workers:
         return encoded(
             run.data,
-            None if run.configuration.config is None else load_config(run.configuration.config),
+            load_config(run.configuration, wapiti) if run.configuration.config or run.configuration.wapiti else None,
             run.configuration.chosen,
             source=run.configuration.config or "options",
             format_=run.format,

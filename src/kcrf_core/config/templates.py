@@ -220,10 +220,15 @@ def pieces(text: str) -> list[str | Macro]:
     return out
 
 
-def load_template(text: str, source: str) -> dict[str, Any]:
-    """Return the configuration dictionary of a CRF++ template or of Wapiti's patterns."""
+def load_template(text: str, source: str, wapiti: bool = False) -> dict[str, Any]:
+    """Return the configuration dictionary of a CRF++ template or of Wapiti's patterns.
+
+    Lines in capitals alone are read by both programs: as Wapiti does if `wapiti`, and without weights of first and
+    last labels, which it lacks.
+    """
     lines = [line.strip() for line in text.split("\n")]
-    wapiti = any(is_wapiti_line(line) or (line[:1] != "#" and _WAPITI.search(line)) for line in lines)
+    transitions = "transitions" if wapiti else "edge"
+    wapiti = wapiti or any(is_wapiti_line(line) or (line[:1] != "#" and _WAPITI.search(line)) for line in lines)
     unigrams: list[_Line] = []
     bigrams: list[_Line] = []
     edge = False
@@ -253,7 +258,7 @@ def load_template(text: str, source: str) -> dict[str, Any]:
             term = {"name": name, "type": name}
             terms.append(term if not (nodes and edges) else term | {"features": [one["name"] for one in features]})
     if edge:
-        terms.append({"name": "edge", "type": "edge"})
+        terms.append({"name": "edge", "type": transitions})
     return {"features": nodes + edges, "terms": terms}
 
 

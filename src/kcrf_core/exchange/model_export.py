@@ -235,7 +235,11 @@ class _Templates:
             lines = feature.config.templates
             if any(is_wapiti_line(line) != self.wants_wapiti for line in lines):
                 other = PROGRAMS["crf++" if self.wants_wapiti else "wapiti"]
-                raise ConfigError(f"the template is one of {other}: write the model for {other}", settings=["to"])
+                again = ", or train with its template as Wapiti reads it" if self.wants_wapiti else ""
+                settings = ["to", "wapiti"] if self.wants_wapiti else ["to"]
+                raise ConfigError(
+                    f"the template is one of {other}: write the model for {other}{again}", settings=settings
+                )
             yield lines, list(feature.vocabulary.values)
             return
         if isinstance(feature, ConjunctionFeature):
