@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
+WAPITI = os.environ.get("KCRF_WAPITI") or shutil.which("wapiti")  # the program itself
+MADE = ("one.npz", "two.npz")
 # As GROBID has them: capitals, one name for several lines, a line twice, five positions away.
 CAPITALS = """U00:%x[-1,0]
 U01:%x[0,0]
@@ -118,7 +123,9 @@ def test_training_goes_on_from_an_imported_model(kcrf, tmp_path):
         *("--sigma2", "1", "-o", tmp_path / "new.npz"),
     )
     assert done.code == 0
-    said = re.search(r"3 of 3 labels, term node with ([0-9]+) of [0-9]+ features, term edge-x with 10 of 10", done.err)
+    said = re.search(
+        r"3 of 3 labels, term node with ([0-9]+) of [0-9]+ features [^,]*, term edge-x with 10 of 10", done.err
+    )
     assert said is not None and int(said[1]) > 200, done.err
 
 
@@ -132,6 +139,50 @@ def test_imported_models_bring_their_template(kcrf, tmp_path, name):
     assert done.code == 0, done.err
     said = re.search(r"term node with ([0-9]+) of [0-9]+ features", done.err)
     assert said is not None and int(said[1]) > 100, done.err
+
+
+@pytest.mark.parametrize("name", ["words.crfpp", "words.wapiti", "words.crfsuite-model"])
+def test_training_starts_from_a_file_of_another_program(kcrf, tmp_path, name):
+    data = FOREIGN / "words.conll"
+    if name == "words.crfsuite-model":
+        data = tmp_path / "words.crfsuite"
+        known = json.loads((FOREIGN / "words.crfsuite-model.json").read_text("utf-8"))["sequences"]
+        pairs = [pair for one in known[:5] for pair in zip(one["tagged"], one["items"], strict=True)]
+        text = "".join("\t".join([label, *(name.replace(":", r"\:") for name in item)]) + "\n" for label, item in pairs)
+        data.write_text(text, encoding="utf-8")
+    kcrf("import", FOREIGN / name, "-o", tmp_path / "old.npz", "-q")
+    said = []
+    for start, made in zip((tmp_path / "old.npz", FOREIGN / name), MADE, strict=True):
+        done = kcrf("train", data, "--init", start, "--sigma2", "1", "-o", tmp_path / made)
+        assert done.code == 0, done.err
+        said += re.findall(r"term node with .* of its weights\)", done.err)
+    assert len(set(said)) == 1 and said[0].endswith("(100.0% of its weights)") == (name != "words.crfsuite-model")
+    one, two = (kcrf("tag", "-m", tmp_path / each, data, "-q", "--marginals", "all").out for each in MADE)
+    assert one == two
+
+
+def test_a_template_brings_its_strings_to_a_start_from_wapiti(kcrf, tmp_path):
+    rows = (FOREIGN / "words.conll").read_text("utf-8").splitlines()
+    wider = "\n".join(row and "\t".join([*row.split("\t")[:2], "more", row.split("\t")[2]]) for row in rows)
+    (tmp_path / "wide.conll").write_text(wider + "\n", encoding="utf-8")
+    (tmp_path / "template").write_text(CAPITALS)
+    options = ("-c", tmp_path / "template", "--sigma2", "1")
+    first = kcrf("train", FOREIGN / "words.conll", *options, "--wapiti", "-o", tmp_path / "first.npz", "-q")
+    assert first.code == 0, first.err
+    assert kcrf("export", tmp_path / "first.npz", "-o", tmp_path / "first.wapiti", "-q").code == 0
+    # Without --wapiti: the model says whose language the template is in. Data may have more columns than it looks at.
+    start = ("--init", tmp_path / "first.wapiti")
+    done = kcrf("train", tmp_path / "wide.conll", *options, *start, "-o", tmp_path / "second.npz")
+    assert done.code == 0 and "(100.0% of its weights)" in done.err, done.err
+    # With an L1 penalty, weights that are zero stay zero: training goes on where it ended.
+    penalty, log = ("--c1", "0.3", "--sigma2", "100", "--tolerance", "1e-5", "-q"), tmp_path / "log"
+    ended = kcrf("train", FOREIGN / "words.conll", *start, *penalty, "--json", "-o", tmp_path / "sparse.npz")
+    assert kcrf("export", tmp_path / "sparse.npz", "-o", tmp_path / "sparse.wapiti", "-q").code == 0
+    start = ("--init", tmp_path / "sparse.wapiti", "--log", log)
+    assert kcrf("train", FOREIGN / "words.conll", *start, *penalty, "-o", tmp_path / "again.npz").code == 0
+    events = map(json.loads, log.read_text().splitlines())
+    begun = next(event["objective"] for event in events if event["event"] == "pass")
+    assert begun == pytest.approx(json.loads(ended.out)["objective"], rel=1e-5)
 
 
 def wapiti_strings(path):
@@ -180,6 +231,29 @@ def test_wapiti_is_for_templates(kcrf, tmp_path):
     (tmp_path / "bad").write_text("U00:%x[0,0]\n%UC3:%x[0,1]\n")
     done = kcrf("train", FOREIGN / "words.conll", "--wapiti", "-c", tmp_path / "bad", "-o", tmp_path / "model.npz")
     assert done.code == 2 and "bad:2: a line of a template starts with u, b or *, not '%'" in done.err
+
+
+@pytest.mark.skipif(WAPITI is None, reason="needs Wapiti's program: KCRF_WAPITI=path")
+@pytest.mark.parametrize("options", [(), ("--c1", "0.5"), ("--prune", "0.5"), ("--observed-features",)])
+def test_wapiti_gives_the_labels_of_exported_models(kcrf, tmp_path, options):
+    model, template, data = tmp_path / "model.npz", tmp_path / "template", tmp_path / "data.conll"
+    template.write_text(CAPITALS)
+    data.write_bytes((FOREIGN / "words.conll").read_bytes().replace(b"\t", b" "))
+
+    def wapiti(*words):
+        subprocess.run([WAPITI, *map(str, words)], check=True, capture_output=True)
+
+    # A model of Wapiti is continued, and goes back.
+    wapiti("train", "-i", "20", "-p", template, data, tmp_path / "old.wapiti")
+    wishes = ("--init", tmp_path / "old.wapiti", "--sigma2", "1", "--decode", "viterbi", *options)
+    done = kcrf("train", data, "-c", template, *wishes, "-o", model)
+    assert done.code == 0 and "(100.0% of its weights)" in done.err, done.err
+    assert kcrf("export", model, "-o", tmp_path / "new.wapiti", "-q").code == 0
+    wapiti("label", "-c", "-m", tmp_path / "new.wapiti", data, tmp_path / "theirs")
+    own = [line.split()[-1:] for line in kcrf("tag", "-m", model, data, "-q").text.splitlines()]
+    assert own == [line.split()[-1:] for line in (tmp_path / "theirs").read_text("utf-8").splitlines()]
+    if not options:  # the strings of its own model, which has them all
+        assert set(wapiti_strings(tmp_path / "new.wapiti")[0]) == set(wapiti_strings(tmp_path / "old.wapiti")[0])
 
 
 def test_patterns_are_a_configuration(kcrf, tmp_path):

@@ -41,8 +41,10 @@ class TrainArguments(options.PreparedArguments):
         "would, one term after another.",
     )
     init: str | None = options.OPTIMISATION.file(
-        "Start from the weights of this model, matched by the names of labels and features, and from its sigma2 unless "
-        "--sigma2 is given. Default: start from zero.",
+        "Start from the weights of this model, of kcrf or any that `kcrf import` reads, as GROBID's model.wapiti. "
+        "Weights of features and labels that both models have are taken, by name; new ones start at zero. A model of "
+        "another program brings its template unless -c is given, one of kcrf its sigma2 unless --sigma2 is. Default: "
+        "start from zero.",
         "MODEL",
     )
     dev: str | None = options.VALIDATION.option(
@@ -165,7 +167,7 @@ def train(run: TrainArguments) -> None:
       kcrf train sample_data/sentences.conllu --lexicon name=sample_data/names.txt --sigma2 1 -o model.npz
     """
     from kcrf_core.encoding import missing_remarks
-    from kcrf_core.exchange import training_configuration
+    from kcrf_core.exchange import PROGRAMS, ForeignModel, load_start, training_configuration
     from kcrf_core.model import Model
     from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, SHARE
     from kcrf_core.training import (
@@ -191,13 +193,16 @@ def train(run: TrainArguments) -> None:
     with RunLog(run.log) as run_log:
         earlier = start = dev_set = own = kept = calibrated = None
         if run.init is not None:
-            earlier = Model.load(run.init)
+            earlier = load_start(run.init)
             if run.configuration.config is None:
                 own = training_configuration(earlier)
-        prepared = prepare(otherwise=own)
+        foreign = earlier if isinstance(earlier, ForeignModel) else None
+        prepared = prepare(otherwise=own, wapiti=foreign is not None and foreign.program == PROGRAMS["wapiti"])
         encoding, dataset, config = prepared.encoding, prepared.dataset, prepared.config
         folds = files.fold_numbers(run.held_out.folds_file, dataset)
-        if earlier is not None and run.init is not None:
+        if foreign is not None:
+            earlier = foreign.to_model(None if foreign.templates is None else encoding.columns)
+        if isinstance(earlier, Model) and run.init is not None:
             start = WarmStart(earlier, run.init, search_prior=run.configuration.settings.get("sigma2") == AUTO)
             start.check_columns(encoding)
         if run.dev is not None:

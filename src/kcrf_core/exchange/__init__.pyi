@@ -7,6 +7,7 @@ from .crfsuite_models import (
 from .model_export import crfsuite_of as crfsuite_of, export_model as export_model, program_of as program_of
 from .model_import import (
     import_model as import_model,
+    load_start as load_start,
     read_foreign as read_foreign,
     training_configuration as training_configuration,
 )

@@ -17,6 +17,7 @@ from .crfsuite_models import MAGIC, read_crfsuite
 from .foreign import ForeignModel, decoded, sparse_rows
 from .wapiti_models import read_wapiti
 
+WAPITI = b"#mdl#"  # the first bytes of its models
 # The first bytes of other files, and the message for each.
 OTHERS = {
     b"PK\x03\x04": "an .npz or zip file: a model of kcrf needs no import",
@@ -36,11 +37,24 @@ def import_model(
 
     `columns` are names for those of its data, the label's last, where it works on columns.
     """
+    foreign = load_foreign(path, encoding)
+    return foreign.to_model(columns), foreign
+
+
+def load_foreign(path: str | os.PathLike[str], encoding: str = "utf-8") -> ForeignModel:
+    """Return the model of CRFsuite, CRF++ or Wapiti in a file."""
     with open(path, "rb") as stream:
         data = stream.read()
     foreign = read_foreign(data, os.fspath(path), encoding)
     foreign.check(os.fspath(path))
-    return foreign.to_model(columns), foreign
+    return foreign
+
+
+def load_start(path: str | os.PathLike[str]) -> Model | ForeignModel:
+    """Return a model to start training from: one of ours, or one of any program that is imported."""
+    with open(path, "rb") as stream:
+        head = stream.read(100)
+    return load_foreign(path) if head.startswith((MAGIC, WAPITI)) or looks_like_crfpp(head) else Model.load(path)
 
 
 def read_foreign(data: bytes, source: str, encoding: str = "utf-8") -> ForeignModel:
@@ -56,7 +70,7 @@ def read_foreign(data: bytes, source: str, encoding: str = "utf-8") -> ForeignMo
         node = sparse_rows(rows, found.columns, found.values, (len(names), len(found.labels)))
         remarks = (f"{unread:,} attributes are not {encoding}, and match nothing",) if unread else ()
         return ForeignModel("CRFsuite", found.labels, names, node, None, found.transitions, remarks=remarks)
-    if data.startswith(b"#mdl#"):
+    if data.startswith(WAPITI):
         return read_wapiti(data, source, encoding)
     for beginning, what in OTHERS.items():
         if data.startswith(beginning):
@@ -66,14 +80,18 @@ def read_foreign(data: bytes, source: str, encoding: str = "utf-8") -> ForeignMo
     raise FileFormatError(f"{source}: not a model of CRFsuite, CRF++ or Wapiti")
 
 
-def training_configuration(model: Model) -> dict[str, Any] | None:
-    """Return the configuration that continues from an imported model, its template; None for any other model."""
+def training_configuration(model: Model | ForeignModel) -> dict[str, Any] | None:
+    """Return the configuration that continues from a model of another program, its template; None for one of ours."""
+    if isinstance(model, ForeignModel):
+        return {} if model.templates is None else _template_configuration(model.templates)
     if "imported" not in model.info:
         return None
     feature = model.encoding.features[0]
     if not isinstance(feature, TemplateFeature):
         return {}
-    lines = feature.config.templates
-    constant = "b" if is_wapiti_line(lines[0]) else "B"
-    raw = load_template("\n".join([*lines, constant]), "its template")
-    return raw | {"columns": list(model.encoding.columns)}
+    return _template_configuration(feature.config.templates) | {"columns": list(model.encoding.columns)}
+
+
+def _template_configuration(lines: Sequence[str]) -> dict[str, Any]:
+    wapiti = is_wapiti_line(lines[0])
+    return load_template("\n".join([*lines, "b" if wapiti else "B"]), "its template", wapiti)

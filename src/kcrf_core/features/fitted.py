@@ -219,6 +219,7 @@ class LabelMatch:
 
     old: tuple[str, ...]
     new: tuple[str, ...]
+    sparse: bool = False  # True: zeros stay zero, for an L1 penalty
 
     @property
     def _places(self) -> tuple[np.ndarray, np.ndarray]:
@@ -241,7 +242,7 @@ class LabelMatch:
         """Return weights [D, columns] of the old model's cliques in the columns of the new ones."""
         by_labels = self.chosen(old.by_labels(weights, len(self.old)), old.axes)
         # What all labels share changes no probability and only costs in the prior (Lemma 12): where all have weights.
-        if centred and clique.axes == 1:
+        if centred and clique.axes == 1 and not self.sparse:
             by_labels -= by_labels.mean(axis=1, keepdims=True)
         return clique.from_labels(by_labels, len(self.new))
 

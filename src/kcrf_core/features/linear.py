@@ -275,8 +275,10 @@ class FittedLinear(FittedFeatures):
         known = columns >= 0
         weights = np.zeros((len(columns), old.weights.shape[1]))
         weights[known] = as_dense(matrix_of(old.weights)[columns[known]]) * units[known, None]
+        share = int(np.count_nonzero(weights)) / max(int(np.count_nonzero(held_values(old.weights))), 1)
         weights = labels.weights(weights, old.clique, self.config.clique, self.places is None)
-        return self._of_columns(weights), f"with {int(known.sum()):,} of {counted(self.feature_count, 'feature')}"
+        how = f"with {int(known.sum()):,} of {counted(self.feature_count, 'feature')} ({share:.1%} of its weights)"
+        return self._of_columns(weights), how
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ class WarmStart:
     ) -> Vector:
         """Return parameters to start at: those of the model's function, or `other` ones where P is smaller there."""
         blocks: dict[int, np.ndarray] = {}
-        labels, known = LabelMatch(self.model.labels, encoding.labels), self._terms()
+        labels = LabelMatch(self.model.labels, encoding.labels, sparse=objective.thresholds is not None)
+        known = self._terms()
         stored = {(term.name, term.clique.axes): term for term in self.model.terms}
         taken = [labels.summary()]
         for j, term in enumerate(fitted):
