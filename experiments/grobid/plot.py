@@ -1,7 +1,7 @@
 """Plot and table of what measure.py wrote: plot.py RESULTS PLOT [README].
 
-P above the largest certified lower bound (or, where no run certified anything, above the smallest P), relative to it,
-against seconds from the start of the program; the smallest P so far, of both programs.
+The smallest P so far of both programs against seconds from the start of the program, and the lower bound that kcrf
+certified, where it is above half of its P.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import NullFormatter
 
 sys.path.append(str(Path(__file__).parent.parent))
 import readme
@@ -28,34 +29,29 @@ COLOURS = {"kcrf": "C0", "Wapiti, l-bfgs": "C1", "Wapiti, rprop": "C2"}
 MODELS = ("header", "segmentation")
 
 
-def bound(runs: list[dict[str, Any]]) -> float:
-    """Return what P is at least: certified, or else seen."""
-    smallest = min(value for run in runs for _, value in run["points"])
-    known = max((run["lower_bound"] for run in runs if run.get("lower_bound")), default=0.0)
-    return known if known > 0.5 * smallest else smallest
-
-
 def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6.5), sharex="row")
-    for row, model in enumerate(MODELS):
+    models = [model for model in MODELS if any(run["model"] == model for run in found.values())]
+    figure, axes = plt.subplots(len(models), 2, figsize=(9, 3.4 * len(models)), squeeze=False)
+    for row, model in enumerate(models):
         for column, penalty in enumerate(TITLES):
             runs = [run for run in found.values() if (run["model"], run["penalty"]) == (model, penalty)]
             axis = axes[row][column]
             axis.set_title(f"{model}: {TITLES[penalty]}", fontsize=10)
-            if not runs:
-                continue
-            least = bound(runs)
             for run in runs:
                 best, name = float("inf"), NAMES[run["run"]]
                 points = [(at, best := min(best, value)) for at, value in run["points"]]
-                excess = [max(value / least - 1, 1e-7) for _, value in points]
-                axis.plot([at for at, _ in points], excess, label=name, color=COLOURS[name])
+                axis.plot(*zip(*points, strict=True), label=name, color=COLOURS[name])
+                bound = run.get("lower_bound") or 0.0
+                if bound > 0.5 * best:
+                    axis.axhline(bound, color="grey", linestyle=":", label="lower bound, certified")
             axis.set_xscale("log")
             axis.set_yscale("log")
-            axis.grid(alpha=0.3)
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            axis.yaxis.set_minor_formatter(NullFormatter())
+            axis.grid(alpha=0.3, which="both")
             axis.legend(fontsize=8)
             axis.set_xlabel("seconds, loading included", fontsize=8)
-            axis.set_ylabel("P above the bound, relative", fontsize=8)
+            axis.set_ylabel("P", fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
@@ -102,7 +98,9 @@ def main() -> None:
             f"{own['train']['positions']:,} and {own['test']['positions']:,} positions, {own['train']['labels']} labels"
             for model, own in corpus.items()
         )
-        named = f"{text}\n\n{first['threads']} threads. {sizes}; training and test."
+        named = (
+            f"![P against seconds]({path.name})\n\n{text}\n\n{first['threads']} threads. {sizes}; training and test."
+        )
         origin = readme.origins((run["run"], run["taken_with"]) for run in found.values())
         readme.fill(Path(sys.argv[3]), named, name="results", taken_with=origin)
 
