@@ -103,7 +103,7 @@ def test_the_choice_does_not_depend_on_threads(rng):
 
 def test_a_choice_needs_a_standard_error_and_linear_weights_win_ties():
     log_loss = choose_yardstick(["a", "b"], "log-loss")
-    units = {"default": [-5, -5, -5, -5], "rbf": [-4, -6, -2, -6], "linear": [-4, -6, -5, -6], "n": [-9, -9, -9, -9]}
+    units = {"default": [-5, -5, -5, -5], "rbf": [-4, -6, -2, -6], "linear": [-4, -6, -4, -6], "n": [-5, -6, -5, -5]}
     logs = {name: np.array([[value, 10.0] for value in own]) for name, own in units.items()}
     assert choose(log_loss, logs) == "default"
     assert choose(log_loss, logs, ["linear", "n"]) == "linear"

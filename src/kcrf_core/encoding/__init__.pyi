@@ -3,6 +3,7 @@ from .candidates import (
     around as around,
     conjunctions as conjunctions,
     grams as grams,
+    shape_features as shape_features,
 )
 from .dataset import (
     UNKNOWN as UNKNOWN,

@@ -11,7 +11,7 @@ words     pairs of shapes; these, kinds of words, such as years and ranges, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..config import Config, option_paths, parse_config, with_options
@@ -80,6 +80,17 @@ def conjunctions(features: Sequence[str], degree: int, reach: int) -> Raw:
     return {"name": "near", "features": list(features), "window": around(reach), "kernel": kernel, "map": own_map}
 
 
+def shape_features(names: Collection[str], words: Iterable[str]) -> dict[str, list[Raw]]:
+    """Return lists of features for words whose shapes have been named: pairs, and these with kinds and punctuation."""
+    words = [word for word in words if f"{word}.shape" in names]
+    beside: Raw = {"window": SHAPE_PAIRS, "min_count": PAIR_CUT_OFF}
+    pairs = [{"conjunction": [f"{word}.shape", f"{word}.shape[1]"], **beside} for word in words]
+    over: Raw = {"window": around(KINDS_REACH)}
+    made = [{"column": word, "transform": name, **over} for word in words for name in ("kind", "edges")]
+    kinds = [one for one in made if own_name(one) not in names]
+    return {"pairs of shapes": pairs, "pairs of shapes, kinds and edges": [*pairs, *kinds]} if words else {}
+
+
 def _of_numbers(default: Defaults) -> dict[str, Raw]:
     raw = default.raw
     columns = default.columns
@@ -109,15 +120,8 @@ def _of_numbers(default: Defaults) -> dict[str, Raw]:
 
 def _of_words(default: Defaults) -> dict[str, Raw]:
     features = default.raw["features"]
-    names = {own_name(one) or one.get("column") for one in features}
-    words = [word for word in default.words if f"{word}.shape" in names]
-    beside: Raw = {"window": SHAPE_PAIRS, "min_count": PAIR_CUT_OFF}
-    pairs = [{"conjunction": [f"{word}.shape", f"{word}.shape[1]"], **beside} for word in words]
-    over: Raw = {"window": around(KINDS_REACH)}
-    made = [{"column": word, "transform": name, **over} for word in words for name in ("kind", "edges")]
-    kinds = [one for one in made if own_name(one) not in names]
-    lists = {"pairs of shapes": pairs, "pairs of shapes, kinds and edges": [*pairs, *kinds]}
-    return {name: {**default.raw, "features": [*features, *added]} for name, added in lists.items() if words}
+    lists = shape_features([own_name(one) or one.get("column", "") for one in features], default.words)
+    return {name: {**default.raw, "features": [*features, *added]} for name, added in lists.items()}
 
 
 def _of_tags(default: Defaults) -> dict[str, Raw]:

@@ -4,6 +4,7 @@ from .crfsuite_models import (
     read_crfsuite as read_crfsuite,
     write_crfsuite as write_crfsuite,
 )
+from .foreign import ForeignModel as ForeignModel
 from .model_export import crfsuite_of as crfsuite_of, export_model as export_model, program_of as program_of
 from .model_import import (
     import_model as import_model,

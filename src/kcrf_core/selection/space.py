@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from ..chains import CLIQUES
 from ..config import RUN_TRANSFORMS
-from ..encoding import around, conjunctions, grams
+from ..encoding import around, conjunctions, grams, shape_features
 
 # Pivots on a rung: no more than this part of its positions, since more would add nothing.
 POSITIONS_PER_PIVOT = 4
@@ -125,6 +125,7 @@ class TextBlock(ColumnBlock):
     marks: tuple[str, ...] = ()  # columns with runs of one value, such as the word of a letter
     WINDOW: ClassVar[str] = "window of tags"
     PLACE: ClassVar[str] = "place"
+    SHAPES: ClassVar[str] = "shapes"
 
     def __post_init__(self) -> None:
         words = self.words = tuple(dict.fromkeys(one["column"] for one in self.features if "transform" in one))
@@ -141,6 +142,7 @@ class TextBlock(ColumnBlock):
         counts = {f"{kind} {reach}": (limits[kind], len(paired) * (2 * reach + 1)) for kind, reach in kinds}
         near = (NONE, *(value for value, ((least, most), count) in counts.items() if least <= count <= most))
         bigrams = (NONE, *(["tags"] if tuples else []), "all", *([GRAMS] if tags else []))
+        self._shapes = shape_features(names, words)
         choices = [Choice("bigrams", bigrams, "tags" if tuples else NONE), Choice("conjunctions", near, NONE)]
         # Conjunctions are worth more if they may speak against labels that they were not observed with.
         every = {"weights": "all"} if words else {}
@@ -151,6 +153,9 @@ class TextBlock(ColumnBlock):
             parts = Choice("words", ("plain", "affixes", "near affixes", "all affixes"), "affixes", True)
             choices = [weights, parts, *choices, Choice("min_count", ("1", "2", "3"), "1", True)]
             seeds += [{"words": "all affixes"}, {"words": "plain", "bigrams": NONE}]
+        if self._shapes:
+            choices.append(Choice(self.SHAPES, (NONE, *self._shapes), NONE, True))
+            seeds[:0] = [{self.SHAPES: name} for name in reversed(self._shapes)]
         if len(words) + len(tags) > 1:
             seeds += [wide, {"bigrams": "all"}, {**pairs, "bigrams": "all"}]
         seeds += [triples, {**pairs, "words": "all affixes"}] if words else [triples]
@@ -190,6 +195,8 @@ class TextBlock(ColumnBlock):
             features += [{"conjunction": [f"{name}[-1]", name], "window": [0, 1], **cut} for name in fresh]
         if bigrams == GRAMS:
             features += grams(self.tags, rare)
+        if level != "plain":
+            features += self._shapes.get(chosen.get(self.SHAPES, NONE), [])
         if (mark := chosen.get(self.PLACE, NONE)) != NONE:
             features += [{"column": mark, "transform": transform, "window": [0]} for transform in RUN_TRANSFORMS]
         linear = tuple(_name(one) for one in features)

@@ -2,9 +2,9 @@
 
 Each is fitted to the same folds of a sample, with a few values of sigma2, the same steps for all terms. Paired
 differences of log p over held-out units decide: the default stays unless another one is better by more than a standard
-error. Linear weights go on beyond the range of the training data, where a kernel has nothing to say: where whole
-sequences do not tell them from a default with a kernel, they are taken. Work is counted in operations, never in time,
-so that the same data give the same choice on every machine.
+error. Linear weights go on beyond the range of the training data, where a kernel has nothing to say: they replace a
+default with a kernel as soon as they are better on whole sequences, by however little. Work is counted in operations,
+never in time, so that the same data give the same choice on every machine.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def screen(
 def choose(log_loss: Yardstick, logs: Mapping[str, np.ndarray], simpler: Collection[str] = ()) -> str:
     """Return the best one if it is better than the first by more than a standard error; else the first.
 
-    In its place comes the first of the `simpler` ones that it is not better than by more than a standard error.
+    In its place comes the first of the `simpler` ones that are at least as good.
     """
 
     def value(name: str) -> float:
@@ -131,7 +131,7 @@ def choose(log_loss: Yardstick, logs: Mapping[str, np.ndarray], simpler: Collect
     first, best = next(iter(logs)), max(logs, key=value)
     if beats(best, first):
         return best
-    return first if first in simpler else next((name for name in simpler if not beats(first, name)), first)
+    return first if first in simpler else next((name for name in simpler if value(name) >= value(first)), first)
 
 
 class _Settings(Observer):
