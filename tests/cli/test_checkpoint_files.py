@@ -57,7 +57,8 @@ def check_same_optimum(one, other):
     assert max(one["lower_bound"], other["lower_bound"]) <= min(one["objective"], other["objective"])
 
 
-@pytest.mark.parametrize("name", [pytest.param("search", marks=pytest.mark.slow), "terms"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["search", "terms"])
 def test_a_killed_run_reaches_the_same_optimum(kcrf, data, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "terms.yaml").write_text(

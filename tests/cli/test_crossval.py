@@ -177,9 +177,8 @@ def workers_of(pid):
 
 
 @LINUX
-@pytest.mark.parametrize(
-    "moment", ["starting", *(pytest.param(name, marks=pytest.mark.slow) for name in ("training", "later"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["starting", "training", "later"])
 def test_interrupting_several_jobs_shows_no_traceback(sample_data, small, tmp_path, moment):
     journal = tmp_path / "kept"
     # No training is to end before the first two moments; some are to end before the last, and most after it.

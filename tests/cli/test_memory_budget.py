@@ -19,7 +19,8 @@ def write_readings(path, positions):
     path.write_text("\n".join(line + "\n" * (t % 20 == 19) for t, line in enumerate(lines)) + "\n")
 
 
-@pytest.mark.parametrize(("positions", "pivots"), [(1_500, 100), pytest.param(15_000, 800, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("positions", "pivots"), [(1_500, 100), (15_000, 800)])
 def test_less_memory_gives_the_same_bytes(tmp_path, positions, pivots):
     """And, where kernel values are most of it, a lower peak."""
     readings, table, peaks = tmp_path / "readings.conll", positions * pivots * 4, []

@@ -50,6 +50,7 @@ NOT_THERE = {
     "set": "a path into `config`, which is a dictionary",
     "plain": "arrays and dictionaries get no features but their own",
     "basis": "pivots of a file, for runs that share them",
+    "wapiti": "`config` is a dictionary, no template",
     **dict.fromkeys(("checkpoint", "checkpoint_every"), "`training.train` takes a `Checkpoint`"),
     **dict.fromkeys(("force", "free"), "`model.Decoder` takes `Wishes(force=True)`"),
 }
