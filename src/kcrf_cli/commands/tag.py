@@ -228,9 +228,8 @@ def tag(run: TagArguments) -> None:
       kcrf tag -m model.npz --lag 3 < sample_data/digits.conll
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
       kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
-      printf '{"tokens": ["10", "Downing", "St"], "labels": ["number", "street", "street"]}' > addresses.jsonl
-      kcrf train addresses.jsonl --sigma2 1 -o address.npz
-      echo 221 Baker St | kcrf tag -m address.npz --text --to xml
+      kcrf train sample_data/addresses.conll --sigma2 1 -o address.npz
+      kcrf tag -m address.npz --text --to xml <<< '221 Baker St'
     """
     from kcrf_core.config import parse_config
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, display_name, open_vectors, stream_parsers
