@@ -29,7 +29,7 @@ from .lines import (
     display_name,
     opened,
 )
-from .recognition import recognised
+from .recognition import named_as_text, recognised
 
 SEPARATORS_BY_NAME = {".csv": ",", ".tsv": "\t"}
 
@@ -176,12 +176,13 @@ def stream_parsers(
     """Yield functions that parse the blocks of a file, for any thread; see `Format.parsers`.
 
     With `text`, each line is a sequence without labels. Else, where columns are expected and no separator, header or
-    column of sequences is given, a file that begins as XML, JSON or another labelled text becomes columns, the label's
-    only if it is to be `labelled`.
+    column of sequences is given, or the name says so, a file that begins as XML, JSON or another labelled text becomes
+    columns, the label's only if it is to be `labelled`.
     """
     chosen, name = FORMATS[guess_format(path) if format is None else format], display_name(path)
     layout = named_layout(path, layout) if chosen.has_layouts else layout
-    any_kind = chosen.name == COLUMN_FORMAT and not (layout.separator or layout.header or layout.sequence or text)
+    by_name = not (layout.separator or layout.header or layout.sequence) or named_as_text(name)
+    any_kind = chosen.name == COLUMN_FORMAT and by_name and not text
     kind = TEXT if text else None
     if any_kind and (kind := annotated_reader(path)) is not None:
         yield from document_parsers((), replace(kind, labelled=labelled), name, columns, layout)
