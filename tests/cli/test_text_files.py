@@ -142,9 +142,16 @@ def test_labelled_parts_are_written_for_texts_with_labels_and_without(run, tmp_p
     done = run("tag", "-m", path, "some.jsonl", "--to", "json")
     assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == ["10 St", "7 London"]
     assert done.stderr == ""
-    done = run("tag", "-m", path, "some.jsonl")
-    assert "London" not in done.stdout
-    assert "1 text without labels is left out" in done.stderr
+    first, second = run("tag", "-m", path, "some.jsonl").stdout.split("\n\n")[:2]
+    assert [len(line.split("\t")) for line in first.splitlines()] == [3, 3]
+    assert [line.split("\t")[0] for line in second.splitlines()] == ["7", "London"]
+    found = run("tag", "-m", path, "some.jsonl", "--json-lines")
+    assert ["gold" in json.loads(line) for line in found.stdout.splitlines()] == [True, False]
+    assert "left out" not in found.stderr.replace("inside another one is left out", "")
+    text = (tmp_path / "some.jsonl").read_text().splitlines()
+    (tmp_path / "turned.jsonl").write_text("\n".join(text[::-1]))
+    assert run("tag", "-m", path, "turned.jsonl").stdout.count("\n\n") == 2
+    assert "1 text without labels is left out" in run("evaluate", "-m", path, "turned.jsonl").stderr
 
 
 def test_warnings_of_tag_count_what_was_resolved(run, tmp_path, model):

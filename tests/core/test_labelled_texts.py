@@ -222,8 +222,19 @@ def test_texts_that_are_left_out_are_counted(tmp_path):
     corpus = read(tmp_path, "\n".join(map(json.dumps, items)))
     assert rows(corpus) == tagged("a/O\ne/O")
     counts = "1 relation, attribute or note is ignored; 1 further annotation of a text is ignored; "
-    counts += "2 texts that were rejected or skipped are left out; 1 text without labels is left out"
-    assert corpus.remarks == (f"warning: {tmp_path}/data: {counts}",)
+    counts += "2 texts that were rejected or skipped are left out"
+    begin = f"warning: {tmp_path}/data:"
+    assert corpus.remarks == (f"{begin} {counts}", f"{begin} 1 text without labels is left out")
+
+
+@pytest.mark.parametrize("order", [(0, 0, 1, 2), (1, 0, 2, 0), (1, 2, 0, 0)])
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_texts_without_labels_are_left_out_wherever_they_stand(tmp_path, monkeypatch, order, size):
+    monkeypatch.setattr(lines, "READ_SIZE", size)
+    items = [{"text": "no labels"}, {"text": "a b", "label": [[0, 1, "X"]]}, {"text": "c", "label": []}]
+    corpus = read(tmp_path, json.dumps([items[n] for n in order]))
+    assert rows(corpus) == tagged("a/B-X b/O\nc/O")
+    assert corpus.remarks == (f"warning: {tmp_path}/data: 2 texts without labels are left out",)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +303,6 @@ def test_offsets_count_characters_and_units_of_utf_16_where_the_text_says_so(tmp
         ('[{"text": "a"}, "b"]', "data:1: expected objects in the array"),
         ('{"text": "a"}\n[1]\n', "data:2: expected an object with a text"),
         ('{"words": "a"}', "neither a text"),
-        ('{"text": "a"}\n{"text": "a", "label": []}', "data:2: a text with labels after others without"),
         ('{"text": "abc", "label": [[0, 4, "X"]]}', "a span from 0 to 4 in a text of 3 characters"),
         ('{"text": "abc", "label": [[2, 2, "X"]]}', "a span from 2 to 2"),
         ('{"text": "abc", "label": [[-1, 2, "X"]]}', "a span from -1 to 2"),

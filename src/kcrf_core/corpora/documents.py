@@ -69,7 +69,6 @@ _FINDINGS = {
     "others": ("relation, attribute or note is ignored", "relations, attributes and notes are ignored"),
     "annotations": ("further annotation of a text is ignored", "further annotations of texts are ignored"),
     "rejected": ("text that was rejected or skipped is left out", "texts that were rejected or skipped are left out"),
-    "unlabelled": ("text without labels is left out", "texts without labels are left out"),
 }
 
 
@@ -97,6 +96,7 @@ class DocumentBlock(Block):
     """A block of rows that documents became, with the text of each and the places of its tokens."""
 
     documents: tuple[tuple[str, Sequence[tuple[int, int]]], ...] = ()
+    labelled: bool = False  # all of its documents have labels; else none of them has any
 
 
 @cache
@@ -167,14 +167,20 @@ def _chosen(spans: Sequence[Span], findings: Findings) -> list[Span]:
     return kept
 
 
-def document_blocks(reader: DocumentReader, chunks: Chunks, name: str, layout: Layout) -> Iterator[Block | Pause]:
-    """Yield rows of documents, in blocks as large as those of other files; the last one may have remarks alone."""
+def document_blocks(
+    reader: DocumentReader, chunks: Chunks, name: str, layout: Layout
+) -> Iterator[DocumentBlock | Pause]:
+    """Yield rows of documents, in blocks as large as those of other files; the last one may have remarks alone.
+
+    Documents with labels and those without are never in the same block.
+    """
     rows, held, size = list[str](), list[tuple[str, Sequence[tuple[int, int]]]](), 0
-    first_line, with_labels, findings, known = 1, None, Findings(), set[str]()  # labels that were checked
+    first_line, with_labels, findings, known = 1, False, Findings(), set[str]()  # labels that were checked
 
     def block(remarks: tuple[str, ...] = ()) -> DocumentBlock:
         nonlocal first_line, size
-        out = DocumentBlock(first_line, "".join(rows).encode(), documents=tuple(held), remarks=remarks)
+        data = "".join(rows).encode()
+        out = DocumentBlock(first_line, data, documents=tuple(held), labelled=with_labels, remarks=remarks)
         first_line, size = first_line + len(rows), 0
         rows.clear()
         held.clear()
@@ -188,13 +194,10 @@ def document_blocks(reader: DocumentReader, chunks: Chunks, name: str, layout: L
             continue
         document = document if reader.labelled else replace(document, spans=None, labels=None)
         places, labels = labelled_tokens(document, layout, findings)
-        if with_labels is None and places:
-            with_labels = labels is not None
         if places and with_labels != (labels is not None):
-            if not with_labels:
-                raise DataError("a text with labels after others without: give them apart", name, document.line)
-            findings["unlabelled"] += 1
-            continue
+            if any(own for _, own in held):
+                yield block()
+            with_labels = labels is not None
         text, row = document.text, reader.row or _word
         for label in set(labels or ()) - known:
             if not label.strip() or _BREAKS.search(label):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ..system import PAUSE, Pause, Workers, counted, listed
 from . import FORMATS
 from .annotated_files import annotated_reader
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
-from .documents import TEXT, DocumentReader, document_blocks
+from .documents import TEXT, DocumentBlock, DocumentReader, document_blocks
 from .layout import PLAIN, Layout
 from .lines import (
     Block,
@@ -211,17 +212,45 @@ def stream_parsers(
 def document_parsers(
     chunks: Iterable[bytes | Pause], reader: DocumentReader, name: str, columns: Sequence[str] | None, layout: Layout
 ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
-    """Yield functions that parse the rows of documents."""
+    """Yield functions that parse the rows of documents; those with labels have a column more than others."""
 
-    def parsed(parse: Callable[[], ParsedBlock]) -> ParsedBlock:
+    def parsed(parse: Callable[[], ParsedBlock] | Pause) -> ParsedBlock:
+        assert parse is not PAUSE
         out = parse()
         names = reader.columns if columns is None and out.corpus.width == 2 else None
         return replace(out, corpus=replace(out.corpus, names=names, layout=layout, remarks=out.block.remarks))
 
-    parts = document_blocks(reader, chunks, name, layout)
-    rows = replace(layout, separator="\t", header=False, comment=(), sequence=None)
-    for parse in FORMATS[COLUMN_FORMAT].parsers(parts, name, columns, rows):
-        yield PAUSE if parse is PAUSE else partial(parsed, parse)
+    rows, next_block = replace(layout, separator="\t", header=False, comment=(), sequence=None), list[Block]()
+    parsers = [
+        FORMATS[COLUMN_FORMAT].parsers(iter(next_block.pop, None), name, columns, rows) for _ in (False, True)
+    ]  # without labels, and with them
+    for block in document_blocks(reader, chunks, name, layout):
+        if block is PAUSE:
+            yield PAUSE
+        else:
+            next_block.append(block)
+            yield partial(parsed, next(parsers[block.labelled]))
+
+
+_Packed: TypeAlias = tuple[Corpus, int, list[str], bool]  # a part, its bytes, its values of a column, has it labels
+
+
+def _labelled_texts(parts: Iterable[_Packed], name: str, remarks: list[str] | None) -> Iterator[_Packed]:
+    """Yield parts with labels, or all of them if none has any; add a remark that counts texts that are left out."""
+    waiting, left_out, found = list[_Packed](), 0, False
+    for part in parts:
+        if part[0].positions and not part[3]:
+            waiting.append(part)
+        else:
+            found |= bool(part[0].positions)
+            yield part
+        if found:
+            left_out += sum(one[0].sequences for one in waiting)
+            waiting.clear()
+    yield from waiting
+    if left_out and remarks is not None:
+        without = counted(left_out, "text without labels is left out", "texts without labels are left out")
+        remarks.append(f"warning: {name}: {without}")
 
 
 def packed_parts(
@@ -235,22 +264,24 @@ def packed_parts(
 ) -> Iterator[Corpus]:
     """Yield the sequences of each block of a file, without its bytes; raise an error if there are none at all.
 
-    In the end, `remarks` for users about the file are added to those that are given.
+    Texts without labels are left out of a file that has others with labels. In the end, `remarks` for users
+    about the file are added to those that are given.
     """
 
-    def packed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, list[str]]:
+    def packed_part(parse: Callable[[], ParsedBlock]) -> _Packed:
         parsed = parse()
         corpus = packed(parsed.corpus, layout.missing)
         if remarks is not None:
             remarks.extend(corpus.remarks)
-        return corpus, len(parsed.block.data), parsed.sequence_values
+        labelled = not isinstance(parsed.block, DocumentBlock) or parsed.block.labelled
+        return corpus, len(parsed.block.data), parsed.sequence_values, labelled
 
     parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
     # More ahead than there are threads would only take memory.
     parts = map(packed_part, parsers) if workers is None else workers.stream(packed_part, parsers, workers.threads)
     read = positions = returns = 0
     last, seen = "", set[str]()
-    for corpus, size, values in parts:
+    for corpus, size, values, _ in _labelled_texts(parts, display_name(path), remarks):
         for value in values:
             returns += value != last and value in seen
             seen.add(value)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..corpora import PLAIN, CodedColumn, Corpus, Layout, stream_corpus
+from ..corpora import PLAIN, CodedColumn, Corpus, DocumentBlock, Layout, stream_corpus
 from ..errors import DataError, suggestion
 from ..model import Model
 from ..scoring import Transitions, readable_column
@@ -254,6 +254,8 @@ def corrected(
             raise DataError("the worklist has two corrections of this line: keep one", path, change.line)
     out: list[bytes] = []
     for parsed in stream_corpus(path, format_, columns, layout):
+        if isinstance(parsed.block, DocumentBlock) and not parsed.block.labelled:
+            continue
         data, corpus, done = parsed.block.data, parsed.corpus, 0
         changed = np.flatnonzero(np.isin(corpus.lines, list(by_line))).tolist()
         begins, ends = parsed.label_places() if changed else ((), ())
