@@ -201,6 +201,25 @@ def test_objects_of_labelling_tools(tmp_path, monkeypatch, tool, form):
     assert rows(read(tmp_path, text)) == tagged("Ann/B-PER saw/O Paris./B-LOC") * 3
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"label": [[0, 3, "PER"]], "spans": []},
+        {"spans": None, "entities": [{"start_offset": 0, "end_offset": 3, "label": "PER"}]},
+        {"spans": [], "label": ["news"], "entities": [[0, 3, "PER"]]},
+        {"tokens": ["Ann", "saw", "Paris."], "labels": [], "tags": ["B-PER", "O", "O"]},
+        {"tokens": ["Ann", "saw", "Paris."], "label": [], "spans": [{"start": 0, "end": 3, "label": "PER"}]},
+    ],
+)
+def test_empty_keys_do_not_hide_labels_of_others(tmp_path, keys):
+    assert rows(read(tmp_path, json.dumps({"text": PARIS, **keys}))) == tagged("Ann/B-PER saw/O Paris./O")
+
+
+def test_an_empty_key_alone_means_that_there_is_no_span(tmp_path):
+    for keys in ({"spans": []}, {"label": [], "spans": None}, {"spans": [], "label": ["news"]}):
+        assert rows(read(tmp_path, json.dumps({"text": "a b", **keys}))) == tagged("a/O b/O")
+
+
 def test_texts_without_labels_have_words_alone(tmp_path):
     corpus = read(tmp_path, '{"text": "a b"}\n{"text": ""}\n{"tokens": ["c d", "e"]}\n')
     assert rows(corpus) == [[("a",), ("b",)], [("c d",), ("e",)]]

@@ -119,15 +119,15 @@ class _Object:
         if isinstance(value.get("data"), dict):
             return self._task(value)
         text, tokens = value.get("text", value.get("data")), value.get("tokens")
-        labels = next((value[key] for key in _TOKEN_LABELS if key in value), None)
+        labels = self._first(_TOKEN_LABELS, (str, int))
         of_tokens = text is None or (
-            isinstance(labels, list) and all(isinstance(label, (str, int)) for label in labels)
+            isinstance(labels, list) and bool(labels) and all(isinstance(label, (str, int)) for label in labels)
         )
         if of_tokens and isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
             return self._tokens(tokens, labels)
         if not isinstance(text, str):
             raise self._error("an object has neither a text ('text') nor tokens ('tokens', a list of words)")
-        items = next((value[key] for key in _SPANS if key in value), None)
+        items = self._first(_SPANS, (list, dict))
         spans = None if items is None else [self._span(text, item) for item in self._list(items)]
         places = None
         if isinstance(tokens, list) and tokens and isinstance(tokens[0], dict):
@@ -135,6 +135,12 @@ class _Object:
             places = [place for place in places if text[slice(*place)].strip()]  # spaCy has tokens of white space
         scheme = value.get(SCHEME)
         return Document(text, line, spans, places, span_labels=scheme if scheme in SPAN_LABELS else IOB2)
+
+    def _first(self, keys: Sequence[str], kinds: tuple[type, ...]) -> Any:
+        """Return the first list that begins with an item of these kinds, else the first list, else another value."""
+        found = [self._value[key] for key in keys if self._value.get(key) is not None]
+        lists = [one for one in found if isinstance(one, list)]
+        return next((one for one in lists if one and isinstance(one[0], kinds)), next(iter(lists + found), None))
 
     def _list(self, items: Any) -> list[Any]:
         if not isinstance(items, list):
