@@ -88,7 +88,11 @@ def test_tokens_between_two_parts_are_cut(tmp_path):
 @pytest.mark.parametrize("size", [7, 1 << 20])
 def test_marks_line_ends_compression_and_chunks_do_not_change_texts(tmp_path, monkeypatch, mark, end, packed, size):
     monkeypatch.setattr(lines, "READ_SIZE", size)
-    for content in (ANYSTYLE, '{"text": "a  b", "label": [[0, 1, "X"]]}\n\n{"text": "c", "label": []}\n'):
+    for content in (
+        ANYSTYLE,
+        '[ {"text": "a"} ,\n{"text": "b"}\n]\n\n',
+        '{"text": "a  b", "label": [[0, 1, "X"]]}\n\n{"text": "c", "label": []}\n',
+    ):
         plain = read(tmp_path, content)
         data = mark + content.replace("\n", end).encode()
         found = read(tmp_path, gzip.compress(data) if packed else data, "data.gz" if packed else "data")
@@ -319,7 +323,13 @@ def test_offsets_count_characters_and_units_of_utf_16_where_the_text_says_so(tmp
         ('[{"text": "a"},\n {"text": "b"', "data:2: the array does not end"),
         ('[{"text": "a"},\n {"text": x}]', "data:2: no JSON"),
         ('[{"text": "a"}]\n{"text": "b"}', "data:2: text behind the array"),
+        ('[{"text": "a"}]\n\njunk\n', "data:3: text behind the array"),
         ('[{"text": "a"}, "b"]', "data:1: expected objects in the array"),
+        ('[{"text": "a"},\n null, 5, {"text": "b"}]', "data:2: expected objects in the array, with a comma"),
+        ('[{"text": "a"},\n]', "data:2: expected objects in the array"),
+        ('[{"text": "a"}\n {"text": "b"}]', "data:2: expected objects in the array"),
+        ('[{"text": "a"},, {"text": "b"}]', "data:1: expected objects in the array"),
+        ('[{"text": "a"}}', "data:1: expected objects in the array"),
         ('{"text": "a"}\n[1]\n', "data:2: expected an object with a text"),
         ('{"words": "a"}', "neither a text"),
         ('{"text": "abc", "label": [[0, 4, "X"]]}', "a span from 0 to 4 in a text of 3 characters"),
@@ -342,7 +352,9 @@ def test_offsets_count_characters_and_units_of_utf_16_where_the_text_says_so(tmp
         ("[]", "no data"),
     ],
 )
-def test_damaged_json(tmp_path, content, message):
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_damaged_json(tmp_path, monkeypatch, content, message, size):
+    monkeypatch.setattr(lines, "READ_SIZE", size if len(content) < 100 else 1 << 20)
     with pytest.raises(DataError, match=message):
         read(tmp_path, content)
 

@@ -16,6 +16,7 @@ from ..errors import DataError
 from ..system import PAUSE, Pause, counted
 from .documents import IOB2, LARGEST_DOCUMENT, Chunks, Document, DocumentReader, Findings, Span, text_lines
 from .layout import SPAN_LABELS
+from .lines import BYTE_ORDER_MARK
 
 SCHEME = "span_labels"  # key of objects that `kcrf tag` writes
 _SPANS = ("spans", "label", "labels", "entities")
@@ -53,7 +54,7 @@ def _documents(objects: Iterator[tuple[int, str] | Pause], name: str, findings: 
 def _elements(chunks: Chunks, name: str) -> Iterator[tuple[int, str] | Pause]:
     """Yield the objects of one array as they are complete; there is nothing behind it."""
     held, at, level, start, line = bytearray(), 0, 0, -1, 1  # of the bytes held, those before `at` are known
-    ended = False
+    ended, expected = False, b"["  # bytes before the next element
 
     def error(message: str) -> DataError:
         return DataError(message, name, line + held.count(b"\n", 0, at))
@@ -71,10 +72,14 @@ def _elements(chunks: Chunks, name: str) -> Iterator[tuple[int, str] | Pause]:
             at = found.end()
             if ended:
                 raise error("text behind the array")
+            if level == 1:
+                before = held[: found.start()].removeprefix(BYTE_ORDER_MARK.encode()).strip()
+                wanted = b"" if mark == b"]" and expected == b"," else expected
+                if mark[:1] in b'"}' or before != wanted:
+                    raise error("expected objects in the array, with a comma between them")
             if mark[:1] == b'"':
-                if level == 1:
-                    raise error("expected objects in the array")
-            elif mark in b"{[":
+                continue
+            if mark in b"{[":
                 level += 1
                 start = found.start() if level == 2 else start
                 if level > _DEEPEST:
@@ -90,13 +95,20 @@ def _elements(chunks: Chunks, name: str) -> Iterator[tuple[int, str] | Pause]:
                         raise error("no UTF-8 text (convert the file, for example with iconv)") from None
                     line += held.count(b"\n", start, at)
                     del held[:at]
-                    at, start = 0, -1
+                    at, start, expected = 0, -1, b","
+                elif ended:
+                    line += held.count(b"\n", 0, at)
+                    del held[:at]
+                    at = 0
         else:
             at = len(held)
         if len(held) > LARGEST_DOCUMENT:
             raise error("an object of more than 64 MiB")
     if not ended:
         raise error("the array does not end: is the file cut off?")
+    if held.strip():
+        at = len(held.rstrip())
+        raise error("text behind the array")
 
 
 class _Object:
