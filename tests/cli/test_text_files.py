@@ -154,6 +154,15 @@ def test_labelled_parts_are_written_for_texts_with_labels_and_without(run, tmp_p
     assert "1 text without labels is left out" in run("evaluate", "-m", path, "turned.jsonl").stderr
 
 
+@pytest.mark.parametrize("form, other", [(as_json, as_xml), (as_xml, as_json)])
+def test_data_to_score_has_the_kind_of_labels_of_the_model(run, tmp_path, model, form, other):
+    (tmp_path / "other").write_text(other(ADDRESSES))
+    (tmp_path / "same").write_text(form(ADDRESSES))
+    path = model(form(ADDRESSES), "--dev", "other")
+    assert run("evaluate", "-m", path, "other").stdout == run("evaluate", "-m", path, "same").stdout
+    assert "leave out --span-labels" in run("evaluate", "-m", path, "other", "--span-labels", "iob2", code=2).stderr
+
+
 def test_warnings_of_tag_count_what_was_resolved(run, tmp_path, model):
     path = model(as_xml(ADDRESSES))
     (tmp_path / "new.jsonl").write_text('{"text": "10 St", "label": [[0, 1, "number"], [0, 5, "street"]]}\n')

@@ -11,7 +11,7 @@ import click
 
 from kcrf_core.errors import BelowTarget, ConfigError, DataError, FileFormatError, suggestion
 from kcrf_core.files import is_archive, is_encoded, is_folder, refuse_vectors
-from kcrf_core.system import counted
+from kcrf_core.system import counted, listed
 
 from .. import options
 from ..io import files
@@ -125,16 +125,14 @@ class EvaluateArguments:
         decided = (self.decode, self.span_bonus, self.weighing.cost) != (None, None, ())
         twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
+        given = [options.flag(name) for name in self.layout]
         options.refuse(
             (self.group and self.block, "--group and --block both define what is resampled: give one of them"),
             (self.strict and self.scheme == "none", "--strict counts spans, and --scheme none excludes them"),
             (twice, "standard input can be read only once: give the other as a file"),
             (gold and model, "with -m, DATA has the gold labels: leave out --gold"),
             (label and not gold, "--label names the column to compare with --gold: give that, too"),
-            (
-                model and self.layout,
-                "the model has the layout of its data: leave out --separator, --header and the like",
-            ),
+            (model and self.layout, f"the model stores how its data is read: leave out {listed(given)}"),
             (
                 self.rules.typed.get("when_impossible") == "blank",
                 "labels that are left blank cannot be compared: give --when-impossible keep or fail",

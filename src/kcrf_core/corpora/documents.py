@@ -97,6 +97,7 @@ class DocumentBlock(Block):
 
     documents: tuple[tuple[str, Sequence[tuple[int, int]]], ...] = ()
     labelled: bool = False  # all of its documents have labels; else none of them has any
+    span_labels: str | None = None  # the kind of labels of the first spans of the file; None: no spans
 
 
 @cache
@@ -176,11 +177,12 @@ def document_blocks(
     """
     rows, held, size = list[str](), list[tuple[str, Sequence[tuple[int, int]]]](), 0
     first_line, with_labels, findings, known = 1, False, Findings(), set[str]()  # labels that were checked
+    kind = None
 
     def block(remarks: tuple[str, ...] = ()) -> DocumentBlock:
         nonlocal first_line, size
         data = "".join(rows).encode()
-        out = DocumentBlock(first_line, data, documents=tuple(held), labelled=with_labels, remarks=remarks)
+        out = DocumentBlock(first_line, data, None, remarks, tuple(held), with_labels, kind)
         first_line, size = first_line + len(rows), 0
         rows.clear()
         held.clear()
@@ -198,6 +200,8 @@ def document_blocks(
             if any(own for _, own in held):
                 yield block()
             with_labels = labels is not None
+        if document.spans is not None:
+            kind = kind or layout.span_labels or document.span_labels
         text, row = document.text, reader.row or _word
         for label in set(labels or ()) - known:
             if not label.strip() or _BREAKS.search(label):

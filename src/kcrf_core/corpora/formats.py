@@ -218,7 +218,10 @@ def document_parsers(
         assert parse is not PAUSE
         out = parse()
         names = reader.columns if columns is None and out.corpus.width == 2 else None
-        return replace(out, corpus=replace(out.corpus, names=names, layout=layout, remarks=out.block.remarks))
+        own = layout
+        if isinstance(out.block, DocumentBlock) and out.block.span_labels:
+            own = replace(layout, span_labels=out.block.span_labels)
+        return replace(out, corpus=replace(out.corpus, names=names, layout=own, remarks=out.block.remarks))
 
     rows, next_block = replace(layout, separator="\t", header=False, comment=(), sequence=None), list[Block]()
     parsers = [

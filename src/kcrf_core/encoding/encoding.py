@@ -631,7 +631,10 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
         unobserved=config.unobserved,
         weight=config.weight,
         layout=replace(
-            config.layout, separator=(corpus.layout or config.layout).separator, header=corpus.header is not None
+            config.layout,
+            separator=(corpus.layout or config.layout).separator,
+            span_labels=(corpus.layout or config.layout).span_labels,
+            header=corpus.header is not None,
         ),
         warnings=tuple(columns.warnings),
     )
