@@ -219,6 +219,12 @@ def test_empty_keys_do_not_hide_labels_of_others(tmp_path, keys):
     assert rows(read(tmp_path, json.dumps({"text": PARIS, **keys}))) == tagged("Ann/B-PER saw/O Paris./O")
 
 
+def test_words_beside_a_text_are_its_tokens(tmp_path):
+    value = {"text": f" {PARIS}", "tokens": ["Ann", "saw ", " ", "Paris", "."], "spans": [[9, 14, "LOC"]]}
+    assert rows(read(tmp_path, json.dumps(value))) == tagged("Ann/O saw/O Paris/B-LOC ./O")
+    assert rows(read(tmp_path, json.dumps({**value, "spans": None}))) == [[("Ann",), ("saw",), ("Paris",), (".",)]]
+
+
 def test_an_empty_key_alone_means_that_there_is_no_span(tmp_path):
     for keys in ({"spans": []}, {"label": [], "spans": None}, {"spans": [], "label": ["news"]}):
         assert rows(read(tmp_path, json.dumps({"text": "a b", **keys}))) == tagged("a/O b/O")
@@ -343,6 +349,11 @@ def test_offsets_count_characters_and_units_of_utf_16_where_the_text_says_so(tmp
         ('{"text": "abc", "spans": [{"start": 0, "end": 1, "text": "b", "label": "X"}]}', "a span has the text 'b'"),
         ('{"tokens": ["a", "b"], "labels": ["X"]}', "1 label for 2 tokens"),
         ('{"tokens": ["a", ""], "labels": ["X", "Y"]}', "a token without characters"),
+        ('{"text": "a bc", "tokens": ["a", "c"], "spans": []}', "the token 'c' is not what follows in the text: 'bc'"),
+        ('{"text": "a b", "tokens": ["b", "a"], "spans": []}', "the token 'b' is not what follows"),
+        ('{"text": "a b", "tokens": ["a"], "spans": []}', "the text goes on behind its tokens: 'b'"),
+        ('{"text": "ab", "tokens": [{"start": 1, "end": 2}, {"start": 0, "end": 1}]}', "tokens overlap, or are not in"),
+        ('{"text": "ab", "tokens": [{"start": 0, "end": 2}, {"start": 1, "end": 2}]}', "tokens overlap, or are not in"),
         ('{"text": "\\ud800", "label": []}', "JSON that cannot be read"),
         ('{"text": "a", "x": ' + "[" * 100_000, "nested too deeply"),
         ('[{"text": "a", "x": ' + "[" * 200, "nested too deeply"),

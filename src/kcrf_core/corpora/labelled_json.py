@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from ..errors import DataError
@@ -145,8 +145,27 @@ class _Object:
         if isinstance(tokens, list) and tokens and isinstance(tokens[0], dict):
             places = [self._place(text, token)[:2] for token in tokens]
             places = [place for place in places if text[slice(*place)].strip()]  # spaCy has tokens of white space
+            if any(one[1] > other[0] for one, other in pairwise(places)):
+                raise self._error("tokens overlap, or are not in the order of the text")
+        elif isinstance(tokens, list) and tokens and isinstance(tokens[0], str):
+            places = self._places_of(text, tokens)
         scheme = value.get(SCHEME)
         return Document(text, line, spans, places, span_labels=scheme if scheme in SPAN_LABELS else IOB2)
+
+    def _places_of(self, text: str, tokens: Sequence[Any]) -> list[tuple[int, int]]:
+        """Return the places of words in a text, which has nothing else but white space."""
+        places, end = list[tuple[int, int]](), 0
+        for word in filter(None, (str(token).strip() for token in tokens)):
+            begin = text.find(word, end)
+            if begin < 0 or text[end:begin].strip():
+                raise self._error(
+                    f"the token {word!r} is not what follows in the text: {text[end : end + 20].strip()!r}"
+                )
+            end = begin + len(word)
+            places.append((begin, end))
+        if text[end:].strip():
+            raise self._error(f"the text goes on behind its tokens: {text[end : end + 20].strip()!r}")
+        return places
 
     def _first(self, keys: Sequence[str], kinds: tuple[type, ...]) -> Any:
         """Return the first list that begins with an item of these kinds, else the first list, else another value."""
