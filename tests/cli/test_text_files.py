@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -152,6 +153,12 @@ def test_labelled_parts_are_written_for_texts_with_labels_and_without(run, tmp_p
     (tmp_path / "turned.jsonl").write_text("\n".join(text[::-1]))
     assert run("tag", "-m", path, "turned.jsonl").stdout.count("\n\n") == 2
     assert "1 text without labels is left out" in run("evaluate", "-m", path, "turned.jsonl").stderr
+
+
+def test_white_space_that_xml_cannot_hold_still_separates_tokens(run, model):
+    path = model(as_xml(ADDRESSES))
+    written = run("tag", "-m", path, "--text", "--to", "xml", input="7\x0cElm\x1fRd \x01\n").stdout
+    assert re.sub("<.*?>", "", written).split() == ["7", "Elm", "Rd", "\ufffd"]
 
 
 @pytest.mark.parametrize("form, other", [(as_json, as_xml), (as_xml, as_json)])

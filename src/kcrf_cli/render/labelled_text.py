@@ -98,7 +98,7 @@ class XmlPartWriter(PartWriter):
         return f'<?xml version="1.0" encoding="UTF-8"?>\n<dataset{attribute}>\n'.encode(), b"</dataset>\n"
 
     def written(self, text: str, places: Sequence[tuple[int, int]], parts: Sequence[Part]) -> str:
-        text, at, out = _NOT_IN_XML.sub("\ufffd", text), 0, []
+        text, at, out = _NOT_IN_XML.sub(lambda found: " " if found.group().isspace() else "\ufffd", text), 0, []
         for begin, end, label in parts:
             named = _NAME.fullmatch(label)
             start, stop = (label, label) if named else (f"{PART} label={quoteattr(label)}", PART)
