@@ -276,6 +276,11 @@ def test_texts_without_labels_are_left_out_wherever_they_stand(tmp_path, monkeyp
         ([[1, 2, "X"], [3, 4, "Y"]], "O O O O O", "2 spans without a token are left out"),
         ([[0, 1, "X"], [2, 3, "X"]], "B-X B-X O O O", ""),
         ([[8, 9, "X"]], "O O O O B-X", "1 span reaches into a token and takes all of it"),
+        (
+            [[0, 1, "B-X"], [2, 3, "I-X"]],
+            "B-B-X B-I-X O O O",
+            "2 spans have labels with B- or I-, before which another one is put",
+        ),
         ([[8, 9, "X"], [9, 10, "Y"]], "O O O O B-X B-Y", "1 token is cut between two spans"),
     ],
 )
@@ -345,6 +350,7 @@ def test_offsets_count_characters_and_units_of_utf_16_where_the_text_says_so(tmp
         ('{"text": "abc", "label": ["positive"]}', r"a span is \[begin, end, label\]"),
         ('{"text": "abc", "label": "positive"}', "not a list of spans"),
         ('{"text": "abc", "label": [[0, 1, null]]}', "a span without a label"),
+        ('{"text": "abc", "label": [[0, 1, " "]]}', "data:1: a span with an empty label"),
         ('{"text": "abc", "label": [[0, 1, "a\\tb"]]}', "a label without a name, or with a TAB"),
         ('{"text": "abc", "spans": [{"start": 0, "end": 1, "text": "b", "label": "X"}]}', "a span has the text 'b'"),
         ('{"tokens": ["a", "b"], "labels": ["X"]}', "1 label for 2 tokens"),

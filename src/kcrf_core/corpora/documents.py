@@ -66,6 +66,10 @@ _FINDINGS = {
     "pieces": ("discontinuous span is cut into its pieces", "discontinuous spans are cut into their pieces"),
     "lines": ("span is cut at line ends", "spans are cut at line ends"),
     "labels": ("span keeps the first of several labels", "spans keep the first of several labels"),
+    "prefixed": (
+        "span has a label with B- or I-, before which another one is put",
+        "spans have labels with B- or I-, before which another one is put",
+    ),
     "others": ("relation, attribute or note is ignored", "relations, attributes and notes are ignored"),
     "annotations": ("further annotation of a text is ignored", "further annotations of texts are ignored"),
     "rejected": ("text that was rejected or skipped is left out", "texts that were rejected or skipped are left out"),
@@ -146,6 +150,7 @@ def labelled_tokens(
     if (layout.span_labels or document.span_labels) == NAMES:
         findings["outside"] += owners.count(-1)
         return pieces, names
+    findings["prefixed"] += sum(span.label.startswith(("B-", "I-")) for span in spans)
     before = [-1, *owners]
     marks = ("" if owner < 0 else "I-" if owner == last else "B-" for last, owner in zip(before, owners, strict=False))
     return pieces, [mark + name for mark, name in zip(marks, names, strict=True)]
@@ -195,6 +200,8 @@ def document_blocks(
             yield PAUSE
             continue
         document = document if reader.labelled else replace(document, spans=None, labels=None)
+        if not all(span.label.strip() for span in document.spans or ()):
+            raise DataError("a span with an empty label", name, document.line)
         places, labels = labelled_tokens(document, layout, findings)
         if places and with_labels != (labels is not None):
             if any(own for _, own in held):
